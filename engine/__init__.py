@@ -1,0 +1,1 @@
+"""The engine: a resident text-diffusion model that fills gaps in code."""

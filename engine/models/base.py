@@ -1,0 +1,136 @@
+"""The seam between the denoise loop and a family of models.
+
+The engine deals in token ids and logits only; tokenizers, prompts, caches and weights stay behind `Model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from engine.request import FillRequest
+
+LengthStrategy = Literal["slack", "discover", "expand", "calibrated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What an unknown position holds: one mask token, or any token of the vocabulary."""
+
+    mask_id: int | None
+    """None: uniform noise over the vocabulary."""
+    vocab_size: int
+
+    def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Fresh noise, int64 of `shape`, on the generator's device."""
+        if self.mask_id is not None:
+            return torch.full(shape, self.mask_id, dtype=torch.int64, device=generator.device)
+        return torch.randint(0, self.vocab_size, shape, generator=generator, device=generator.device)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """The published sampler settings of a checkpoint."""
+
+    max_steps: int
+    t_min: float
+    t_max: float
+    entropy_bound: float
+    """Nats. The larger, the more positions are accepted in one step."""
+    stability_threshold: int
+    confidence_threshold: float
+    """Nats per free position."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the loop and the tools need to know about a checkpoint."""
+
+    name: str
+    family: str
+    parameters: int
+    device: str
+    dtype: str
+    length: LengthStrategy
+    noise: Noise
+    sampling: Sampling
+    pad_id: int
+    """Fills the unused slots of a gap under `slack`; never part of an answer."""
+    forbidden_ids: tuple[int, ...]
+    """Tokens that may not enter a gap: end of text, control and image tokens, the mask."""
+    canvas_length: int
+    context_limit: int
+    """Tokens of context the model can use."""
+    instructions: bool
+    """Whether the model follows `FillRequest.instruction`."""
+
+
+class Context(Protocol):
+    """The encoded fixed context of one gap (for instance its keys and values)."""
+
+    @property
+    def length(self) -> int:
+        """Tokens of context."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A request in tokens: the context ends at the gap, the canvas is [gap | suffix]."""
+
+    context: tuple[int, ...]
+    suffix: tuple[int, ...]
+    """Pinned on the canvas right behind the gap."""
+    head: str = ""
+    """Characters before the cursor that were taken out of `context`, so that no token straddles the cursor; the
+    gap must begin with them and they are not part of the answer."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Rows:
+    """A batch of canvases, ragged: row b uses its first `lengths[b]` positions."""
+
+    contexts: Sequence[Context]
+    """One a row; rows may share one object."""
+    canvas: Tensor
+    """int64 [B, L]"""
+    lengths: Sequence[int]
+    self_conditioning: Tensor | None
+    """The previous step's processed logits [B, L, V], or None at the first step."""
+
+
+class Model(Protocol):
+    """A resident model. Not thread-safe: one thread owns it."""
+
+    @property
+    def facts(self) -> Facts:
+        """Constant facts about the checkpoint."""
+        ...
+
+    def tokenize(self, text: str) -> list[int]:
+        """Ids of `text`, without special tokens."""
+        ...
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        """Text of `ids`; the inverse of `tokenize`."""
+        ...
+
+    def prompt(self, request: FillRequest) -> Prompt:
+        """Lay out a request: stable parts first, the prefix last."""
+        ...
+
+    def encode(self, ids: Sequence[int]) -> Context:
+        """Encode the fixed context, reusing what is cached of it."""
+        ...
+
+    def step(self, rows: Rows) -> Tensor:
+        """One forward pass over the canvases. Returns raw float32 logits [B, L, V]."""
+        ...
+
+    def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Log-probability of each token of each row, read as the continuation of `context`."""
+        ...

@@ -1,0 +1,106 @@
+"""What is asked of the engine and what it answers: plain values, no tensors, no offsets into files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Syntax = Literal["ok", "repaired", "cut", "unchecked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    """Text from another file that may help, most stable first."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillRequest:
+    """One gap to fill. `prefix` and `suffix` are fixed and never change, byte for byte."""
+
+    prefix: str
+    suffix: str
+    language: str = ""
+    """LSP language identifier ("python"); empty: unknown."""
+    old: str = ""
+    """The text that stands in the gap now; it is replaced."""
+    snippets: tuple[Snippet, ...] = ()
+    instruction: str = ""
+    n: int = 1
+    """Candidates wanted at most."""
+    max_tokens: int = 96
+    """Longest gap, in tokens of the model."""
+    width: int | None = None
+    """Fixes the gap's width in tokens; None lets the model's length strategy find it."""
+    deadline_ms: float | None = None
+    """Milliseconds after which the best canvas so far is the answer; None waits for the canvas to settle."""
+    seed: int = 0
+    strength: float = 1.0
+    """Share of `old` that is re-noised, in (0, 1]; 1.0 starts from noise alone."""
+    keep: tuple[tuple[int, int], ...] = ()
+    """Spans of `old` (offsets into it) that stay as they are."""
+    single_line: bool = False
+    """No line break may enter the gap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way to fill the gap."""
+
+    text: str
+    tokens: int
+    confidence: float
+    """Geometric mean of `token_confidence`, in [0, 1]."""
+    score: float
+    """Mean log-probability that candidates are ranked by; higher is better."""
+    syntax: Syntax = "unchecked"
+    token_confidence: tuple[float, ...] = ()
+    """Probability that the model gave each token of `text` when the canvas settled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """Milliseconds."""
+
+    load: float = 0.0
+    encode: float = 0.0
+    denoise: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """The answer to a FillRequest: candidates best first; none is a valid answer."""
+
+    model: str
+    device: str
+    candidates: tuple[Candidate, ...]
+    width: int
+    """Gap width in tokens of the first candidate's canvas."""
+    steps: int
+    """Denoising steps, the longest row's."""
+    forwards: int
+    """Forward passes of the decoder, rows of one batch counted once."""
+    ms: Timings = field(default_factory=Timings)
+
+
+CellState = Literal["noise", "accepted", "pinned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One position of a canvas as a person may watch it."""
+
+    text: str
+    state: CellState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """The canvas of the best row after one step. `text` is what would be answered now."""
+
+    step: int
+    text: str
+    cells: tuple[Cell, ...] = ()
