@@ -100,7 +100,9 @@ class Rows:
     """int64 [B, L]"""
     lengths: Sequence[int]
     self_conditioning: Tensor | None
-    """The previous step's processed logits [B, L, V], or None at the first step."""
+    """The previous step's processed logits [B, L, V], or None where no row has any."""
+    conditioned: Sequence[bool]
+    """Which rows `self_conditioning` speaks for; the others get a zero signal, as at a first step."""
 
 
 class Model(Protocol):
