@@ -1,0 +1,1 @@
+"""The training recipe of the bundled model: `python -m engine.train`."""
