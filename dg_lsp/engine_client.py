@@ -1,0 +1,285 @@
+"""The language server's engine: found, started, asked, replaced when it dies. Callers see fills and one state."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from dg_lsp.engine_connection import EngineConnection, EngineFailure, EngineWedged, Reply, kill, open_connection
+from dg_lsp.engine_launch import Launch, start
+from engine.protocol import (
+    Answer,
+    BadInput,
+    Cancel,
+    ClientMessage,
+    Done,
+    Draft,
+    Fill,
+    Filled,
+    FillRequest,
+    MalformedMessage,
+    Notice,
+    Priority,
+    Report,
+    Status,
+    StatusQuery,
+    Stop,
+    Warm,
+    find_engine,
+)
+
+__all__ = ["EngineClient", "EngineFailure", "EngineState", "Launch", "Patience"]
+
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds."""
+
+    greet_s: float = 20.0
+    """For a connection and its welcome; an engine that needs longer is wedged and gets replaced."""
+    start_s: float = 60.0
+    """For an engine to start and answer."""
+    fill_s: float = 120.0
+    """For an answer, when the caller names no bound."""
+    first_retry_s: float = 1.0
+    last_retry_s: float = 60.0
+    """After a failed start the next one waits, twice as long each time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineState:
+    """What a status line may show: "off" is a stopped engine, the rest speaks for itself."""
+
+    name: Literal["off", "starting", "unloaded", "loading", "ready", "error"]
+    percent: float | None = None
+    message: str = ""
+
+
+class EngineClient:
+    """All methods belong to one event loop. `on_state` is told every change of state, in order."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        *,
+        client: str = "",
+        on_state: Callable[[EngineState], None] = lambda _: None,
+        patience: Patience | None = None,
+    ) -> None:
+        self.launch = launch
+        self._client = client
+        self._on_state = on_state
+        self._patience = patience or Patience()
+        self._connection: EngineConnection | None = None
+        self._connecting: asyncio.Task[EngineConnection] | None = None
+        self._stopped = False
+        self._closed = False
+        self._failures = 0
+        self._retry_at = 0.0
+        self.state = EngineState(name="off")
+
+    async def fill(
+        self,
+        request: FillRequest,
+        *,
+        document: str = "",
+        priority: Priority = "interactive",
+        on_draft: Callable[[Draft], None] | None = None,
+        timeout_s: float | None = None,
+    ) -> Filled:
+        """Fill a gap; cancelling the task cancels the work. A newer fill with the same `document` fails this one.
+
+        Raises EngineFailure: its code says whether that is worth a word ("superseded" is not).
+        """
+
+        def message(number: int) -> Fill:
+            wants_drafts = on_draft is not None
+            return Fill(id=number, request=request, document=document, priority=priority, drafts=wants_drafts)
+
+        bound_s = self._patience.fill_s if timeout_s is None else timeout_s
+        return (await self._ask(message, Answer, bound_s, on_draft)).filled
+
+    async def warm(self) -> None:
+        """Load the weights if they are not loaded. Raises EngineFailure."""
+        await self._ask(lambda number: Warm(id=number), Done, self._patience.fill_s)
+
+    async def status(self) -> Status:
+        """The engine's own account. Raises EngineFailure."""
+        return (await self._ask(lambda number: StatusQuery(id=number), Report, self._patience.greet_s)).status
+
+    async def restart(self, launch: Launch) -> None:
+        """Stop the engine, for all its clients, and start one by `launch`. Raises EngineFailure."""
+        if self._connection:
+            connection = self._connection
+            await self._ask(lambda number: Stop(id=number), Done, self._patience.greet_s)
+            connection.close()
+        self.launch = launch
+        self._stopped = False
+        self._failures, self._retry_at = 0, 0.0
+        await self.connect()
+
+    async def connect(self) -> EngineConnection:
+        """The live connection; finds or starts an engine if there is none. Raises EngineFailure."""
+        if self._connection:
+            return self._connection
+        if self._closed:
+            raise EngineFailure("unavailable", "The client is closed.")
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect(), name="engine connection")
+            self._connecting.add_done_callback(self._connect_ended)
+        # One caller's cancel must not take the connection from the others.
+        return await asyncio.shield(self._connecting)
+
+    async def close(self) -> None:
+        """Let go of the engine, which goes on for others; nothing is awaited after this."""
+        self._closed = True
+        if self._connecting:
+            self._connecting.cancel()
+        if self._connection:
+            self._connection.close()
+
+    async def _ask(
+        self,
+        make: Callable[[int], ClientMessage],
+        kind: type[R],
+        bound_s: float,
+        on_draft: Callable[[Draft], None] | None = None,
+    ) -> R:
+        connection: EngineConnection | None = None
+        number = 0
+        try:
+            async with asyncio.timeout(bound_s):
+                connection = await self.connect()
+                number = connection.next_id()
+                reply = await connection.ask(number, make(number), on_draft)
+        except TimeoutError:
+            if connection:
+                self._give_up(connection, number)
+                self._probe(connection)
+            raise EngineFailure("timeout", f"The engine gave no answer within {bound_s:g} s.") from None
+        except asyncio.CancelledError:
+            if connection:
+                self._give_up(connection, number)
+            raise
+        if not isinstance(reply, kind):
+            raise EngineFailure("protocol", f"The engine answered with {type(reply).__name__}.")
+        return reply
+
+    def _give_up(self, connection: EngineConnection, number: int) -> None:
+        # A connection that takes no more is lost, and its work with it.
+        with contextlib.suppress(EngineFailure):
+            connection.send(Cancel(id=number))
+
+    def _probe(self, connection: EngineConnection) -> None:
+        """After a timeout: an engine that doesn't even answer a status query is replaced."""
+
+        async def probe() -> None:
+            number = connection.next_id()
+            try:
+                async with asyncio.timeout(self._patience.greet_s):
+                    await connection.ask(number, StatusQuery(id=number))
+            except TimeoutError:
+                connection.kill_peer()
+                connection.close()
+            except EngineFailure:
+                pass  # Lost or refused in the meantime: then it isn't wedged.
+
+        self._probing = asyncio.create_task(probe(), name="engine probe")
+
+    async def _connect(self) -> EngineConnection:
+        self._check_retry()
+        try:
+            async with asyncio.timeout(self._patience.start_s):
+                connection = await self._find_or_start()
+        except TimeoutError:
+            raise self._start_failed(
+                f"The engine did not start within {self._patience.start_s:g} s; run `dg-lsp doctor`."
+            ) from None
+        except (EngineFailure, BadInput) as error:
+            raise self._start_failed(str(error)) from None
+        self._connection = connection
+        self._stopped = False
+        self._failures = 0
+        return connection
+
+    async def _find_or_start(self) -> EngineConnection:
+        launched = False
+        while True:
+            connection = await self._find()
+            if connection:
+                return connection
+            if self._stopped:
+                raise EngineFailure("unavailable", "The engine was stopped; run `dg-lsp engine run --detach`.")
+            if launched:
+                await asyncio.sleep(0.1)
+            else:
+                self._show(EngineState(name="starting"))
+                await start(self.launch)
+                launched = True
+
+    async def _find(self) -> EngineConnection | None:
+        address = find_engine()
+        if address is None:
+            return None
+        try:
+            connection, welcome = await open_connection(
+                address, self._client, self._patience.greet_s, self._notice, self._lost
+            )
+        except EngineWedged as wedged:
+            kill(wedged.peer)
+            return None
+        except (OSError, MalformedMessage):
+            return None  # A stale socket file, or a port that now is somebody else's.
+        self._notice(Notice(state=welcome.state))
+        return connection
+
+    def _check_retry(self) -> None:
+        wait_s = self._retry_at - time.monotonic()
+        if wait_s > 0 and find_engine() is None:
+            raise EngineFailure("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
+
+    def _start_failed(self, message: str) -> EngineFailure:
+        delay_s = min(self._patience.first_retry_s * 2**self._failures, self._patience.last_retry_s)
+        self._failures += 1
+        self._retry_at = time.monotonic() + delay_s
+        self._show(EngineState(name="off" if self._stopped else "error", message=message))
+        return EngineFailure("unavailable", message)
+
+    def _connect_ended(self, task: asyncio.Task[EngineConnection]) -> None:
+        self._connecting = None
+        if not task.cancelled():
+            task.exception()  # Seen by whoever waits; nobody may be left to.
+
+    def _notice(self, notice: Notice) -> None:
+        state = notice.state
+        if state.name == "stopping":
+            self._stopped = True
+            self._show(EngineState(name="off", message=state.message))
+        else:
+            self._show(EngineState(name=state.name, percent=state.percent, message=state.message))
+
+    def _lost(self, connection: EngineConnection) -> None:
+        if connection is not self._connection:
+            return
+        self._connection = None
+        if self._closed or self._stopped:
+            return
+        # An engine that died is replaced before the next keystroke asks for it.
+        self._show(EngineState(name="starting"))
+        self._reviving = asyncio.create_task(self._revive(), name="engine revival")
+
+    async def _revive(self) -> None:
+        # What goes wrong is in the state already.
+        with contextlib.suppress(EngineFailure):
+            await self.connect()
+
+    def _show(self, state: EngineState) -> None:
+        if state != self.state:
+            self.state = state
+            self._on_state(state)

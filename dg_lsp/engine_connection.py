@@ -1,0 +1,233 @@
+"""One connection to the engine: greeting, one reader, answers by id. Once lost it stays lost; see `engine_client`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.protocol import (
+    VERSION,
+    Address,
+    Answer,
+    BodyError,
+    ClientMessage,
+    Done,
+    Draft,
+    Drafted,
+    EngineMessage,
+    Failed,
+    FailureCode,
+    FrameError,
+    FrameSplitter,
+    Hello,
+    MalformedMessage,
+    Notice,
+    Peer,
+    Report,
+    TcpAddress,
+    UnixAddress,
+    VersionMismatch,
+    Welcome,
+    is_own,
+    pack,
+    peer_of,
+    unpack_from_engine,
+)
+
+_CHUNK_NBYTES = 256 * 1024
+_MAX_UNSENT_NBYTES = 64 * 1024 * 1024
+
+Reply = Answer | Done | Report
+
+
+class EngineFailure(Exception):
+    """The engine did not do what was asked. The message is one sentence for users.
+
+    `code` is the engine's own, or "unavailable" (no engine can be reached or started) or "timeout".
+    """
+
+    def __init__(self, code: FailureCode | Literal["unavailable", "timeout"], message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class EngineWedged(Exception):
+    """An engine accepts connections and says nothing. `peer` is the process that holds the socket, where known."""
+
+    def __init__(self, peer: Peer | None) -> None:
+        super().__init__("The engine accepts connections but does not answer.")
+        self.peer = peer
+
+
+@dataclass(slots=True, kw_only=True)
+class _Waiting:
+    reply: asyncio.Future[Reply]
+    on_draft: Callable[[Draft], None] | None
+
+
+class EngineConnection:
+    """An open, greeted connection. Made by `open_connection`."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        on_notice: Callable[[Notice], None],
+        on_lost: Callable[[EngineConnection], None],
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._on_notice = on_notice
+        self._on_lost = on_lost
+        self._splitter = FrameSplitter()
+        self._waiting: dict[int, _Waiting] = {}
+        self._ids = itertools.count(1)
+        self._read: asyncio.Task[None] | None = None
+        self.closed = False
+        self.peer = peer_of(writer.get_extra_info("socket"))
+
+    async def greet(self, hello: Hello) -> Welcome:
+        """Say hello, read the welcome, start listening. Raises EngineFailure, ConnectionError, MalformedMessage."""
+        self.send(hello)
+        bodies: list[bytes] = []
+        while not bodies:
+            bodies = self._splitter.feed(await self._receive())
+        welcome = unpack_from_engine(bodies[0])
+        if isinstance(welcome, Failed):
+            raise EngineFailure(welcome.code, welcome.message)
+        if not isinstance(welcome, Welcome):
+            raise MalformedMessage("The engine's first message is no welcome.")
+        self._read = asyncio.create_task(self._listen(bodies[1:]), name="engine reader")
+        return welcome
+
+    def next_id(self) -> int:
+        """An id that no other request on this connection has."""
+        return next(self._ids)
+
+    def send(self, message: ClientMessage) -> None:
+        """Queue a message. Raises EngineFailure where it can't be sent."""
+        if self.closed or self._writer.transport.get_write_buffer_size() > _MAX_UNSENT_NBYTES:
+            raise EngineFailure("unavailable", "The engine does not take messages; it is being replaced.")
+        try:
+            self._writer.write(pack(message))
+        except BodyError as error:
+            raise EngineFailure("bad_request", str(error)) from None
+
+    async def ask(
+        self,
+        id: int,
+        message: ClientMessage,
+        on_draft: Callable[[Draft], None] | None = None,
+    ) -> Reply:
+        """Send a message that has an answer and wait for it. Raises EngineFailure."""
+        self.send(message)
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = _Waiting(reply=reply, on_draft=on_draft)
+        try:
+            return await reply
+        finally:
+            self._waiting.pop(id, None)
+
+    def close(self) -> None:
+        """Close at once; whatever is waited for fails as "unavailable"."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._read:
+            self._read.cancel()
+        self._writer.transport.abort()
+        for waiting in self._waiting.values():
+            if not waiting.reply.done():
+                waiting.reply.set_exception(EngineFailure("unavailable", "The engine went away."))
+        self._on_lost(self)
+
+    def kill_peer(self) -> None:
+        """End the process at the other end. Only the kernel's word about who that is counts."""
+        kill(self.peer)
+
+    async def _receive(self) -> bytes:
+        data = await self._reader.read(_CHUNK_NBYTES)
+        if not data:
+            raise ConnectionResetError("The engine closed the connection.")
+        return data
+
+    async def _listen(self, bodies: list[bytes]) -> None:
+        try:
+            while True:
+                for body in bodies:
+                    self._take(unpack_from_engine(body))
+                bodies = self._splitter.feed(await self._receive())
+        except (OSError, FrameError, MalformedMessage, VersionMismatch):
+            # Whatever broke, nothing that follows can be trusted; the client opens a fresh connection.
+            self.close()
+
+    def _take(self, message: EngineMessage) -> None:
+        if isinstance(message, Notice):
+            self._on_notice(message)
+            return
+        if isinstance(message, Welcome) or message.id is None:
+            return
+        waiting = self._waiting.get(message.id)
+        if waiting is None or waiting.reply.done():
+            return
+        if isinstance(message, Drafted):
+            if waiting.on_draft:
+                waiting.on_draft(message.draft)
+        elif isinstance(message, Failed):
+            waiting.reply.set_exception(EngineFailure(message.code, message.message))
+        else:
+            waiting.reply.set_result(message)
+
+
+async def open_connection(
+    address: Address,
+    client: str,
+    timeout_s: float,
+    on_notice: Callable[[Notice], None],
+    on_lost: Callable[[EngineConnection], None],
+) -> tuple[EngineConnection, Welcome]:
+    """Connect and greet. Raises OSError, EngineFailure, EngineWedged, and MalformedMessage where it is no engine."""
+    peer: Peer | None = None
+    connection: EngineConnection | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            reader, writer = await _open(address)
+            connection = EngineConnection(reader, writer, on_notice, on_lost)
+            peer = connection.peer
+            _check_owner(connection)
+            token = address.token if isinstance(address, TcpAddress) else ""
+            return connection, await connection.greet(Hello(version=VERSION, client=client, token=token))
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, TimeoutError):
+            raise EngineWedged(peer) from None
+        if isinstance(error, VersionMismatch):
+            raise EngineFailure("version", f"{error} Run `dg-lsp engine restart`.") from None
+        raise
+
+
+def kill(peer: Peer | None) -> None:
+    """End a wedged engine, if it is known and this user's own."""
+    if sys.platform != "win32" and peer is not None and peer.pid and is_own(peer):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(peer.pid, signal.SIGKILL)
+
+
+async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if isinstance(address, UnixAddress):
+        return await asyncio.open_unix_connection(address.path)
+    return await asyncio.open_connection("127.0.0.1", address.port, family=socket.AF_INET)
+
+
+def _check_owner(connection: EngineConnection) -> None:
+    if not is_own(connection.peer):
+        raise EngineFailure("unavailable", "The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
