@@ -1,0 +1,133 @@
+"""Between LSP positions and string offsets: the only place where the two meet.
+
+LSP counts lines that end in LF, CRLF or a lone CR (no other line separator), and characters in the units of the
+encoding that client and server agreed on. Whatever a client sends is mapped into the text: what lies before it becomes
+its start, what lies behind a line or the text becomes the end of that, what points into a character becomes that
+character's start.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from lsprotocol.types import Position, Range
+
+Encoding = Literal["utf-8", "utf-16", "utf-32"]
+
+_BREAK = re.compile(r"\r\n?|\n")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UTF8_CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A text and the offsets at which its lines start."""
+
+    text: str
+    starts: list[int]
+
+    @staticmethod
+    def of(text: str) -> Lines:
+        """Index a whole text."""
+        return Lines(text, [0, *(found.end() for found in _BREAK.finditer(text))])
+
+    def replace(self, start: int, end: int, new: str) -> Lines:
+        """The text with [start, end) replaced; only the lines touched are indexed again."""
+        text = self.text[:start] + new + self.text[end:]
+        shift = len(text) - len(self.text)
+        # One character further left: a CR there and an LF that arrives now become one line break.
+        first, last = self.line_of(max(start - 1, 0)), self.line_of(end)
+        rest = self.starts[last + 1 :]
+        until = rest[0] + shift if rest else len(text)
+        touched = [found.end() for found in _BREAK.finditer(text, self.starts[first], until)]
+        return Lines(text, self.starts[: first + 1] + touched + [at + shift for at in rest[1:]])
+
+    def line_of(self, offset: int) -> int:
+        """Number of the line that holds `offset`."""
+        return bisect_right(self.starts, offset) - 1
+
+    def line_start(self, offset: int) -> int:
+        """Where the line that holds `offset` starts."""
+        return self.starts[self.line_of(offset)]
+
+    def line_end(self, offset: int) -> int:
+        """Where the line that holds `offset` ends, before its line break."""
+        return self._end(self.line_of(offset))
+
+    def _end(self, line: int) -> int:
+        if line + 1 == len(self.starts):
+            return len(self.text)
+        end = self.starts[line + 1] - 1
+        return end - 1 if self.text[end] == "\n" and end > self.starts[line] and self.text[end - 1] == "\r" else end
+
+
+def offset_at(lines: Lines, position: Position, encoding: Encoding) -> int:
+    """The string offset of a position."""
+    if position.line < 0:
+        return 0
+    if position.line >= len(lines.starts):
+        return len(lines.text)
+    start, end = lines.starts[position.line], lines.line_end(lines.starts[position.line])
+    # No character is narrower than one unit, so what lies further right can't matter.
+    line = lines.text[start : min(end, start + max(position.character, 0))]
+    return start + _CHARACTERS[encoding](line, max(position.character, 0))
+
+
+def position_at(lines: Lines, offset: int, encoding: Encoding) -> Position:
+    """The position of a string offset; one inside a CRLF is its line's end."""
+    offset = min(max(offset, 0), len(lines.text))
+    line = lines.line_of(offset)
+    start = lines.starts[line]
+    return Position(line=line, character=_UNITS[encoding](lines.text[start : min(offset, lines.line_end(start))]))
+
+
+def span_of(lines: Lines, range_: Range, encoding: Encoding) -> tuple[int, int]:
+    """The offsets of a range, in order even where the client sent them the other way round."""
+    start, end = offset_at(lines, range_.start, encoding), offset_at(lines, range_.end, encoding)
+    return (start, end) if start <= end else (end, start)
+
+
+def range_of(lines: Lines, start: int, end: int, encoding: Encoding) -> Range:
+    """The range of a span of offsets."""
+    return Range(start=position_at(lines, start, encoding), end=position_at(lines, end, encoding))
+
+
+def without_surrogates(text: str) -> str:
+    """Half a surrogate pair is no character and can't travel further; a replacement of the same width stands in."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def _utf8_characters(line: str, units: int) -> int:
+    if line.isascii():
+        return min(units, len(line))
+    encoded = line.encode()
+    whole = len(encoded[:units].translate(None, _UTF8_CONTINUATION))
+    inside = units < len(encoded) and 0x80 <= encoded[units] < 0xC0
+    return whole - inside
+
+
+def _utf16_characters(line: str, units: int) -> int:
+    if line.isascii():
+        return min(units, len(line))
+    # A pair cut in the middle does not decode and is thereby left out.
+    return len(line.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
+
+
+def _utf32_characters(line: str, units: int) -> int:
+    return min(units, len(line))
+
+
+_CHARACTERS: Mapping[Encoding, Callable[[str, int], int]] = {
+    "utf-8": _utf8_characters,
+    "utf-16": _utf16_characters,
+    "utf-32": _utf32_characters,
+}
+_UNITS: Mapping[Encoding, Callable[[str], int]] = {
+    "utf-8": lambda head: len(head.encode()),
+    "utf-16": lambda head: len(head.encode("utf-16-le")) // 2,
+    "utf-32": len,
+}
