@@ -1,0 +1,106 @@
+"""Suggestions that were made, to be served again while the user types them.
+
+A suggestion is a claim about the whole document: `base` with [start, end) replaced by `text`. It holds for as long as
+the document up to the cursor is the beginning of that claim and the document behind the cursor is its end, so typing
+along, auto-closed brackets, undo and redo need no bookkeeping: only the text counts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dg_lsp.insertion import fit
+
+REMEMBERED = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """`text` in place of [start, end) of `base`."""
+
+    id: int
+    base: str
+    start: int
+    end: int
+    text: str
+    confidence: float
+
+    def rest(self, text: str, cursor: int) -> Rest | None:
+        """What is left to insert into a document that agrees with this suggestion; None where it does not."""
+        tail_end = len(text) - (len(self.base) - self.end)
+        if tail_end < cursor:
+            return None
+        remaining = self._remaining(text, cursor)
+        if not remaining or not text.endswith(self.base[self.end :]):
+            return None
+        fitting = fit(remaining, text[cursor:tail_end])
+        if fitting is None or not fitting.text:
+            return None
+        return Rest(
+            suggestion=self,
+            start=min(cursor, self.start),
+            cursor=cursor,
+            end=cursor + fitting.swallowed,
+            text=fitting.text,
+        )
+
+    def is_finished(self, text: str, cursor: int) -> bool:
+        """Whether the document now holds all of it and the cursor stands behind it."""
+        return cursor == self.start + len(self.text) and text == self.outcome
+
+    @property
+    def outcome(self) -> str:
+        """The document with the suggestion in it."""
+        return self.base[: self.start] + self.text + self.base[self.end :]
+
+    def _remaining(self, text: str, cursor: int) -> str:
+        if cursor < self.start:
+            # Text before the suggestion was taken back; typing it again leads here.
+            return self.base[cursor : self.start] + self.text if self.base.startswith(text[:cursor]) else ""
+        typed = text[self.start : cursor]
+        agrees = self.text.startswith(typed) and text.startswith(self.base[: self.start])
+        return self.text[len(typed) :] if agrees else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """The part of a suggestion that is not in the document yet. All offsets count in the document as it is."""
+
+    suggestion: Suggestion
+    start: int
+    """Where the suggestion began; what was typed of it stands in [start, cursor)."""
+    cursor: int
+    end: int
+    """Text in [cursor, end) is made redundant."""
+    text: str
+
+    @property
+    def reaches_back(self) -> bool:
+        """Whether text that was there before the suggestion is missing now."""
+        return self.cursor < self.suggestion.start
+
+
+class Shelf:
+    """The latest suggestions of one document."""
+
+    def __init__(self) -> None:
+        self._held: deque[Suggestion] = deque(maxlen=REMEMBERED)
+
+    def put(self, suggestion: Suggestion) -> None:
+        """Remember it; the oldest gives way."""
+        self._held.append(suggestion)
+
+    def rests(self, text: str, cursor: int) -> Iterator[Rest]:
+        """What still holds here, newest first, no text twice."""
+        seen = set[str]()
+        for suggestion in reversed(self._held):
+            rest = suggestion.rest(text, cursor)
+            if rest is not None and rest.text not in seen:
+                seen.add(rest.text)
+                yield rest
+
+    def by_id(self, id: int) -> Suggestion | None:
+        """The suggestion with that number, if it is still remembered."""
+        return next((held for held in self._held if held.id == id), None)

@@ -1,0 +1,116 @@
+"""Typing along: a suggestion holds exactly as long as the document can still become what was suggested."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dg_lsp.suggestions import REMEMBERED, Rest, Shelf, Suggestion
+
+code = st.text(st.sampled_from('ab(){}"; \n'), max_size=12)
+
+
+def suggested(marked: str, *, id: int = 1) -> Suggestion:
+    """`before▮answer▮after`: the answer was suggested between the two."""
+    before, answer, after = marked.split("▮")
+    return Suggestion(id=id, base=before + after, start=len(before), end=len(before), text=answer, confidence=0.9)
+
+
+def rest(suggestion: Suggestion, marked: str) -> Rest | None:
+    """What is left of it at the cursor ▮."""
+    return suggestion.rest(marked.replace("▮", ""), marked.index("▮"))
+
+
+def check_rest(suggestion: str, document: str, expected: str | None, *, swallowed: int = 0) -> None:
+    found = rest(suggested(suggestion), document)
+    if expected is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found.text, found.end - found.cursor) == (expected, swallowed)
+
+
+@st.composite
+def suggestions(draw: st.DrawFn) -> Suggestion:
+    base = draw(code)
+    start = draw(st.integers(0, len(base)))
+    end = draw(st.integers(start, len(base)))
+    return Suggestion(id=1, base=base, start=start, end=end, text=draw(code), confidence=0.5)
+
+
+@given(suggestions(), code, st.data())
+def test_whatever_is_served_leads_to_what_was_suggested(suggestion, text, data):
+    cursor = data.draw(st.integers(0, len(text)))
+    found = suggestion.rest(text, cursor)
+    if found is not None:
+        assert text[:cursor] + found.text + text[found.end :] == suggestion.outcome
+        assert "\n" not in text[found.cursor : found.end]
+        assert found.start <= cursor
+
+
+@given(suggestions(), st.data())
+def test_typing_along_serves_the_rest_and_undoing_it_the_whole_again(suggestion, data):
+    before, after = suggestion.base[: suggestion.start], suggestion.base[suggestion.end :]
+    for count in [*range(len(suggestion.text)), *reversed(range(len(suggestion.text)))]:
+        found = suggestion.rest(before + suggestion.text[:count] + after, len(before) + count)
+        assert found is not None
+        assert found.text == suggestion.text[count:]
+
+
+@given(suggestions())
+def test_a_suggestion_typed_to_its_end_is_finished(suggestion):
+    end = suggestion.start + len(suggestion.text)
+    assert suggestion.is_finished(suggestion.outcome, end)
+    assert suggestion.rest(suggestion.outcome, end) is None
+
+
+@given(suggestions(), st.data())
+def test_text_taken_back_before_a_suggestion_becomes_part_of_it(suggestion, data):
+    cursor = data.draw(st.integers(0, suggestion.start))
+    found = suggestion.rest(suggestion.base[:cursor] + suggestion.base[suggestion.end :], cursor)
+    whole = suggestion.base[cursor : suggestion.start] + suggestion.text
+    assert (found.text if found else "") == whole
+    if found:
+        assert found.reaches_back == (cursor < suggestion.start)
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "document", "expected", "swallowed"),
+    [
+        ("x = ▮print(y)▮\n", "x = print(▮)\n", "y)", 1),
+        ('x = ▮print("y")▮\n', 'x = print("▮")\n', 'y")', 2),
+        ("▮if (x) {\n  y();\n}▮\n", "if (x) {▮}\n", "\n  y();\n}", 1),
+        ("▮if (x) {\n  y();\n}▮\n", "if (x) {\n  ▮\n}\n", "y();", 0),
+        ("x = ▮[]▮", "x = [▮]", None, 0),
+        ("x = ▮abc▮", "x = ab▮", "c", 0),
+        ("x = ▮abc▮", "x = ax▮", None, 0),
+        ("x = ▮abc▮", "x = a▮b", None, 0),
+        ("x = ▮abc▮\ny", "x = a▮\nz", None, 0),
+        ("x = '😋' + ▮字😋▮", "x = '😋' + 字▮", "😋", 0),
+        ("▮▮", "▮", None, 0),
+    ],
+)
+def test_examples(suggestion, document, expected, swallowed):
+    check_rest(suggestion, document, expected, swallowed=swallowed)
+
+
+def test_the_newest_suggestion_that_holds_comes_first_and_none_twice():
+    shelf = Shelf()
+    for id, answer in enumerate(["one", "two", "one", "three"]):
+        shelf.put(suggested(f"x = ▮{answer}▮", id=id))
+    assert [(found.text, found.suggestion.id) for found in shelf.rests("x = ", 4)] == [
+        ("three", 3),
+        ("one", 2),
+        ("two", 1),
+    ]
+    assert [found.text for found in shelf.rests("x = t", 5)] == ["hree", "wo"]
+
+
+def test_only_the_latest_are_remembered():
+    shelf = Shelf()
+    for id in range(REMEMBERED + 1):
+        shelf.put(suggested(f"▮{id}▮", id=id))
+    assert shelf.by_id(0) is None
+    assert shelf.by_id(1) is not None
+    assert len(list(shelf.rests("", 0))) == REMEMBERED
