@@ -1,0 +1,167 @@
+"""A model directory as it lies on disk: what it is, how big, whether it is whole. Reads JSON and headers only."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from engine.errors import ModelError
+
+if TYPE_CHECKING:
+    from engine.models.base import LengthStrategy
+
+FACTS_FILE = "dg_lsp.json"
+"""What the authors of a checkpoint tell dg-lsp about it beyond config.json; released checkpoints have none."""
+INDEX_FILE = "model.safetensors.index.json"
+SINGLE_FILE = "model.safetensors"
+_TOKENIZER_FILE = "tokenizer.json"
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
+_VISION = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
+_ENCODER, _DECODER = "model.encoder.language_model.", "model.decoder."
+_MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library
+
+_LENGTH_OF_FAMILY: dict[str, LengthStrategy] = {"diffusion_gemma": "discover"}
+"""The families that can be run, by config.json's model_type, and how a released checkpoint of each finds widths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorHeader:
+    """One tensor of a safetensors file."""
+
+    name: str
+    dtype: str
+    """As safetensors names it: "BF16", "F32"."""
+    elements: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A model directory that can be loaded."""
+
+    name: str
+    """As a person would name it: "bundled", a path, a Hub id."""
+    path: Path
+    family: str
+    length: LengthStrategy
+    config: dict[str, Any]
+    tensors: tuple[TensorHeader, ...]
+    """Without what is never loaded: vision parts, and an encoder that repeats the decoder's weights."""
+    nbytes: int
+    """Size of all its weight files on disk."""
+
+    @property
+    def parameters(self) -> int:
+        """Parameters that are loaded; tied ones count once, as they are stored once."""
+        return sum(tensor.elements for tensor in self.tensors)
+
+
+def read_checkpoint(path: Path, name: str) -> Checkpoint:
+    """Read a model directory. Raises ModelError for what is missing, cut off, unknown or unsafe."""
+    config = _read_json(path / "config.json", name)
+    family = config.get("model_type")
+    if family not in _LENGTH_OF_FAMILY:
+        raise ModelError(f"{name} is a model of type {family!r}: dg-lsp runs {', '.join(_LENGTH_OF_FAMILY)}.")
+    files = weight_files(path, name)
+    if not (path / _TOKENIZER_FILE).is_file():
+        raise ModelError(f"{name} has no {_TOKENIZER_FILE}: copy it there, or pull the model again.")
+    return Checkpoint(
+        name=name,
+        path=path,
+        family=family,
+        length=_length(path, name, _LENGTH_OF_FAMILY[family]),
+        config=config,
+        tensors=_loaded([tensor for file in files for tensor in read_header(file)]),
+        nbytes=sum(file.stat().st_size for file in files),
+    )
+
+
+def weight_files(path: Path, name: str) -> list[Path]:
+    """The safetensors files of a model directory, all of them present. Raises ModelError."""
+    index = path / INDEX_FILE
+    if not index.is_file():
+        if (path / SINGLE_FILE).is_file():
+            return [path / SINGLE_FILE]
+        raise ModelError(_no_weights(path, name))
+    shards = _shards(index, name)
+    missing = [shard for shard in shards if not (path / shard).is_file()]
+    if missing:
+        raise ModelError(
+            f"{name} is incomplete, {missing[0]} is missing ({len(missing)} of {len(shards)} files): pull it again."
+        )
+    return [path / shard for shard in shards]
+
+
+def read_header(file: Path) -> list[TensorHeader]:
+    """What a safetensors file says it holds. Raises ModelError where it is cut off or something else.
+
+    Format: an 8-byte little-endian length, that many bytes of JSON, the data.
+    https://huggingface.co/docs/safetensors/index#format
+    """
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        header = stream.read(length) if length <= _MAX_HEADER_BYTES else b""
+    try:
+        entries: dict[str, Any] = json.loads(header)
+        entries.pop("__metadata__", None)
+        tensors = list(_tensors(entries))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ModelError(f"{file} is not a safetensors file: pull or copy the model again.") from None
+    if file.stat().st_size != 8 + length + sum(tensor.nbytes for tensor in tensors):
+        raise ModelError(f"{file} is cut off or damaged: pull or copy the model again.")
+    return tensors
+
+
+def _loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
+    names = {tensor.name for tensor in tensors}
+    return tuple(
+        tensor
+        for tensor in tensors
+        if not tensor.name.startswith(_VISION)
+        and tensor.name.replace(_ENCODER, _DECODER, 1) not in names - {tensor.name}
+    )
+
+
+def _tensors(entries: dict[str, Any]) -> Iterator[TensorHeader]:
+    for name, entry in entries.items():
+        start, end = entry["data_offsets"]
+        yield TensorHeader(name=name, dtype=entry["dtype"], elements=math.prod(entry["shape"]), nbytes=end - start)
+
+
+def _shards(index: Path, name: str) -> list[str]:
+    weight_map = _read_json(index, name).get("weight_map")
+    shards = set(cast("dict[str, object]", weight_map).values()) if isinstance(weight_map, dict) else set[object]()
+    if not shards or any(not isinstance(shard, str) or Path(shard).name != shard for shard in shards):
+        raise ModelError(f"{name} has an unusable {index.name}: pull or copy the model again.")
+    return sorted(cast("set[str]", shards))
+
+
+def _length(path: Path, name: str, default: LengthStrategy) -> LengthStrategy:
+    facts = path / FACTS_FILE
+    return _read_json(facts, name).get("length", default) if facts.is_file() else default
+
+
+def _no_weights(path: Path, name: str) -> str:
+    pickles = sorted(file.name for pattern in _PICKLES for file in path.glob(pattern))
+    if pickles:
+        return (
+            f"{name} holds its weights as pickle ({pickles[0]}), a format that can run any code when it is opened: "
+            f"convert them to safetensors."
+        )
+    return f"{name} has no weights ({SINGLE_FILE} or {INDEX_FILE}): name a complete model directory."
+
+
+def _read_json(file: Path, name: str) -> dict[str, Any]:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{name} has no {file.name}: name a model directory as transformers writes it.") from None
+    except (OSError, ValueError):
+        raise ModelError(f"{name} has a {file.name} that can't be read: pull or copy the model again.") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"{name} has a {file.name} that is no JSON object: pull or copy the model again.")
+    return cast("dict[str, Any]", value)

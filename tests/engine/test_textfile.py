@@ -1,0 +1,107 @@
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import BadInput, EngineError
+from engine.textfile import decode, read_text, replace_text
+
+ENCODINGS = {
+    "utf-8": b"",
+    "utf-8 with mark": b"\xef\xbb\xbf",
+    "utf-16-le": b"\xff\xfe",
+    "utf-16-be": b"\xfe\xff",
+    "utf-32-le": b"\xff\xfe\0\0",
+    "utf-32-be": b"\0\0\xfe\xff",
+}
+
+
+@given(
+    st.sampled_from(sorted(ENCODINGS)), st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0\ufeff"))
+)
+def test_any_text_is_read_without_loss(encoding: str, text: str):
+    raw = ENCODINGS[encoding] + text.encode(encoding.partition(" ")[0])
+    file = decode(raw, None)
+    assert file.text == text
+    assert file.byte_order_mark + file.text.encode(file.encoding) == raw
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"\x7fELF\0\0\1", "blob is a binary file: dg-lsp fills gaps in text."),
+        (b"caf\xe9", "blob is not UTF-8 text (byte 3 can't be read): convert it first."),
+        (b"\xff\xfea", "blob is not UTF-16-LE text (byte 2 can't be read): convert it first."),
+    ],
+)
+def test_what_is_not_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: bytes, message: str):
+    monkeypatch.chdir(tmp_path)
+    Path("blob").write_bytes(raw)
+    with pytest.raises(BadInput) as error:
+        read_text("blob")
+    assert str(error.value) == message
+
+
+def test_a_missing_file_and_a_directory_are_named(tmp_path: Path):
+    with pytest.raises(BadInput, match=r"There is no file .*nowhere\.py: check the path"):
+        read_text(str(tmp_path / "nowhere.py"))
+    with pytest.raises(BadInput, match="is a directory: name a file in it"):
+        read_text(str(tmp_path))
+
+
+def test_a_file_is_replaced_with_its_mode_and_mark(tmp_path: Path):
+    path = tmp_path / "run.sh"
+    path.write_bytes(b"\xef\xbb\xbfold\r\n")
+    path.chmod(0o754)
+    file = read_text(str(path))
+    replace_text(file, file.text.replace("old", "new"))
+    assert path.read_bytes() == b"\xef\xbb\xbfnew\r\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o754
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.sh"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path):
+    (tmp_path / "real.py").write_text("old")
+    (tmp_path / "link.py").symlink_to("real.py")
+    replace_text(read_text(str(tmp_path / "link.py")), "new")
+    assert (tmp_path / "link.py").is_symlink()
+    assert (tmp_path / "real.py").read_text() == "new"
+
+
+def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path):
+    path = tmp_path / "a.py"
+    path.write_text("mine")
+    file = read_text(str(path))
+    path.write_text("theirs")
+    with pytest.raises(EngineError, match="changed while its gap was being filled"):
+        replace_text(file, "filled")
+    assert path.read_text() == "theirs"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_that_went_away_is_not_made_again(tmp_path: Path):
+    path = tmp_path / "a.py"
+    path.write_text("mine")
+    file = read_text(str(path))
+    path.unlink()
+    with pytest.raises(EngineError, match="can't be written"):
+        replace_text(file, "filled")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_read_only_file_is_left_alone(tmp_path: Path):
+    path = tmp_path / "a.py"
+    path.write_text("mine")
+    path.chmod(0o444)
+    with pytest.raises(EngineError, match="it is read-only"):
+        replace_text(read_text(str(path)), "filled")
+    assert path.read_text() == "mine"
+
+
+def test_standard_input_has_nowhere_to_write():
+    with pytest.raises(BadInput, match="--write needs a FILE"):
+        replace_text(decode(b"text", None), "filled")
