@@ -50,4 +50,4 @@ def _given(packages: Sequence[PackageSizes], level: float) -> int:
 
 
 def _limit(package: PackageSizes, level: float) -> int:
-    return round(level * (_FAVOURED_WEIGHT if package.favoured else 1.0))
+    return int(level * (_FAVOURED_WEIGHT if package.favoured else 1.0))
