@@ -1,4 +1,4 @@
-"""When to ask the model while somebody types: at once at rest, a moment later in a burst that would outrun the answer."""
+"""When to ask the model while somebody types: at once at rest, later in a burst that would outrun the answer."""
 
 from __future__ import annotations
 
