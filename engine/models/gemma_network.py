@@ -1,0 +1,137 @@
+"""DiffusionGemma's forward pass over transformers' modules: the same parameters, our attention and our caches.
+
+`transformers.DiffusionGemmaForBlockDiffusion` holds the weights and stays the reference (tests assert equal logits). Serving
+and training run this pass instead, because both need what the reference can't give: ragged batches, many canvases over one
+context, and keys and values that survive a cropped context.
+
+Who attends to what is not decided here: every layer calls an `Attend`, which owns caches and masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""(layer index, queries [B, H, T, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, T, D], H a multiple of K."""
+
+
+class Network:
+    """Encoder and decoder of one checkpoint; they share their weights."""
+
+    def __init__(self, module: Any, compiled: bool = False) -> None:
+        self.module = module
+        self.before = torch.compile(before_attention, dynamic=False) if compiled else before_attention
+        self.after = torch.compile(after_attention, dynamic=False) if compiled else after_attention
+        self.encoder = module.model.encoder.language_model
+        self.decoder = module.model.decoder
+        self.config = module.config.text_config
+        self.dense = [_is_dense(layer) for layer in self.decoder.layers]
+
+    @property
+    def device(self) -> torch.device:
+        """Where embeddings live, and so where ids must be."""
+        return self.decoder.embed_tokens.weight.device
+
+    def sliding(self, index: int) -> bool:
+        """Whether layer `index` sees a window of the context only."""
+        return self.config.layer_types[index] == "sliding_attention"
+
+    def encode(self, ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        """Hidden states [B, T, E] of context ids [B, T] at positions [B, T], after the last norm."""
+        return self._run(self.encoder, self.encoder.embed_tokens(ids), positions, attend)
+
+    def decode(self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None) -> Tensor:
+        """Hidden states [B, L, E] of canvas ids [B, L]. `signal` [B, L, E] are soft embeddings of the last step's logits."""
+        embeddings = self.decoder.embed_tokens(ids)
+        if signal is None:
+            # The conditioning block maps a zero signal to zero: only its last norm remains.
+            embeddings = norm(self.decoder.self_conditioning.post_norm, embeddings)
+        else:
+            block = self.decoder.self_conditioning
+            normed = norm(block.pre_norm, signal)
+            change = block.down_proj(block.act_fn(block.gate_proj(normed)) * block.up_proj(normed))
+            embeddings = norm(block.post_norm, embeddings + change)
+        return self._run(self.decoder, embeddings, positions, attend)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Soft-capped float32 logits [..., V] of hidden states [..., E]."""
+        cap = self.module.final_logit_softcapping
+        return torch.tanh(self.module.lm_head(hidden).float() / cap) * cap
+
+    def soft_embeddings(self, logits: Tensor) -> Tensor:
+        """The self-conditioning signal [..., E]: token embeddings averaged by softmax(logits [..., V])."""
+        table = self.decoder.embed_tokens
+        weights = logits.softmax(dim=-1, dtype=torch.float32).to(table.weight.dtype)
+        return (weights @ table.weight) * table.embed_scale.to(table.weight.dtype)
+
+    def _run(self, stack: Any, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        rotations = {kind: stack.rotary_emb(hidden, positions, kind) for kind in stack.unique_layer_types}
+        for index, layer in enumerate(stack.layers):
+            states = self.before(layer, hidden, *rotations[self.config.layer_types[index]])
+            hidden = self.after(layer, hidden, attend(index, *states), self.dense[index])
+        return norm(stack.norm, hidden)
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """Scaled by 1, as queries and keys are normed. Shapes as in `Attend`; bool mask [B or 1, 1, T, S], True attends."""
+    batch, heads, width, size = query.shape
+    groups = heads // key.shape[1]
+    # Heads that share keys become more queries of one head: nothing is copied.
+    folded = query.reshape(batch, key.shape[1], groups * width, size)
+    if mask is not None and groups > 1:
+        mask = mask.repeat(1, 1, groups, 1)
+    out = F.scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=1.0)
+    return out.reshape(batch, heads, width, size)
+
+
+def norm(module: Any, hidden: Tensor) -> Tensor:
+    """RMS norm in float32, as the reference does."""
+    weight = module.weight.float() if module.with_scale else None
+    return F.rms_norm(hidden.float(), hidden.shape[-1:], weight, module.eps).type_as(hidden)
+
+
+def before_attention(layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries [B, H, T, D], keys and values [B, K, T, D] of one layer; training compiles this function."""
+    block = layer.self_attn
+    shape = (*hidden.shape[:-1], -1, block.head_dim)
+    hidden = norm(layer.input_layernorm, hidden)
+    query = norm(block.q_norm, block.q_proj(hidden).view(shape))
+    key = block.k_proj(hidden).view(shape)
+    value = norm(block.v_norm, block.v_proj(hidden).view(shape) if block.v_proj is not None else key)
+    key = norm(block.k_norm, key)
+    return _rotate(query, cos, sin).transpose(1, 2), _rotate(key, cos, sin).transpose(1, 2), value.transpose(1, 2)
+
+
+def after_attention(layer: Any, hidden: Tensor, attended: Tensor, dense: bool) -> Tensor:
+    """The layer's output [B, T, E] from its input and its attention [B, H, T, D]; training compiles this function."""
+    change = layer.self_attn.o_proj(attended.transpose(1, 2).flatten(2))
+    hidden = hidden + norm(layer.post_attention_layernorm, change)
+    mlp = layer.mlp(norm(layer.pre_feedforward_layernorm, hidden))
+    change = norm(layer.post_feedforward_layernorm_1, mlp)
+    if not dense:
+        change = change + _experts(layer, hidden)
+    hidden = hidden + norm(layer.post_feedforward_layernorm, change)
+    return hidden * layer.layer_scalar
+
+
+def _rotate(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    first, second = states.chunk(2, dim=-1)
+    return states * cos.unsqueeze(2) + torch.cat((-second, first), dim=-1) * sin.unsqueeze(2)
+
+
+def _experts(layer: Any, hidden: Tensor) -> Tensor:
+    flat = hidden.reshape(-1, hidden.shape[-1])
+    _, weights, chosen = layer.router(flat)
+    out = layer.experts(norm(layer.pre_feedforward_layernorm_2, flat), chosen, weights)
+    return norm(layer.post_feedforward_layernorm_2, out.reshape(hidden.shape))
+
+
+def _is_dense(layer: Any) -> bool:
+    """A checkpoint without experts is written as one tiny expert whose output norm is zero: it adds exactly nothing."""
+    weight: nn.Parameter = layer.post_feedforward_layernorm_2.weight
+    return weight.device.type != "meta" and not bool(weight.any())

@@ -1,0 +1,47 @@
+"""Cross-entropy of a large, soft-capped vocabulary, without ever holding all its logits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CHUNK = 256
+"""Rows at a time: their logits stay in a processor's cache."""
+
+
+def capped_cross_entropy(hidden: Tensor, table: Tensor, targets: Tensor, cap: float) -> Tensor:
+    """Mean of -log softmax(cap * tanh(hidden @ table.T / cap))[target].
+
+    hidden [R, E], table [V, E], targets [R]. The gradients are made on the way, chunk by chunk.
+    """
+    return _CappedCrossEntropy.apply(hidden, table, targets, cap)  # type: ignore[no-any-return]
+
+
+class _CappedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, table: Tensor, targets: Tensor, cap: float) -> Tensor:
+        rows = hidden.shape[0]
+        hidden_grad = torch.empty_like(hidden)
+        table_grad = torch.zeros_like(table)
+        total = hidden.new_zeros((), dtype=torch.float32)
+        for start in range(0, rows, CHUNK):
+            part, target = hidden[start : start + CHUNK], targets[start : start + CHUNK, None]
+            squashed = (part @ table.T).float().div_(cap).tanh_()
+            slope = torch.addcmul(torch.ones_like(squashed), squashed, squashed, value=-1)
+            logits = squashed.mul_(cap)
+            log_total = logits.logsumexp(dim=-1, keepdim=True)
+            total += (log_total - logits.gather(1, target)).sum()
+            grad = logits.sub_(log_total).exp_()
+            grad.scatter_add_(1, target, grad.new_full((1, 1), -1.0).expand_as(target))
+            grad = grad.mul_(slope).to(table.dtype)
+            torch.mm(grad, table, out=hidden_grad[start : start + CHUNK])
+            table_grad.addmm_(grad.T, part)
+        ctx.save_for_backward(hidden_grad.div_(max(rows, 1)), table_grad.div_(max(rows, 1)))
+        return total / max(rows, 1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        hidden_grad, table_grad = ctx.saved_tensors
+        return hidden_grad * grads[0], table_grad * grads[0], None, None

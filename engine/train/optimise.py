@@ -1,0 +1,58 @@
+"""Optimisers and their schedule: Muon for matrices inside the layers, AdamW for the rest, warm-up, plateau, decay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+WARM_UP = 0.01
+DECAY = 0.25
+"""Share of the run at whose end the learning rate falls to zero, linearly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Peak learning rates."""
+
+    matrices: float = 0.02
+    rest: float = 0.003
+
+
+class Optimiser:
+    """Both optimisers as one."""
+
+    def __init__(self, parameters: Mapping[str, nn.Parameter], rates: Rates) -> None:
+        matrices = [p for name, p in parameters.items() if p.ndim == 2 and "embed_tokens" not in name]
+        rest = [p for name, p in parameters.items() if p.ndim != 2 or "embed_tokens" in name]
+        self._parts = [
+            (torch.optim.Muon(matrices, lr=rates.matrices, weight_decay=0.01), rates.matrices),
+            (torch.optim.AdamW(rest, lr=rates.rest, betas=(0.9, 0.97), weight_decay=0.0), rates.rest),
+        ]
+        self._parameters = [*matrices, *rest]
+
+    def step(self, progress: float) -> None:
+        """Apply the gradients at `progress` in [0, 1] of the run, and clear them."""
+        nn.utils.clip_grad_norm_(self._parameters, 1.0)
+        for part, rate in self._parts:
+            for group in part.param_groups:
+                group["lr"] = rate * schedule(progress)
+            part.step()
+            part.zero_grad(set_to_none=True)
+
+    def state(self) -> list[dict[str, Any]]:
+        """What a checkpoint keeps."""
+        return [part.state_dict() for part, _ in self._parts]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        """The inverse of `state`."""
+        for (part, _), saved in zip(self._parts, state, strict=True):
+            part.load_state_dict(saved)
+
+
+def schedule(progress: float) -> float:
+    """Share of the peak learning rate: linear warm-up, plateau, linear decay."""
+    return max(0.0, min(progress / WARM_UP + 0.01, 1.0, (1.0 - progress) / DECAY))

@@ -1,0 +1,86 @@
+"""The shapes of the models that the recipe trains, as configurations of the released architecture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import (
+    DiffusionGemmaConfig,
+    DiffusionGemmaForBlockDiffusion,
+    DiffusionGemmaTextConfig,
+    Gemma4VisionConfig,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Sizes in features and tokens; the head size is shared by sliding and full layers."""
+
+    vocab: int
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    window: int
+    full_every: int
+    canvas: int
+
+
+def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
+    """A freshly initialised dense model of `shape`, in float32.
+
+    The architecture has experts and a vision tower. One tiny expert behind a norm of zeros adds exactly nothing, and
+    the vision tower is as small as the classes allow; neither is trained.
+    """
+    text = DiffusionGemmaTextConfig(
+        vocab_size=shape.vocab,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head_size,
+        sliding_window=shape.window,
+        layer_types=[
+            "full_attention" if (index + 1) % shape.full_every == 0 else "sliding_attention"
+            for index in range(shape.layers)
+        ],
+        num_experts=1,
+        top_k_experts=1,
+        moe_intermediate_size=1,
+        max_position_embeddings=8192,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=2,
+        num_global_key_value_heads=shape.kv_heads, global_head_dim=shape.head_size,
+    )
+    vision = Gemma4VisionConfig(
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        head_dim=8,
+        position_embedding_size=4,
+    )
+    config = DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=shape.canvas)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = DiffusionGemmaForBlockDiffusion(config)
+    for layer in model.model.decoder.layers:
+        torch.nn.init.zeros_(layer.post_feedforward_layernorm_2.weight)
+    return model
+
+
+def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
+    """The decoder's parameters without the stand-in expert; the encoder and the head are tied to them."""
+    skip = ("router", "experts", "post_feedforward_layernorm_2", "pre_feedforward_layernorm_2")
+    return {
+        name: parameter
+        for name, parameter in model.model.decoder.named_parameters()
+        if not any(part in skip for part in name.split("."))
+    }
