@@ -1,0 +1,120 @@
+"""Which settings hold where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dg_lsp.configuration import Configuration
+from dg_lsp.rereading import LOOK_AGAIN_S
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def configured(*folders: Path) -> tuple[Configuration, list[str], Clock]:
+    complaints, clock = list[str](), Clock()
+    configuration = Configuration(complaints.append, clock)
+    configuration.change_folders([folder.as_uri() for folder in folders])
+    return configuration, complaints, clock
+
+
+@pytest.mark.parametrize("wrap", [lambda given: given, lambda given: {"dg": given}, lambda given: {"dg-lsp": given}])
+def test_later_settings_of_the_editor_keep_what_it_started_with(wrap):
+    configuration, complaints, _ = configured()
+    configuration.initialize(wrap({"inline": {"candidates": 5}}))
+    configuration.change(wrap({"inline": {"threshold": 0.1}}))
+    assert (configuration.editor.inline.candidates, configuration.editor.inline.threshold) == (5, 0.1)
+    configuration.change(wrap({}))
+    assert (configuration.editor.inline.candidates, configuration.editor.inline.threshold) == (5, 0.4)
+    assert complaints == []
+
+
+@pytest.mark.parametrize("nothing", [None, {}])
+def test_no_settings_are_fine(nothing):
+    configuration, complaints, _ = configured()
+    configuration.initialize(nothing)
+    configuration.change(nothing)
+    assert complaints == []
+
+
+def test_a_project_s_file_counts_for_its_documents_only_and_is_read_again(tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    project = tmp_path / "one" / "dg-lsp.toml"
+    project.write_text("[inline]\ncandidates = 7\n")
+    configuration, _, clock = configured(tmp_path / "one", tmp_path / "two")
+    inside, outside = (tmp_path / "one" / "a.py").as_uri(), (tmp_path / "two" / "a.py").as_uri()
+    assert configuration.settings_of(inside).inline.candidates == 7
+    assert configuration.settings_of(outside).inline.candidates == 3
+    assert configuration.settings_of("untitled:1").inline.candidates == 3
+    project.write_text("[inline]\ncandidates = 10\n")
+    clock.now_s += LOOK_AGAIN_S
+    assert configuration.settings_of(inside).inline.candidates == 10
+
+
+def test_wrong_settings_are_named_once(tmp_path):
+    configuration, complaints, clock = configured(tmp_path)
+    (tmp_path / "dg-lsp.toml").write_text("enabeld = true\nlanguages = {go = false}\n")
+    uri = (tmp_path / "a.go").as_uri()
+    for _ in range(3):
+        clock.now_s += LOOK_AGAIN_S
+        assert configuration.settings_of(uri).languages == {"go": False}
+        configuration.change({"completion": 3})
+    assert complaints == [
+        "Unknown setting 'enabeld'; did you mean 'enabled'?",
+        """The setting 'completion' must be "auto" or "on" or "off", not 3; it is ignored.""",
+    ]
+
+
+def test_a_project_file_that_is_no_toml_is_named_and_ignored(tmp_path):
+    configuration, complaints, _ = configured(tmp_path)
+    (tmp_path / "dg-lsp.toml").write_text("enabled = ")
+    assert configuration.settings_of((tmp_path / "a.py").as_uri()).enabled
+    assert len(complaints) == 1
+    assert f"{tmp_path / 'dg-lsp.toml'} is not valid TOML" in complaints[0]
+
+
+def test_the_innermost_folder_counts(tmp_path):
+    configuration, _, _ = configured(tmp_path, tmp_path / "inner")
+    assert configuration.folder_of((tmp_path / "inner" / "a.py").as_uri()) == tmp_path / "inner"
+    configuration.change_folders([], [(tmp_path / "inner").as_uri()])
+    assert configuration.folder_of((tmp_path / "inner" / "a.py").as_uri()) == tmp_path
+    assert configuration.folder_of("untitled:1") is None
+
+
+def test_switching_off_everywhere():
+    configuration, _, _ = configured()
+    assert configuration.why_off("untitled:1", "python") == ""
+    configuration.switch(enabled=False)
+    assert configuration.why_off("untitled:1", "python") == "Suggestions are switched off."
+    assert not configuration.switched_on
+    configuration.switch(enabled=True)
+    assert configuration.why_off("untitled:1", "python") == ""
+
+
+def test_switching_a_language_overrides_the_setting():
+    configuration, _, _ = configured()
+    configuration.initialize({"languages": {"markdown": False}})
+    assert configuration.why_off("untitled:1", "markdown") == "Suggestions are switched off for markdown."
+    configuration.switch(enabled=True, language="markdown")
+    assert configuration.why_off("untitled:1", "markdown") == ""
+    configuration.switch(enabled=False, language="go")
+    assert configuration.why_off("untitled:1", "go") != ""
+    assert configuration.why_off("untitled:1", "python") == ""
+
+
+def test_switching_a_folder_counts_below_it_until_a_nearer_one_says_otherwise(tmp_path):
+    configuration, _, _ = configured(tmp_path)
+    configuration.switch(enabled=False, folder=tmp_path.as_uri())
+    configuration.switch(enabled=True, folder=(tmp_path / "inner").as_uri())
+    assert (
+        configuration.why_off((tmp_path / "a.py").as_uri(), "python") == f"Suggestions are switched off in {tmp_path}."
+    )
+    assert configuration.why_off((tmp_path / "inner" / "a.py").as_uri(), "python") == ""
+    assert configuration.why_off("untitled:1", "python") == ""
