@@ -108,6 +108,11 @@ def write_token(address: TcpAddress) -> None:
     draft.replace(path)
 
 
+def forget_address() -> None:
+    """Remove what clients find the engine by."""
+    (token_path() if uses_tcp() else socket_path()).unlink(missing_ok=True)
+
+
 def private_dir(path: Path) -> Path:
     """Make `path` a folder that only the user can enter. Raises BadInput where it can't be one."""
     try:

@@ -226,6 +226,8 @@ class Status:
     protocol: int
     model: str
     device: str
+    """Where the weights are; where there are none, `device_asked`."""
+    device_asked: str
     state: State
     up_s: float
     """Seconds since the engine started."""
@@ -257,6 +259,8 @@ class Status:
     """Context tokens that were found in a cache instead of being encoded."""
     context_tokens: int = 0
     """Context tokens of all fills."""
+    log: str
+    """Folder of the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,116 @@
+"""A blocking client for the commands: one question, one answer, every wait bounded."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+from engine.errors import EngineError
+from engine.places import Address, TcpAddress, UnixAddress, find_engine
+from engine.protocol import (
+    VERSION,
+    ClientMessage,
+    EngineMessage,
+    Failed,
+    FrameError,
+    FrameSplitter,
+    Hello,
+    MalformedMessage,
+    Notice,
+    Peer,
+    VersionMismatch,
+    is_own,
+    pack,
+    peer_of,
+    unpack_from_engine,
+)
+
+_CHUNK_NBYTES = 64 * 1024
+
+
+class NoAnswer(EngineError):
+    """Something listens at the engine's address, but there is no talking to it. `peer` is its process, where known."""
+
+    def __init__(self, message: str, peer: Peer | None = None) -> None:
+        super().__init__(message)
+        self.peer = peer
+
+
+def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None:
+    """The engine's reply, or None where no engine runs. Raises EngineError for a refusal, NoAnswer for silence."""
+    address = find_engine()
+    if address is None:
+        return None
+    with contextlib.ExitStack() as stack:
+        try:
+            sock = stack.enter_context(_connect(address, timeout_s))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
+        except OSError as error:
+            raise NoAnswer(f"The engine can't be reached ({error}).") from None
+        return _converse(sock, address, message)
+
+
+def is_answering() -> bool:
+    """Whether an engine greets back."""
+    address = find_engine()
+    if address is None:
+        return False
+    try:
+        with _connect(address, 1.0) as sock:
+            _greet(sock, address, FrameSplitter())
+            return True
+    except (OSError, EngineError, FrameError, MalformedMessage, VersionMismatch):
+        return False
+
+
+def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> EngineMessage:
+    peer = peer_of(sock)
+    if not is_own(peer):
+        raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
+    splitter = FrameSplitter()
+    try:
+        messages = _greet(sock, address, splitter)
+        sock.sendall(pack(message))
+        reply = next(reply for reply in messages if not isinstance(reply, Notice))
+    except TimeoutError:
+        raise NoAnswer("The engine does not answer; `dg-lsp engine stop` ends it.", peer) from None
+    except VersionMismatch as error:
+        raise NoAnswer(f"{error} `dg-lsp engine restart` replaces it.", peer) from None
+    except (OSError, FrameError, MalformedMessage) as error:
+        raise NoAnswer(f"The conversation with the engine broke ({error}); try again.", peer) from None
+    if isinstance(reply, Failed):
+        raise EngineError(reply.message)
+    return reply
+
+
+def _connect(address: Address, timeout_s: float) -> socket.socket:
+    if isinstance(address, TcpAddress):
+        return socket.create_connection(("127.0.0.1", address.port), timeout_s)
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.settimeout(timeout_s)
+        sock.connect(address.path)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _greet(sock: socket.socket, address: Address, splitter: FrameSplitter) -> Iterator[EngineMessage]:
+    """Say hello and read the welcome; the messages that follow."""
+    token = "" if isinstance(address, UnixAddress) else address.token
+    sock.sendall(pack(Hello(version=VERSION, client="dg-lsp", token=token)))
+    messages = _messages(sock, splitter)
+    first = next(messages)
+    if isinstance(first, Failed):
+        raise VersionMismatch(first.message) if first.code == "version" else EngineError(first.message)
+    return messages
+
+
+def _messages(sock: socket.socket, splitter: FrameSplitter) -> Iterator[EngineMessage]:
+    while data := sock.recv(_CHUNK_NBYTES):
+        for body in splitter.feed(data):
+            yield unpack_from_engine(body)
+    raise ConnectionResetError("it closed the connection")

@@ -1,0 +1,147 @@
+"""`dg-lsp engine`: run, look at, stop and restart the one engine that editors share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from engine.catalog import BUNDLED
+from engine.commands.exits import FAILURE, one_line_errors
+from engine.protocol import Percentiles, Report, Status, StatusQuery
+
+engine = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+Model = Annotated[str, typer.Option(help="The model: bundled, a directory, a Hub id, or oracle:FILE.json for tests.")]
+Device = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
+UnloadAfter = Annotated[
+    float, typer.Option(min=0.1, help="Seconds without a request until the weights are given back.")
+]
+ExitAfter = Annotated[float, typer.Option(min=0.1, help="Seconds without a client until the engine ends.")]
+StallAfter = Annotated[float, typer.Option(min=0.1, help="Seconds until a step of the model counts as hung.")]
+
+
+@engine.command()
+@one_line_errors()
+def run(
+    model: Model = BUNDLED,
+    device: Device = "auto",
+    unload_after: UnloadAfter = 600,
+    exit_after: ExitAfter = 1800,
+    stall_after: StallAfter = 300,
+    detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
+) -> None:
+    """Run the engine; where one runs already, leave it alone."""
+    # Imported here because `status` and `stop` need none of it.
+    from engine import launch, process
+    from engine.server import Settings
+
+    settings = Settings(
+        model=model, device=device, unload_after_s=unload_after, exit_after_s=exit_after, stall_s=stall_after
+    )
+    if detach:
+        launch.start_detached(settings)
+    elif not process.run(settings):
+        typer.echo("An engine is running already.")
+
+
+@engine.command()
+@one_line_errors()
+def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+    """Show how the engine is; exits with 1 where none runs."""
+    report = _ask_status()
+    if as_json:
+        typer.echo(json.dumps(asdict(report) if report else None))
+    else:
+        typer.echo("\n".join(_lines(report)) if report else "No engine is running.")
+    if report is None:
+        raise typer.Exit(FAILURE)
+
+
+@engine.command()
+@one_line_errors()
+def stop() -> None:
+    """End the engine, for all its clients."""
+    from engine import launch
+
+    typer.echo("The engine has ended." if launch.stop() else "No engine is running.")
+
+
+@engine.command()
+@one_line_errors()
+def restart(
+    model: Annotated[str, typer.Option(help="Another model; without it, the same again.")] = "",
+    device: Annotated[str, typer.Option(help="Another device; without it, the same again.")] = "",
+    unload_after: UnloadAfter = 600,
+    exit_after: ExitAfter = 1800,
+) -> None:
+    """End the engine, if one runs, and start one in the background."""
+    from engine import launch
+    from engine.caller import NoAnswer
+    from engine.server import Settings
+
+    try:
+        before = _ask_status()
+    except NoAnswer:
+        before = None
+    launch.stop()
+    launch.start_detached(
+        Settings(
+            model=model or (before.model if before else BUNDLED),
+            device=device or (before.device_asked if before else "auto"),
+            unload_after_s=unload_after,
+            exit_after_s=exit_after,
+        )
+    )
+    typer.echo("The engine runs.")
+
+
+def _ask_status() -> Status | None:
+    from engine.caller import ask
+
+    report = ask(StatusQuery(id=1))
+    return report.status if isinstance(report, Report) else None
+
+
+def _lines(status: Status) -> list[str]:
+    loaded = "not loaded" if status.loaded_s is None else f"loaded {_duration(status.loaded_s)} ago"
+    memory = _mib(status.rss_nbytes) + (f", {_mib(status.device_nbytes)} on the device" if status.device_nbytes else "")
+    return [
+        f"model     {status.model} on {status.device}, {loaded}",
+        f"state     {' '.join(filter(None, (status.state.name, status.state.message)))}",
+        f"process   {status.pid}, version {status.engine}, up {_duration(status.up_s)}",
+        f"memory    {memory}",
+        f"clients   {len(status.clients)}{': ' + ', '.join(status.clients) if any(status.clients) else ''}",
+        f"queue     {status.running} running, {status.queued} waiting",
+        f"served    {status.served}{_failed(status)}",
+        f"encode    {_percentiles(status.encode_ms)}",
+        f"step      {_percentiles(status.step_ms)}",
+        f"total     {_percentiles(status.total_ms)}",
+        f"forwards  {status.forwards}, {status.shared_forwards} of them shared{_tokens(status)}",
+        f"cache     {status.cached_tokens} of {status.context_tokens} context tokens",
+        f"log       {status.log}",
+    ]
+
+
+def _failed(status: Status) -> str:
+    return "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
+
+
+def _tokens(status: Status) -> str:
+    return "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
+
+
+def _percentiles(times: Percentiles) -> str:
+    return "-" if times.p50 is None else f"p50 {times.p50:.1f} ms, p95 {times.p95:.1f} ms"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _mib(nbytes: int) -> str:
+    return f"{nbytes / 2**20:.0f} MiB"

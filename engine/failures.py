@@ -1,0 +1,36 @@
+"""What an exception from the model thread means to the client whose work raised it."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from engine.errors import BadInput, ModelError, OutOfMemory
+from engine.protocol import FailureCode
+
+_log = logging.getLogger(__name__)
+
+# torch raises its own class on CUDA only; its other allocators raise RuntimeError with one of these in it.
+_ALLOCATION_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+def failure_of(error: Exception) -> tuple[FailureCode, str]:
+    """Code and sentence; what is nobody's known mistake goes to the log with its traceback."""
+    if isinstance(error, OutOfMemory):
+        return "out_of_memory", str(error)
+    if is_out_of_memory(error):
+        return "out_of_memory", "The device ran out of memory at this request; ask for less, or use a smaller model."
+    if isinstance(error, ModelError):
+        return "model", str(error)
+    if isinstance(error, BadInput):
+        return "bad_request", str(error)
+    _log.error("the model thread failed", exc_info=error)
+    return "internal", "The engine failed at this request; its log says more (`dg-lsp engine status` names the file)."
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an allocation failed, on whatever device."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _ALLOCATION_WORDS)

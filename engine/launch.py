@@ -1,0 +1,97 @@
+"""Start an engine that outlives whoever starts it, and end one whatever state it is in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from engine.caller import NoAnswer, ask, is_answering
+from engine.errors import EngineError
+from engine.places import lock_path
+from engine.protocol import Peer, Stop, is_own
+from engine.server import Settings
+
+_START_S = 30.0
+_STOP_S = 15.0
+_POLL_S = 0.02
+_CREATION_FLAGS = 0
+if sys.platform == "win32":
+    _CREATION_FLAGS = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+
+
+def start_detached(settings: Settings) -> None:
+    """Start an engine in the background and wait until one answers. Raises EngineError with its sentence."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "engine", "run", *_arguments(settings)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        cwd=Path.home(),  # A project's folder could not be removed while a process stands in it.
+        # On Windows the flags make it outlive the console, elsewhere the session of its own does.
+        start_new_session=True,
+        creationflags=_CREATION_FLAGS,
+    )
+    ends = time.monotonic() + _START_S
+    while not is_answering():
+        if process.poll():
+            raise EngineError(_last_words(process))
+        if time.monotonic() > ends:
+            process.kill()
+            raise EngineError(f"The engine did not answer within {_START_S:g} s; its log says more.")
+        time.sleep(_POLL_S)
+
+
+def stop() -> bool:
+    """End the running engine and wait until it is gone; False where none ran. Raises EngineError where it stays."""
+    try:
+        found = ask(Stop(id=1)) is not None
+    except NoAnswer as silence:
+        # It hangs, or speaks another version: the kernel says which process it is.
+        _end(silence)
+        found = True
+    ends = time.monotonic() + _STOP_S
+    while found and _is_locked():
+        if time.monotonic() > ends:
+            raise EngineError(f"The engine does not end; end the process that holds {lock_path()}.")
+        time.sleep(_POLL_S)
+    return found
+
+
+def _arguments(settings: Settings) -> list[str]:
+    return [
+        *("--model", settings.model),
+        *("--device", settings.device),
+        *("--unload-after", str(settings.unload_after_s)),
+        *("--exit-after", str(settings.exit_after_s)),
+    ]
+
+
+def _last_words(process: subprocess.Popen[bytes]) -> str:
+    assert process.stderr is not None
+    lines = process.stderr.read().decode(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("dg-lsp: ") if lines else f"The engine ended at once, with {process.returncode}."
+
+
+def _end(silence: NoAnswer) -> None:
+    peer: Peer | None = silence.peer
+    if sys.platform == "win32" or peer is None or not peer.pid or not is_own(peer):
+        raise silence
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(peer.pid, signal.SIGKILL)
+
+
+def _is_locked() -> bool:
+    lock = FileLock(lock_path(), mode=0o600)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return True
+    lock.release()
+    return False
