@@ -1,1 +1,24 @@
-"""The engine: a resident text-diffusion model that fills gaps in code."""
+"""The engine: a resident text-diffusion model that fills gaps in code.
+
+>>> from engine import load
+>>> load("bundled").fill("def add(a, b):\n    return ", "\n", language="python").candidates[0].text
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.loading import Infiller
+    from engine.placement import Device
+
+
+def load(name: str = "bundled", device: Device = "auto") -> Infiller:
+    """Load "bundled", a model directory or a Hub id from the local Hugging Face cache; see engine.loading.
+
+    Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
+    """
+    # Torch takes a second to import: not before it is needed.
+    from engine.loading import load
+
+    return load(name, device)

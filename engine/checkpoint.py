@@ -24,7 +24,7 @@ _VISION = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
 _ENCODER, _DECODER = "model.encoder.language_model.", "model.decoder."
 _MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library
 
-_LENGTH_OF_FAMILY: dict[str, LengthStrategy] = {"diffusion_gemma": "discover"}
+LENGTH_OF_FAMILY: dict[str, LengthStrategy] = {"diffusion_gemma": "discover"}
 """The families that can be run, by config.json's model_type, and how a released checkpoint of each finds widths."""
 
 
@@ -64,8 +64,8 @@ def read_checkpoint(path: Path, name: str) -> Checkpoint:
     """Read a model directory. Raises ModelError for what is missing, cut off, unknown or unsafe."""
     config = _read_json(path / "config.json", name)
     family = config.get("model_type")
-    if family not in _LENGTH_OF_FAMILY:
-        raise ModelError(f"{name} is a model of type {family!r}: dg-lsp runs {', '.join(_LENGTH_OF_FAMILY)}.")
+    if family not in LENGTH_OF_FAMILY:
+        raise ModelError(f"{name} is a model of type {family!r}: dg-lsp runs {', '.join(LENGTH_OF_FAMILY)}.")
     files = weight_files(path, name)
     if not (path / _TOKENIZER_FILE).is_file():
         raise ModelError(f"{name} has no {_TOKENIZER_FILE}: copy it there, or pull the model again.")
@@ -73,7 +73,7 @@ def read_checkpoint(path: Path, name: str) -> Checkpoint:
         name=name,
         path=path,
         family=family,
-        length=_length(path, name, _LENGTH_OF_FAMILY[family]),
+        length=_length(path, name, LENGTH_OF_FAMILY[family]),
         config=config,
         tensors=_loaded([tensor for file in files for tensor in read_header(file)]),
         nbytes=sum(file.stat().st_size for file in files),

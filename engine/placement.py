@@ -12,6 +12,7 @@ import torch
 
 from engine.checkpoint import Checkpoint
 from engine.errors import ModelError
+from engine.sizes import binary_bytes
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -20,7 +21,6 @@ WORKING_BYTES = 1 << 30
 _FULL_PRECISION_BYTES = 2 << 30
 """Up to this size a model runs in float32 on the CPU, where few machines compute fast in bfloat16."""
 GPU_DTYPE = torch.bfloat16
-_GIB = 1 << 30
 _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 
 
@@ -122,19 +122,15 @@ def _sizes(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
 
 
 def _too_big(checkpoint: Checkpoint, device: Device, machine: Machine) -> str:
-    free = [f"{_gib(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus) if device != "cpu"]
-    needed = _gib(checkpoint.parameters * torch.bfloat16.itemsize)
-    work = f" and {_gib(WORKING_BYTES)} a GPU to work in" if free else ""
-    there = " and ".join([*free, f"{_gib(machine.cpu)} of main memory"])
+    free = [f"{binary_bytes(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus) if device != "cpu"]
+    needed = binary_bytes(checkpoint.parameters * torch.bfloat16.itemsize)
+    work = f", {binary_bytes(WORKING_BYTES)} a GPU to work in and room in main memory to load" if free else ""
+    there = " and ".join([*free, f"{binary_bytes(machine.cpu)} of main memory"])
     return (
-        f"{checkpoint.name} needs {needed}{work}, and {there} are free: close other programs, or use a smaller model."
+        f"{checkpoint.name} needs {needed}{work}, but {there} are free: close other programs, or use a smaller model."
     )
 
 
 def _depth(checkpoint: Checkpoint) -> int:
     text: dict[str, Any] = checkpoint.config.get("text_config") or {}
     return int(text.get("num_hidden_layers", 0))
-
-
-def _gib(nbytes: int) -> str:
-    return f"{nbytes / _GIB:.1f} GiB"

@@ -77,13 +77,18 @@ def replace_text(file: TextFile, text: str) -> None:
 
     Raises BadInput for standard input and EngineError, with the file untouched, when it changed or can't be written.
     """
-    if file.path is None:
-        raise BadInput("There is no file to write to: --write needs a FILE, not standard input.")
-    target = file.path.resolve()
+    target = writable_path(file).resolve()
     try:
         _replace(target, file.raw, file.byte_order_mark + text.encode(file.encoding))
     except OSError as error:
         raise EngineError(f"{file.path} can't be written ({error.strerror}): it is unchanged.") from None
+
+
+def writable_path(file: TextFile) -> Path:
+    """Where the file can be written back. Raises BadInput for standard input."""
+    if file.path is None:
+        raise BadInput("There is no file to write to: --write needs a FILE, not standard input.")
+    return file.path
 
 
 def _replace(target: Path, before: bytes, after: bytes) -> None:

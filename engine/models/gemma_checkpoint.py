@@ -17,6 +17,7 @@ from transformers.utils import logging
 
 from engine.checkpoint import Checkpoint
 from engine.errors import ModelError
+from engine.failures import is_out_of_memory
 from engine.placement import Placement
 
 _QUICK_BYTES = 1 << 30
@@ -41,6 +42,8 @@ def read_module(checkpoint: Checkpoint, placement: Placement) -> TextModel:
         try:
             module, report = _from_pretrained(checkpoint, placement)
         except (OSError, ValueError, RuntimeError, ImportError) as error:
+            if is_out_of_memory(error):
+                raise
             raise ModelError(
                 f"{checkpoint.name} can't be loaded ({_first_line(error)}): pull or copy it again."
             ) from error

@@ -1,0 +1,121 @@
+"""The `dg-lsp` command. Knows its commands by name and imports only the one that was asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """Where a command lives and what it does, in a line."""
+
+    target: str
+    """MODULE:NAME of a function or of a `typer.Typer`."""
+    help: str
+
+
+COMMANDS = {
+    "serve": Mount(
+        target="dg_lsp.commands.serve:serve", help="Speak the Language Server Protocol on standard input and output."
+    ),
+    "fill": Mount(target="engine.commands.fill:fill", help="Fill a gap in a file."),
+    "engine": Mount(
+        target="engine.commands.engine:engine", help="Start, stop or look at the engine that editors share."
+    ),
+    "models": Mount(target="engine.commands.models:models", help="List the models on this machine."),
+    "pull": Mount(target="engine.commands.pull:pull", help="Download a model from the Hugging Face Hub."),
+    "doctor": Mount(target="engine.commands.doctor:doctor", help="Check that everything is in place."),
+    "stats": Mount(target="dg_lsp.commands.stats:stats", help="Show how suggestions were met."),
+    "replay": Mount(target="dg_lsp.commands.replay:replay", help="Run a recorded session again."),
+}
+
+
+def main() -> None:
+    """The console script: exits with 0, 1 (failed at work) or 2 (asked for something that can't be done as asked)."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        # Without standalone mode typer returns an exit code instead of leaving, and raises instead of drawing a panel.
+        return _app(arguments)(args=list(arguments), prog_name="dg-lsp", standalone_mode=False) or 0
+    except typer.TyperException as error:
+        if message := error.format_message():  # empty where help was shown instead
+            typer.echo(f"dg-lsp: {_sentence(message)}{_hint(error)}", err=True)
+        return error.exit_code
+    except typer.Abort:
+        return 130
+
+
+def _app(arguments: Sequence[str]) -> typer.Typer:
+    """The commands, of which only the one that `arguments` name is imported; help needs no more of the others."""
+    app = typer.Typer(
+        help="Fill gaps in code with a text-diffusion model on this machine.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    named = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, mount in COMMANDS.items():
+        _mount(app, name, mount, wanted=name == named)
+    return app
+
+
+def _mount(app: typer.Typer, name: str, mount: Mount, *, wanted: bool) -> None:
+    command: Any = _load(name, mount.target) if wanted else _placeholder(mount.help)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name, help=mount.help)
+    else:
+        app.command(name)(command)
+
+
+def _load(name: str, target: str) -> Callable[..., None] | typer.Typer:
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        raise typer.TyperException(
+            f"{name} can't run here, as {error.name} is not installed: install dg-lsp again"
+        ) from None
+
+
+def _sentence(message: str) -> str:
+    return " ".join(message.split()).rstrip(".") + "."
+
+
+def _hint(error: typer.TyperException) -> str:
+    """Where to read on, for an error in the command line itself."""
+    context: typer.Context | None = getattr(error, "ctx", None)
+    return f" See `{context.command_path} --help`." if context else ""
+
+
+def _placeholder(help: str) -> Callable[[], None]:
+    """Stands for a command in the list of commands."""
+
+    def command() -> None: ...
+
+    command.__doc__ = help
+    return command
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dg-lsp {version('dg-lsp')}")
+        raise typer.Exit
+
+
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None: ...

@@ -1,0 +1,25 @@
+"""`dg-lsp pull`: the only command that downloads a model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.commands.exits import one_line_errors
+from engine.sizes import binary_bytes, decimal_bytes
+
+
+@one_line_errors()
+def pull(model: Annotated[str, typer.Argument(metavar="HUB-ID", help="OWNER/MODEL on the Hugging Face Hub.")]) -> None:
+    """Download a model into the local Hugging Face cache; a download that was cut off goes on where it stopped."""
+    from engine.pull import plan_pull
+    from engine.pull import pull as download
+
+    plan = plan_pull(model)
+    typer.echo(
+        f"{model}: {decimal_bytes(plan.download_nbytes)} to download, {decimal_bytes(plan.free_nbytes)} of disk free; "
+        f"about {binary_bytes(plan.weights_nbytes)} of memory to run."
+    )
+    checkpoint = download(plan)
+    typer.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {checkpoint.name}")
