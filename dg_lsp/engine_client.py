@@ -47,6 +47,8 @@ class Patience:
     """For an engine to start and answer."""
     fill_s: float = 120.0
     """For an answer, when the caller names no bound."""
+    return_s: float = 1.0
+    """Between looks for an engine that was stopped and may be started again."""
     first_retry_s: float = 1.0
     last_retry_s: float = 60.0
     """After a failed start the next one waits, twice as long each time."""
@@ -236,12 +238,14 @@ class EngineClient:
             return None
         except (OSError, MalformedMessage):
             return None  # A stale socket file, or a port that now is somebody else's.
+        if welcome.state.name == "stopping":
+            connection.close()
+            return None
         self._notice(Notice(state=welcome.state))
         return connection
 
     def _check_retry(self) -> None:
-        wait_s = self._retry_at - time.monotonic()
-        if wait_s > 0 and find_engine() is None:
+        if time.monotonic() < self._retry_at and not _leaves_trace():
             raise EngineFailure("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
 
     def _start_failed(self, message: str) -> EngineFailure:
@@ -268,13 +272,16 @@ class EngineClient:
         if connection is not self._connection:
             return
         self._connection = None
-        if self._closed or self._stopped:
+        if self._closed:
             return
-        # An engine that died is replaced before the next keystroke asks for it.
-        self._show(EngineState(name="starting"))
+        if not self._stopped:
+            # An engine that died is replaced before the next keystroke asks for it.
+            self._show(EngineState(name="starting"))
         self._reviving = asyncio.create_task(self._revive(), name="engine revival")
 
     async def _revive(self) -> None:
+        while self._stopped and not self._closed and not _leaves_trace():
+            await asyncio.sleep(self._patience.return_s)
         # What goes wrong is in the state already.
         with contextlib.suppress(EngineFailure):
             await self.connect()
@@ -283,3 +290,10 @@ class EngineClient:
         if state != self.state:
             self.state = state
             self._on_state(state)
+
+
+def _leaves_trace() -> bool:
+    try:
+        return find_engine() is not None
+    except BadInput:
+        return False

@@ -20,6 +20,7 @@ from engine.protocol import (
     Notice,
     Peer,
     VersionMismatch,
+    Welcome,
     is_own,
     pack,
     peer_of,
@@ -53,14 +54,13 @@ def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None
 
 
 def is_answering() -> bool:
-    """Whether an engine greets back."""
+    """Whether an engine greets back that is there to stay."""
     address = find_engine()
     if address is None:
         return False
     try:
         with _connect(address, 1.0) as sock:
-            _greet(sock, address, FrameSplitter())
-            return True
+            return _greet(sock, address, FrameSplitter())[0].state.name != "stopping"
     except (OSError, EngineError, FrameError, MalformedMessage, VersionMismatch):
         return False
 
@@ -71,7 +71,7 @@ def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> 
         raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
     splitter = FrameSplitter()
     try:
-        messages = _greet(sock, address, splitter)
+        _, messages = _greet(sock, address, splitter)
         sock.sendall(pack(message))
         reply = next(reply for reply in messages if not isinstance(reply, Notice))
     except TimeoutError:
@@ -98,15 +98,17 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
     return sock
 
 
-def _greet(sock: socket.socket, address: Address, splitter: FrameSplitter) -> Iterator[EngineMessage]:
-    """Say hello and read the welcome; the messages that follow."""
+def _greet(sock: socket.socket, address: Address, splitter: FrameSplitter) -> tuple[Welcome, Iterator[EngineMessage]]:
+    """Say hello; the welcome, and the messages that follow."""
     token = "" if isinstance(address, UnixAddress) else address.token
     sock.sendall(pack(Hello(version=VERSION, client="dg-lsp", token=token)))
     messages = _messages(sock, splitter)
     first = next(messages)
     if isinstance(first, Failed):
         raise VersionMismatch(first.message) if first.code == "version" else EngineError(first.message)
-    return messages
+    if not isinstance(first, Welcome):
+        raise MalformedMessage("its first message is no welcome")
+    return first, messages
 
 
 def _messages(sock: socket.socket, splitter: FrameSplitter) -> Iterator[EngineMessage]:

@@ -229,6 +229,8 @@ def read_oracle(path: Path) -> Oracle:
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
         cases = Converter(forbid_extra_keys=True).structure(held, OracleFile).cases
+        # Tensors as small as these cost more to share among threads than to compute.
+        torch.set_num_threads(1)
         return Oracle(f"oracle:{path}", cases)
     except OSError as error:
         raise ModelError(f"The oracle file {path} can't be read ({error.strerror}).") from None

@@ -1,0 +1,74 @@
+"""Frames survive being torn apart, and nothing on the wire can do more than raise the two errors there are."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.frames import MAX_FRAME_NBYTES, BodyError, FrameError, FrameSplitter, frame, unframe
+
+leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
+values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
+maps = st.dictionaries(st.text(), values, max_size=4)
+
+
+@st.composite
+def torn_streams(draw: st.DrawFn) -> tuple[list[dict[str, object]], list[bytes]]:
+    """Some maps, and the pieces that their frames arrive in."""
+    bodies = draw(st.lists(maps, max_size=4))
+    stream = b"".join(frame(body) for body in bodies)
+    cuts = sorted(draw(st.lists(st.integers(0, len(stream)), max_size=8)))
+    edges = [0, *cuts, len(stream)]
+    return bodies, [stream[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+
+
+@given(torn_streams())
+def test_frames_come_out_as_they_went_in_however_they_are_torn(torn):
+    bodies, pieces = torn
+    splitter = FrameSplitter()
+    found = [unframe(body) for piece in pieces for body in splitter.feed(piece)]
+    assert found == bodies
+    assert not splitter.mid_frame
+
+
+@given(st.lists(st.binary(max_size=64), max_size=8))
+def test_garbage_raises_nothing_but_frame_and_body_errors(pieces):
+    splitter = FrameSplitter()
+    for piece in pieces:
+        try:
+            bodies = splitter.feed(piece)
+        except FrameError:
+            return
+        for body in bodies:
+            try:
+                assert isinstance(unframe(body), dict)
+            except BodyError as error:
+                assert str(error).endswith(".")
+
+
+def test_an_oversized_frame_is_refused_at_its_announcement():
+    with pytest.raises(FrameError, match=str(MAX_FRAME_NBYTES)):
+        FrameSplitter().feed(struct.pack(">I", MAX_FRAME_NBYTES + 1))
+
+
+def test_what_came_before_an_oversized_frame_is_not_lost():
+    splitter = FrameSplitter()
+    assert splitter.feed(frame({"a": 1}) + struct.pack(">I", 2**32 - 1)) == [frame({"a": 1})[4:]]
+    with pytest.raises(FrameError):
+        splitter.feed(b"")
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ({"text": "x" * MAX_FRAME_NBYTES}, "send less text"),
+        ({"text": "\ud83d"}, "surrogate"),
+        ({"number": 2**64}, "64 bits"),
+    ],
+)
+def test_what_cannot_be_sent_is_named_before_it_is_sent(body, complaint):
+    with pytest.raises(BodyError, match=complaint):
+        frame(body)
