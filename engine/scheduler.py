@@ -122,8 +122,8 @@ class Scheduler:
                 break
             chosen.append(job)
             rows += job.rows
-        self._turn += 1
         for job in chosen:
+            self._turn += 1
             job.started = True
             job.touched = self._clock()
             self._last_turn[job.client] = self._turn
