@@ -41,39 +41,39 @@ def drive(model: Model, filling: Filling, on_draft: Callable[[Draft], None] | No
 
 
 def forward_together(model: Model, steps: Sequence[Step]) -> list[Tensor]:
-    """The logits of every step, [B_i, L_i, V] each, from one ragged forward pass."""
+    """The logits of every step, [F_i, V] each, from one ragged forward pass."""
     if len(steps) == 1:
         return [model.step(steps[0].rows)]
     logits = model.step(merge([step.rows for step in steps]))
-    parts = logits.split([step.rows.canvas.shape[0] for step in steps])
-    return [part[:, : step.rows.canvas.shape[1]] for part, step in zip(parts, steps, strict=True)]
+    return list(logits.split([int(step.rows.open.sum()) for step in steps]))
 
 
 def merge(batches: Sequence[Rows]) -> Rows:
-    """Several ragged batches as one, as wide as the widest. A first step beside later ones is conditioned on zeros
-    only where it has no logits of its own: see `Rows.conditioned`."""
+    """Several ragged batches as one, as wide as the widest."""
     width = max(rows.canvas.shape[1] for rows in batches)
 
-    def widen(tensor: Tensor) -> Tensor:
-        missing = width - tensor.shape[1]
-        return torch.nn.functional.pad(tensor, (0, 0) * (tensor.ndim - 2) + (0, missing))
+    def widened(tensor: Tensor) -> Tensor:
+        return torch.nn.functional.pad(tensor, (0, width - tensor.shape[1]))
 
-    given = [rows.self_conditioning for rows in batches]
-    vocab = next((logits.shape[2] for logits in given if logits is not None), 0)
-    self_conditioning = None
-    if vocab:
-        self_conditioning = torch.cat(
-            [
-                widen(logits)
-                if logits is not None
-                else rows.canvas.new_zeros(rows.canvas.shape[0], width, vocab, dtype=torch.float32)
-                for rows, logits in zip(batches, given, strict=True)
-            ]
-        )
     return Rows(
         contexts=[context for rows in batches for context in rows.contexts],
-        canvas=torch.cat([widen(rows.canvas) for rows in batches]),
+        canvas=torch.cat([widened(rows.canvas) for rows in batches]),
         lengths=[length for rows in batches for length in rows.lengths],
-        self_conditioning=self_conditioning,
+        open=torch.cat([widened(rows.open) for rows in batches]),
+        self_conditioning=_merged_conditioning(batches),
         conditioned=[flag for rows in batches for flag in rows.conditioned],
+    )
+
+
+def _merged_conditioning(batches: Sequence[Rows]) -> Tensor | None:
+    """Zeros stand in for what a first step does not have; `Rows.conditioned` tells the model to ignore them."""
+    given = [rows.self_conditioning for rows in batches]
+    some = next((logits for logits in given if logits is not None), None)
+    if some is None:
+        return None
+    return torch.cat(
+        [
+            logits if logits is not None else some.new_zeros(int(rows.open.sum()), some.shape[1])
+            for rows, logits in zip(batches, given, strict=True)
+        ]
     )

@@ -63,6 +63,9 @@ class Facts:
     forbidden_ids: tuple[int, ...]
     """Tokens that may not enter a gap: end of text, control and image tokens, the mask."""
     canvas_length: int
+    """Widest canvas, gap and pinned suffix together."""
+    widths: tuple[int, ...]
+    """Gap widths that the length strategy tries, narrow first."""
     context_limit: int
     """Tokens of context the model can use."""
     instructions: bool
@@ -92,15 +95,17 @@ class Prompt:
 
 @dataclass(slots=True, kw_only=True)
 class Rows:
-    """A batch of canvases, ragged: row b uses its first `lengths[b]` positions."""
+    """A batch of canvases, ragged: row b uses its first `lengths[b]` positions. F counts the open positions."""
 
     contexts: Sequence[Context]
     """One a row; rows may share one object."""
     canvas: Tensor
     """int64 [B, L]"""
     lengths: Sequence[int]
+    open: Tensor
+    """bool [B, L]: positions still in question, whose logits are wanted. The others hold what they will hold."""
     self_conditioning: Tensor | None
-    """The previous step's processed logits [B, L, V], or None where no row has any."""
+    """The previous step's processed logits [F, V] of the open positions, row by row; None where no row has any."""
     conditioned: Sequence[bool]
     """Which rows `self_conditioning` speaks for; the others get a zero signal, as at a first step."""
 
@@ -130,7 +135,7 @@ class Model(Protocol):
         ...
 
     def step(self, rows: Rows) -> Tensor:
-        """One forward pass over the canvases. Returns raw float32 logits [B, L, V]."""
+        """One forward pass over the canvases. Returns raw float32 logits [F, V] of the open positions, row by row."""
         ...
 
     def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:

@@ -71,10 +71,14 @@ class Network:
 
     def _run(self, stack: Any, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
         rotations = {kind: stack.rotary_emb(hidden, positions, kind) for kind in stack.unique_layer_types}
+        device = hidden.device
         for index, layer in enumerate(stack.layers):
-            states = self.before(layer, hidden, *rotations[self.config.layer_types[index]])
-            hidden = self.after(layer, hidden, attend(index, *states), self.dense[index])
-        return norm(stack.norm, hidden)
+            # The layers of a model that does not fit one device lie on several; elsewhere these moves do nothing.
+            place = layer.layer_scalar.device
+            hidden = hidden.to(place)
+            rotation = [part.to(place) for part in rotations[self.config.layer_types[index]]]
+            hidden = self.after(layer, hidden, attend(index, *self.before(layer, hidden, *rotation)), self.dense[index])
+        return norm(stack.norm, hidden.to(device))
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:

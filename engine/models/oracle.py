@@ -121,6 +121,7 @@ class Oracle:
             pad_id=PAD,
             forbidden_ids=(INSTRUCTION, SUFFIX, PREFIX, END),
             canvas_length=512,
+            widths=(128,),
             context_limit=4096,
             instructions=True,
         )
@@ -158,7 +159,7 @@ class Oracle:
         )
 
     def step(self, rows: Rows) -> Tensor:
-        """Peaked logits [B, L, V] at what is revealed of each row's answer."""
+        """Peaked logits at what is revealed of each row's answer."""
         contexts = [_own(context) for context in rows.contexts]
         time.sleep(max(context.case.delay_ms for context in contexts) / 1000)
         logits = torch.zeros(*rows.canvas.shape, len(self._bytes))
@@ -168,7 +169,7 @@ class Oracle:
             target = self._target(context, canvas, turns[id(context)])
             turns[id(context)] += 1
             self._reveal(logits[row], context.case, canvas, target)
-        return logits
+        return logits[rows.open]
 
     def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
         """High where a row is an answer followed by the suffix."""

@@ -1,0 +1,97 @@
+"""The bytes behind every token of a tokenizer, and back: detokenizing that never invents or swallows a space."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from tokenizers.pre_tokenizers import ByteLevel
+
+from engine.errors import ModelError
+
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_METASPACE = "\u2581"
+
+
+class Vocabulary:
+    """Bytes of ordinary tokens; control tokens have none."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        """`tokenizer`: a fast tokenizer of transformers. Raises ModelError for a kind that is neither byte-level nor
+        SentencePiece's with byte fallback."""
+        backend = tokenizer.backend_tokenizer
+        pieces: dict[str, int] = backend.get_vocab(with_added_tokens=True)
+        self.size = max(pieces.values()) + 1
+        special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
+        spell = _speller(pieces)
+        self.bytes: list[bytes] = [b""] * self.size
+        for piece, token in pieces.items():
+            if piece not in special:
+                self.bytes[token] = spell(piece)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Text of `ids`; bytes that are no UTF-8 become replacement characters."""
+        return b"".join(self.bytes[token] for token in ids).decode(errors="replace")
+
+    @cached_property
+    def with_line_break(self) -> list[int]:
+        """Tokens that hold a line break."""
+        return [token for token, spelled in enumerate(self.bytes) if b"\n" in spelled or b"\r" in spelled]
+
+    @cached_property
+    def empty(self) -> list[int]:
+        """Tokens that stand for no text: control tokens and unused ids."""
+        return [token for token, spelled in enumerate(self.bytes) if not spelled]
+
+    def agreeing(self, head: bytes) -> list[int]:
+        """Tokens that begin with `head`, or that `head` begins with: what may follow where `head` must be spelled."""
+        order = self._order
+        first = bisect_left(order, head, key=lambda token: self.bytes[token])
+        longer = [token for token in _while_starting(order, first, self.bytes, head)]
+        shorter = [token for size in range(1, len(head)) if (token := self._token(head[:size])) is not None]
+        return longer + shorter
+
+    @cached_property
+    def _order(self) -> list[int]:
+        return sorted((token for token, spelled in enumerate(self.bytes) if spelled), key=lambda t: self.bytes[t])
+
+    def _token(self, spelled: bytes) -> int | None:
+        at = bisect_left(self._order, spelled, key=lambda token: self.bytes[token])
+        if at < len(self._order) and self.bytes[self._order[at]] == spelled:
+            return self._order[at]
+        return None
+
+
+def _while_starting(order: list[int], first: int, spelled: list[bytes], head: bytes) -> list[int]:
+    last = first
+    while last < len(order) and spelled[order[last]].startswith(head):
+        last += 1
+    return order[first:last]
+
+
+def _speller(pieces: dict[str, int]) -> Any:
+    if "\u0120" in pieces or "\u010a" in pieces:
+        letters = _byte_letters()
+        return lambda piece: bytes(letters[letter] for letter in piece if letter in letters)
+    if "<0x0A>" in pieces:
+        return _spell_metaspace
+    raise ModelError(
+        "The model's tokenizer is neither byte-level nor SentencePiece with byte fallback: use another model."
+    )
+
+
+def _spell_metaspace(piece: str) -> bytes:
+    byte = _BYTE.fullmatch(piece)
+    return bytes([int(byte[1], 16)]) if byte else piece.replace(_METASPACE, " ").encode()
+
+
+def _byte_letters() -> dict[str, int]:
+    """GPT-2's alphabet: printable bytes stand for themselves, the others for letters from 256 on, in order."""
+    alphabet = set(ByteLevel.alphabet())
+    letters = {chr(byte): byte for byte in range(256) if chr(byte) in alphabet}
+    rest = sorted(alphabet - letters.keys())
+    others = [byte for byte in range(256) if byte not in letters.values()]
+    return letters | dict(zip(rest, others, strict=True))
