@@ -1,0 +1,146 @@
+"""The oracle must be right, or every test that trusts it is worth nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import ModelError
+from engine.models.base import Rows
+from engine.models.oracle import PAD, Case, Oracle, Slip, read_oracle
+from engine.request import FillRequest
+
+ADD = "def add(a, b):\n    return ▮a + b▮\n"
+
+
+def oracle(*cases: Case | str) -> Oracle:
+    return Oracle("oracle", [Case(text=case) if isinstance(case, str) else case for case in cases])
+
+
+def context(model: Oracle, prefix: str, suffix: str, instruction: str = ""):
+    return model.encode(model.prompt(FillRequest(prefix=prefix, suffix=suffix, instruction=instruction)).context)
+
+
+def answers(model: Oracle, prefix: str, suffix: str, instruction: str = "") -> list[str]:
+    return [model.detokenize(ids) for ids in context(model, prefix, suffix, instruction).answers]
+
+
+def one_step(model: Oracle, contexts: list, canvas: torch.Tensor) -> torch.Tensor:
+    rows = Rows(
+        contexts=contexts,
+        canvas=canvas,
+        lengths=[canvas.shape[1]] * len(contexts),
+        open=torch.ones_like(canvas, dtype=torch.bool),
+        self_conditioning=None,
+        conditioned=[False] * len(contexts),
+    )
+    return model.step(rows).unflatten(0, canvas.shape)
+
+
+@given(st.text())
+def test_any_text_survives_its_tokens(text):
+    model = oracle("naïve ▮x▮ = '😋'\r\n")
+    assert model.detokenize(model.tokenize(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("cases", "prefix", "suffix", "answer"),
+    [
+        ([ADD], "def add(a, b):\n    return ", "\n", "a + b"),
+        ([ADD], "def add(a, b):\n    return a ", "\n", "+ b"),  # typed along
+        ([ADD], "def add(", "):\n    return a + b\n", "a, b"),  # elsewhere in the case
+        (["▮x = 1\ny = 2\n▮"], "x = ", "\ny = 2\n", "1"),  # a whole file
+        (["x = '😋' + ▮y▮\n"], "x = '😋' + ", "\n", "y"),
+        (["▮a▮"], "", "", "a"),
+        ([ADD], "something else", "", ""),
+        (["(▮1▮)\n(▮2▮)".replace("▮", "", 2)], "(1)\n(", ")", "2"),  # the nearer of two places
+        (["p" * 500 + "▮a▮" + "s" * 500 + "\n"], "p" * 500, "s" * 500 + "\n", "a"),  # further than it looks
+    ],
+)
+def test_an_answer_is_what_stands_between_in_the_case(cases, prefix, suffix, answer):
+    assert answers(oracle(*cases), prefix, suffix)[0] == answer
+
+
+def test_a_case_with_an_instruction_answers_only_that():
+    model = oracle(Case(text="x = ▮2▮\n", instruction="double"), "x = ▮1▮\n")
+    assert answers(model, "x = ", "\n", "double") == ["2"]
+    assert answers(model, "x = ", "\n", "anything else") == ["1"]
+
+
+def test_rows_of_one_request_get_the_alternatives_by_turns():
+    model = oracle(Case(text="x = ▮1▮\n", alternatives=("2", "3")))
+    gap = context(model, "x = ", "\n")
+    canvas = torch.full((3, 1), PAD)
+    assert [model.detokenize(row) for row in one_step(model, [gap] * 3, canvas).argmax(-1).tolist()] == ["1", "2", "3"]
+    # A row keeps the answer that it has begun, wherever it stands.
+    canvas = torch.tensor([model.tokenize("3")])
+    assert model.detokenize(one_step(model, [gap], canvas).argmax(-1)[0].tolist()) == "3"
+
+
+def test_tokens_are_revealed_from_the_left_with_the_confidence_that_was_set():
+    model = oracle(Case(text="▮abc▮", reveal=1, confidence=0.9))
+    gap = context(model, "", "")
+    canvas = torch.full((1, 4), PAD)
+    for shown in (1, 2, 3):
+        probabilities = one_step(model, [gap], canvas).softmax(-1)
+        canvas = probabilities.argmax(-1)
+        assert model.detokenize([token for token in canvas[0].tolist() if token != PAD]) == "abc"[:shown]
+        assert probabilities.max(-1).values[0, shown - 1].item() == pytest.approx(0.9)
+        assert probabilities.max(-1).values[0, 3].item() < 0.1
+
+
+def test_a_slip_stays_until_it_is_taken_off_the_canvas():
+    model = oracle(Case(text="▮abc▮", slip=Slip(at=1, text="(")))
+    gap = context(model, "", "")
+    noise = torch.full((1, 3), PAD)
+    slipped = one_step(model, [gap], noise).argmax(-1)
+    assert model.detokenize(slipped[0].tolist()) == "a(c"
+    assert torch.equal(one_step(model, [gap], slipped).argmax(-1), slipped)
+    assert model.detokenize(one_step(model, [gap], noise).argmax(-1)[0].tolist()) == "abc"
+
+
+def test_only_open_positions_have_logits():
+    model = oracle("▮ab c▮")
+    gap = context(model, "", "")
+    rows = Rows(
+        contexts=[gap],
+        canvas=torch.full((1, 3), PAD),
+        lengths=[3],
+        open=torch.tensor([[False, True, True]]),
+        self_conditioning=None,
+        conditioned=[False],
+    )
+    assert model.detokenize(model.step(rows).argmax(-1).tolist()) == " c"
+
+
+def test_the_score_tells_answers_from_anything_else():
+    model = oracle(ADD)
+    gap = context(model, "def add(a, b):\n    return ", "\n")
+    right, wrong = model.score(gap, [model.tokenize("a + b\n"), model.tokenize("a - b\n")])
+    assert sum(right) > -0.01
+    assert sum(wrong) < -5
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("{", "not valid"),
+        (json.dumps({"cases": [{"text": "no gap"}]}), "▮"),
+        (json.dumps({"cases": [{"text": "▮", "colour": 1}]}), "colour"),
+        (json.dumps({}), "cases"),
+    ],
+)
+def test_a_bad_file_is_named_in_one_sentence(tmp_path, content, complaint):
+    path = tmp_path / "oracle.json"
+    path.write_text(content)
+    with pytest.raises(ModelError, match=complaint):
+        read_oracle(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ModelError, match=r"none\.json can't be read"):
+        read_oracle(tmp_path / "none.json")
