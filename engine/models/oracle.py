@@ -121,7 +121,6 @@ class Oracle:
             pad_id=PAD,
             forbidden_ids=(INSTRUCTION, SUFFIX, PREFIX, END),
             canvas_length=512,
-            widths=(8, 32, 128),
             widths=(128,),
             context_limit=4096,
             instructions=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 
@@ -172,10 +173,8 @@ fields = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st
 def test_no_map_raises_anything_unforeseen(body, tag):
     packed = msgpack.packb({**body, "type": tag})
     for unpack in (unpack_from_client, unpack_from_engine):
-        try:
-            unpack(packed)
-        except (MalformedMessage, VersionMismatch) as error:
-            assert str(error)
+        with contextlib.suppress(MalformedMessage, VersionMismatch):
+            assert unpack(packed)
 
 
 @given(st.binary())
