@@ -82,25 +82,25 @@ def test_rows_of_one_request_get_the_alternatives_by_turns():
 
 
 def test_tokens_are_revealed_from_the_left_with_the_confidence_that_was_set():
-    model = oracle(Case(text="▮abc▮", reveal=1, confidence=0.9))
+    model = oracle(Case(text="▮a+c▮", reveal=1, confidence=0.9))
     gap = context(model, "", "")
     canvas = torch.full((1, 4), PAD)
     for shown in (1, 2, 3):
         probabilities = one_step(model, [gap], canvas).softmax(-1)
         canvas = probabilities.argmax(-1)
-        assert model.detokenize([token for token in canvas[0].tolist() if token != PAD]) == "abc"[:shown]
+        assert model.detokenize([token for token in canvas[0].tolist() if token != PAD]) == "a+c"[:shown]
         assert probabilities.max(-1).values[0, shown - 1].item() == pytest.approx(0.9)
         assert probabilities.max(-1).values[0, 3].item() < 0.1
 
 
 def test_a_slip_stays_until_it_is_taken_off_the_canvas():
-    model = oracle(Case(text="▮abc▮", slip=Slip(at=1, text="(")))
+    model = oracle(Case(text="▮a+c▮", slip=Slip(at=1, text="(")))
     gap = context(model, "", "")
     noise = torch.full((1, 3), PAD)
     slipped = one_step(model, [gap], noise).argmax(-1)
     assert model.detokenize(slipped[0].tolist()) == "a(c"
     assert torch.equal(one_step(model, [gap], slipped).argmax(-1), slipped)
-    assert model.detokenize(one_step(model, [gap], noise).argmax(-1)[0].tolist()) == "abc"
+    assert model.detokenize(one_step(model, [gap], noise).argmax(-1)[0].tolist()) == "a+c"
 
 
 def test_only_open_positions_have_logits():
