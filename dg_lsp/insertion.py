@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _OPENERS = {")": "(", "]": "[", "}": "{", ">": "<"}
@@ -36,17 +37,18 @@ def fit(insertion: str, tail: str) -> Fitting | None:
     return None
 
 
-def redundant(insertion: str, tail: str) -> int:
+def redundant(insertion: str, tail: str, head: str = "") -> int:
     """How many characters at the start of `tail` the insertion closes by itself.
 
     Counted are brackets and quotes that are closed but not opened in the insertion, and what follows them literally.
+    Those that `head`, the line before the cursor, opens and `tail` leaves open are the insertion's to close.
     """
     at = taken = 0
     for character in tail:
         if taken and character in _FOLLOWERS and insertion[at : at + 1] == character:
             found: int | None = at
         else:
-            found = _first_unopened(insertion, at, character)
+            found = _first_unopened(insertion, at, character, owed=0 if taken else _owed(head, tail, character))
         if found is None:
             break
         at, taken = found + 1, taken + 1
@@ -71,13 +73,34 @@ def is_name(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _first_unopened(insertion: str, start: int, closer: str) -> int | None:
+def _owed(head: str, tail: str, closer: str) -> int:
+    """How many of `closer` are missing on a line that is cut in two at the cursor."""
+    opener = _OPENERS.get(closer)
+    if opener is None:
+        return 0
+    return max(_unmatched(reversed(head), closer, opener) - _unmatched(tail, opener, closer), 0)
+
+
+def _unmatched(text: Iterable[str], opener: str, closer: str) -> int:
+    """How often `closer` comes without an `opener` before it."""
+    depth = missing = 0
+    for character in text:
+        if character == opener:
+            depth += 1
+        elif character == closer and depth:
+            depth -= 1
+        elif character == closer:
+            missing += 1
+    return missing
+
+
+def _first_unopened(insertion: str, start: int, closer: str, owed: int) -> int | None:
     if closer in _QUOTES:
         places = [at for at in range(start, len(insertion)) if _is_quote(insertion, at, closer)]
         return places[0] if len(places) % 2 else None
     if closer not in _OPENERS:
         return None
-    depth, at = 0, start
+    depth, at = owed, start
     while at < len(insertion):
         character = insertion[at]
         if character in _QUOTES:

@@ -26,8 +26,13 @@ class Rhythm:
         self._gap_ms = None if gap_ms is None or gap_ms > BURST_GAP_MS else _average(self._gap_ms, gap_ms)
 
     def answered(self, took_ms: float) -> None:
-        """The model answered, or was still at it when it was told to stop."""
+        """The model answered."""
         self._answer_ms = _average(self._answer_ms, took_ms)
+
+    def gave_up(self, after_ms: float) -> None:
+        """The model was still at it when it was told to stop, so an answer takes longer than that."""
+        if self._answer_ms is None or after_ms > self._answer_ms:
+            self._answer_ms = _average(self._answer_ms, after_ms)
 
     def delay_ms(self, now_ms: float) -> float:
         """How long to wait before asking; 0 at rest, and where the answer comes before the next key anyway."""

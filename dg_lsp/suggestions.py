@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dg_lsp.insertion import fit
 
@@ -88,9 +88,15 @@ class Shelf:
     def __init__(self) -> None:
         self._held: deque[Suggestion] = deque(maxlen=REMEMBERED)
 
-    def put(self, suggestion: Suggestion) -> None:
-        """Remember it; the oldest gives way."""
+    def put(self, suggestion: Suggestion) -> Suggestion:
+        """Remember it as the newest; of two that make the same claim the one remembered first is kept."""
+        for held in self._held:
+            if replace(held, id=suggestion.id, confidence=suggestion.confidence) == suggestion:
+                self._held.remove(held)
+                suggestion = held
+                break
         self._held.append(suggestion)
+        return suggestion
 
     def rests(self, text: str, cursor: int) -> Iterator[Rest]:
         """What still holds here, newest first, no text twice."""

@@ -40,6 +40,24 @@ def test_closers_are_redundant_where_the_insertion_closes_what_it_did_not_open(i
     assert redundant(insertion, tail) == count
 
 
+@pytest.mark.parametrize(
+    ("line", "insertion", "count"),
+    [
+        ("foo(▮)", "x)", 1),
+        ("foo(bar(▮)", "x)", 0),
+        ("foo(bar(▮)", "x))", 1),
+        ("foo(bar(▮))", "x))", 2),
+        ("   (+ x ▮))", "1)", 1),
+        ("f(a)[▮]", "0]", 1),
+        ("f(a) + g(▮)", "x)", 1),
+        ('print("▮")', 'hi")', 2),
+    ],
+)
+def test_what_the_line_leaves_open_is_the_insertion_s_to_close(line, insertion, count):
+    head, tail = line.split("▮")
+    assert redundant(insertion, tail, head) == count
+
+
 @given(code, code)
 def test_what_is_redundant_occurs_in_the_insertion_in_that_order(insertion, tail):
     """Editors hide an item whose text does not hold what its range replaces."""

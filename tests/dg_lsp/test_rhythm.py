@@ -40,6 +40,19 @@ def test_time_that_passed_since_the_key_counts():
     assert rhythm.delay_ms(now_ms + 200) == 0
 
 
+def test_work_given_up_early_does_not_make_the_model_look_fast():
+    rhythm, now_ms = typed([80, 80, 80], answer_ms=500)
+    for _ in range(20):
+        rhythm.gave_up(10)
+    assert rhythm.delay_ms(now_ms) == pytest.approx(100)
+
+
+def test_work_given_up_late_shows_that_the_model_is_slow():
+    rhythm, now_ms = typed([80, 80, 80], answer_ms=20)
+    rhythm.gave_up(400)
+    assert rhythm.delay_ms(now_ms) == pytest.approx(100)
+
+
 def test_before_anything_is_known_nothing_is_delayed():
     assert Rhythm(150).delay_ms(0) == 0
 

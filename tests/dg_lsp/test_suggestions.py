@@ -101,7 +101,7 @@ def test_the_newest_suggestion_that_holds_comes_first_and_none_twice():
         shelf.put(suggested(f"x = ▮{answer}▮", id=id))
     assert [(found.text, found.suggestion.id) for found in shelf.rests("x = ", 4)] == [
         ("three", 3),
-        ("one", 2),
+        ("one", 0),
         ("two", 1),
     ]
     assert [found.text for found in shelf.rests("x = t", 5)] == ["hree", "wo"]
@@ -114,3 +114,10 @@ def test_only_the_latest_are_remembered():
     assert shelf.by_id(0) is None
     assert shelf.by_id(1) is not None
     assert len(list(shelf.rests("", 0))) == REMEMBERED
+
+
+def test_the_same_claim_is_remembered_once():
+    shelf = Shelf()
+    first = shelf.put(suggested("x = ▮one▮", id=1))
+    assert shelf.put(suggested("x = ▮one▮", id=2)) is first
+    assert shelf.by_id(2) is None

@@ -1,0 +1,120 @@
+"""The newest request wins, whoever asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dg_lsp.desk import Desk
+from dg_lsp.rhythm import Rhythm
+from engine.protocol import Filled, FillRequest
+
+
+def request(prefix: str) -> FillRequest:
+    return FillRequest(prefix=prefix, suffix="")
+
+
+class Slow:
+    """Answers when told to; notes what was asked and what was cancelled."""
+
+    def __init__(self) -> None:
+        self.asked = list[str]()
+        self.cancelled = list[str]()
+        self.go = asyncio.Event()
+
+    async def __call__(self, request: FillRequest, document: str) -> Filled:
+        self.asked.append(request.prefix)
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(request.prefix)
+            raise
+        if request.prefix == "bad":
+            raise ValueError(request.prefix)
+        return Filled(model=request.prefix, device="", candidates=(), width=0, steps=0, forwards=0)
+
+
+async def begun(desk: Desk, prefix: str, document: str = "a") -> asyncio.Task[Filled | None]:
+    task = asyncio.create_task(desk.fill(document, request(prefix)))
+    await asyncio.sleep(0.001)
+    return task
+
+
+@pytest.mark.asyncio
+async def test_a_newer_request_supersedes_the_one_before_and_only_in_its_document():
+    slow = Slow()
+    desk = Desk(slow, Rhythm(0))
+    older, elsewhere, newer = await begun(desk, "1"), await begun(desk, "2", "b"), await begun(desk, "3")
+    assert await older is None
+    slow.go.set()
+    assert (await newer).model == "3"
+    assert (await elsewhere).model == "2"
+    assert (slow.cancelled, desk.superseded, desk.asked) == (["1"], 1, 3)
+
+
+@pytest.mark.asyncio
+async def test_the_same_request_shares_one_answer_under_way_or_there():
+    slow = Slow()
+    desk = Desk(slow, Rhythm(0))
+    one, other = await begun(desk, "1"), await begun(desk, "1")
+    slow.go.set()
+    assert (await one) is (await other)
+    assert (await desk.fill("a", request("1"))) is (await one)
+    assert slow.asked == ["1"]
+
+
+@pytest.mark.asyncio
+async def test_work_nobody_waits_for_is_cancelled():
+    slow = Slow()
+    desk = Desk(slow, Rhythm(0))
+    one, other = await begun(desk, "1"), await begun(desk, "1")
+    one.cancel()
+    await asyncio.wait({one})
+    assert slow.cancelled == []
+    other.cancel()
+    await asyncio.wait({other})
+    await asyncio.sleep(0.001)
+    assert slow.cancelled == ["1"]
+
+
+@pytest.mark.asyncio
+async def test_work_begun_ahead_goes_on_without_anybody_and_is_shared():
+    slow = Slow()
+    desk = Desk(slow, Rhythm(0))
+    desk.begin("a", request("1"))
+    waiting = await begun(desk, "1")
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    slow.go.set()
+    assert (await desk.fill("a", request("1"))).model == "1"
+    assert (slow.asked, slow.cancelled) == (["1"], [])
+
+
+@pytest.mark.asyncio
+async def test_a_failure_reaches_who_waits_and_is_not_shared_later():
+    slow = Slow()
+    slow.go.set()
+    desk = Desk(slow, Rhythm(0))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="bad"):
+            await desk.fill("a", request("bad"))
+    desk.begin("a", request("bad"))
+    await asyncio.sleep(0.001)
+    assert slow.asked == ["bad"] * 3
+
+
+@pytest.mark.asyncio
+async def test_a_burst_is_waited_out_before_the_model_is_asked():
+    slow, rhythm = Slow(), Rhythm(max_delay_ms=40)
+    desk = Desk(slow, rhythm)
+    rhythm.answered(500)
+    now_ms = asyncio.get_running_loop().time() * 1000
+    for at in range(3):
+        rhythm.key(now_ms - 200 + 100 * at)
+    for prefix in ("1", "2", "3"):
+        last = await begun(desk, prefix)
+    assert slow.asked == []
+    slow.go.set()
+    assert (await last).model == "3"
+    assert (slow.asked, desk.superseded) == (["3"], 2)

@@ -1,0 +1,53 @@
+"""What the engine is shown around a cursor."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dg_lsp.convert import Lines
+from dg_lsp.documents import Snapshot
+from dg_lsp.gap import WINDOW_CHARS, Selected, gap_at, window
+
+
+def snapshot(text: str) -> Snapshot:
+    return Snapshot(uri="file:///a", language="python", version=1, lines=Lines.of(text))
+
+
+@given(st.text(max_size=60), st.data())
+def test_a_small_document_is_shown_whole(text, data):
+    cursor = data.draw(st.integers(0, len(text)))
+    assert window(gap_at(snapshot(text), cursor)) == (text[:cursor], text[cursor:])
+
+
+@given(st.integers(0, 40_000), st.sampled_from([1, 7, 100, 100_000]))
+def test_a_huge_document_is_shown_around_the_cursor_in_whole_lines(line, width):
+    text = f"{'x' * (width - 1)}\n" * (400_000 // width)
+    cursor = min(line * 10, len(text))
+    prefix, suffix = window(gap_at(snapshot(text), cursor))
+    assert text[cursor - len(prefix) : cursor + len(suffix)] == prefix + suffix
+    assert min(cursor, WINDOW_CHARS - width) <= len(prefix) <= WINDOW_CHARS + 16_000
+    assert min(len(text) - cursor, WINDOW_CHARS - width) <= len(suffix) <= WINDOW_CHARS
+    if width <= 100:
+        assert (cursor - len(prefix)) % width == 0
+        assert (cursor + len(suffix)) % width == 0
+
+
+def test_typing_keeps_the_start_of_what_is_shown():
+    text = "some = code\n" * 50_000
+    one, _ = window(gap_at(snapshot(text), 300_000))
+    two, _ = window(gap_at(snapshot(f"{text[:300_000]}x{text[300_000:]}"), 300_001))
+    assert two == one + "x"
+
+
+def test_the_selected_completion_is_part_of_the_text():
+    gap = gap_at(snapshot("x = pri\ny"), 7, Selected(start=4, end=7, text="print"))
+    assert window(gap) == ("x = print", "\ny")
+    assert gap.ends_line
+    assert gap.in_document(gap.cursor + 1) == 8
+
+
+def test_a_line_that_goes_on_is_not_ended():
+    assert gap_at(snapshot("foo(  \n)"), 4).ends_line
+    assert not gap_at(snapshot("foo()"), 4).ends_line
+    assert gap_at(snapshot("a = '😋' + \r\n"), 10).head == "a = '😋' + "
