@@ -58,7 +58,7 @@ def read_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     """The tokenizer with its chat template. Raises ModelError."""
     try:
         return AutoTokenizer.from_pretrained(checkpoint.path, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, ImportError) as error:
+    except Exception as error:  # a damaged file fails in any way, down to bare exceptions of the Rust library
         raise ModelError(
             f"The tokenizer of {checkpoint.name} can't be loaded ({_first_line(error)}): pull or copy it again."
         ) from error

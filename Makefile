@@ -1,0 +1,64 @@
+# Everything from nothing: `make demo`, `make test`, `make check`.
+
+# Any Python from 3.11 to 3.13 that really runs; `make PYTHON=...` chooses one.
+PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 python3.11,$(shell \
+	$(python) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $(python))))
+# The torch to install, as pip takes it. The CPU build is enough for everything here.
+TORCH ?= torch==2.13.0
+VENV ?= .venv
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+OURS := dg_lsp engine tests
+
+.DELETE_ON_ERROR:
+.PHONY: demo test check format clean help
+
+help:
+	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
+	@echo "make test    run the tests"
+	@echo "make check   format, lint, types, layers"
+	@echo "make format  format the code"
+	@echo "make clean   remove the virtual environment"
+
+demo: $(VENV)/installed
+	@$(BIN)/python -m engine.demo
+
+test: $(VENV)/developing
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/developing
+	$(BIN)/ruff format --check $(OURS)
+	$(BIN)/ruff check $(OURS)
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python -m pytest tests/test_layers.py
+
+format: $(VENV)/developing
+	$(BIN)/ruff check --fix-only $(OURS)
+	$(BIN)/ruff format $(OURS)
+
+clean:
+	rm -rf $(VENV)
+
+# Each step leaves a file behind, so that it is done once and what was cut off is done again.
+$(VENV)/python:
+	$(if $(PYTHON),,$(error dg-lsp needs Python 3.11, 3.12 or 3.13: install one, or name it with PYTHON=...))
+	@echo "[1/4] Making a virtual environment in $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/torch: $(VENV)/python
+	@echo "[2/4] Installing $(TORCH) (the largest part; a minute or more)"
+	@$(PIP) install $(TORCH)
+	@touch $@
+
+$(VENV)/installed: $(VENV)/torch pyproject.toml
+	@echo "[3/4] Installing dg-lsp"
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/developing: $(VENV)/installed
+	@echo "[4/4] Installing what tests and checks need"
+	@$(PIP) install --group dev
+	@touch $@

@@ -1,0 +1,69 @@
+"""The rules between the packages, tested on the packages as they are."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OF_THE_ENGINE = {"engine.protocol"}
+"""All that dg_lsp may import from the engine; the command line names its commands as text."""
+HEAVY = {"torch", "transformers", "accelerate"}
+EDITOR_SIDE = {"dg_lsp", "pygls", "lsprotocol"}
+
+
+def modules(package: str) -> list[str]:
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert files
+    names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files]
+    return [name.removesuffix(".__init__") for name in names if not name.endswith(".__main__")]
+
+
+def imports(file: Path) -> set[str]:
+    """Modules that a file names in import statements, wherever they stand, also those for types only."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} if node.module != "engine" else {f"engine.{alias.name}" for alias in node.names}
+    return found
+
+
+def imported_by(statements: str) -> set[str]:
+    """Top-level packages in a fresh process after `statements`."""
+    script = f"{statements}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    return {name.partition(".")[0] for name in json.loads(result.stdout.splitlines()[-1])}
+
+
+def test_the_language_server_never_imports_a_model_library():
+    statements = "\n".join(f"import {name}" for name in modules("dg_lsp"))
+    assert imported_by(statements) & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["fill", "--help"], ["pull", "--help"], ["models", "--help"]]
+)
+def test_looking_at_the_command_line_imports_no_model_library(arguments: list[str]):
+    assert imported_by(f"from dg_lsp.cli import run\nassert run({arguments}) == 0") & HEAVY == set()
+
+
+def test_the_engine_can_be_imported_without_torch():
+    assert imported_by("from engine import load") & HEAVY == set()
+    assert imported_by("import engine.protocol, engine.request, engine.errors, engine.catalog") & HEAVY == set()
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "engine").rglob("*.py")), ids=lambda file: str(file.relative_to(ROOT)))
+def test_the_engine_knows_nothing_of_editors(file: Path):
+    assert {name for name in imports(file) if name.partition(".")[0] in EDITOR_SIDE} == set()
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "dg_lsp").rglob("*.py")), ids=lambda file: str(file.relative_to(ROOT)))
+def test_the_editor_side_knows_only_the_wire(file: Path):
+    foreign = {name for name in imports(file) if name.partition(".")[0] == "engine"}
+    assert foreign <= OF_THE_ENGINE
+    assert {name for name in imports(file) if name.partition(".")[0] in HEAVY} == set()
