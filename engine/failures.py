@@ -15,18 +15,18 @@ _log = logging.getLogger(__name__)
 _ALLOCATION_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
 
 
-def failure_of(error: Exception) -> tuple[FailureCode, str]:
-    """Code and sentence; what is nobody's known mistake goes to the log with its traceback."""
+def failure_of(error: Exception, doing: str) -> tuple[FailureCode, str]:
+    """Code and sentence about `doing` something; what is nobody's known mistake goes to the log with its traceback."""
     if isinstance(error, OutOfMemory):
         return "out_of_memory", str(error)
     if is_out_of_memory(error):
-        return "out_of_memory", "The device ran out of memory at this request; ask for less, or use a smaller model."
+        return "out_of_memory", f"The device ran out of memory at {doing}; ask for less, or use a smaller model."
     if isinstance(error, ModelError):
         return "model", str(error)
     if isinstance(error, BadInput):
         return "bad_request", str(error)
-    _log.error("the model thread failed", exc_info=error)
-    return "internal", "The engine failed at this request; its log says more (`dg-lsp engine status` names the file)."
+    _log.error("failed at %s", doing, exc_info=error)
+    return "internal", f"The engine failed at {doing}; its log says more (`dg-lsp engine status` names the folder)."
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -178,7 +178,7 @@ class Worker(threading.Thread):
     def _fail(self, job: Job, error: Exception) -> None:
         from engine.failures import failure_of
 
-        code, message = failure_of(error)
+        code, message = failure_of(error, "this request")
         self._memory_short |= code == "out_of_memory"
         job.step = job.filling = None
         self._scheduler.finish(job, Failed(id=job.id, code=code, message=message))
@@ -212,7 +212,7 @@ class Worker(threading.Thread):
         except Exception as error:  # noqa: BLE001 whatever it is, the engine goes on and says so
             from engine.failures import failure_of
 
-            code, message = failure_of(error)
+            code, message = failure_of(error, "loading the model")
             return None, Failed(id=None, code="model" if code == "bad_request" else code, message=message)
         finally:
             self.torch_imported = True

@@ -1,0 +1,202 @@
+"""Real engines in real processes for tests, and a client that may break every rule."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from engine.protocol import (
+    VERSION,
+    Drafted,
+    EngineMessage,
+    Fill,
+    FillRequest,
+    FrameSplitter,
+    Hello,
+    Notice,
+    Report,
+    Status,
+    StatusQuery,
+    Welcome,
+    pack,
+    unpack_from_engine,
+)
+
+WAIT_S = 20.0
+
+
+def wait_until(holds: Callable[[], Any], what: str, timeout_s: float = WAIT_S) -> Any:
+    """The first true value of `holds`; fails with `what` when none comes."""
+    ends = time.monotonic() + timeout_s
+    while not (value := holds()):
+        assert time.monotonic() < ends, f"waited {timeout_s} s in vain for {what}"
+        time.sleep(0.02)
+    return value
+
+
+class Wire:
+    """A client by hand: sends messages or any bytes, reads messages, waits for none of it longer than WAIT_S."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        self._splitter = FrameSplitter()
+        self._bodies: list[bytes] = []
+
+    def send(self, message: Any) -> None:
+        self.socket.sendall(pack(message))
+
+    def send_bytes(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def greet(self, client: str = "test", token: str = "") -> Welcome:
+        self.send(Hello(version=VERSION, client=client, token=token))
+        welcome = self.receive()
+        assert isinstance(welcome, Welcome), welcome
+        return welcome
+
+    def receive(self) -> EngineMessage:
+        """The next message; EOFError when the engine has closed the connection."""
+        while not self._bodies:
+            data = self.socket.recv(65536)
+            if not data:
+                raise EOFError
+            self._bodies = self._splitter.feed(data)
+        return unpack_from_engine(self._bodies.pop(0))
+
+    def reply(self, id: int | None) -> EngineMessage:
+        """The reply to one request; notices and others' replies are passed over."""
+        while True:
+            message = self.receive()
+            if not isinstance(message, Notice | Drafted | Welcome) and message.id == id:
+                return message
+
+    def draft(self, id: int) -> Drafted:
+        """The next draft of one request."""
+        while True:
+            message = self.receive()
+            if isinstance(message, Drafted) and message.id == id:
+                return message
+
+    def fill(self, id: int, prefix: str, suffix: str = "\n", **fields: Any) -> None:
+        """Ask for a fill; `fields` are those of `Fill`, and `n`."""
+        request = FillRequest(prefix=prefix, suffix=suffix, n=fields.pop("n", 1))
+        self.send(Fill(id=id, request=request, **fields))
+
+    def status(self) -> Status:
+        self.send(StatusQuery(id=10**9))
+        report = self.reply(10**9)
+        assert isinstance(report, Report)
+        return report.status
+
+    def closed_by_engine(self) -> bool:
+        """Whether the engine closes the connection, whatever it says before."""
+        try:
+            while True:
+                self.receive()
+        except (EOFError, ConnectionResetError):
+            return True
+        except TimeoutError:
+            return False
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Home:
+    """A place for one engine, apart from the user's own and from other tests'."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self.folder = folder
+        self.runtime = folder / "run"
+        self.logs = folder / "state" / "log"
+        self.socket_path = self.runtime / "engine.sock"
+        self.environment = {
+            **os.environ,
+            "DG_LSP_RUNTIME_DIR": str(self.runtime),
+            "DG_LSP_STATE_DIR": str(folder / "state"),
+            "OMP_NUM_THREADS": "1",
+            **environment,
+        }
+
+    def oracle(self, *cases: dict[str, Any] | str) -> str:
+        """The name of an oracle with these cases."""
+        path = self.folder / "oracle.json"
+        path.write_text(json.dumps({"cases": [{"text": case} if isinstance(case, str) else case for case in cases]}))
+        return f"oracle:{path}"
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`dg-lsp engine ARGUMENTS`, run to its end."""
+        return subprocess.run(
+            self._argv(arguments), env=self.environment, capture_output=True, text=True, timeout=WAIT_S * 2, check=False
+        )
+
+    def popen(self, *arguments: str) -> subprocess.Popen[str]:
+        """`dg-lsp engine ARGUMENTS`, under way."""
+        return subprocess.Popen(
+            self._argv(arguments), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def status(self) -> dict[str, Any] | None:
+        """What `status --json` says."""
+        return json.loads(self.command("status", "--json").stdout)
+
+    def connect(self) -> Wire:
+        """A connection that has not said hello yet."""
+        sock = socket.socket(socket.AF_UNIX)
+        sock.settimeout(WAIT_S)
+        sock.connect(str(self.socket_path))
+        return Wire(sock)
+
+    @contextmanager
+    def client(self, name: str = "test") -> Iterator[Wire]:
+        """A greeted connection."""
+        wire = self.connect()
+        try:
+            wire.greet(name)
+            yield wire
+        finally:
+            wire.close()
+
+    def log(self) -> str:
+        path = self.logs / "engine.log"
+        return path.read_text() if path.exists() else ""
+
+    def _argv(self, arguments: tuple[str, ...]) -> list[str]:
+        return [sys.executable, "-m", "engine", *arguments]
+
+
+@contextmanager
+def home(**environment: str) -> Iterator[Home]:
+    """A home whose engine, if one runs at the end, is stopped."""
+    # Not pytest's own folder, whose path may be longer than a socket's may be.
+    folder = Path(tempfile.mkdtemp(prefix="dg-"))
+    place = Home(folder, **environment)
+    try:
+        yield place
+    finally:
+        if place.runtime.exists():
+            place.command("stop")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def running(place: Home, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """An engine in the foreground, answering."""
+    process = place.popen("run", *arguments)
+    try:
+        wait_until(lambda: place.socket_path.exists() or process.poll() is not None, "the socket")
+        assert process.poll() is None, process.communicate()
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=WAIT_S)
