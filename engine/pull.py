@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from huggingface_hub import HfApi, ModelInfo, snapshot_download, try_to_load_from_cache
-from huggingface_hub.constants import HF_HUB_CACHE
+from huggingface_hub import HfApi, ModelInfo, constants, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -28,6 +27,8 @@ PATTERNS = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model")
 """What is downloaded, from the top folder only: folders hold variants for other programs."""
 _SPARE_NBYTES = 1 << 30
 """Left free on the disk."""
+_WORKERS = 2
+"""Files at once. An interruption costs what each of them had, and big files are loaded in parallel by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,23 +63,24 @@ def plan_pull(hub_id: str) -> Plan:
         files=tuple(sizes),
         download_nbytes=sum(sizes[name] for name in missing),
         weights_nbytes=weights_nbytes,
-        free_nbytes=shutil.disk_usage(_existing(Path(HF_HUB_CACHE))).free,
+        free_nbytes=shutil.disk_usage(_existing(Path(constants.HF_HUB_CACHE))).free,
     )
 
 
 def pull(plan: Plan) -> Checkpoint:
-    """Download what is missing, with a progress bar; what was cut off goes on where it stopped.
+    """Download what is missing, with a progress bar. A broken connection is taken up where it broke; files that were
+    finished before an interruption are not downloaded again.
 
     Raises EngineError where disk or network do not allow it, ModelError where the download turns out not to be a model.
     """
     if plan.download_nbytes + _SPARE_NBYTES > plan.free_nbytes:
         raise EngineError(
             f"{plan.hub_id} needs {decimal_bytes(plan.download_nbytes + _SPARE_NBYTES)} of disk, and "
-            f"{HF_HUB_CACHE} has {decimal_bytes(plan.free_nbytes)}: free some, or set HF_HUB_CACHE to another disk."
+            f"{constants.HF_HUB_CACHE} has {decimal_bytes(plan.free_nbytes)}: free some, or set HF_HUB_CACHE."
         )
     with _hub_errors(plan.hub_id):
         # By branch, so that the cache knows the model by its id alone afterwards.
-        snapshot_download(plan.hub_id, allow_patterns=list(plan.files))
+        snapshot_download(plan.hub_id, allow_patterns=list(plan.files), max_workers=_WORKERS)
     return find(plan.hub_id)
 
 
@@ -118,9 +120,7 @@ def _hub_errors(hub_id: str) -> Generator[None]:
         raise EngineError(f"The Hub refused {hub_id} (status {error.response.status_code}): try again later.") from None
     except (HTTPError, OSError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            raise EngineError(
-                f"The disk is full: free some and run `dg-lsp pull {hub_id}` again, it goes on."
-            ) from None
+            raise EngineError(f"The disk is full: free some and run `dg-lsp pull {hub_id}` again.") from None
         raise EngineError(
             f"The Hub can't be reached ({type(error).__name__}): check the network and try again."
         ) from None

@@ -15,4 +15,4 @@ def decimal_bytes(nbytes: int) -> str:
 
 def binary_bytes(nbytes: int) -> str:
     """Memory sizes, in powers of two as GPUs and main memory are sold: "48.1 GiB"."""
-    return f"{nbytes / (1 << 30):.1f} GiB"
+    return f"{nbytes / (1 << 30):.1f} GiB" if nbytes >= 1 << 30 else f"{nbytes / (1 << 20):.1f} MiB"

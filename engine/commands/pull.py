@@ -12,7 +12,7 @@ from engine.sizes import binary_bytes, decimal_bytes
 
 @one_line_errors()
 def pull(model: Annotated[str, typer.Argument(metavar="HUB-ID", help="OWNER/MODEL on the Hugging Face Hub.")]) -> None:
-    """Download a model into the local Hugging Face cache; a download that was cut off goes on where it stopped."""
+    """Download a model into the local Hugging Face cache. Run again after an interruption, it keeps finished files."""
     from engine.pull import plan_pull
     from engine.pull import pull as download
 
