@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from dg_lsp.rhythm import Rhythm
 from engine.protocol import Filled, FillRequest
 
-Ask = Callable[[FillRequest, str], Awaitable[Filled]]
+Ask = Callable[[FillRequest, str], Awaitable[Filled | None]]
 
 
 @dataclass(slots=True, kw_only=True)
 class _Job:
     request: FillRequest
-    task: asyncio.Task[Filled]
+    task: asyncio.Task[Filled | None]
     kept: bool
     """Goes on even if nobody waits for it."""
     waiting: int = 0
@@ -33,9 +33,10 @@ class Desk:
         self.superseded = 0
 
     async def fill(self, document: str, request: FillRequest) -> Filled | None:
-        """The answer to a request, or None where a newer one took its place. Raises what `ask` raises.
+        """The answer to a request, or None where there is none or a newer request took its place.
 
         The same request as the latest one shares its answer. When nobody waits any more the work is cancelled.
+        Raises what `ask` raises.
         """
         job = self._job(document, request, kept=False)
         job.waiting += 1
@@ -69,7 +70,7 @@ class Desk:
         job = self._jobs[document] = _Job(request=request, task=task, kept=kept)
         return job
 
-    async def _work(self, document: str, request: FillRequest) -> Filled:
+    async def _work(self, document: str, request: FillRequest) -> Filled | None:
         delay_ms = self._rhythm.delay_ms(_now_ms())
         if delay_ms:
             await asyncio.sleep(delay_ms / 1000)
@@ -84,7 +85,7 @@ class Desk:
         return filled
 
 
-def _failed(task: asyncio.Task[Filled]) -> bool:
+def _failed(task: asyncio.Task[Filled | None]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 

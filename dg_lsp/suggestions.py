@@ -46,14 +46,20 @@ class Suggestion:
             text=fitting.text,
         )
 
-    def is_finished(self, text: str, cursor: int) -> bool:
-        """Whether the document now holds all of it and the cursor stands behind it."""
-        return cursor == self.start + len(self.text) and text == self.outcome
+    def is_finished(self, text: str) -> bool:
+        """Whether the document is now what was suggested."""
+        size = len(self.base) - (self.end - self.start) + len(self.text)
+        return (
+            len(text) == size
+            and text.startswith(self.text, self.start)
+            and text.startswith(self.base[: self.start])
+            and text.endswith(self.base[self.end :])
+        )
 
     @property
-    def outcome(self) -> str:
-        """The document with the suggestion in it."""
-        return self.base[: self.start] + self.text + self.base[self.end :]
+    def outcome_end(self) -> int:
+        """Where the suggestion ends once it is in the document."""
+        return self.start + len(self.text)
 
     def _remaining(self, text: str, cursor: int) -> str:
         if cursor < self.start:
@@ -107,6 +113,6 @@ class Shelf:
                 seen.add(rest.text)
                 yield rest
 
-    def by_id(self, id: int) -> Suggestion | None:
-        """The suggestion with that number, if it is still remembered."""
-        return next((held for held in self._held if held.id == id), None)
+    def finished(self, text: str) -> Suggestion | None:
+        """The suggestion that the document has just become, if any."""
+        return next((held for held in reversed(self._held) if held.is_finished(text)), None)

@@ -31,6 +31,10 @@ def check_rest(suggestion: str, document: str, expected: str | None, *, swallowe
         assert (found.text, found.end - found.cursor) == (expected, swallowed)
 
 
+def outcome(suggestion: Suggestion) -> str:
+    return suggestion.base[: suggestion.start] + suggestion.text + suggestion.base[suggestion.end :]
+
+
 @st.composite
 def suggestions(draw: st.DrawFn) -> Suggestion:
     base = draw(code)
@@ -44,7 +48,7 @@ def test_whatever_is_served_leads_to_what_was_suggested(suggestion, text, data):
     cursor = data.draw(st.integers(0, len(text)))
     found = suggestion.rest(text, cursor)
     if found is not None:
-        assert text[:cursor] + found.text + text[found.end :] == suggestion.outcome
+        assert text[:cursor] + found.text + text[found.end :] == outcome(suggestion)
         assert "\n" not in text[found.cursor : found.end]
         assert found.start <= cursor
 
@@ -60,9 +64,13 @@ def test_typing_along_serves_the_rest_and_undoing_it_the_whole_again(suggestion,
 
 @given(suggestions())
 def test_a_suggestion_typed_to_its_end_is_finished(suggestion):
-    end = suggestion.start + len(suggestion.text)
-    assert suggestion.is_finished(suggestion.outcome, end)
-    assert suggestion.rest(suggestion.outcome, end) is None
+    assert suggestion.is_finished(outcome(suggestion))
+    assert suggestion.rest(outcome(suggestion), suggestion.outcome_end) is None
+
+
+@given(suggestions(), code)
+def test_no_other_text_finishes_it(suggestion, text):
+    assert suggestion.is_finished(text) == (text == outcome(suggestion))
 
 
 @given(suggestions(), st.data())
@@ -111,8 +119,6 @@ def test_only_the_latest_are_remembered():
     shelf = Shelf()
     for id in range(REMEMBERED + 1):
         shelf.put(suggested(f"▮{id}▮", id=id))
-    assert shelf.by_id(0) is None
-    assert shelf.by_id(1) is not None
     assert len(list(shelf.rests("", 0))) == REMEMBERED
 
 
@@ -120,4 +126,12 @@ def test_the_same_claim_is_remembered_once():
     shelf = Shelf()
     first = shelf.put(suggested("x = ▮one▮", id=1))
     assert shelf.put(suggested("x = ▮one▮", id=2)) is first
-    assert shelf.by_id(2) is None
+    assert [found.suggestion for found in shelf.rests("x = ", 4)] == [first]
+
+
+def test_the_shelf_knows_which_suggestion_the_document_became():
+    shelf = Shelf()
+    for id, answer in enumerate(["one", "two"]):
+        shelf.put(suggested(f"x = ▮{answer}▮", id=id))
+    assert shelf.finished("x = one").id == 0
+    assert shelf.finished("x = on") is None

@@ -1,0 +1,85 @@
+"""The engine as the language server uses it: kept warm, asked with bounds; failures become a sentence or silence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from dg_lsp.engine_client import EngineClient, EngineFailure
+from engine.protocol import Filled, FillRequest
+
+GPU_DEADLINE_MS = 300.0
+CPU_DEADLINE_MS = 1000.0
+LOAD_S = 60.0
+"""How long somebody who asked for suggestions waits for the model."""
+GRACE_S = 2.0
+"""An answer may come so much later than its deadline; then it is no longer waited for."""
+RETRY_S = 10.0
+"""Between two attempts to load a model that could not be loaded."""
+
+_QUIET = ("superseded", "cancelled", "late", "busy", "stopping")
+"""Failures that say nothing about the engine's health."""
+
+
+class Resident:
+    """Asks the engine. `on_trouble` is told a sentence when something is wrong and "" when it is over."""
+
+    def __init__(self, client: EngineClient, on_trouble: Callable[[str], None]) -> None:
+        self.client = client
+        self._on_trouble = on_trouble
+        self._warming: asyncio.Task[None] | None = None
+        self._retry_at_s = 0.0
+        self._device = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a fill would be answered without loading anything."""
+        return self.client.state.name == "ready"
+
+    @property
+    def deadline_ms(self) -> float:
+        """How long a first answer may take on the device that the model is on."""
+        return CPU_DEADLINE_MS if self._device.startswith("cpu") else GPU_DEADLINE_MS
+
+    def warm(self) -> None:
+        """See to it that the model is loaded, in the background."""
+        if self._warming is None and time.monotonic() >= self._retry_at_s:
+            self._warming = asyncio.create_task(self._warm(), name="warm the engine")
+
+    async def wait_until_ready(self) -> bool:
+        """Wait for the model, within bounds; whether it is there."""
+        self.warm()
+        if self._warming and not self.is_ready:
+            await asyncio.wait({self._warming}, timeout=LOAD_S)
+        return self.is_ready
+
+    async def fill(self, request: FillRequest, document: str) -> Filled | None:
+        """The engine's answer, or None where it has none."""
+        timeout_s = None if request.deadline_ms is None else request.deadline_ms / 1000 + GRACE_S
+        try:
+            filled = await self.client.fill(request, document=document, timeout_s=timeout_s)
+        except EngineFailure as failure:
+            if failure.code not in _QUIET:
+                self._on_trouble(str(failure))
+            return None
+        self._on_trouble("")
+        return filled
+
+    async def close(self) -> None:
+        """Let go of the engine, which goes on for others."""
+        if self._warming:
+            self._warming.cancel()
+        await self.client.close()
+
+    async def _warm(self) -> None:
+        try:
+            await self.client.warm()
+            self._device = (await self.client.status()).device
+        except EngineFailure as failure:
+            self._retry_at_s = time.monotonic() + RETRY_S
+            self._on_trouble(str(failure))
+        else:
+            self._on_trouble("")
+        finally:
+            self._warming = None

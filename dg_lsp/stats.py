@@ -1,0 +1,136 @@
+"""Counts of what became of suggestions, kept on this machine. Counts only: no text, no file names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import cast
+
+import platformdirs
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS counts (
+    day TEXT, language TEXT, event TEXT, times INTEGER NOT NULL, chars INTEGER NOT NULL,
+    PRIMARY KEY (day, language, event)
+)
+"""
+_ADD = """
+INSERT INTO counts VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET times = times + excluded.times, chars = chars + excluded.chars
+"""
+_BUSY_S = 2.0
+
+
+class StatsError(Exception):
+    """The counts can't be read or written. The message is one sentence for users."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How suggestions in one language were met."""
+
+    language: str
+    shown: int = 0
+    accepted: int = 0
+    """Taken whole, in one go or piece by piece."""
+    partial: int = 0
+    """Taken in part."""
+    typed: int = 0
+    """Typed by hand to the end."""
+    rejected: int = 0
+    accepted_chars: int = 0
+    """Put into documents by accepting, in whole or in part."""
+
+
+def stats_path() -> Path:
+    """The file with the counts; it may not exist."""
+    given = os.environ.get("DG_LSP_STATE_DIR")
+    folder = Path(given) if given else Path(platformdirs.user_state_dir("dg-lsp", appauthor=False))
+    return folder / "stats.sqlite3"
+
+
+class Stats:
+    """Collects counts and writes them now and then; several language servers may write at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._times: Counter[tuple[str, str, str]] = Counter()
+        self._chars: Counter[tuple[str, str, str]] = Counter()
+
+    def add(self, language: str, event: str, chars: int) -> None:
+        """Count an event."""
+        key = (date.today().isoformat(), language, event)
+        with self._lock:
+            self._times[key] += 1
+            self._chars[key] += chars
+
+    def write(self) -> None:
+        """Write what was collected; what can't be written is kept for later. Raises StatsError."""
+        with self._lock:
+            times, self._times = self._times, Counter()
+            chars, self._chars = self._chars, Counter()
+        if not times:
+            return
+        try:
+            _add(self._path, [(*key, count, chars[key]) for key, count in times.items()])
+        except (OSError, sqlite3.Error) as error:
+            with self._lock:
+                self._times += times
+                self._chars += chars
+            raise StatsError(_unusable(self._path, error)) from None
+
+
+def tallies(path: Path) -> list[Tally]:
+    """All counts by language, most shown first. Raises StatsError."""
+    if not path.exists():
+        return []
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as database:
+            rows = cast(
+                list[tuple[str, str, int, int]],
+                database.execute("SELECT language, event, sum(times), sum(chars) FROM counts GROUP BY 1, 2").fetchall(),
+            )
+    except (OSError, sqlite3.Error) as error:
+        raise StatsError(_unusable(path, error)) from None
+    times = {(language, event): count for language, event, count, _ in rows}
+    chars = {(language, event): count for language, event, _, count in rows}
+    found = [_tally(language, times, chars) for language in {language for language, *_ in rows}]
+    return sorted(found, key=lambda tally: (-tally.shown, tally.language))
+
+
+def reset(path: Path) -> None:
+    """Forget all counts. Raises StatsError."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StatsError(_unusable(path, error)) from None
+
+
+def _add(path: Path, rows: list[tuple[str, str, str, int, int]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as database, database:
+        database.execute(_SCHEMA)
+        database.executemany(_ADD, rows)
+
+
+def _tally(language: str, times: dict[tuple[str, str], int], chars: dict[tuple[str, str], int]) -> Tally:
+    return Tally(
+        language=language,
+        shown=times.get((language, "shown"), 0),
+        accepted=times.get((language, "accepted"), 0),
+        partial=times.get((language, "partial"), 0),
+        typed=times.get((language, "typed"), 0),
+        rejected=times.get((language, "rejected"), 0),
+        accepted_chars=chars.get((language, "accepted"), 0) + chars.get((language, "partial"), 0),
+    )
+
+
+def _unusable(path: Path, error: Exception) -> str:
+    return f"The counts in {path} can't be used ({error}); `dg-lsp stats --reset` starts them anew."

@@ -1,0 +1,71 @@
+"""Counts survive the process, several writers, and a broken file."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import pytest
+
+from dg_lsp.stats import Stats, StatsError, Tally, reset, stats_path, tallies
+
+
+def write_some(path, times):
+    stats = Stats(path)
+    for _ in range(times):
+        stats.add("python", "shown", 3)
+        stats.write()
+
+
+def test_counts_add_up_across_servers(tmp_path):
+    path = tmp_path / "deep" / "stats.sqlite3"
+    for _ in range(2):
+        stats = Stats(path)
+        stats.add("python", "shown", 10)
+        stats.add("python", "accepted", 10)
+        stats.add("go", "shown", 5)
+        stats.add("python", "shown", 4)
+        stats.add("python", "partial", 2)
+        stats.write()
+        stats.write()
+    assert tallies(path) == [
+        Tally(language="python", shown=4, accepted=2, partial=2, accepted_chars=24),
+        Tally(language="go", shown=2),
+    ]
+
+
+def test_servers_write_at_the_same_time(tmp_path):
+    path = tmp_path / "stats.sqlite3"
+    writers = [multiprocessing.get_context("spawn").Process(target=write_some, args=(path, 20)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [tally.shown for tally in tallies(path)] == [40]
+
+
+def test_a_reset_forgets_everything(tmp_path):
+    path = tmp_path / "stats.sqlite3"
+    reset(path)
+    assert tallies(path) == []
+    write_some(path, 1)
+    reset(path)
+    assert tallies(path) == []
+
+
+def test_a_broken_file_is_a_sentence_and_loses_nothing(tmp_path):
+    path = tmp_path / "stats.sqlite3"
+    path.write_text("no database, and long enough to be looked at" * 100)
+    stats = Stats(path)
+    stats.add("python", "shown", 1)
+    with pytest.raises(StatsError, match="--reset"):
+        stats.write()
+    with pytest.raises(StatsError, match="--reset"):
+        tallies(path)
+    reset(path)
+    stats.write()
+    assert [tally.shown for tally in tallies(path)] == [1]
+
+
+def test_the_folder_can_be_moved(tmp_path, monkeypatch):
+    monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path))
+    assert stats_path() == tmp_path / "stats.sqlite3"
