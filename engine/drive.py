@@ -1,8 +1,8 @@
 """Run fills to their end: collect the forward passes that several fills wait for and do them as one.
 
-A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over), is sent the logits, and returns its
-answer. Whoever drives it decides when, together with whom, and whether it goes on at all: not advancing it is a pause,
-closing it is a cancel.
+A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over), is sent the logits, and
+returns its answer. Whoever drives it decides when, together with whom, and whether it goes on at all: not
+advancing it is a pause, closing it is a cancel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Keys and values of contexts, kept while memory allows and reused by longest common prefix.
 
-transformers' sliding-window layers forget what left the window, so they can't be cropped when typing changed the tail of a
-context. Here every layer keeps all its keys and values, and a layer with a window looks at the last of them.
+transformers' sliding-window layers forget what left the window, so they can't be cropped when typing changed
+the tail of a context. Here every layer keeps all its keys and values, and a layer with a window looks at the
+last of them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class KeyValues:
         """Bytes held, unused room included."""
         return sum(tensor.nbytes for tensor in (*self._keys, *self._values) if tensor is not None)
 
-    def update(self, layer: int, start: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    def update(self, start: int, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Write [1, K, T, D] at position `start`; returns keys and values [1, K, start + T, D], views."""
         end = start + key.shape[2]
         for stored, new in ((self._keys, key), (self._values, value)):

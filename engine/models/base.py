@@ -118,6 +118,19 @@ class Model(Protocol):
         """Constant facts about the checkpoint."""
         ...
 
+    @property
+    def line_breaks(self) -> Sequence[int]:
+        """Tokens that hold a line break."""
+        ...
+
+    def agreeing(self, head: bytes) -> Sequence[int]:
+        """Tokens that begin with `head`, and those that `head` begins with."""
+        ...
+
+    def spelling(self, token: int) -> bytes:
+        """The bytes of one token; none for control tokens."""
+        ...
+
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`, without special tokens."""
         ...

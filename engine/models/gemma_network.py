@@ -1,8 +1,8 @@
 """DiffusionGemma's forward pass over transformers' modules: the same parameters, our attention and our caches.
 
-`transformers.DiffusionGemmaForBlockDiffusion` holds the weights and stays the reference (tests assert equal logits). Serving
-and training run this pass instead, because both need what the reference can't give: ragged batches, many canvases over one
-context, and keys and values that survive a cropped context.
+`transformers.DiffusionGemmaForBlockDiffusion` holds the weights and stays the reference (tests assert equal
+logits). Serving and training run this pass instead, because both need what the reference can't give: ragged
+batches, many canvases over one context, and keys and values that survive a cropped context.
 
 Who attends to what is not decided here: every layer calls an `Attend`, which owns caches and masks.
 """
@@ -46,7 +46,7 @@ class Network:
         return self._run(self.encoder, self.encoder.embed_tokens(ids), positions, attend)
 
     def decode(self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None) -> Tensor:
-        """Hidden states [B, L, E] of canvas ids [B, L]. `signal` [B, L, E] are soft embeddings of the last step's logits."""
+        """Hidden states [B, L, E] of canvas ids [B, L]; `signal` [B, L, E]: soft embeddings of the last logits."""
         embeddings = self.decoder.embed_tokens(ids)
         if signal is None:
             # The conditioning block maps a zero signal to zero: only its last norm remains.

@@ -1,4 +1,6 @@
-"""How the bundled model's context is laid out in tokens: stable parts first, the prefix last, so that typing appends."""
+"""How the bundled model's context is laid out in tokens: stable parts first, the prefix last, so that typing
+appends.
+"""
 
 from __future__ import annotations
 

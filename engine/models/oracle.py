@@ -126,6 +126,20 @@ class Oracle:
             instructions=True,
         )
 
+    @property
+    def line_breaks(self) -> Sequence[int]:
+        """Tokens that hold a line break."""
+        return [token for token, spelled in enumerate(self._bytes) if b"\n" in spelled or b"\r" in spelled]
+
+    def agreeing(self, head: bytes) -> Sequence[int]:
+        """Tokens that begin with `head`, and those that `head` begins with."""
+        spelled = enumerate(self._bytes)
+        return [token for token, own in spelled if own and (own.startswith(head) or head.startswith(own))]
+
+    def spelling(self, token: int) -> bytes:
+        """The bytes of one token; none for control tokens."""
+        return self._bytes[token]
+
     def tokenize(self, text: str) -> list[int]:
         """Words that are tokens, bytes otherwise."""
         ids: list[int] = []

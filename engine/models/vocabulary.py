@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -50,7 +50,7 @@ class Vocabulary:
         """Tokens that begin with `head`, or that `head` begins with: what may follow where `head` must be spelled."""
         order = self._order
         first = bisect_left(order, head, key=lambda token: self.bytes[token])
-        longer = [token for token in _while_starting(order, first, self.bytes, head)]
+        longer = _while_starting(order, first, self.bytes, head)
         shorter = [token for size in range(1, len(head)) if (token := self._token(head[:size])) is not None]
         return longer + shorter
 
@@ -72,10 +72,14 @@ def _while_starting(order: list[int], first: int, spelled: list[bytes], head: by
     return order[first:last]
 
 
-def _speller(pieces: dict[str, int]) -> Any:
+def _speller(pieces: dict[str, int]) -> Callable[[str], bytes]:
     if "\u0120" in pieces or "\u010a" in pieces:
         letters = _byte_letters()
-        return lambda piece: bytes(letters[letter] for letter in piece if letter in letters)
+
+        def spell(piece: str) -> bytes:
+            return bytes(letters[letter] for letter in piece if letter in letters)
+
+        return spell
     if "<0x0A>" in pieces:
         return _spell_metaspace
     raise ModelError(

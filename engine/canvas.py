@@ -1,0 +1,81 @@
+"""A batch of canvases while they are denoised: what is on them, what is fixed, what the model would answer now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.models.base import Context, Noise
+
+
+@dataclass(slots=True, kw_only=True)
+class Canvas:
+    """B canvases, ragged, as wide as the widest. All tensors are [B, L]."""
+
+    contexts: Sequence[Context]
+    lengths: Sequence[int]
+    ids: Tensor
+    """What the model sees next: accepted and pinned tokens, noise elsewhere."""
+    pinned: Tensor
+    """Fixed from the start, as is everything beyond a canvas's length."""
+    known: Tensor
+    """Pinned, or accepted for good."""
+    accepted: Tensor
+    """Taken in the last step."""
+    best: Tensor
+    """The answer as it stands: accepted tokens, the model's first choice elsewhere."""
+    confidence: Tensor
+    """Probability of `best` when it was last looked at; 1 where pinned."""
+    logits: Tensor | None = None
+    """The last processed logits [F, V] of the positions that were open then."""
+    open: Tensor
+    """Positions whose logits the next step wants."""
+    step: int = 0
+    """Steps done."""
+
+    def row(self, index: int) -> list[int]:
+        """`best` of one canvas."""
+        return self.best[index, : self.lengths[index]].tolist()
+
+
+def new_canvas(
+    contexts: Sequence[Context], rows: Sequence[Sequence[int | None]], noise: Noise, generator: torch.Generator
+) -> Canvas:
+    """Canvases whose known tokens are pinned; None is an unknown position and starts as noise."""
+    width = max(map(len, rows))
+    device = generator.device
+    ids = torch.tensor(
+        [[-1 if t is None else t for t in row] + [0] * (width - len(row)) for row in rows], device=device
+    )
+    pinned = ids >= 0
+    ids = torch.where(pinned, ids, noise.draw(ids.shape, generator))
+    return Canvas(
+        contexts=contexts,
+        lengths=[len(row) for row in rows],
+        ids=ids,
+        pinned=pinned,
+        known=pinned.clone(),
+        accepted=torch.zeros_like(pinned),
+        best=ids.clone(),
+        confidence=pinned.float(),
+        open=~pinned,
+    )
+
+
+def reopened(canvas: Canvas, positions: Tensor, noise: Noise, generator: torch.Generator) -> Canvas:
+    """The same canvases with `positions` [B, L] back to noise and everything else pinned as it stands."""
+    ids = torch.where(positions, noise.draw(positions.shape, generator), canvas.best)
+    return Canvas(
+        contexts=canvas.contexts,
+        lengths=canvas.lengths,
+        ids=ids,
+        pinned=~positions,
+        known=~positions,
+        accepted=torch.zeros_like(positions),
+        best=canvas.best.clone(),
+        confidence=canvas.confidence.clone(),
+        open=positions.clone(),
+    )

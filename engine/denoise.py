@@ -1,0 +1,116 @@
+"""The denoise loop, the only one: every family, every length strategy, repair and edits run through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+import torch
+from torch import Tensor
+
+from engine.canvas import Canvas
+from engine.drive import Step
+from engine.models.base import Noise, Rows
+from engine.policies import Look, Policies
+from engine.request import Draft
+
+Denoising = Generator[Step, Tensor, Canvas]
+
+
+def denoise(
+    canvas: Canvas,
+    policies: Policies,
+    noise: Noise,
+    generator: torch.Generator,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    draft: Callable[[Canvas], Draft],
+) -> Denoising:
+    """Denoise `canvas` in place until its rows are settled, the steps are used up or `should_stop` says so.
+
+    Yields the forward pass that each step needs and is sent its logits. A pinned position never changes; a row that is
+    settled takes part in no further pass. At any moment `canvas.best` is the answer.
+    """
+    before = torch.full_like(canvas.best, -1)
+    for left in range(policies.max_steps, 0, -1):
+        if not canvas.open.any():
+            break
+        logits = yield Step(rows=_rows(canvas), draft=lambda: draft(canvas))
+        look = _advance(canvas, logits, policies, noise, generator, left, before)
+        before = look.best
+        canvas.step += 1
+        done = policies.settled(look)
+        _reopen(canvas, done[:, None])
+        if should_stop():
+            break
+    return canvas
+
+
+def _rows(canvas: Canvas) -> Rows:
+    """The canvases that are not settled yet."""
+    active = canvas.open.any(dim=1).nonzero()[:, 0].tolist()
+    return Rows(
+        contexts=[canvas.contexts[row] for row in active],
+        canvas=canvas.ids[active],
+        lengths=[canvas.lengths[row] for row in active],
+        open=canvas.open[active],
+        self_conditioning=canvas.logits,
+        conditioned=[canvas.logits is not None] * len(active),
+    )
+
+
+def _advance(
+    canvas: Canvas,
+    logits: Tensor,
+    policies: Policies,
+    noise: Noise,
+    generator: torch.Generator,
+    left: int,
+    before: Tensor,
+) -> Look:
+    open_ = canvas.open
+    # The loop's own arithmetic runs where its random numbers are made; only the forward pass is elsewhere.
+    places = open_.nonzero()
+    logits = policies.constrain(logits.to(open_.device).clone(), places) / policies.temperature(left)
+    log_probabilities = logits.log_softmax(dim=-1)
+    chosen = policies.choose(logits, places, generator)
+    top = logits.argmax(dim=-1)
+    entropy = _spread(open_, -(log_probabilities.exp() * log_probabilities.nan_to_num(neginf=0.0)).sum(dim=-1), 0.0)
+    accepted = policies.accept(entropy, open_)
+    _place(canvas, accepted, chosen, top, log_probabilities, noise, generator)
+    canvas.logits = logits
+    return Look(best=canvas.best, before=before, entropy=entropy, free=~canvas.pinned, known=canvas.known)
+
+
+def _place(
+    canvas: Canvas,
+    accepted: Tensor,
+    chosen: Tensor,
+    top: Tensor,
+    log_probabilities: Tensor,
+    noise: Noise,
+    generator: torch.Generator,
+) -> None:
+    open_ = canvas.open
+    sampled = _spread(open_, chosen, 0)
+    first_choice = _spread(open_, top, 0)
+    answer = torch.where(accepted, sampled, first_choice) if noise.mask_id is not None else first_choice
+    canvas.accepted = accepted
+    canvas.ids = torch.where(accepted, sampled, torch.where(open_, noise.draw(open_.shape, generator), canvas.ids))
+    canvas.best = torch.where(open_, answer, canvas.best)
+    likelihood = log_probabilities.gather(1, canvas.best[open_][:, None])[:, 0].exp()
+    canvas.confidence = torch.where(open_, _spread(open_, likelihood, 0.0), canvas.confidence)
+    if noise.mask_id is not None:
+        canvas.known = canvas.known | accepted
+
+
+def _reopen(canvas: Canvas, done: Tensor) -> None:
+    """Which positions the next step asks about, and the logits that condition it there."""
+    still = canvas.open & ~canvas.known & ~done
+    if canvas.logits is not None:
+        canvas.logits = canvas.logits[still[canvas.open]]
+    canvas.open = still
+
+
+def _spread(places: Tensor, values: Tensor, elsewhere: float) -> Tensor:
+    """Values [F] of the True positions of `places` [B, L] as [B, L]."""
+    return torch.full(places.shape, elsewhere, dtype=values.dtype, device=places.device).masked_scatter(places, values)

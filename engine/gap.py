@@ -1,0 +1,109 @@
+"""One gap while it is filled: what a length strategy works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from engine.canvas import Canvas
+from engine.denoise import Denoising, denoise
+from engine.models.base import Context, Model, Prompt
+from engine.policies import Constrain, begin_with, forbid, in_turn, published_policies
+from engine.request import Cell, Draft, FillRequest
+
+MASKED = "░"
+"""How a person sees a mask token."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Gap:
+    """A request, laid out and encoded."""
+
+    model: Model
+    request: FillRequest
+    prompt: Prompt
+    context: Context
+    generator: torch.Generator
+    should_stop: Callable[[], bool]
+    committed: list[int] = field(default_factory=list)
+    """Tokens of canvases that are done, for a gap longer than one."""
+    steps: int = 0
+    forwards: int = 0
+
+    @property
+    def room(self) -> int:
+        """Widest gap that fits on a canvas beside the pinned suffix."""
+        return max(1, self.model.facts.canvas_length - len(self.prompt.suffix))
+
+    @property
+    def budget(self) -> int:
+        """Tokens that may still be written."""
+        return max(1, self.request.max_tokens - len(self.committed))
+
+    def commit(self, ids: Sequence[int]) -> None:
+        """Move tokens from the canvas into the context; the gap goes on behind them."""
+        self.committed.extend(ids)
+        self.context = self.model.encode((*self.prompt.context, *self.committed))
+
+    def denoise(
+        self, canvas: Canvas, *, widths: Sequence[int], slack: bool = False, max_steps: int | None = None
+    ) -> Denoising:
+        """Run the loop over `canvas`, whose rows begin with gaps of `widths`. `slack`: unused slots may be padded."""
+        facts = self.model.facts
+        policies = published_policies(
+            facts.sampling,
+            facts.noise,
+            self._constraints(slack=slack),
+            greedy_rows=len(set(widths)),
+            max_steps=max_steps,
+        )
+        first = canvas.step
+        canvas = yield from denoise(
+            canvas,
+            policies,
+            facts.noise,
+            self.generator,
+            should_stop=self.should_stop,
+            draft=lambda state: self.draft(state, widths),
+        )
+        self.steps += canvas.step - first
+        self.forwards += canvas.step - first
+        return canvas
+
+    def draft(self, canvas: Canvas, widths: Sequence[int]) -> Draft:
+        """The most confident row as a person may see it."""
+        sure = [float(canvas.confidence[row, :width].mean()) if width else 1.0 for row, width in enumerate(widths)]
+        row = max(range(len(widths)), key=sure.__getitem__)
+        text = self.text(canvas.row(row)[: widths[row]])
+        return Draft(step=self.steps + canvas.step, text=text, cells=self._cells(canvas, row))
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What a gap's tokens say behind the cursor."""
+        text = self.model.detokenize([*self.committed, *self.real(ids)])
+        return text.removeprefix(self.prompt.head)
+
+    def real(self, ids: Sequence[int]) -> list[int]:
+        """A gap's tokens without unused slots."""
+        return [token for token in ids if token != self.model.facts.pad_id]
+
+    def _cells(self, canvas: Canvas, row: int) -> tuple[Cell, ...]:
+        length = canvas.lengths[row]
+        settled = (canvas.known | canvas.accepted | ~canvas.open)[row, :length].tolist()
+        pinned = canvas.pinned[row, :length].tolist()
+        cells: list[Cell] = []
+        for token, known, fixed in zip(canvas.ids[row, :length].tolist(), settled, pinned, strict=True):
+            text = MASKED if token == self.model.facts.noise.mask_id else self.model.detokenize([token])
+            cells.append(Cell(text=text, state="pinned" if fixed else "accepted" if known else "noise"))
+        return tuple(cells)
+
+    def _constraints(self, *, slack: bool) -> Constrain:
+        facts = self.model.facts
+        banned = [*facts.forbidden_ids, *([] if slack else [facts.pad_id])]
+        if self.request.single_line:
+            banned += self.model.line_breaks
+        constraints = [forbid(banned)]
+        if self.prompt.head and not self.committed:
+            constraints.append(begin_with(self.prompt.head, self.model))
+        return in_turn(*constraints)

@@ -1,0 +1,102 @@
+"""A request from its text to its candidates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from engine.drive import Filling, Step, drive
+from engine.errors import BadInput
+from engine.gap import Gap
+from engine.length import Fitted, Strategy, discover, fixed, free, slack
+from engine.marked import dominant_line_end, with_line_ends
+from engine.models.base import LengthStrategy, Model
+from engine.ranking import ranked
+from engine.request import Filled, FillRequest, Timings
+
+STRATEGIES: dict[LengthStrategy, Strategy] = {"slack": slack, "discover": discover}
+
+
+def fill(model: Model, request: FillRequest) -> Filled:
+    """Fill a gap and wait for it. Raises BadInput for a request that contradicts itself."""
+    return drive(model, infill(model, request))
+
+
+def infill(model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter) -> Filling:
+    """Fill a gap step by step: see engine.drive. `clock` counts seconds.
+
+    Raises BadInput at the first step for a request that contradicts itself.
+    """
+    _check(request)
+    began = clock()
+    prompt = model.prompt(request)
+    gap = Gap(
+        model=model,
+        request=request,
+        prompt=prompt,
+        context=model.encode(prompt.context),
+        generator=torch.Generator(device=model.facts.device).manual_seed(request.seed),
+        should_stop=_deadline(request.deadline_ms, began, clock),
+    )
+    encoded = clock()
+    fitted = yield from _fitted(gap)
+    denoised = clock()
+    candidates = ranked(gap, fitted)
+    line_end = dominant_line_end(request.prefix + request.suffix)
+    return Filled(
+        model=model.facts.name,
+        device=model.facts.device,
+        candidates=tuple(replace(each, text=with_line_ends(each.text, line_end)) for each in candidates),
+        width=len(gap.committed) + fitted.widths[0],
+        steps=gap.steps,
+        forwards=gap.forwards,
+        ms=Timings(
+            encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
+        ),
+    )
+
+
+def _fitted(gap: Gap) -> Generator[Step, Tensor, Fitted]:
+    """Canvas after canvas until the suffix is reached, the budget is used up or time is."""
+    while True:
+        width = gap.request.width
+        left = width - len(gap.committed) if width is not None else gap.budget
+        if width is None:
+            fitted = yield from STRATEGIES[gap.model.facts.length](gap)
+            if fitted.complete or left <= gap.room or gap.should_stop():
+                return fitted
+        elif left <= gap.room:
+            return (yield from fixed(left)(gap))
+        gap.commit((yield from free(gap, min(gap.room, left - 1))))
+
+
+def _deadline(deadline_ms: float | None, began: float, clock: Callable[[], float]) -> Callable[[], bool]:
+    """True once another step as long as the longest so far would end too late."""
+    if deadline_ms is None:
+        return lambda: False
+    end = began + deadline_ms / 1000
+    last, longest = began, 0.0
+
+    def passed() -> bool:
+        nonlocal last, longest
+        now = clock()
+        longest = max(longest, now - last) if last != began else 0.0
+        last = now
+        return now + longest >= end
+
+    return passed
+
+
+def _check(request: FillRequest) -> None:
+    if request.n < 1:
+        raise BadInput(f"{request.n} candidates were asked for: ask for at least one.")
+    if request.max_tokens < 1:
+        raise BadInput(f"A gap of at most {request.max_tokens} tokens can't hold anything: allow at least one.")
+    if request.width is not None and request.width < 1:
+        raise BadInput(f"A gap {request.width} tokens wide can't hold anything: ask for at least one.")
+    if not 0 < request.strength <= 1:
+        raise BadInput(f"The strength is {request.strength}: choose one above 0 and up to 1.")

@@ -1,0 +1,127 @@
+"""How wide a gap is: one strategy a model, chosen by its facts. Each returns canvases whose rows are [gap | pinned
+suffix].
+
+The width is the whole game of infilling with a canvas: with the true one a small model beats a large one that
+has to guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.canvas import Canvas, new_canvas
+from engine.drive import Step
+from engine.gap import Gap
+
+FEELERS = 6
+"""Unpinned steps before `discover` looks for the suffix."""
+MATCHED = 16
+"""Suffix tokens that are compared."""
+FLOOR = -12.0
+"""Nats below which a token's log-probability says no more than that it does not fit."""
+FOUND = -2.0
+"""Mean log-probability of the suffix above which its place is taken as found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """Denoised canvases, one row a candidate."""
+
+    canvas: Canvas
+    widths: tuple[int, ...]
+    """Of the gap, by row."""
+    complete: bool
+    """Whether the suffix was reached; else the gap wants to go on in a further canvas."""
+
+
+Fitting = Generator[Step, Tensor, Fitted]
+Strategy = Callable[[Gap], Fitting]
+
+
+def fixed(width: int) -> Strategy:
+    """The gap is `width` tokens wide, no more, no less."""
+
+    def strategy(gap: Gap) -> Fitting:
+        return (yield from _fit(gap, [width] * gap.request.n, slack=False))
+
+    return strategy
+
+
+def slack(gap: Gap) -> Fitting:
+    """The gap is wider than needed, and the model pads what it does not need."""
+    most = min(gap.budget, gap.room)
+    widths = sorted({min(width, most) for width in gap.model.facts.widths})
+    rows = [*widths, *[widths[-1]] * (gap.request.n - len(widths))]
+    fitted = yield from _fit(gap, rows, slack=True)
+    padded = [gap.model.facts.pad_id in fitted.canvas.row(row)[:width] for row, width in enumerate(rows)]
+    return Fitted(canvas=fitted.canvas, widths=fitted.widths, complete=any(padded))
+
+
+def discover(gap: Gap) -> Fitting:
+    """Denoise freely for a few steps, find where the canvas goes on with the suffix, pin it there, go on warm."""
+    matched = gap.prompt.suffix[:MATCHED]
+    feelers = yield from _feel(gap, min(gap.budget + len(matched), gap.model.facts.canvas_length))
+    places = suffix_places(feelers, matched)
+    count = max(gap.request.n, 2)
+    widths = [width for width, _ in places[:count]] or [min(gap.budget, gap.room)]
+    fitted = yield from _fit(gap, widths, slack=False, start=feelers)
+    found = bool(places) and places[0][1] > FOUND
+    return Fitted(canvas=fitted.canvas, widths=fitted.widths, complete=found or not matched)
+
+
+def free(gap: Gap, width: int) -> Generator[Step, Tensor, list[int]]:
+    """`width` tokens that go on from the context without looking at the suffix."""
+    canvas = new_canvas([gap.context], [[None] * width], gap.model.facts.noise, gap.generator)
+    canvas = yield from gap.denoise(canvas, widths=[width])
+    return canvas.row(0)
+
+
+def suffix_places(canvas: Canvas, suffix: Sequence[int]) -> list[tuple[int, float]]:
+    """(gap width, mean log-probability of the suffix behind it) of an unpinned canvas, likeliest first."""
+    if not suffix:
+        return []
+    likelihood = _likelihood(canvas, suffix)  # [L, S]
+    length = likelihood.shape[0]
+    diagonals = [likelihood[at : at + len(suffix)].diagonal() for at in range(length - len(suffix) + 1)]
+    scores = torch.stack([diagonal.mean() for diagonal in diagonals])
+    order = torch.argsort(scores, descending=True, stable=True).tolist()
+    chosen: list[int] = []
+    for place in order:
+        if all(abs(place - other) > 1 for other in chosen):
+            chosen.append(place)
+    return [(place, float(scores[place])) for place in chosen]
+
+
+def _feel(gap: Gap, width: int) -> Generator[Step, Tensor, Canvas]:
+    canvas = new_canvas([gap.context], [[None] * width], gap.model.facts.noise, gap.generator)
+    return (yield from gap.denoise(canvas, widths=[width], max_steps=FEELERS))
+
+
+def _fit(gap: Gap, widths: Sequence[int], *, slack: bool, start: Canvas | None = None) -> Fitting:
+    rows = [[*[None] * width, *gap.prompt.suffix] for width in widths]
+    canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
+    if start is not None:
+        _warm(canvas, widths, start)
+    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack)
+    return Fitted(canvas=canvas, widths=tuple(widths), complete=True)
+
+
+def _warm(canvas: Canvas, widths: Sequence[int], start: Canvas) -> None:
+    """Begin with what stands on another canvas instead of noise."""
+    for row, width in enumerate(widths):
+        canvas.ids[row, :width] = torch.where(start.accepted | start.known, start.best, start.ids)[0, :width]
+        canvas.best[row, :width] = start.best[0, :width]
+
+
+def _likelihood(canvas: Canvas, suffix: Sequence[int]) -> Tensor:
+    """Log-probability [L, S] of each suffix token at each position of the first canvas."""
+    wanted = torch.tensor(suffix, device=canvas.ids.device)
+    same = canvas.best[0][:, None] == wanted
+    likelihood = torch.where(same, torch.tensor(0.0), torch.tensor(FLOOR))
+    if canvas.logits is not None and canvas.logits.shape[0]:
+        likelihood[canvas.open[0]] = canvas.logits.log_softmax(dim=-1)[:, wanted].clamp(min=FLOOR)
+    return likelihood

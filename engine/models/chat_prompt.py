@@ -1,0 +1,71 @@
+"""The prompt of instruction-tuned checkpoints: a user turn that describes the gap, a model turn opened with the prefix.
+
+The user turn holds what stays while somebody types (instruction, language, snippets, the text behind the gap),
+so the cache survives; the model turn opens a code fence and ends with the prefix. Terse prompts ("output only
+...") made the released model answer nothing, so the turn describes instead of forbidding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.models.base import Prompt
+from engine.models.vocabulary import Vocabulary
+from engine.models.window import before_gap, behind_gap, with_line_feeds
+from engine.request import FillRequest
+
+PINNED = 48
+"""Suffix tokens on the canvas."""
+_CHARACTERS = 4
+_SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.2
+_TASK = "Continue this file at the point where your answer begins, so that what follows fits."
+
+
+class ChatPrompt:
+    """Lays out requests for a checkpoint with a chat template."""
+
+    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, limit: int) -> None:
+        self.vocabulary = vocabulary
+        self._tokenizer = tokenizer
+        self._limit = limit
+
+    def tokenize(self, text: str) -> list[int]:
+        """Ids of `text`; a control token's name in it is plain text."""
+        return self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+
+    def lay_out(self, request: FillRequest) -> Prompt:
+        """[user turn | model turn with the prefix] and [gap | near suffix]."""
+        after = with_line_feeds(behind_gap(request.suffix, int(self._limit * _SUFFIX_SHARE) * _CHARACTERS))
+        before = with_line_feeds(before_gap(request.prefix, self._limit * 3 // 5 * _CHARACTERS))
+        fenced = self.tokenize(f"```{request.language}\n{before}")
+        # The last token may go on behind the cursor: it is taken back, and the gap must begin with its text.
+        head = self.vocabulary.text(fenced[-1:]) if before else ""
+        kept = fenced[:-1] if before else fenced
+        return Prompt(
+            context=(*self._turns(request, after), *kept),
+            suffix=tuple(self.tokenize(after)[:PINNED]),
+            head=head,
+        )
+
+    def _turns(self, request: FillRequest, after: str) -> list[int]:
+        parts = [request.instruction or _TASK]
+        if request.language:
+            parts.append(f"The language is {request.language}.")
+        parts += [f"{snippet.path}:\n```\n{snippet.text}\n```" for snippet in self._chosen(request)]
+        if after:
+            parts.append(f"The file goes on with:\n```{request.language}\n{after}\n```")
+        turn = [{"role": "user", "content": "\n\n".join(parts)}]
+        # Thinking off: a template that knows no such switch ignores the name.
+        return self._tokenizer.apply_chat_template(
+            turn, tokenize=True, add_generation_prompt=True, enable_thinking=False, return_dict=False
+        )
+
+    def _chosen(self, request: FillRequest) -> list[Any]:
+        room = int(self._limit * _SNIPPET_SHARE) * _CHARACTERS
+        chosen: list[Any] = []
+        for snippet in request.snippets:
+            room -= len(snippet.text)
+            if room < 0:
+                break
+            chosen.append(snippet)
+        return chosen

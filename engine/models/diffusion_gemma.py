@@ -1,0 +1,283 @@
+"""Family `diffusion_gemma`: Google's released checkpoints and the bundled model, one code path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig
+
+from engine.checkpoint import FACTS_FILE, Checkpoint
+from engine.key_values import ContextCache, EncodedContext, window_mask
+from engine.models.base import Context, Facts, LengthStrategy, Noise, Prompt, Rows, Sampling
+from engine.models.chat_prompt import ChatPrompt
+from engine.models.gemma_checkpoint import read_module, read_tokenizer
+from engine.models.gemma_network import Attend, Network, attention
+from engine.models.layout import MASK, PAD
+from engine.models.token_prompt import TokenPrompt
+from engine.models.vocabulary import Vocabulary
+from engine.placement import Placement
+from engine.request import FillRequest
+
+Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""(layer, new keys, new values) -> keys and values from the context's first token on."""
+_CHUNK = 2048
+"""Context tokens encoded at once; more would need more scratch memory."""
+_CACHE_SHARE = 0.5
+"""Of the device's free memory, for keys and values of contexts."""
+_CACHE_NBYTES = 512 << 20
+"""For keys and values in main memory."""
+_RELEASED = Sampling(
+    max_steps=48, t_min=0.4, t_max=0.8, entropy_bound=0.1, stability_threshold=1, confidence_threshold=0.005
+)
+"""Defaults of transformers' DiffusionGemmaGenerationConfig."""
+_DISCOVER_WIDTHS = (24, 96)
+_CONTEXT_LIMIT = 8192
+"""Tokens of context by default; a longer one costs memory and time, and helps little at a cursor."""
+
+
+class DiffusionGemma:
+    """A resident checkpoint of the family."""
+
+    def __init__(self, module: Any, tokenizer: Any, facts: Facts, prompt: TokenPrompt | ChatPrompt) -> None:
+        """`module`: transformers' DiffusionGemmaForBlockDiffusion, with or without its vision parts."""
+        self.facts = facts
+        self.network = Network(module)
+        self.vocabulary = prompt.vocabulary
+        self._tokenizer = tokenizer
+        self._prompt = prompt
+        self._layers = len(self.network.decoder.layers)
+        self._window: int = self.network.config.sliding_window
+        self.contexts = ContextCache(self._layers, _cache_budget(self.network.device))
+
+    @classmethod
+    def open(cls, checkpoint: Checkpoint, placement: Placement) -> DiffusionGemma:
+        """Load weights and tokenizer. Raises ModelError."""
+        tokenizer = read_tokenizer(checkpoint)
+        module = read_module(checkpoint, placement)
+        vocabulary = Vocabulary(tokenizer)
+        told = _told(checkpoint)
+        bundled = told.get("layout") == "tokens"
+        prompt = (TokenPrompt if bundled else ChatPrompt)(tokenizer, vocabulary, told.get("context", _CONTEXT_LIMIT))
+        return cls(module, tokenizer, _facts(checkpoint, placement, module, vocabulary, told), prompt)
+
+    @property
+    def line_breaks(self) -> Sequence[int]:
+        """Tokens that hold a line break."""
+        return self.vocabulary.with_line_break
+
+    def agreeing(self, head: bytes) -> Sequence[int]:
+        """Tokens that begin with `head`, and those that `head` begins with."""
+        return self.vocabulary.agreeing(head)
+
+    def spelling(self, token: int) -> bytes:
+        """The bytes of one token; none for control tokens."""
+        return self.vocabulary.bytes[token]
+
+    def tokenize(self, text: str) -> list[int]:
+        """Ids of `text`; a control token's name in it is plain text."""
+        return self._prompt.tokenize(text)
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        """Text of `ids`; control tokens have none."""
+        return self.vocabulary.text(ids)
+
+    def prompt(self, request: FillRequest) -> Prompt:
+        """Context and pinned suffix of a request."""
+        return self._prompt.lay_out(request)
+
+    @torch.inference_mode()
+    def encode(self, ids: Sequence[int]) -> EncodedContext:
+        """Encode what the cache does not hold of the context [T]."""
+        store, known = self.contexts.open(ids)
+        for start in range(known, len(ids), _CHUNK):
+            part = ids[start : start + _CHUNK]
+            self._encode(part, start, partial(store.update, start))
+            store.ids.extend(part)
+        context = store.context(len(ids))
+        self.contexts.trim()
+        return context
+
+    @torch.inference_mode()
+    def step(self, rows: Rows) -> Tensor:
+        """Raw float32 logits [F, V] of the open positions, row by row."""
+        device = self.network.device
+        canvas, open_ = rows.canvas.to(device), rows.open.to(device)
+        contexts = [_own(context) for context in rows.contexts]
+        starts = torch.tensor([context.length for context in contexts], device=device)
+        positions = starts[:, None] + torch.arange(canvas.shape[1], device=device)
+        signal = self._signal(rows, canvas, open_)
+        hidden = self.network.decode(canvas, positions, self._attend(contexts, rows.lengths, canvas.shape[1]), signal)
+        return self.network.logits(hidden[open_])
+
+    @torch.inference_mode()
+    def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Log-probabilities of each row's tokens under the causal encoder, behind `context`."""
+        known = _own(context)
+        width = max(map(len, rows), default=0)
+        if width == 0:
+            return [[] for _ in rows]
+        device = self.network.device
+        # The last token of the context is read again: its hidden state predicts the first token of a row.
+        start = known.length - 1
+        last = known.store.ids[start]
+        ids = torch.tensor([[last, *row, *[0] * (width - len(row))] for row in rows], device=device)
+        hidden = self._encode(ids, start, partial(_behind, known, start))
+        flat = self.network.logits(hidden[:, :-1]).log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0].tolist()
+        return [values[: len(row)] for values, row in zip(flat, rows, strict=True)]
+
+    def _encode(self, ids: Sequence[int] | Tensor, start: int, keep: Keep) -> Tensor:
+        device = self.network.device
+        tokens = ids if isinstance(ids, Tensor) else torch.tensor([list(ids)], device=device)
+        length = tokens.shape[1]
+        positions = torch.arange(start, start + length, device=device).expand(tokens.shape)
+        near_from = max(0, start - self._window + 1)
+        near = window_mask(start, length, near_from, self._window, device)
+        full = window_mask(start, length, 0, None, device)
+
+        def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            keys, values = keep(index, key, value)
+            if self.network.sliding(index):
+                return attention(query, keys[:, :, near_from:], values[:, :, near_from:], near.to(query.device))
+            return attention(query, keys, values, full.to(query.device))
+
+        return self.network.encode(tokens, positions, attend)
+
+    def _signal(self, rows: Rows, canvas: Tensor, open_: Tensor) -> Tensor | None:
+        """Self-conditioning [B, L, E]: soft embeddings where it is open, the token's own embedding elsewhere."""
+        if rows.self_conditioning is None:
+            return None
+        signal = self.network.decoder.embed_tokens(canvas)
+        table = self.network.decoder.embed_tokens.weight
+        signal[open_] = self.network.soft_embeddings(rows.self_conditioning.to(table.device, table.dtype))
+        if not all(rows.conditioned):
+            signal *= torch.tensor(list(rows.conditioned), device=signal.device)[:, None, None]
+        return signal
+
+    def _attend(self, contexts: Sequence[EncodedContext], lengths: Sequence[int], width: int) -> Attend:
+        """The canvas sees its whole context (its window, in sliding layers) and all of itself."""
+        device = self.network.device
+        masks = {
+            window: _canvas_mask([_seen(context, window) for context in contexts], lengths, width, device)
+            for window in (self._window - 1, None)
+        }
+
+        def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            window = self._window - 1 if self.network.sliding(index) else None
+            keys, values = _stacked(contexts, index, window)
+            mask = masks[window]
+            return attention(
+                query,
+                torch.cat((keys, key), dim=2),
+                torch.cat((values, value), dim=2),
+                mask.to(query.device) if mask is not None else None,
+            )
+
+        return attend
+
+
+def _own(context: Context) -> EncodedContext:
+    assert isinstance(context, EncodedContext)
+    return context
+
+
+def _seen(context: EncodedContext, window: int | None) -> int:
+    return context.length if window is None else min(window, context.length)
+
+
+def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    keys, values = known.store.read(index, start)
+    rows = key.shape[0]
+    return (
+        torch.cat((keys.expand(rows, -1, -1, -1), key), dim=2),
+        torch.cat((values.expand(rows, -1, -1, -1), value), dim=2),
+    )
+
+
+def _stacked(contexts: Sequence[EncodedContext], index: int, window: int | None) -> tuple[Tensor, Tensor]:
+    """Keys and values [B, K, S, D] of all rows' contexts, shorter ones padded at their end."""
+    first = contexts[0]
+    if all(context is first for context in contexts):
+        seen = _seen(first, window)
+        keys, values = first.store.read(index, first.length)
+        rows = len(contexts)
+        return keys[:, :, -seen:].expand(rows, -1, -1, -1), values[:, :, -seen:].expand(rows, -1, -1, -1)
+    sizes = [_seen(context, window) for context in contexts]
+    parts = [context.store.read(index, context.length) for context in contexts]
+    keys, values = (
+        torch.cat(
+            [
+                torch.nn.functional.pad(part[side][:, :, -seen:], (0, 0, 0, max(sizes) - seen))
+                for part, seen in zip(parts, sizes, strict=True)
+            ]
+        )
+        for side in (0, 1)
+    )
+    return keys, values
+
+
+def _canvas_mask(seen: Sequence[int], lengths: Sequence[int], width: int, device: torch.device) -> Tensor | None:
+    """Which keys of [padded context | padded canvas] are real: bool [B, 1, L, S + L], or None where all are."""
+    if len(set(seen)) == 1 and all(length == width for length in lengths):
+        return None
+    context = torch.arange(max(seen), device=device) < torch.tensor(list(seen), device=device)[:, None]
+    canvas = torch.arange(width, device=device) < torch.tensor(list(lengths), device=device)[:, None]
+    real = torch.cat((context, canvas), dim=1)
+    return real[:, None, None, :].expand(-1, 1, width, -1)
+
+
+def _cache_budget(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0] * _CACHE_SHARE)
+    return _CACHE_NBYTES
+
+
+def _told(checkpoint: Checkpoint) -> dict[str, Any]:
+    path = checkpoint.path / FACTS_FILE
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def _facts(
+    checkpoint: Checkpoint, placement: Placement, module: Any, vocabulary: Vocabulary, told: dict[str, Any]
+) -> Facts:
+    text = module.config.text_config
+    absorbing = told.get("noise") == "absorbing"
+    length: LengthStrategy = checkpoint.length
+    return Facts(
+        name=checkpoint.name,
+        family=checkpoint.family,
+        parameters=checkpoint.parameters,
+        device=placement.device,
+        dtype=str(placement.dtype).removeprefix("torch."),
+        length=length,
+        noise=Noise(mask_id=MASK if absorbing else None, vocab_size=text.vocab_size),
+        sampling=_sampling(module.generation_config),
+        pad_id=PAD,
+        forbidden_ids=tuple(token for token in vocabulary.empty if token != PAD),
+        canvas_length=module.config.canvas_length,
+        widths=tuple(told.get("widths", _DISCOVER_WIDTHS)),
+        context_limit=told.get("context", _CONTEXT_LIMIT),
+        instructions=told.get("layout") != "tokens",
+    )
+
+
+def _sampling(published: GenerationConfig) -> Sampling:
+    def setting(name: str) -> Any:
+        value = getattr(published, name, None)
+        return getattr(_RELEASED, name) if value is None else value
+
+    sampler = getattr(published, "sampler_config", None)
+    bound = sampler.get("entropy_bound") if isinstance(sampler, dict) else getattr(sampler, "entropy_bound", None)
+    steps = getattr(published, "max_denoising_steps", None)
+    return Sampling(
+        max_steps=_RELEASED.max_steps if steps is None else steps,
+        t_min=setting("t_min"),
+        t_max=setting("t_max"),
+        entropy_bound=_RELEASED.entropy_bound if bound is None else bound,
+        stability_threshold=setting("stability_threshold"),
+        confidence_threshold=setting("confidence_threshold"),
+    )

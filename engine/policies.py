@@ -1,0 +1,180 @@
+"""What the denoise loop is told: which tokens to take, when to stop, how hot to sample. Small functions, passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from engine.models.base import Noise, Sampling
+
+Temperature = Callable[[int], float]
+"""Steps left (the first step has all of them) -> temperature."""
+Choose = Callable[[Tensor, Tensor, torch.Generator], Tensor]
+"""Processed logits [F, V], their places [F, 2] (row, position) -> tokens [F]."""
+Accept = Callable[[Tensor, Tensor], Tensor]
+"""Entropies [B, L] in nats, candidates [B, L] -> which candidates are accepted [B, L]."""
+Settled = Callable[["Look"], Tensor]
+"""-> which rows [B] are done."""
+Constrain = Callable[[Tensor, Tensor], Tensor]
+"""Raw logits [F, V], their places [F, 2] (row, position) -> logits; may write in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a stop policy may judge by, after a step. All [B, L]."""
+
+    best: Tensor
+    before: Tensor
+    """`best` of the step before; -1 before the first."""
+    entropy: Tensor
+    """0 where nothing is open."""
+    free: Tensor
+    """Positions that are not pinned."""
+    known: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """One way to denoise."""
+
+    max_steps: int
+    temperature: Temperature
+    choose: Choose
+    accept: Accept
+    settled: Settled
+    constrain: Constrain
+
+
+class Spelled(Protocol):
+    """Tokens with their spelling: every `Model`."""
+
+    def agreeing(self, head: bytes) -> Sequence[int]:
+        """Tokens that begin with `head`, and those that `head` begins with."""
+        ...
+
+    def spelling(self, token: int) -> bytes:
+        """The bytes of one token."""
+        ...
+
+
+def published_policies(
+    sampling: Sampling, noise: Noise, constrain: Constrain, *, greedy_rows: int = 0, max_steps: int | None = None
+) -> Policies:
+    """The published sampler of a checkpoint: entropy bound, temperature schedule, and its stop.
+
+    Under uniform noise every token but the accepted ones is noised again at each step, until the answer is stable and
+    confident. With a mask token an accepted token stays, and the canvas is done when no mask is left; there the first
+    `greedy_rows` rows take the likeliest tokens instead of drawing them.
+    """
+    absorbing = noise.mask_id is not None
+    return Policies(
+        max_steps=max_steps or sampling.max_steps,
+        temperature=linear_temperature(sampling.t_min, sampling.t_max, sampling.max_steps),
+        choose=likeliest_in_first(greedy_rows) if absorbing else draw,
+        accept=entropy_bound(sampling.entropy_bound),
+        settled=all_known if absorbing else stable_and_confident(sampling.confidence_threshold),
+        constrain=constrain,
+    )
+
+
+def linear_temperature(t_min: float, t_max: float, max_steps: int) -> Temperature:
+    """From t_max at the first step down towards t_min."""
+    return lambda left: t_min + (t_max - t_min) * (left / max_steps)
+
+
+def draw(logits: Tensor, places: Tensor, generator: torch.Generator) -> Tensor:
+    """One token of each distribution."""
+    return torch.multinomial(torch.softmax(logits, dim=-1), num_samples=1, generator=generator)[:, 0]
+
+
+def likeliest_in_first(rows: int) -> Choose:
+    """The first `rows` rows take the likeliest token, the others draw."""
+
+    def choose(logits: Tensor, places: Tensor, generator: torch.Generator) -> Tensor:
+        return torch.where(places[:, 0] < rows, logits.argmax(dim=-1), draw(logits, places, generator))
+
+    return choose
+
+
+def entropy_bound(bound: float) -> Accept:
+    """Positions in order of entropy while the sum before them stays within `bound` (arXiv:2505.24857).
+
+    The likeliest position is always taken, so a canvas can't stand still.
+    """
+
+    def accept(entropy: Tensor, candidates: Tensor) -> Tensor:
+        entropy = entropy.masked_fill(~candidates, torch.inf)
+        ordered, order = torch.sort(entropy, dim=-1)
+        taken = torch.cumsum(ordered, dim=-1) - ordered <= bound
+        return torch.zeros_like(candidates).scatter(-1, order, taken) & candidates
+
+    return accept
+
+
+def stable_and_confident(confidence_threshold: float) -> Settled:
+    """The answer did not change in the last step, and the mean entropy of free positions is under the threshold."""
+
+    def settled(look: Look) -> Tensor:
+        stable = ((look.best == look.before) | ~look.free).all(dim=-1)
+        free = look.free.sum(dim=-1).clamp(min=1)
+        return stable & (look.entropy.sum(dim=-1) / free < confidence_threshold)
+
+    return settled
+
+
+def all_known(look: Look) -> Tensor:
+    """Every position is accepted."""
+    return look.known.all(dim=-1)
+
+
+def never(look: Look) -> Tensor:
+    """Use up the steps."""
+    return torch.zeros(look.known.shape[0], dtype=torch.bool, device=look.known.device)
+
+
+def forbid(ids: Sequence[int]) -> Constrain:
+    """These tokens may not enter a gap."""
+    banned = torch.tensor(sorted(set(ids)), dtype=torch.int64)
+
+    def constrain(logits: Tensor, places: Tensor) -> Tensor:
+        return logits.index_fill_(1, banned.to(logits.device), -torch.inf)
+
+    return constrain
+
+
+def begin_with(head: str, vocabulary: Spelled) -> Constrain:
+    """The first positions of a gap spell `head`; what comes after it is free.
+
+    A token shorter than what is left of `head` leaves the rest to the next position.
+    """
+
+    def constrain(logits: Tensor, places: Tensor) -> Tensor:
+        for row in places[:, 0].unique().tolist():
+            left = head.encode()
+            for at in (places[:, 0] == row).nonzero()[:, 0].tolist():
+                allowed = torch.full_like(logits[at], -torch.inf)
+                agreeing = torch.tensor(vocabulary.agreeing(left), device=logits.device)
+                allowed[agreeing] = logits[at, agreeing]
+                logits[at] = allowed
+                spelled = vocabulary.spelling(int(allowed.argmax()))
+                if len(spelled) >= len(left):
+                    break
+                left = left[len(spelled) :]
+        return logits
+
+    return constrain
+
+
+def in_turn(*constraints: Constrain) -> Constrain:
+    """All of them, one after the other."""
+
+    def constrain(logits: Tensor, places: Tensor) -> Tensor:
+        for each in constraints:
+            logits = each(logits, places)
+        return logits
+
+    return constrain
