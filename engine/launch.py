@@ -20,6 +20,7 @@ from engine.server import Settings
 
 _START_S = 30.0
 _STOP_S = 15.0
+_SILENCE_S = 5.0
 _POLL_S = 0.02
 _CREATION_FLAGS = 0
 if sys.platform == "win32":
@@ -51,7 +52,7 @@ def start_detached(settings: Settings) -> None:
 def stop() -> bool:
     """End the running engine and wait until it is gone; False where none ran. Raises EngineError where it stays."""
     try:
-        found = ask(Stop(id=1)) is not None
+        found = ask(Stop(id=1), _SILENCE_S) is not None
     except NoAnswer as silence:
         # It hangs, or speaks another version: the kernel says which process it is.
         _end(silence)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.models.base import Model
 
 _log = logging.getLogger(__name__)
-_JOIN_S = 5.0
+_JOIN_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

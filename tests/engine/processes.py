@@ -27,6 +27,7 @@ from engine.protocol import (
     Report,
     Status,
     StatusQuery,
+    Stop,
     Welcome,
     pack,
     unpack_from_engine,
@@ -154,8 +155,28 @@ class Home:
         """A connection that has not said hello yet."""
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(WAIT_S)
-        sock.connect(str(self.socket_path))
+        try:
+            sock.connect(str(self.socket_path))
+        except OSError:
+            sock.close()
+            raise
         return Wire(sock)
+
+    def answers(self) -> bool:
+        """Whether an engine listens."""
+        try:
+            self.connect().close()
+        except OSError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """End the engine, if one runs, without a command's start-up time."""
+        if self.answers():
+            with self.client() as wire:
+                wire.send(Stop(id=1))
+                assert wire.closed_by_engine()
+            wait_until(lambda: not self.socket_path.exists(), "the engine to end")
 
     @contextmanager
     def client(self, name: str = "test") -> Iterator[Wire]:
@@ -184,8 +205,7 @@ def home(**environment: str) -> Iterator[Home]:
     try:
         yield place
     finally:
-        if place.runtime.exists():
-            place.command("stop")
+        place.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -194,7 +214,7 @@ def running(place: Home, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """An engine in the foreground, answering."""
     process = place.popen("run", *arguments)
     try:
-        wait_until(lambda: place.socket_path.exists() or process.poll() is not None, "the socket")
+        wait_until(lambda: place.answers() or process.poll() is not None, "the engine to listen")
         assert process.poll() is None, process.communicate()
         yield process
     finally:
