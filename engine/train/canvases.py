@@ -1,8 +1,8 @@
 """Second phase: canvases over a shared context. Each is [gap | pinned suffix], sees the context up to its cut, and is
 denoised where its tokens were masked.
 
-One row of context [N] serves every gap of its text: the row is tokenised in pieces that meet at the cuts, as a prefix that ends
-at a cursor is. The canvases of a row lie side by side, [C] tokens in all.
+One row of context [N] serves every gap of its text: the row is tokenised in pieces that meet at the cuts, as a
+prefix that ends at a cursor is. The canvases of a row lie side by side, [C] tokens in all.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from engine.train.muon import BatchedMuon
+
 WARM_UP = 0.01
 DECAY = 0.25
 """Share of the run at whose end the learning rate falls to zero, linearly."""
@@ -29,7 +31,7 @@ class Optimiser:
         matrices = [p for name, p in parameters.items() if p.ndim == 2 and "embed_tokens" not in name]
         rest = [p for name, p in parameters.items() if p.ndim != 2 or "embed_tokens" in name]
         self._parts = [
-            (torch.optim.Muon(matrices, lr=rates.matrices, weight_decay=0.01), rates.matrices),
+            (BatchedMuon(matrices, lr=rates.matrices, weight_decay=0.01), rates.matrices),
             (torch.optim.AdamW(rest, lr=rates.rest, betas=(0.9, 0.97), weight_decay=0.0), rates.rest),
         ]
         self._parameters = [*matrices, *rest]

@@ -1,0 +1,63 @@
+"""Muon for many small matrices: those of one shape are orthogonalised together, in a format that the device is fast in.
+
+`torch.optim.Muon` does one matrix at a time, always in bfloat16; on a processor without bfloat16 units that took as long as
+the forward and backward passes of the small model together. Mathematics and state are the same: a checkpoint of either
+loads into the other.
+
+Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+MOMENTUM = 0.95
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+ITERATIONS = 5
+
+
+class BatchedMuon(torch.optim.Optimizer):
+    """Nesterov momentum, then each update is replaced by the nearest (half-)orthogonal matrix."""
+
+    def __init__(self, matrices: Sequence[Tensor], lr: float, weight_decay: float) -> None:
+        super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+        """Apply the gradients; a parameter without one stays as it is."""
+        for group in self.param_groups:
+            alike: defaultdict[torch.Size, list[Tensor]] = defaultdict(list)
+            for matrix in group["params"]:
+                if matrix.grad is not None:
+                    alike[matrix.shape].append(matrix)
+            for shape, matrices in alike.items():
+                updates = orthogonal(torch.stack([self._momentum(matrix) for matrix in matrices]))
+                rate = group["lr"] * math.sqrt(max(1.0, shape[0] / shape[1]))
+                torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+                torch._foreach_add_(matrices, list(updates.to(matrices[0].dtype)), alpha=-rate)
+
+    def _momentum(self, matrix: Tensor) -> Tensor:
+        state = self.state[matrix]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(matrix)
+        buffer = state["momentum_buffer"].lerp_(matrix.grad, 1 - MOMENTUM)
+        return torch.lerp(matrix.grad, buffer, MOMENTUM)
+
+
+def orthogonal(matrices: Tensor) -> Tensor:
+    """[M, R, C] with all singular values drawn towards 1, by Newton and Schulz' iteration."""
+    a, b, c = COEFFICIENTS
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.bfloat16() if matrices.is_cuda else matrices.float()
+    x = x.mT if tall else x
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    for _ in range(ITERATIONS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if tall else x
