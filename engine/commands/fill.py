@@ -13,7 +13,7 @@ from rich.console import Console
 
 from engine.commands.exits import one_line_errors
 from engine.errors import BadInput, EngineError
-from engine.marked import Gap, dominant_line_end, gap_at_markers, gap_between, parse_position, with_line_ends
+from engine.marked import Gap, gap_at_markers, gap_between, parse_position
 from engine.preview import figures, heading, preview
 from engine.request import Filled, FillRequest
 from engine.syntax.languages import language_of
@@ -58,9 +58,7 @@ def fill(
         deadline_ms=deadline_ms,
         seed=seed,
     )
-    filled = _in_line_ends(
-        _answer(request, gap, model, cast("Device", device), watched=watch), dominant_line_end(source.text)
-    )
+    filled = _answer(request, gap, model, cast("Device", device), watched=watch)
     if write:
         _write(source, gap, filled)
     if json:
@@ -98,11 +96,6 @@ def _answer(request: FillRequest, gap: Gap, model: str, device: Device, *, watch
     with Watch(gap, Console(stderr=True)) if watched else nullcontext() as view:
         filled = infiller.answer(request, view.show if view else None)
     return replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
-
-
-def _in_line_ends(filled: Filled, line_end: str) -> Filled:
-    candidates = [replace(candidate, text=with_line_ends(candidate.text, line_end)) for candidate in filled.candidates]
-    return replace(filled, candidates=tuple(candidates))
 
 
 def _write(source: TextFile, gap: Gap, filled: Filled) -> None:
