@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -80,6 +80,7 @@ class EngineClient:
         self._patience = patience or Patience()
         self._connection: EngineConnection | None = None
         self._connecting: asyncio.Task[EngineConnection] | None = None
+        self._background: set[asyncio.Task[None]] = set()
         self._stopped = False
         self._closed = False
         self._failures = 0
@@ -113,7 +114,8 @@ class EngineClient:
 
     async def status(self) -> Status:
         """The engine's own account. Raises EngineFailure."""
-        return (await self._ask(lambda number: StatusQuery(id=number), Report, self._patience.greet_s)).status
+        bound_s = self._patience.start_s + self._patience.greet_s
+        return (await self._ask(lambda number: StatusQuery(id=number), Report, bound_s)).status
 
     async def restart(self, launch: Launch) -> None:
         """Stop the engine, for all its clients, and start one by `launch`. Raises EngineFailure."""
@@ -141,10 +143,13 @@ class EngineClient:
     async def close(self) -> None:
         """Let go of the engine, which goes on for others; nothing is awaited after this."""
         self._closed = True
-        if self._connecting:
-            self._connecting.cancel()
         if self._connection:
             self._connection.close()
+        tasks = [task for task in (self._connecting, *self._background) if task]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _ask(
         self,
@@ -192,7 +197,7 @@ class EngineClient:
             except EngineFailure:
                 pass  # Lost or refused in the meantime: then it isn't wedged.
 
-        self._probing = asyncio.create_task(probe(), name="engine probe")
+        self._in_background(probe())
 
     async def _connect(self) -> EngineConnection:
         self._check_retry()
@@ -277,7 +282,7 @@ class EngineClient:
         if not self._stopped:
             # An engine that died is replaced before the next keystroke asks for it.
             self._show(EngineState(name="starting"))
-        self._reviving = asyncio.create_task(self._revive(), name="engine revival")
+        self._in_background(self._revive())
 
     async def _revive(self) -> None:
         while self._stopped and not self._closed and not _leaves_trace():
@@ -285,6 +290,11 @@ class EngineClient:
         # What goes wrong is in the state already.
         with contextlib.suppress(EngineFailure):
             await self.connect()
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _show(self, state: EngineState) -> None:
         if state != self.state:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from dataclasses import dataclass
 
@@ -46,8 +47,9 @@ async def start(launch: Launch) -> None:
     try:
         _, errors = await process.communicate()
     except BaseException:
-        if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
             process.kill()
+        await process.wait()
         raise
     if process.returncode:
         lines = errors.decode(errors="replace").strip().splitlines()

@@ -1,0 +1,204 @@
+"""The language server's engine client against real engines: found, started, lost, replaced, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dg_lsp.engine_client import EngineClient, EngineFailure, EngineState, Launch, Patience
+from engine.protocol import FillRequest
+from tests.engine.processes import WAIT_S, Home, home, running
+
+LONG = "+".join("abcdefghijklmnop")
+CASES = ("quick = ▮1▮\n", {"text": f"slow = ▮{LONG}▮\n", "reveal": 1, "delay_ms": 20})
+QUICK = FillRequest(prefix="quick = ", suffix="\n")
+SLOW = FillRequest(prefix="slow = ", suffix="\n")
+PATIENCE = Patience(greet_s=2, start_s=WAIT_S, return_s=0.05, first_retry_s=0.2)
+
+
+@pytest.fixture
+def place(monkeypatch):
+    with home() as place:
+        for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
+            monkeypatch.setenv(name, place.environment[name])
+        yield place
+
+
+@asynccontextmanager
+async def client_of(place: Home, patience: Patience = PATIENCE, model: str = "oracle:/none.json"):
+    """A client and the states that it showed."""
+    states: list[EngineState] = []
+    client = EngineClient(Launch(model=model), client="test", on_state=states.append, patience=patience)
+    try:
+        yield client, states
+    finally:
+        await client.close()
+
+
+async def until(holds, what: str):
+    async with asyncio.timeout(WAIT_S):
+        while not (value := holds()):
+            await asyncio.sleep(0.02)
+        assert value, what
+        return value
+
+
+@pytest.mark.asyncio
+async def test_fills_drafts_superseding_and_cancels(place):
+    with running(place, "--model", place.oracle(*CASES)):
+        async with client_of(place) as (client, states):
+            filled = await client.fill(QUICK)
+            assert filled.candidates[0].text == "1"
+            assert [state.name for state in states] == ["unloaded", "loading", "ready"]
+
+            drafts = []
+            older = asyncio.create_task(client.fill(SLOW, document="a.py", on_draft=drafts.append))
+            await until(lambda: drafts, "a draft")
+            assert (await client.fill(QUICK, document="a.py")).candidates
+            with pytest.raises(EngineFailure) as raised:
+                await older
+            assert raised.value.code == "superseded"
+
+            cancelled = asyncio.create_task(client.fill(SLOW))
+            while (await client.status()).running == 0:
+                await asyncio.sleep(0.01)
+            cancelled.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await cancelled
+            while (await client.status()).running:
+                await asyncio.sleep(0.01)
+            assert (await client.status()).failed == {"superseded": 1, "cancelled": 1}
+
+            with pytest.raises(EngineFailure, match=r"within 0\.1 s") as raised:
+                await client.fill(SLOW, timeout_s=0.1)
+            assert raised.value.code == "timeout"
+            assert (await client.fill(QUICK)).candidates
+
+
+@pytest.mark.asyncio
+async def test_a_request_that_can_not_be_sent_fails_alone(place):
+    with running(place):
+        async with client_of(place) as (client, _):
+            with pytest.raises(EngineFailure, match="surrogate") as raised:
+                await client.fill(FillRequest(prefix="\ud83d", suffix=""))
+            assert raised.value.code == "bad_request"
+            assert (await client.status()).queued == 0
+
+
+@pytest.mark.asyncio
+async def test_two_windows_that_start_at_once_share_one_engine(place):
+    async with client_of(place) as (one, states), client_of(place) as (other, _):
+        first, second = await asyncio.gather(one.status(), other.status())
+        assert first.pid == second.pid
+        assert states[0] == EngineState(name="starting")
+        assert len((await one.status()).clients) == 2
+
+
+@pytest.mark.asyncio
+async def test_an_engine_killed_at_work_is_replaced_before_the_next_request(place):
+    async with client_of(place) as (client, states):
+        pid = (await client.status()).pid
+        # Loading takes long enough to be killed in.
+        pending = asyncio.create_task(client.fill(QUICK))
+        await until(lambda: client.state.name == "loading", "the load")
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(EngineFailure) as raised:
+            await pending
+        assert raised.value.code == "unavailable"
+        states.clear()
+        await until(lambda: client.state.name == "unloaded", "the next engine")
+        assert (await client.status()).pid != pid
+
+
+@pytest.mark.asyncio
+async def test_a_wedged_engine_is_replaced(place):
+    async with client_of(place, Patience(greet_s=1.5, start_s=WAIT_S)) as (client, _):
+        pid = (await client.status()).pid
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(EngineFailure) as raised:
+            await client.fill(QUICK, timeout_s=0.2)
+        assert raised.value.code == "timeout"
+        await until(lambda: client.state.name == "starting", "the end of the wedged one")
+        await until(lambda: client.state.name == "unloaded", "the next engine")
+        assert (await client.status()).pid != pid
+
+
+@pytest.mark.asyncio
+async def test_an_engine_wedged_before_the_client_came_is_replaced(place):
+    with running(place) as process:
+        process.send_signal(signal.SIGSTOP)
+        async with client_of(place, Patience(greet_s=1.5, start_s=WAIT_S)) as (client, _):
+            assert (await client.status()).pid != process.pid
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_was_stopped_stays_stopped_until_somebody_starts_it(place):
+    async with client_of(place) as (client, _):
+        await client.connect()
+        await asyncio.to_thread(place.stop)
+        await until(lambda: client.state.name == "off", "the news")
+        with pytest.raises(EngineFailure, match="stop|went away"):
+            await client.fill(QUICK)
+        assert not place.answers()
+        assert (await asyncio.to_thread(place.command, "run", "--detach")).returncode == 0
+        await until(lambda: client.state.name == "unloaded", "the client's return")
+
+
+@pytest.mark.asyncio
+async def test_a_restart_brings_the_new_settings(place):
+    async with client_of(place) as (client, _):
+        before = await client.status()
+        await client.restart(Launch(model="oracle:/other.json", device="cpu", unload_after_s=5, exit_after_s=50))
+        after = await client.status()
+        assert after.pid != before.pid
+        assert (after.model, after.device) == ("oracle:/other.json", "cpu")
+
+
+@pytest.mark.asyncio
+async def test_what_is_no_engine_at_the_socket_gives_way_to_one(place):
+    place.runtime.mkdir(mode=0o700)
+
+    async def talk_nonsense(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"\x00\x00\x00\x02hi")
+        writer.close()
+
+    async with await asyncio.start_unix_server(talk_nonsense, place.socket_path), client_of(place) as (client, _):
+        assert (await client.status()).served == 0
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_cannot_start_is_one_sentence_and_not_tried_at_each_keystroke(place):
+    place.runtime.write_text("in the way")
+    async with client_of(place, Patience(first_retry_s=WAIT_S)) as (client, states):
+        for _ in range(3):
+            with pytest.raises(EngineFailure, match="is not a folder") as raised:
+                await client.fill(QUICK)
+            assert raised.value.code == "unavailable"
+        assert [state.name for state in states] == ["error"]
+        assert states[0].message.count(".") >= 1
+    place.runtime.unlink()
+
+
+@pytest.mark.asyncio
+async def test_a_starter_that_fails_is_quoted_and_tried_again_later(place):
+    broken = Launch(python=("python3", "-c", "import sys; sys.exit('No torch here.')"))
+    client = EngineClient(broken, patience=Patience(first_retry_s=0.1))
+    with pytest.raises(EngineFailure, match="No torch here"):
+        await client.status()
+    client.launch = Launch(model="oracle:/none.json")
+    await asyncio.sleep(0.15)
+    assert (await client.status()).served == 0
+    await client.close()
+
+
+@pytest.mark.asyncio
+async def test_a_closed_client_starts_nothing(place):
+    async with client_of(place) as (client, _):
+        await client.close()
+        with pytest.raises(EngineFailure, match="closed"):
+            await client.status()
+    assert not place.answers()
