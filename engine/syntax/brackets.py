@@ -1,0 +1,147 @@
+"""What is open at a gap, what the text behind it closes, and what a fill does to both."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.syntax.lexing import OPENER, Lexeme, lexemes
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """An opening bracket: where it stands, and what closes it."""
+
+    start: int
+    closer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """How the brackets of a text pair. Offsets count from its beginning; what was open before it is negative."""
+
+    pairs: tuple[tuple[Bracket, int], ...]
+    """Each closed bracket, and where its closer stands."""
+    unopened: tuple[int, ...]
+    """Closers without an opener."""
+    unclosed: tuple[Bracket, ...]
+    """Openers without a closer, outermost first."""
+    pending: Lexeme | None
+    """The string or comment that the end of the text cuts off."""
+
+
+def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pairing:
+    """Pair the brackets of a text that follows other text, in which `open_before` stayed open."""
+    stack = list(open_before)
+    dropped: list[Bracket] = []
+    pairs: list[tuple[Bracket, int]] = []
+    unopened: list[int] = []
+    last: Lexeme | None = None
+    for last in lexemes(text, language):
+        if last.kind == "open":
+            stack.append(Bracket(last.start, last.closer))
+        elif last.kind == "close":
+            closer = text[last.start]
+            depth = next((d for d in range(len(stack) - 1, -1, -1) if stack[d].closer == closer), None)
+            if depth is None:
+                unopened.append(last.start)
+            else:
+                dropped += stack[depth + 1 :]
+                pairs.append((stack[depth], last.start))
+                del stack[depth:]
+    pending = last if last and not last.ended and last.end == len(text) else None
+    unclosed = tuple(sorted((*dropped, *stack), key=lambda bracket: bracket.start))
+    return Pairing(tuple(pairs), tuple(unopened), unclosed, pending)
+
+
+_REACH = 6000
+"""Characters on either side of a gap that are read for brackets."""
+_TOP_LEVEL = re.compile(r"^[^\s)\]}]", re.MULTILINE)
+
+
+def brackets_near(before: str, after: str, language: str) -> Brackets:
+    """The brackets of the text near a gap, from a top-level line on; those further away rarely matter."""
+    start = len(before) - _REACH
+    if start > 0:
+        lines = [match.start() for match in _TOP_LEVEL.finditer(before, max(0, start - _REACH), start)]
+        before = before[lines[-1] if lines else start :]
+    return Brackets(before, after[:_REACH], language)
+
+
+@dataclass(frozen=True)
+class Brackets:
+    """The brackets around a gap; in a language without bracket pairs (`lexing.pairs_brackets`) there are none."""
+
+    before: str
+    after: str
+    language: str
+
+    @cached_property
+    def at_gap(self) -> Pairing:
+        """Everything before the gap."""
+        return pair(self.before, self.language)
+
+    @cached_property
+    def head(self) -> str:
+        """The beginning of the string or comment that the gap lies in."""
+        pending = self.at_gap.pending
+        return self.before[pending.start :] if pending else ""
+
+    @property
+    def depth(self) -> int:
+        """How many characters before the gap the outermost bracket or string around it begins; 0 outside of any."""
+        starts = [bracket.start for bracket in self.at_gap.unclosed]
+        starts += [self.at_gap.pending.start] if self.at_gap.pending else []
+        return len(self.before) - min(starts, default=len(self.before))
+
+    @cached_property
+    def unclosed(self) -> tuple[Bracket, ...]:
+        """Open at the gap and not closed by the text after it, outermost first; offsets into `before`, from its end."""
+        return tuple(bracket for bracket in self._without_fill.unclosed if bracket.start < 0)
+
+    @property
+    def closers(self) -> str:
+        """What would close `unclosed`."""
+        return "".join(bracket.closer for bracket in reversed(self.unclosed))
+
+    @property
+    def openers(self) -> str:
+        """What would open the brackets that the text after the gap closes too many."""
+        closers = [(self.head + self.after)[at] for at in self._without_fill.unopened]
+        return "".join(OPENER[closer] for closer in reversed(closers))
+
+    def excess(self, fill: str) -> int | None:
+        """Offset in `fill` of the first closer without an opener, or with one that the text after the gap closes.
+
+        The policy "never close more than is open before the text after the gap closes it"; a fill that opens again
+        what it closed (`a), (b`) is fine.
+        """
+        pairing, shift = self._with(fill)
+        end = shift + len(fill)
+        if len([at for at in pairing.unopened if at >= shift]) <= len(self._without_fill.unopened):
+            return None
+        needed = {bracket for bracket, _ in self._without_fill.pairs if bracket.start < 0}
+        early = [at for bracket, at in pairing.pairs if bracket in needed and at < end]
+        culprits = [at - shift for at in (*pairing.unopened, *early) if shift <= at < end]
+        return min(culprits, default=None)
+
+    def left_open(self, fill: str) -> tuple[int, ...]:
+        """Offsets in `fill` of the brackets it opens that neither it nor the text after the gap closes."""
+        pairing, shift = self._with(fill)
+        more = len(pairing.unclosed) - len(self._without_fill.unclosed)
+        inside = [bracket.start - shift for bracket in pairing.unclosed if shift <= bracket.start < shift + len(fill)]
+        return tuple(inside) if more > 0 else ()
+
+    @cached_property
+    def _open(self) -> tuple[Bracket, ...]:
+        size = len(self.before)
+        return tuple(Bracket(bracket.start - size, bracket.closer) for bracket in self.at_gap.unclosed)
+
+    @cached_property
+    def _without_fill(self) -> Pairing:
+        return self._with("")[0]
+
+    def _with(self, fill: str) -> tuple[Pairing, int]:
+        """The brackets from the gap on, and how far behind the beginning of that text the fill begins."""
+        return pair(self.head + fill + self.after, self.language, self._open), len(self.head)

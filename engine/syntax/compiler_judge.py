@@ -1,0 +1,90 @@
+"""Judge Python fills by the compiler, in the smallest piece of code around the gap that it accepts without the fill."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from engine.syntax.brackets import brackets_near
+from engine.syntax.budget import Budget
+from engine.syntax.compiling import Chunk, Complaint, chunks, complaint
+from engine.syntax.judging import AS_BEFORE, WHOLE, OutOfTime, Verdict, of_brackets, specific, tails
+from engine.syntax.problems import Problem
+from engine.syntax.scaffolds import Scaffold, scaffolds
+
+_LACKS = ("expected an indented block", "expected 'except' or 'finally' block")
+_SEARCHED = 80
+"""Scaffolds tried in one piece of code."""
+_KEPT = 6
+
+
+class CompilerJudge:
+    """Judges fills of one gap."""
+
+    def __init__(self, before: str, after: str, old: str) -> None:
+        self._old = old
+        self._before, self._after = before, after
+        self._brackets = brackets_near(before, after, "python")
+        self._chunks = chunks(before, after, len(before) - self._brackets.depth)
+        self._needs: dict[Chunk, list[Scaffold]] = {}
+        self._candidates: list[Scaffold] | None = None
+
+    def accepts(self, fill: str) -> bool:
+        """Whether the whole text compiles."""
+        return bool(self._chunks) and complaint(self._chunks[-1].text(fill)) is None
+
+    def verdict(self, fill: str, budget: Budget) -> Verdict | None:
+        """What the fill adds; None where the code around the gap is so broken that the compiler can't tell.
+
+        Raises OutOfTime.
+        """
+        for chunk in reversed(self._chunks):
+            needs = self._needed(chunk, budget)
+            if needs:
+                return self._judged(chunk, fill, needs)
+        return None
+
+    def _judged(self, chunk: Chunk, fill: str, needs: list[Scaffold]) -> Verdict:
+        objection = complaint(chunk.text(fill))
+        if objection is None:
+            return WHOLE
+        if self._unfinished_before(chunk, fill, needs, objection):
+            return AS_BEFORE
+        at = min(max(0, objection.offset - len(chunk.before)), len(fill))
+        problem = Problem(start=at, end=min(at + 1, len(fill)), what=objection.message)
+        return Verdict(problems=specific([problem, *of_brackets(fill, self._brackets)], len(fill)), whole=False)
+
+    def _unfinished_before(self, chunk: Chunk, fill: str, needs: list[Scaffold], objection: Complaint) -> bool:
+        """Whether nothing is wrong but what was missing without the fill."""
+        empty = complaint(chunk.text(""))
+        if empty and empty.message == objection.message and objection.message.startswith(_LACKS):
+            return True
+        return needs[0].finishes and any(
+            complaint(chunk.text(fill + tail)) is None for need in needs for tail in tails(fill, need, self._brackets)
+        )
+
+    def _needed(self, chunk: Chunk, budget: Budget) -> list[Scaffold]:
+        """Scaffolds with which a piece of code compiles, those that add least first."""
+        if chunk not in self._needs:
+            if any(complaint(chunk.text(reference)) is None for reference in {"", self._old}):
+                self._needs[chunk] = [Scaffold("")]
+            else:
+                self._needs[chunk] = _clean(chunk, self._searched(budget), budget)
+        return self._needs[chunk]
+
+    def _searched(self, budget: Budget) -> list[Scaffold]:
+        """Scaffolds that suit the smallest piece of code that any suits."""
+        if self._candidates is None:
+            everything = list(islice(scaffolds(self._before, self._after, "python"), _SEARCHED))
+            found = (_clean(chunk, everything, budget)[:_KEPT] for chunk in self._chunks[:2])
+            self._candidates = next((clean for clean in found if clean), [])
+        return self._candidates
+
+
+def _clean(chunk: Chunk, scaffolds: list[Scaffold], budget: Budget) -> list[Scaffold]:
+    clean: list[Scaffold] = []
+    for scaffold in scaffolds:
+        if complaint(chunk.text(scaffold.standin + scaffold.tail) + scaffold.end) is None:
+            clean.append(scaffold)
+        if budget.over():
+            raise OutOfTime
+    return clean

@@ -1,0 +1,86 @@
+"""Which problems a fill adds to its file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.syntax.budget import Budget
+from engine.syntax.compiler_judge import CompilerJudge
+from engine.syntax.focus import SMALL, focus
+from engine.syntax.judging import WHOLE, OutOfTime, Verdict
+from engine.syntax.problems import Problem
+from engine.syntax.tree import SyntaxTree, parsed
+from engine.syntax.tree_judge import TreeJudge
+
+
+class Judge:
+    """Judges fills of one gap; what it learns about the text around the gap serves all of them."""
+
+    def __init__(self, before: str, after: str, language: str, old: str = "", tree: SyntaxTree | None = None) -> None:
+        """`tree` is that of `before + old + after`, where there is one already; `language` is a `Grammar.name`."""
+        self._before, self._after, self._language, self._old = before, after, language, old
+        self._document = tree if tree and tree.text == before + old + after else None
+        self._trees: TreeJudge | None = None
+        self._compiler: CompilerJudge | None = None
+
+    def new_problems(self, fill: str, budget: Budget | None = None) -> tuple[Problem, ...] | None:
+        """The problems of `Verdict`; None: unchecked."""
+        verdict = self.verdict(fill, budget)
+        return verdict and verdict.problems
+
+    def verdict(self, fill: str, budget: Budget | None = None) -> Verdict | None:
+        """What the fill does to the syntax of the file; None if the language is unknown or the budget ran out.
+
+        A problem counts if it is neither in the text with nothing in the gap nor in the text with `old` in it, and is
+        not just what was missing there: see `scaffolds`. Never raises.
+        """
+        budget = budget or Budget()
+        try:
+            trees = self._ready(budget)
+            return trees and self._judged(trees, fill, budget)
+        except OutOfTime:
+            return None
+
+    def _judged(self, trees: TreeJudge, fill: str, budget: Budget) -> Verdict:
+        if self._compiler is None:
+            return trees.verdict(fill, budget)
+        if self._compiler.accepts(fill):
+            return WHOLE
+        return self._compiler.verdict(fill, budget) or replace(trees.verdict(fill, budget), whole=False)
+
+    def _ready(self, budget: Budget) -> TreeJudge | None:
+        """Parse the text around the gap, once."""
+        if self._trees is None:
+            document = self._document or parsed(self._before + self._old + self._after, self._language, budget)
+            if document is None:
+                return None
+            start = len(self._before)
+            before, after = self._focus(document, budget)
+            whole = (before, after) == (self._before, self._after)
+            tree = (
+                document.edited(start, start + len(self._old), "", budget)
+                if whole
+                else parsed(before + after, self._language, budget)
+            )
+            if tree is None:
+                return None
+            self._trees = TreeJudge(tree, len(before), self._old)
+            self._compiler = CompilerJudge(before, after, self._old) if self._language == "python" else None
+        return self._trees
+
+    def _focus(self, document: SyntaxTree, budget: Budget) -> tuple[str, str]:
+        """What decides about the gap. A tree with errors may misjudge what is far from it: then everything does."""
+        start, end = len(self._before), len(self._before) + len(self._old)
+        if len(document.data) > SMALL:
+            for standin in (self._old, "", "x"):
+                tree = document if standin == self._old else document.edited(start, end, standin, budget)
+                if tree and not tree.root.has_error:
+                    return focus(tree, start, start + len(standin))
+        return self._before, self._after
+
+
+def new_problems(
+    before: str, fill: str, after: str, language: str, old: str = "", budget: Budget | None = None
+) -> tuple[Problem, ...] | None:
+    """The problems that one fill adds: see `Judge`."""
+    return Judge(before, after, language, old).new_problems(fill, budget)

@@ -1,0 +1,56 @@
+"""What a judge says, and its way to find out what the text around a gap needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.syntax.brackets import Brackets
+from engine.syntax.problems import Problem
+from engine.syntax.scaffolds import Scaffold
+
+_WORD_EDGE = re.compile(r"(?<=\W)(?=\w)|(?=\W)")
+
+
+class OutOfTime(Exception):
+    """The budget ran out; never leaves the package."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a fill does to the syntax of its file."""
+
+    problems: tuple[Problem, ...]
+    """What it adds, most telling first; empty: the fill may be offered."""
+    whole: bool
+    """False where the code around the gap is as broken or unfinished as it was without the fill: `f(▮` and `a`."""
+
+
+WHOLE = Verdict(problems=(), whole=True)
+AS_BEFORE = Verdict(problems=(), whole=False)
+
+
+def tails(fill: str, scaffold: Scaffold, brackets: Brackets) -> Iterator[str]:
+    """What may be missing behind a fill because it was missing before: ends of what the scaffold puts there, with the
+    brackets that the fill itself closes taken off."""
+    still = Brackets(brackets.before + fill, brackets.after, brackets.language).unclosed
+    closers = "".join(bracket.closer for bracket in reversed(still) if bracket.start < -len(fill))
+    tail = scaffold.tail.removeprefix(brackets.closers)
+    starts = [0, *(edge.start() for edge in _WORD_EDGE.finditer(tail) if edge.start() > 0), len(tail)]
+    for start in dict.fromkeys(starts):
+        yield closers + tail[start:]
+
+
+def specific(problems: list[Problem], size: int) -> tuple[Problem, ...]:
+    """Problems, shortest first; those that span the whole fill of `size` only if there is nothing else."""
+    inner = [problem for problem in problems if problem.end - problem.start < size]
+    chosen = {(problem.start, problem.end): problem for problem in reversed(inner or problems)}
+    return tuple(sorted(chosen.values(), key=lambda problem: (problem.end - problem.start, problem.start)))
+
+
+def of_brackets(fill: str, brackets: Brackets) -> list[Problem]:
+    """The brackets of a fill that nothing pairs."""
+    excess = brackets.excess(fill)
+    places = [*brackets.left_open(fill), *([] if excess is None else [excess])]
+    return [Problem(start=at, end=at + 1, what=f"unpaired {fill[at]}") for at in places]

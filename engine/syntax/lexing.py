@@ -1,0 +1,124 @@
+"""Brackets, strings and comments of a text, by one regular expression a language.
+
+A fill is half a statement as often as a whole one; where a parser has to guess, this sees what is open. It takes a
+millisecond for 20 kB and is right about ordinary code; what it can't know (heredocs, templates in templates) it takes
+for code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+LexemeKind = Literal["open", "close", "string", "comment"]
+PARTNER = {"(": ")", "[": "]", "{": "}"}
+OPENER = {closer: opener for opener, closer in PARTNER.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    """A bracket, a string or a comment at `text[start:end]`."""
+
+    kind: LexemeKind
+    start: int
+    end: int
+    closer: str
+    """What ends a string or a comment; the partner of a bracket."""
+    ended: bool = True
+    """False for a string or comment that the end of the text cut off."""
+
+
+def lexemes(text: str, language: str) -> Iterator[Lexeme]:
+    """The lexemes of a text in order; nothing for a language whose brackets need not pair."""
+    pattern = _pattern(language)
+    if pattern is None:
+        return
+    for match in pattern.finditer(text):
+        start, end = match.span()
+        piece, name = match.group(), match.lastgroup or ""
+        if name == "bracket":
+            opens = piece in PARTNER
+            yield Lexeme("open" if opens else "close", start, end, PARTNER.get(piece) or OPENER[piece])
+        else:
+            closer = _closer(piece, name)
+            ended = _ends(piece, closer, name) if closer.strip() else end < len(text)
+            yield Lexeme("comment" if name.startswith("comment") else "string", start, end, closer, ended)
+
+
+def pairs_brackets(language: str) -> bool:
+    """Whether `lexemes` knows the language."""
+    return language in _LEXES
+
+
+_LINE_END = r"(?=[\r\n])|\Z"
+_HASH = r"(?P<comment_line>#[^\r\n]*+)"
+_SLASHES = r"(?P<comment_line>//[^\r\n]*+)"
+_STARS = r"(?P<comment_star>/\*.*?(?:\*/|\Z))"
+_DASHES = r"(?P<comment_long>--\[(?P<level>=*)\[.*?(?:\](?P=level)\]|\Z))|(?P<comment_line>--[^\r\n]*+)"
+_LONG_BRACKETS = r"(?P<string_long>\[(?P<depth>=*)\[.*?(?:\](?P=depth)\]|\Z))"
+_DOUBLE = rf'(?P<string_double>"(?:\\.|[^"\\\r\n])*+(?:"|{_LINE_END}))'
+_SINGLE = rf"(?P<string_single>'(?:\\.|[^'\\\r\n])*+(?:'|{_LINE_END}))"
+_DOUBLE_ACROSS = r'(?P<string_double>"(?:\\.|[^"\\])*+(?:"|\Z))'
+_SINGLE_ACROSS = r"(?P<string_single>'(?:\\.|[^'\\])*+(?:'|\Z))"
+_BACKTICK = r"(?P<string_backtick>`(?:\\.|[^`\\])*+(?:`|\Z))"
+_RAW_BACKTICK = r"(?P<string_backtick>`[^`]*+(?:`|\Z))"
+_TRIPLE_DOUBLE = r'(?P<string_triple_double>"""(?:\\.|[^\\])*?(?:"""|\Z))'
+_TRIPLE_SINGLE = r"(?P<string_triple_single>'''(?:\\.|[^\\])*?(?:'''|\Z))"
+_VERBATIM = r'(?P<string_verbatim>(?<=@)"(?:""|[^"])*+(?:"|\Z))'
+_RUST_RAW = r'(?P<string_rust>\br(?P<hashes>#+)".*?(?:"(?P=hashes)|\Z))'
+_CHARACTER = r"(?P<string_character>(?<!\w)'(?:\\[^\r\n]{1,9}?|[^\\'\r\n])')"
+_REGEX = (
+    r"(?P<string_regex>(?:(?<=[=(,:\[!&|?{};])|(?<=[=(,:\[!&|?{};]\s)|(?<=return\s))"
+    r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\r\n])*+\]|[^/\\\[\r\n])++/)"
+)
+_VERBATIMS = frozenset(["comment_star", "comment_long", "string_long", "string_rust", "string_verbatim"])
+_BRACKET = r"(?P<bracket>[()\[\]{}])"
+
+_SCRIPT = (_STARS, _SLASHES, _REGEX, _DOUBLE, _SINGLE, _BACKTICK)
+_C_LIKE = (_STARS, _SLASHES, _DOUBLE, _CHARACTER)
+_LEXES: dict[str, tuple[str, ...]] = {
+    "python": (_HASH, _TRIPLE_DOUBLE, _TRIPLE_SINGLE, _DOUBLE, _SINGLE),
+    "javascript": _SCRIPT,
+    "typescript": _SCRIPT,
+    "tsx": _SCRIPT,
+    "go": (_STARS, _SLASHES, _DOUBLE, _CHARACTER, _RAW_BACKTICK),
+    "rust": (_STARS, _SLASHES, _RUST_RAW, _DOUBLE_ACROSS, _CHARACTER),
+    "c": _C_LIKE,
+    "cpp": _C_LIKE,
+    "java": (_STARS, _SLASHES, _TRIPLE_DOUBLE, _DOUBLE, _CHARACTER),
+    "csharp": (_STARS, _SLASHES, _TRIPLE_DOUBLE, _VERBATIM, _DOUBLE, _CHARACTER),
+    "ruby": (_HASH, _REGEX, _DOUBLE_ACROSS, _SINGLE_ACROSS),
+    "php": (_STARS, _SLASHES, r"(?P<comment_hash>#(?!\[)[^\r\n]*+)", _DOUBLE_ACROSS, _SINGLE_ACROSS),
+    "lua": (_DASHES, _LONG_BRACKETS, _DOUBLE, _SINGLE),
+    "json": (_STARS, _SLASHES, _DOUBLE),
+    "toml": (_HASH, _TRIPLE_DOUBLE, _TRIPLE_SINGLE, _DOUBLE, _SINGLE),
+    "css": (_STARS, _DOUBLE, _SINGLE),
+}
+
+
+@cache
+def _pattern(language: str) -> re.Pattern[str] | None:
+    parts = _LEXES.get(language)
+    return re.compile("|".join((*parts, _BRACKET)), re.DOTALL) if parts else None
+
+
+def _ends(piece: str, closer: str, name: str) -> bool:
+    inside = piece.removesuffix(closer)
+    escaped = name not in _VERBATIMS and (len(inside) - len(inside.rstrip("\\"))) % 2 == 1
+    return piece.endswith(closer) and len(piece) >= 2 * len(closer) and not escaped
+
+
+def _closer(piece: str, name: str) -> str:
+    """What has to end a lexeme that begins like `piece`."""
+    if name in ("comment_line", "comment_hash"):
+        return "\n"
+    if name == "comment_star":
+        return "*/"
+    if name in ("comment_long", "string_long"):
+        return "]" + piece.lstrip("-")[1:].partition("[")[0] + "]"
+    if name == "string_rust":
+        return '"' + "#" * (len(piece[1:]) - len(piece[1:].lstrip("#")))
+    return piece[:3] if name.startswith("string_triple") else piece[0]

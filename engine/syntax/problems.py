@@ -1,0 +1,91 @@
+"""Problems of a tree, and which of them another version of the text had already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from engine.syntax.budget import Budget
+
+_ASK_EVERY = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something wrong that a fill adds, at `fill[start:end]`.
+
+    Empty where something is missing; at either end of the fill where the problem shows outside of it.
+    """
+
+    start: int
+    end: int
+    what: str
+    """For logs: "error", "missing )", a rule's or a compiler's message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An ERROR or MISSING node, in bytes of one version of the text."""
+
+    what: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What one version of the text has in the gap: `data[first:last]` of `size` bytes."""
+
+    first: int
+    last: int
+    size: int
+
+    def places(self, found: Found) -> Iterator[tuple[str, int, int]]:
+        """Names of a problem outside of the gap that all versions of the text share: ends before the gap count from
+        the beginning of the text, ends behind it from its end. None for one that ends inside the gap."""
+        for start in self._ends(found.start):
+            for end in self._ends(found.end):
+                yield found.what, start, end
+
+    def encloses(self, found: Found) -> bool:
+        """Whether the problem begins before the gap and ends behind it."""
+        return found.start < self.first and found.end > self.last
+
+    def touches(self, found: Found) -> bool:
+        """Whether the problem is at the gap, in it or around it."""
+        return found.start <= self.last and found.end >= self.first
+
+    def _ends(self, byte: int) -> list[int]:
+        before = [byte] if byte <= self.first else []
+        return [*before, byte - self.size - 1] if byte >= self.last else before
+
+
+def find(root: Node, budget: Budget) -> list[Found] | None:
+    """All ERROR and MISSING nodes, in the order of the text; None if the budget ran out."""
+    found: list[Found] = []
+    if not root.has_error:
+        return found
+    cursor = root.walk()
+    steps = 0
+    while True:
+        node = cursor.node
+        if node is None:
+            return found
+        if node.is_missing:
+            found.append(Found(f"missing {node.type}", node.start_byte, node.end_byte))
+        elif node.is_error:
+            found.append(Found("error", node.start_byte, node.end_byte))
+        if not (node.has_error and cursor.goto_first_child()):
+            while not cursor.goto_next_sibling():
+                if not cursor.goto_parent():
+                    return found
+        steps += 1
+        if steps % _ASK_EVERY == 0 and budget.over():
+            return None
+
+
+def known(references: Iterable[tuple[Gap, Iterable[Found]]]) -> frozenset[tuple[str, int, int]]:
+    """Names of all problems of some versions of a text."""
+    return frozenset(name for gap, found in references for each in found for name in gap.places(each))

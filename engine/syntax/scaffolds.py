@@ -1,0 +1,125 @@
+"""Ways to finish unfinished code: what could stand in the gap, and behind it, to make the text around it whole.
+
+A gap in finished code needs at most something to stand in it (`x = ▮`). At a cursor the text is often unfinished beyond
+that (`def f(▮` and nothing after it): then what is still missing was missing before, and no fill is blamed for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.syntax.brackets import brackets_near
+
+_BRACES = (";", " {{}}", " finally {{}}", " : x;", ": x", " = x;")
+_TAILS: dict[str, tuple[str, ...]] = {
+    "python": (
+        ":",
+        ": pass",
+        "(): pass",
+        " in x: pass",
+        " import x",
+        " else x",
+        "\n{indent}    pass",
+        "\n{indent}def x(): pass",
+        "\n{indent}except: pass",
+        "\n{outer}except: pass",
+    ),
+    "javascript": _BRACES,
+    "typescript": _BRACES,
+    "tsx": _BRACES,
+    "go": (" {{}}", " = x", ": x", "; {{}}"),
+    "rust": (";", " {{}}", " => x", ": x", " = x;"),
+    "c": _BRACES,
+    "cpp": _BRACES,
+    "java": _BRACES,
+    "csharp": _BRACES,
+    "php": _BRACES,
+    "ruby": ("\nend", "\nend\nend", " do\nend", " then\nend"),
+    "lua": (" end", " end end", " then end", " do end", " = x", " until x"),
+    "bash": ("\nfi", "\ndone", "; then :; fi", "; do :; done", " in x; do :; done", "\n;; esac", "\n}}"),
+    "json": (": 1",),
+    "toml": (" = 1",),
+    "css": (";", " {{}}", ": x;"),
+}
+_STANDINS: dict[str, tuple[str, ...]] = {
+    "json": ("", "1", '"x"', '"x": 1'),
+    "toml": ("", "1", "x"),
+    "css": ("", "x", "x: x;"),
+}
+_QUOTES: dict[str, tuple[str, ...]] = {
+    "python": ('"', "'", '"""', "'''"),
+    "javascript": ('"', "'", "`", "*/"),
+    "typescript": ('"', "'", "`", "*/"),
+    "tsx": ('"', "'", "`", "*/"),
+    "json": ('"',),
+}
+_PIECES = ("x\n{indent}x", "\n{indent}", "{pad}", "{pad}x")
+
+
+@dataclass(frozen=True, slots=True)
+class Scaffold:
+    """Text that could stand in the gap, right behind it, and at the end of the file."""
+
+    standin: str
+    tail: str = ""
+    end: str = ""
+
+    @property
+    def finishes(self) -> bool:
+        """Whether it adds what no fill is blamed for leaving out."""
+        return bool(self.tail or self.end)
+
+
+def scaffolds(before: str, after: str, language: str) -> Iterator[Scaffold]:
+    """Scaffolds for a gap, those that add least first."""
+    yield from dict.fromkeys(_all(before, after, language))
+
+
+def _all(before: str, after: str, language: str) -> Iterator[Scaffold]:
+    here = brackets_near(before, after, language)
+    words = _words(before, after)
+    words["closers"] = here.closers
+    ended = here.head and here.at_gap.pending and here.at_gap.pending.closer
+    for standin in (*_STANDINS.get(language, ("", "x")), *((ended,) if ended else ())):
+        yield Scaffold(standin)
+        yield from _closing(before, standin, after, language)
+    yield from (Scaffold(standin) for standin in (here.openers, f"x{here.openers}") if here.openers)
+    for quote in (*_QUOTES.get(language, ('"', "'", "*/")), *_PIECES):
+        standin = quote.format_map(words)
+        yield Scaffold(standin)
+        yield from _closing(before, standin, after, language)
+    for tail in _TAILS.get(language, ()):
+        finish = tail.format_map(words)
+        yield from (Scaffold(standin, here.closers + finish) for standin in ("", "x"))
+        yield from (Scaffold(standin, finish + here.closers) for standin in ("", "x") if here.closers)
+
+
+def _closing(before: str, standin: str, after: str, language: str) -> Iterator[Scaffold]:
+    """Closers for what stays open around a stand-in: behind it, or at the end of the file."""
+    closers = brackets_near(before + standin, after, language).closers
+    if closers:
+        yield Scaffold(standin, closers)
+        yield Scaffold(standin, "", "\n" + closers)
+        yield Scaffold(standin, closers.replace("}", ";}"))
+
+
+def _words(before: str, after: str) -> dict[str, str]:
+    """Indentations: the last line's, that of the block around it, what the gap's line lacks to its neighbours'."""
+    lines = before[-4000:].splitlines(keepends=True) or [""]
+    here = lines[-1] if not lines[-1].endswith(("\n", "\r")) else ""
+    indent = _indentation(here)
+    above = [_indentation(line) for line in reversed(lines) if line.strip()]
+    below = next((_indentation(line) for line in after[:2000].splitlines()[1:] if line.strip()), "")
+    lacking = max((wanted.removeprefix(here) for wanted in (below, *above[:1]) if wanted.startswith(here)), default="")
+    return {
+        "indent": indent,
+        "outer": next((shorter for shorter in above if len(shorter) < len(indent)), ""),
+        "pad": lacking,
+    }
+
+
+def _indentation(line: str) -> str:
+    found = re.match(r"[ \t]*", line)
+    return found.group() if found else ""
