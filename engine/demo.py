@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 
 from engine.catalog import BUNDLED, bundled
@@ -13,6 +15,9 @@ from engine.marked import gap_at_markers
 from engine.preview import figures, preview
 from engine.request import FillRequest
 from engine.watch import Watch
+
+if TYPE_CHECKING:
+    from engine.loading import Infiller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,31 +81,35 @@ function offsetAt(lines, position) {
 def main() -> None:
     """Fill the snippets one after the other. Exits as `dg-lsp fill` does."""
     console = Console(highlight=False)
-    size = bundled().parameters / 1e6
     console.print(
         f"[bold]dg-lsp[/] fills {len(SNIPPETS)} gaps in real code with the model that ships in the package "
-        f"({size:.1f} M parameters), on the CPU, without network.\nEach canvas starts as noise; the text on both sides "
-        "of the gap holds still while the tokens between settle.\n"
+        f"({bundled().parameters / 1e6:.1f} M parameters), on the CPU, without network.\n"
+        "Each canvas starts as noise; the text on both sides of the gap holds still while the tokens between settle.\n"
     )
-    began = time.perf_counter()
     with console.status("Loading the model"):
+        began = time.perf_counter()
         from engine.loading import load
 
         infiller = load(BUNDLED, "cpu")
-    load_ms = (time.perf_counter() - began) * 1000
+        load_ms = (time.perf_counter() - began) * 1000
+    console.print(f"Loaded in {load_ms:.0f} ms.\n")
     for snippet in SNIPPETS:
-        gap = gap_at_markers(snippet.text)
-        console.rule(snippet.title, align="left")
-        request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=snippet.language)
-        with Watch(gap, console) as watch:
-            filled = infiller.answer(request, watch.show)
-        for candidate in filled.candidates:
-            console.print(preview(gap, candidate.text, marked=console.color_system is None), soft_wrap=True)
-        console.print(figures(replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))))
-        console.print()
-        load_ms = 0.0
-    console.print("Your own code: [bold]dg-lsp fill FILE --at LINE:COL --watch[/] (dg-lsp is in .venv/bin)")
+        show(snippet, infiller, console)
+    console.print("Your own code: [bold].venv/bin/dg-lsp fill FILE --at LINE:COL --watch[/]")
+
+
+def show(snippet: Snippet, infiller: Infiller, console: Console) -> None:
+    """Fill one gap: the canvas settling, the result, the figures."""
+    gap = gap_at_markers(snippet.text)
+    console.rule(snippet.title, align="left")
+    request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=snippet.language)
+    with Watch(gap, console) as watch:
+        filled = infiller.answer(request, watch.show)
+    for candidate in filled.candidates:
+        console.print(preview(gap, candidate.text, marked=console.color_system is None), soft_wrap=True)
+    console.print(figures(filled), soft_wrap=True)
+    console.print()
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

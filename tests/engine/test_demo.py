@@ -1,0 +1,27 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from engine import load
+from engine.demo import SNIPPETS, Snippet, show
+from engine.marked import MARKER, gap_at_markers
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.title)
+def test_a_snippet_is_filled_in_front_of_ones_eyes(tmp_path: Path, snippet: Snippet):
+    known = snippet.text.replace(MARKER, f"{MARKER}answer{MARKER}")
+    (tmp_path / "oracle.json").write_text(json.dumps({"cases": [{"text": known, "reveal": 1}]}))
+    shown = io.StringIO()
+    show(snippet, load(f"oracle:{tmp_path / 'oracle.json'}"), Console(file=shown, width=100))
+    lines = shown.getvalue().splitlines()
+    assert snippet.title in lines[0]
+    assert "▒" in lines[1]
+    assert any(f"{MARKER}answer{MARKER}" in line for line in lines)
+    assert any("tokens in a gap of" in line for line in lines)
+
+
+def test_each_snippet_has_one_gap():
+    assert all(gap_at_markers(snippet.text).old == "" for snippet in SNIPPETS)
