@@ -75,7 +75,7 @@ def _advance(
     chosen = policies.choose(logits, places, generator)
     top = logits.argmax(dim=-1)
     entropy = _spread(open_, -(log_probabilities.exp() * log_probabilities.nan_to_num(neginf=0.0)).sum(dim=-1), 0.0)
-    accepted = policies.accept(entropy, open_)
+    accepted = policies.accept(entropy, open_, left)
     _place(canvas, accepted, chosen, top, log_probabilities, noise, generator)
     canvas.logits = logits
     return Look(best=canvas.best, before=before, entropy=entropy, free=~canvas.pinned, known=canvas.known)

@@ -33,9 +33,14 @@ class Gap:
     forwards: int = 0
 
     @property
+    def suffix(self) -> tuple[int, ...]:
+        """Tokens pinned behind the gap; at least half of a canvas is the gap's."""
+        return self.prompt.suffix[: self.model.facts.canvas_length // 2]
+
+    @property
     def room(self) -> int:
         """Widest gap that fits on a canvas beside the pinned suffix."""
-        return max(1, self.model.facts.canvas_length - len(self.prompt.suffix))
+        return self.model.facts.canvas_length - len(self.suffix)
 
     @property
     def budget(self) -> int:

@@ -21,6 +21,8 @@ FEELERS = 6
 """Unpinned steps before `discover` looks for the suffix."""
 MATCHED = 16
 """Suffix tokens that are compared."""
+TRIED = 2
+"""Places of the suffix that are followed, at the least."""
 FLOOR = -12.0
 """Nats below which a token's log-probability says no more than that it does not fit."""
 FOUND = -2.0
@@ -63,14 +65,14 @@ def slack(gap: Gap) -> Fitting:
 
 def discover(gap: Gap) -> Fitting:
     """Denoise freely for a few steps, find where the canvas goes on with the suffix, pin it there, go on warm."""
-    matched = gap.prompt.suffix[:MATCHED]
+    matched = gap.suffix[:MATCHED]
     feelers = yield from _feel(gap, min(gap.budget + len(matched), gap.model.facts.canvas_length))
-    places = suffix_places(feelers, matched)
-    count = max(gap.request.n, 2)
-    widths = [width for width, _ in places[:count]] or [min(gap.budget, gap.room)]
-    fitted = yield from _fit(gap, widths, slack=False, start=feelers)
-    found = bool(places) and places[0][1] > FOUND
-    return Fitted(canvas=fitted.canvas, widths=fitted.widths, complete=found or not matched)
+    places = [place for place in suffix_places(feelers, matched) if place[0] <= gap.room]
+    found = places[0][1] > FOUND if places else not matched
+    if not found and gap.budget > gap.room:
+        return Fitted(canvas=feelers, widths=(feelers.lengths[0],), complete=False)
+    widths = [width for width, _ in places[: max(gap.request.n, TRIED)]] or [min(gap.budget, gap.room)]
+    return (yield from _fit(gap, widths, slack=False, start=feelers))
 
 
 def free(gap: Gap, width: int) -> Generator[Step, Tensor, list[int]]:
@@ -102,7 +104,7 @@ def _feel(gap: Gap, width: int) -> Generator[Step, Tensor, Canvas]:
 
 
 def _fit(gap: Gap, widths: Sequence[int], *, slack: bool, start: Canvas | None = None) -> Fitting:
-    rows = [[*[None] * width, *gap.prompt.suffix] for width in widths]
+    rows = [[*[None] * width, *gap.suffix] for width in widths]
     canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
     if start is not None:
         _warm(canvas, widths, start)

@@ -15,8 +15,8 @@ Temperature = Callable[[int], float]
 """Steps left (the first step has all of them) -> temperature."""
 Choose = Callable[[Tensor, Tensor, torch.Generator], Tensor]
 """Processed logits [F, V], their places [F, 2] (row, position) -> tokens [F]."""
-Accept = Callable[[Tensor, Tensor], Tensor]
-"""Entropies [B, L] in nats, candidates [B, L] -> which candidates are accepted [B, L]."""
+Accept = Callable[[Tensor, Tensor, int], Tensor]
+"""Entropies [B, L] in nats, candidates [B, L], steps left -> which candidates are accepted [B, L]."""
 Settled = Callable[["Look"], Tensor]
 """-> which rows [B] are done."""
 Constrain = Callable[[Tensor, Tensor], Tensor]
@@ -75,7 +75,7 @@ def published_policies(
         max_steps=max_steps or sampling.max_steps,
         temperature=linear_temperature(sampling.t_min, sampling.t_max, sampling.max_steps),
         choose=likeliest_in_first(greedy_rows) if absorbing else draw,
-        accept=entropy_bound(sampling.entropy_bound),
+        accept=entropy_bound(sampling.entropy_bound, in_time=absorbing),
         settled=all_known if absorbing else stable_and_confident(sampling.confidence_threshold),
         constrain=constrain,
     )
@@ -100,16 +100,20 @@ def likeliest_in_first(rows: int) -> Choose:
     return choose
 
 
-def entropy_bound(bound: float) -> Accept:
+def entropy_bound(bound: float, *, in_time: bool = False) -> Accept:
     """Positions in order of entropy while the sum before them stays within `bound` (arXiv:2505.24857).
 
-    The likeliest position is always taken, so a canvas can't stand still.
+    The surest position is always taken, so a canvas can't stand still. `in_time`: as many as it takes to be done with the
+    last step, sure or not.
     """
 
-    def accept(entropy: Tensor, candidates: Tensor) -> Tensor:
+    def accept(entropy: Tensor, candidates: Tensor, left: int) -> Tensor:
         entropy = entropy.masked_fill(~candidates, torch.inf)
         ordered, order = torch.sort(entropy, dim=-1)
         taken = torch.cumsum(ordered, dim=-1) - ordered <= bound
+        if in_time:
+            due = (candidates.sum(dim=-1, keepdim=True) + left - 1) // left
+            taken |= torch.arange(taken.shape[1], device=taken.device) < due
         return torch.zeros_like(candidates).scatter(-1, order, taken) & candidates
 
     return accept

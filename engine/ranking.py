@@ -25,7 +25,7 @@ class _Row:
 def ranked(gap: Gap, fitted: Fitted) -> tuple[Candidate, ...]:
     """The rows as candidates: scored by the model's own reading of gap and suffix, duplicates and repeats dropped."""
     rows = _distinct(gap, fitted)
-    read_on = gap.prompt.suffix[:READ_ON]
+    read_on = gap.suffix[:READ_ON]
     scores = gap.model.score(gap.context, [(*row.ids, *read_on) for row in rows]) if rows else []
     candidates = [_candidate(gap, row, score) for row, score in zip(rows, scores, strict=True)]
     return tuple(sorted(candidates, key=lambda candidate: -candidate.score)[: gap.request.n])

@@ -175,7 +175,9 @@ class Oracle:
     def step(self, rows: Rows) -> Tensor:
         """Peaked logits at what is revealed of each row's answer."""
         contexts = [_own(context) for context in rows.contexts]
-        time.sleep(max(context.case.delay_ms for context in contexts) / 1000)
+        delay_ms = max(context.case.delay_ms for context in contexts)
+        if delay_ms:
+            time.sleep(delay_ms / 1000)
         logits = torch.zeros(*rows.canvas.shape, len(self._bytes))
         turns: Counter[int] = Counter()
         for row, context in enumerate(contexts):

@@ -1,0 +1,158 @@
+"""The loop: equal to the published one without pins, and what pins, stops and noise promise."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.canvas import new_canvas
+from engine.models.base import Noise, Sampling
+from engine.policies import forbid, never, published_policies
+from tests.engine.tiny import settle, states, tiny_model
+
+PINNED = 260
+"""A token of the tiny vocabulary that random canvases rarely hold."""
+
+
+@pytest.fixture(scope="module")
+def model(released: Path):
+    return tiny_model(released)
+
+
+def unconstrained(logits, places):
+    return logits
+
+
+@pytest.mark.parametrize("entropy_bound", [0.1, 20.0], ids=["one token a step", "many tokens a step"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_without_pins_it_answers_what_generate_answers(model, entropy_bound: float, seed: int):
+    from transformers.models.diffusion_gemma.generation_diffusion_gemma import EntropyBoundSamplerConfig
+
+    sampling = Sampling(
+        max_steps=7, t_min=0.4, t_max=0.8, entropy_bound=entropy_bound, stability_threshold=1, confidence_threshold=1.0
+    )
+    module = reference(model)
+    prompt = torch.randint(9, 250, (1, 30), generator=torch.Generator().manual_seed(seed))
+    torch.manual_seed(seed)
+    expected = module.generate(
+        prompt,
+        max_new_tokens=3 * 32,
+        max_denoising_steps=sampling.max_steps,
+        sampler_config=EntropyBoundSamplerConfig(entropy_bound),
+        t_min=sampling.t_min,
+        t_max=sampling.t_max,
+        stability_threshold=1,
+        confidence_threshold=sampling.confidence_threshold,
+        eos_token_id=[10_000],  # none: the model's own end would be padded
+    ).sequences[0, 30:]
+
+    torch.manual_seed(seed)
+    generator = torch.default_generator
+    ids = prompt[0].tolist()
+    for _ in range(3):
+        canvas = new_canvas([model.encode(ids)], [[None] * 32], model.facts.noise, generator)
+        policies = published_policies(sampling, model.facts.noise, unconstrained)
+        ids += settle(model, canvas, policies, generator).row(0)
+
+    assert ids[30:] == expected.tolist()
+
+
+def reference(model):
+    """The released class over the same weights; `generate` reads the canvas's length from its config."""
+    module = model.network.module
+    module.generation_config.eos_token_id = None
+    return module
+
+
+@pytest.mark.parametrize("mask_id", [None, 3], ids=["uniform", "absorbing"])
+def test_pinned_tokens_never_change(model, mask_id: int | None):
+    model = with_noise(model, mask_id)
+    generator = torch.Generator().manual_seed(0)
+    rows = [[None, PINNED, None, None, PINNED, PINNED], [PINNED, None, PINNED]]
+    canvas = new_canvas([model.encode([2, 20, 21])] * 2, rows, model.facts.noise, generator)
+    pinned = canvas.pinned.clone()
+    for state in states(model, canvas, policies_of(model), generator):
+        assert (state.ids[pinned] == state.best[pinned]).all()
+        assert (state.best[0, [1, 4, 5]] == PINNED).all()
+        assert (state.best[1, [0, 2]] == PINNED).all()
+        assert not state.open[pinned].any()
+
+
+@pytest.mark.parametrize("mask_id", [None, 3], ids=["uniform", "absorbing"])
+def test_forbidden_tokens_stay_out(model, mask_id: int | None):
+    model = with_noise(model, mask_id)
+    generator = torch.Generator().manual_seed(1)
+    allowed = range(40, 44)
+    banned = [token for token in range(model.facts.noise.vocab_size) if token not in allowed]
+    canvas = new_canvas([model.encode([2, 20])], [[None] * 8], model.facts.noise, generator)
+    settle(model, canvas, policies_of(model, forbid(banned)), generator)
+    assert set(canvas.row(0)) <= set(allowed)
+
+
+def test_absorbing_noise_leaves_no_mask_and_keeps_what_it_accepted(model):
+    model = with_noise(model, 3)
+    generator = torch.Generator().manual_seed(2)
+    canvas = new_canvas([model.encode([2, 20])], [[None] * 12], model.facts.noise, generator)
+    before = canvas.ids.clone()
+    for state in states(model, canvas, policies_of(model, forbid([3])), generator):
+        revealed = before != 3
+        assert (state.ids[revealed] == before[revealed]).all()
+        before = state.ids.clone()
+    assert 3 not in canvas.row(0)
+    assert canvas.known.all()
+
+
+def test_a_stop_flag_ends_after_the_step_under_way(model):
+    generator = torch.Generator().manual_seed(0)
+    canvas = new_canvas([model.encode([2, 20])], [[None] * 8], model.facts.noise, generator)
+    settle(model, canvas, policies_of(model), generator, should_stop=lambda: canvas.step == 2)
+    assert canvas.step == 2
+    assert len(canvas.row(0)) == 8
+
+
+def test_the_step_cap_holds(model):
+    generator = torch.Generator().manual_seed(0)
+    canvas = new_canvas([model.encode([2, 20])], [[None] * 8], model.facts.noise, generator)
+    policies = policies_of(model)
+    settle(model, canvas, type(policies)(**{**fields(policies), "settled": never, "max_steps": 5}), generator)
+    assert canvas.step == 5
+
+
+def test_the_stop_looks_at_free_positions_alone(model):
+    """A canvas that is pinned but for one sure token is done at once, whatever the entropy of its pins would be."""
+    generator = torch.Generator().manual_seed(0)
+    only = [token for token in range(model.facts.noise.vocab_size) if token != 50]
+    canvas = new_canvas([model.encode([2, 20])], [[PINNED] * 20 + [None] + [PINNED] * 9], model.facts.noise, generator)
+    settle(model, canvas, policies_of(model, forbid(only)), generator)
+    assert canvas.step == 2, "one step to see the token, one to see it stay"
+    assert canvas.row(0)[20] == 50
+
+
+def test_rows_that_are_done_take_no_further_part(model):
+    model = with_noise(model, 3)
+    generator = torch.Generator().manual_seed(0)
+    rows = [[None], [None] * 20]
+    canvas = new_canvas([model.encode([2, 20])] * 2, rows, model.facts.noise, generator)
+    for state in states(model, canvas, policies_of(model), generator):
+        if state.step == 2:
+            assert not state.open[0].any()
+            assert state.open[1].any()
+            return
+    pytest.fail("the loop ended before its second step")
+
+
+def policies_of(model, constrain=unconstrained):
+    return published_policies(model.facts.sampling, model.facts.noise, constrain)
+
+
+def with_noise(model, mask_id: int | None):
+    import copy
+    import dataclasses
+
+    twin = copy.copy(model)
+    twin.facts = dataclasses.replace(model.facts, noise=Noise(mask_id=mask_id, vocab_size=model.facts.noise.vocab_size))
+    return twin
+
+
+def fields(policies) -> dict:
+    return {name: getattr(policies, name) for name in type(policies).__slots__}

@@ -1,0 +1,44 @@
+"""The tiny released-shape model as the engine sees it, and loops to drive it."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.canvas import Canvas
+from engine.denoise import denoise
+from engine.loading import load
+from engine.models.diffusion_gemma import DiffusionGemma
+from engine.policies import Policies
+from engine.request import Draft
+
+
+def tiny_model(path: Path, **facts: Any) -> DiffusionGemma:
+    """Loaded from its files; `facts` replace what they say."""
+    model = load(str(path), "cpu").model
+    assert isinstance(model, DiffusionGemma)
+    model.facts = dataclasses.replace(model.facts, **facts)
+    return model
+
+
+def settle(
+    model: DiffusionGemma, canvas: Canvas, policies: Policies, generator: torch.Generator, **options: Any
+) -> Canvas:
+    """Denoise to the end."""
+    steps = list(states(model, canvas, policies, generator, **options))
+    return steps[-1] if steps else canvas
+
+
+def states(model: DiffusionGemma, canvas: Canvas, policies: Policies, generator: torch.Generator, **options: Any):
+    """The canvas after each step; the same object every time."""
+    loop = denoise(
+        canvas, policies, model.facts.noise, generator, draft=lambda state: Draft(step=state.step, text=""), **options
+    )
+    try:
+        step = next(loop)
+        while True:
+            step = loop.send(model.step(step.rows))
+            yield canvas
+    except StopIteration:
+        yield canvas
