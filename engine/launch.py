@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -29,24 +30,27 @@ if sys.platform == "win32":
 
 def start_detached(settings: Settings) -> None:
     """Start an engine in the background and wait until one answers. Raises EngineError with its sentence."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "engine", "run", *_arguments(settings)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        cwd=Path.home(),  # A project's folder could not be removed while a process stands in it.
-        # On Windows the flags make it outlive the console, elsewhere the session of its own does.
-        start_new_session=True,
-        creationflags=_CREATION_FLAGS,
-    )
-    ends = time.monotonic() + _START_S
-    while not is_answering():
-        if process.poll():
-            raise EngineError(_last_words(process))
-        if time.monotonic() > ends:
-            process.kill()
-            raise EngineError(f"The engine did not answer within {_START_S:g} s; its log says more.")
-        time.sleep(_POLL_S)
+    # A file without a name instead of a pipe: what the engine says later, when nobody reads, must not break it.
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "engine", "run", *_arguments(settings)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            cwd=Path.home(),  # A project's folder could not be removed while a process stands in it.
+            # On Windows the flags make it outlive the console, elsewhere the session of its own does.
+            start_new_session=True,
+            creationflags=_CREATION_FLAGS,
+        )
+        ends = time.monotonic() + _START_S
+        while not is_answering():
+            if process.poll():
+                said.seek(0)
+                raise EngineError(_last_words(said.read(), process.returncode))
+            if time.monotonic() > ends:
+                process.kill()
+                raise EngineError(f"The engine did not answer within {_START_S:g} s; its log says more.")
+            time.sleep(_POLL_S)
 
 
 def stop() -> bool:
@@ -74,10 +78,9 @@ def _arguments(settings: Settings) -> list[str]:
     ]
 
 
-def _last_words(process: subprocess.Popen[bytes]) -> str:
-    assert process.stderr is not None
-    lines = process.stderr.read().decode(errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("dg-lsp: ") if lines else f"The engine ended at once, with {process.returncode}."
+def _last_words(said: bytes, code: int) -> str:
+    lines = said.decode(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("dg-lsp: ") if lines else f"The engine ended at once, with {code}."
 
 
 def _end(silence: NoAnswer) -> None:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, cast
 
 from filelock import FileLock, Timeout
@@ -91,11 +91,17 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 
 async def _serve(settings: Settings) -> bool:
-    def load() -> Model:
-        from engine.loading import load
+    def load(on_percent: Callable[[float], None]) -> Model:
+        from engine.loading import ORACLE, load
         from engine.placement import Device
 
-        return load(settings.model, cast(Device, settings.device)).model
+        device = cast(Device, settings.device)
+        if settings.model.startswith(ORACLE):
+            return load(settings.model, device).model
+        from engine.load_progress import reporting
+
+        with reporting(on_percent):
+            return load(settings.model, device).model
 
     server = Server(settings, load)
     for number in (signal.SIGINT, signal.SIGTERM):

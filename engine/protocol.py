@@ -258,7 +258,7 @@ class Status:
     cached_tokens: int = 0
     """Context tokens that were found in a cache instead of being encoded."""
     context_tokens: int = 0
-    """Context tokens of all fills."""
+    """Context tokens of all fills, both since the weights were loaded."""
     log: str
     """Folder of the log."""
 

@@ -48,7 +48,7 @@ class Settings:
 class Server:
     """Implements `connection.Desk`. Everything but `Worker` runs on one event loop."""
 
-    def __init__(self, settings: Settings, load: Callable[[], Model]) -> None:
+    def __init__(self, settings: Settings, load: Callable[[Callable[[float], None]], Model]) -> None:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._ending = asyncio.Event()
@@ -109,6 +109,7 @@ class Server:
         queued, running = self.scheduler.counts()
         reading = self._meters.read()
         loaded = self._worker.loaded_since
+        context_tokens, cached_tokens = self._worker.context_tokens
         return Status(
             pid=os.getpid(),
             engine=self._version,
@@ -132,6 +133,8 @@ class Server:
             forwards=reading.forwards,
             shared_forwards=reading.shared_forwards,
             tokens_per_forward=reading.tokens_per_forward,
+            cached_tokens=cached_tokens,
+            context_tokens=context_tokens,
             log=str(places.log_dir()),
         )
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from engine import memory
 from engine.jobs import Job
@@ -18,6 +18,7 @@ from engine.scheduler import Scheduler
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from engine.key_values import ContextCache
     from engine.models.base import Model
 
 _log = logging.getLogger(__name__)
@@ -27,14 +28,24 @@ _REST_S = 3600.0
 T = TypeVar("T")
 
 
+@runtime_checkable
+class CachesContexts(Protocol):
+    """A model that keeps encoded contexts, and counts."""
+
+    @property
+    def contexts(self) -> ContextCache:
+        """The cache."""
+        ...
+
+
 class Worker(threading.Thread):
-    """`on_state` is called on this thread."""
+    """`load` is given what to call with the percentage it has come to; `on_state` is called on this thread."""
 
     def __init__(
         self,
         scheduler: Scheduler,
         meters: Meters,
-        load: Callable[[], Model],
+        load: Callable[[Callable[[float], None]], Model],
         *,
         unload_after_s: float,
         on_state: Callable[[State], None],
@@ -58,6 +69,12 @@ class Worker(threading.Thread):
     def loaded_since(self) -> float | None:
         """When the weights came, monotonic seconds; None while there are none."""
         return self._load_ended if self._model is not None else None
+
+    @property
+    def context_tokens(self) -> tuple[int, int]:
+        """Tokens of context asked for since the weights came, and those of them found in the cache."""
+        contexts = self._model.contexts if isinstance(self._model, CachesContexts) else None
+        return (contexts.tokens_asked, contexts.tokens_reused) if contexts else (0, 0)
 
     @property
     def device(self) -> str:
@@ -208,7 +225,7 @@ class Worker(threading.Thread):
 
     def _loaded(self) -> tuple[Model | None, Failed | None]:
         try:
-            return self._load(), None
+            return self._load(self._show_percent), None
         except Exception as error:  # noqa: BLE001 whatever it is, the engine goes on and says so
             from engine.failures import failure_of
 
@@ -216,6 +233,9 @@ class Worker(threading.Thread):
             return None, Failed(id=None, code="model" if code == "bad_request" else code, message=message)
         finally:
             self.torch_imported = True
+
+    def _show_percent(self, percent: float) -> None:
+        self._on_state(State(name="loading", percent=percent))
 
     def _unload(self) -> None:
         self._model = None

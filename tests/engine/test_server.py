@@ -26,7 +26,7 @@ def serving(place: Home, **settings: object) -> Iterator[Server]:
 
     async def serve() -> None:
         asked = Settings(model="oracle", device="cpu", unload_after_s=60, exit_after_s=60, **settings)
-        found.append(Server(asked, lambda: Oracle("oracle", [Case(text=f"x = ▮{LONG}▮\n", reveal=1, delay_ms=2)])))
+        found.append(Server(asked, lambda _: Oracle("oracle", [Case(text=f"x = ▮{LONG}▮\n", reveal=1, delay_ms=2)])))
         assert await found[0].serve()
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
