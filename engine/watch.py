@@ -76,9 +76,9 @@ def plain_frame(draft: Draft) -> Text:
 
 
 def _shown(cell: Cell) -> str:
-    """Line breaks in noise would make the picture jump."""
+    """Line breaks in noise would make the picture jump, and control tokens, which have no text, shrink."""
     text = visible(cell.text)
-    return text.replace("\n", _LINE_END) if cell.state == "noise" else text
+    return text.replace("\n", _LINE_END) or _PLAIN_NOISE if cell.state == "noise" else text
 
 
 def _plain(cell: Cell) -> str:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from engine.placement import Device
 
 _MAX_SEED = 2**63 - 1
+_LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
+"""Where LSP's name of a language is not its grammar's."""
 
 
 @one_line_errors()
@@ -84,7 +86,8 @@ def _gap(text: str, at: str | None, to: str | None) -> Gap:
 
 def _language(source: TextFile) -> str:
     first_line = source.text[:200].partition("\n")[0]
-    return language_of(path="" if source.path is None else str(source.path), first_line=first_line) or ""
+    name = language_of(path="" if source.path is None else str(source.path), first_line=first_line) or ""
+    return _LSP_IDENTIFIERS.get(name, name)
 
 
 def _answer(request: FillRequest, gap: Gap, model: str, device: Device, *, watched: bool) -> Filled:

@@ -31,6 +31,11 @@ def test_noise_accepted_and_pinned_have_colours_of_their_own():
     assert "step 3" in shown
 
 
+def test_noise_that_has_no_text_keeps_its_place():
+    cells = (Cell(text="", state="noise"), Cell(text="", state="accepted"), Cell(text="x", state="accepted"))
+    assert frame("", Draft(step=0, text="x", cells=cells)).plain.startswith("▒x\n")
+
+
 def test_each_canvas_is_a_line_where_there_is_no_terminal():
     shown = io.StringIO()
     with Watch(GAP, Console(file=shown, width=80)) as watch:

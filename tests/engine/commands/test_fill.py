@@ -161,10 +161,15 @@ def test_the_language_is_told_by_name_or_first_line(
     seen: list[str] = []
     prompt = Oracle.prompt
     monkeypatch.setattr(Oracle, "prompt", lambda self, request: seen.append(request.language) or prompt(self, request))
-    for name, text in (("a.ts", GAP), ("script", f"#!/usr/bin/env python3\n{GAP}"), ("notes.unknown", GAP)):
+    for name, text in (
+        ("a.ts", GAP),
+        ("a.tsx", GAP),
+        ("script", f"#!/usr/bin/env python3\n{GAP}"),
+        ("notes.unknown", GAP),
+    ):
         Path(name).write_text(text)
         fill(name)
-    assert seen == ["typescript", "python", ""]
+    assert seen == ["typescript", "typescriptreact", "python", ""]
 
 
 def test_a_model_without_an_answer_changes_nothing(work: Path, capsys: pytest.CaptureFixture[str]):
