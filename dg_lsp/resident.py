@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Generator
 
 from dg_lsp.engine_client import EngineClient, EngineFailure
+from dg_lsp.status import StatusBoard
 from engine.protocol import Filled, FillRequest
 
 GPU_DEADLINE_MS = 300.0
@@ -18,16 +20,20 @@ GRACE_S = 2.0
 RETRY_S = 10.0
 """Between two attempts to load a model that could not be loaded."""
 
+BUSY_AFTER_S = 0.15
+"""Shorter fills would only make a status line flicker."""
+
 _QUIET = ("superseded", "cancelled", "late", "busy", "stopping")
 """Failures that say nothing about the engine's health."""
 
 
 class Resident:
-    """Asks the engine. `on_trouble` is told a sentence when something is wrong and "" when it is over."""
+    """Asks the engine, and tells the board what that is like."""
 
-    def __init__(self, client: EngineClient, on_trouble: Callable[[str], None]) -> None:
+    def __init__(self, client: EngineClient, board: StatusBoard) -> None:
         self.client = client
-        self._on_trouble = on_trouble
+        self._board = board
+        self._long = set[object]()
         self._warming: asyncio.Task[None] | None = None
         self._retry_at_s = 0.0
         self._device = ""
@@ -58,12 +64,13 @@ class Resident:
         """The engine's answer, or None where it has none."""
         timeout_s = None if request.deadline_ms is None else request.deadline_ms / 1000 + GRACE_S
         try:
-            filled = await self.client.fill(request, document=document, timeout_s=timeout_s)
+            with self._shown_busy():
+                filled = await self.client.fill(request, document=document, timeout_s=timeout_s)
         except EngineFailure as failure:
             if failure.code not in _QUIET:
-                self._on_trouble(str(failure))
+                self._board.trouble(str(failure))
             return None
-        self._on_trouble("")
+        self._board.trouble("")
         return filled
 
     async def close(self) -> None:
@@ -72,14 +79,34 @@ class Resident:
             self._warming.cancel()
         await self.client.close()
 
+    @contextlib.contextmanager
+    def _shown_busy(self) -> Generator[None]:
+        """Says that the engine is busy once this has lasted, until the last of several is over."""
+        me = object()
+
+        def lasts() -> None:
+            self._long.add(me)
+            self._board.busy(True)
+
+        timer = asyncio.get_running_loop().call_later(BUSY_AFTER_S, lasts)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if me in self._long:
+                self._long.remove(me)
+                self._board.busy(bool(self._long))
+
     async def _warm(self) -> None:
+        self._board.warming(True)
         try:
             await self.client.warm()
             self._device = (await self.client.status()).device
         except EngineFailure as failure:
             self._retry_at_s = time.monotonic() + RETRY_S
-            self._on_trouble(str(failure))
+            self._board.trouble(str(failure))
         else:
-            self._on_trouble("")
+            self._board.trouble("")
         finally:
+            self._board.warming(False)
             self._warming = None

@@ -150,8 +150,6 @@ class Suggester:
 
     def _made(self, gap: Gap, candidate: Candidate) -> Suggestion:
         text = candidate.text if gap.ends_line else candidate.text.partition("\n")[0].rstrip("\r")
-        if "\r\n" in gap.text:
-            text = text.replace("\r\n", "\n").replace("\n", "\r\n")
         return Suggestion(
             id=next(self._ids),
             base=gap.text,

@@ -1,0 +1,72 @@
+"""`dg-lsp serve`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from typing import Annotated, BinaryIO
+
+import typer
+
+from dg_lsp.greeting import answer_to
+from dg_lsp.wire import frame, messages
+
+
+def serve(
+    tcp: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Wait for one client on a port instead, for debugging.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="The model, if no engine runs yet; else the editor's setting.")] = "",
+    device: Annotated[str, typer.Option(help="The device, if no engine runs yet; else the editor's setting.")] = "",
+) -> None:
+    """Speak the Language Server Protocol on standard input and output."""
+    incoming, outgoing = _accept(tcp) if tcp else _standard_streams()
+    code = _converse(incoming, outgoing, model=model, device=device)
+    # The reader may be waiting for input in a thread that can't be woken; nothing is left to clean up.
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str) -> int:
+    bodies = messages(incoming)
+    first = next(bodies, None)
+    if first is None:
+        return 1
+    greeting = answer_to(first)
+    if greeting:
+        outgoing.write(frame(greeting[1]))
+        outgoing.flush()
+    # Imported after the greeting: this takes longer than everything before it.
+    from dg_lsp.engine_client import Launch
+    from dg_lsp.session import run
+
+    return run(_chained(first, bodies), outgoing, Launch(model=model, device=device), greeting and greeting[0])
+
+
+def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Private copies of standard input and output, so that a stray print can't end up between two messages."""
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return incoming, outgoing
+
+
+def _accept(address: str) -> tuple[BinaryIO, BinaryIO]:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65_535:
+        raise typer.BadParameter(f"--tcp wants HOST:PORT such as 127.0.0.1:9257, not {address!r}")
+    try:
+        with socket.create_server((host, int(port))) as listening:
+            bound = listening.getsockname()
+            typer.echo(f"Waiting for a client on {bound[0]}:{bound[1]}.", err=True)
+            connection, _ = listening.accept()
+    except OSError as error:
+        raise typer.BadParameter(f"can't listen on {address}: {error.strerror or error}") from None
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection.makefile("rb"), connection.makefile("wb")

@@ -1,0 +1,156 @@
+"""What clients may ask of the server: one short handler each. A handler converts, awaits and converts back."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+from lsprotocol import types
+
+from dg_lsp.completion import completion
+from dg_lsp.greeting import ACCEPTED, wants_menu
+from dg_lsp.inline import inline_completion
+from dg_lsp.messages import SET_ENABLED, STATUS, SetEnabledParams, StatusParams
+from dg_lsp.server import Server
+
+log = logging.getLogger(__name__)
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+def guarded(handler: Callable[[Server, P], Awaitable[R]]) -> Callable[[Server, P], Awaitable[R | None]]:
+    """A defect costs one answer and is in the log; the client sees an empty answer instead of a traceback."""
+
+    @functools.wraps(handler)
+    async def guarded_handler(ls: Server, params: P) -> R | None:
+        try:
+            return await handler(ls, params)
+        except Exception:  # whatever it is, the next request may be fine
+            log.exception("%s failed.", handler.__name__)
+            return None
+
+    return guarded_handler
+
+
+@guarded
+async def initialize(ls: Server, params: types.InitializeParams) -> None:
+    """The client says what it can do and where it works."""
+    ls.begin(params)
+    document = params.capabilities.text_document
+    has_inline = document is not None and document.inline_completion is not None
+    if wants_menu(params.initialization_options, has_inline=has_inline):
+        ls.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(menu)
+
+
+@guarded
+async def initialized(ls: Server, params: types.InitializedParams) -> None:
+    """The client is ready."""
+    ls.start()
+
+
+@guarded
+async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
+    """A document was opened; what was known of one of that name is forgotten."""
+    ls.forget(params.text_document.uri)
+    ls.documents.open(params.text_document)
+
+
+@guarded
+async def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
+    """A document changed."""
+    document = params.text_document
+    change = ls.documents.change(document.uri, document.version, params.content_changes)
+    if change is None:
+        log.info("A change to a document that is not open was ignored.")
+        return
+    ls.acceptance.changed(change)
+    ls.suggester.changed(change, time.monotonic() * 1000)
+
+
+@guarded
+async def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
+    """A document was closed."""
+    uri = params.text_document.uri
+    ls.suggester.closed(uri)
+    ls.acceptance.closed(uri)
+    ls.documents.close(uri)
+
+
+@guarded
+async def did_change_configuration(ls: Server, params: types.DidChangeConfigurationParams) -> None:
+    """The editor's settings changed; where it does not say how, it is asked."""
+    if params.settings:
+        ls.configuration.change(params.settings)
+        ls.refresh_off()
+    else:
+        ls.in_background(ls.pull_configuration())
+
+
+@guarded
+async def did_change_folders(ls: Server, params: types.DidChangeWorkspaceFoldersParams) -> None:
+    """Workspace folders came and went."""
+    event = params.event
+    ls.configuration.change_folders([held.uri for held in event.added], [held.uri for held in event.removed])
+
+
+@guarded
+async def inline(ls: Server, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
+    """Ghost text."""
+    return await inline_completion(ls.documents, ls.suggester, ls.acceptance, params)
+
+
+@guarded
+async def menu(ls: Server, params: types.CompletionParams) -> types.CompletionList | None:
+    """Suggestions in the completion menu."""
+    if ls.configuration.settings_of(params.text_document.uri).completion == "off":
+        return None
+    return await completion(ls.documents, ls.suggester, ls.acceptance, params)
+
+
+async def accepted(ls: Server, *arguments: Any) -> None:
+    """The editor put a suggestion into the document."""
+    told = cast(object, arguments[0]) if arguments else None
+    id_ = cast(dict[str, object], told).get("id") if isinstance(told, dict) else None
+    if isinstance(id_, int):
+        ls.acceptance.ran(id_)
+
+
+@guarded
+async def status(ls: Server, params: StatusParams | None) -> dict[str, Any]:
+    """How things stand; who asks once is told of changes from then on."""
+    ls.wants_status = True
+    params = params or StatusParams()
+    return await ls.account(params.uri, engine=params.engine)
+
+
+@guarded
+async def set_enabled(ls: Server, params: SetEnabledParams) -> dict[str, Any]:
+    """Switch suggestions on or off."""
+    ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
+    ls.refresh_off()
+    return await ls.account(None, engine=False)
+
+
+HANDLERS: dict[str, Callable[..., Awaitable[Any]]] = {
+    types.INITIALIZE: initialize,
+    types.INITIALIZED: initialized,
+    types.TEXT_DOCUMENT_DID_OPEN: did_open,
+    types.TEXT_DOCUMENT_DID_CHANGE: did_change,
+    types.TEXT_DOCUMENT_DID_CLOSE: did_close,
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_folders,
+    STATUS: status,
+    SET_ENABLED: set_enabled,
+}
+
+
+def register(server: Server) -> None:
+    """Give the server its features."""
+    for method, handler in HANDLERS.items():
+        server.feature(method)(handler)
+    server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(inline)
+    server.command(ACCEPTED)(accepted)

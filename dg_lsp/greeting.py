@@ -1,0 +1,67 @@
+"""The answer to `initialize`, given before anything heavy is imported.
+
+An editor waits for this answer, some while showing nothing else, and importing the protocol's types takes longer than
+all the rest of a start. So the answer is written down here as plain JSON; a test holds it equal to what the server
+itself would say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any, cast
+
+NAME = "dg-lsp"
+ACCEPTED = "dg.accepted"
+"""The command behind each suggestion."""
+COMMANDS = (ACCEPTED,)
+_ENCODINGS = ("utf-8", "utf-16", "utf-32")
+
+
+def answer_to(body: bytes) -> tuple[object, bytes] | None:
+    """The id of an `initialize` request and the answer's body; None for anything else, which the server shall judge."""
+    try:
+        message = json.loads(body)
+        id_, params = message["id"], message["params"]
+        if message["jsonrpc"] != "2.0" or message["method"] != "initialize" or type(id_) not in (int, str):
+            return None
+        result = {"capabilities": capabilities(params), "serverInfo": {"name": NAME, "version": version(NAME)}}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return id_, json.dumps({"id": id_, "jsonrpc": "2.0", "result": result}).encode()
+
+
+def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What the server can do for such a client."""
+    client = cast(Mapping[str, Any], params["capabilities"])
+    offered: dict[str, Any] = {
+        "positionEncoding": _encoding(client),
+        "textDocumentSync": {"openClose": True, "change": 2, "save": False},
+        "inlineCompletionProvider": {},
+        "executeCommandProvider": {"commands": list(COMMANDS)},
+        "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}, "fileOperations": {}},
+    }
+    has_inline = "inlineCompletion" in (client.get("textDocument") or {})
+    if wants_menu(params.get("initializationOptions"), has_inline=has_inline):
+        offered["completionProvider"] = {}
+    return offered
+
+
+def wants_menu(options: object, *, has_inline: bool) -> bool:
+    """Whether suggestions go into the completion menu: where there is no other way, or where a user wants it."""
+    wanted = _section(options).get("completion", "auto")
+    return wanted == "on" or (wanted != "off" and not has_inline)
+
+
+def _encoding(client: Mapping[str, Any]) -> str:
+    offered = (client.get("general") or {}).get("positionEncodings") or ()
+    return next((encoding for encoding in offered if encoding in _ENCODINGS), "utf-16")
+
+
+def _section(options: object) -> Mapping[str, Any]:
+    table = cast(Mapping[str, Any], options) if isinstance(options, Mapping) else {}
+    for name in ("dg-lsp", "dg"):
+        if isinstance(table.get(name), Mapping):
+            return table[name]
+    return table

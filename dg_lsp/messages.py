@@ -1,0 +1,58 @@
+"""The messages of this server that are not in the Language Server Protocol.
+
+`dg/status` (request): how things stand, for a document if one is given. `dg/status` (notification to the client): the
+state changed; sent to clients that announce `experimental: {"dgStatus": true}` or have asked once.
+`dg/setEnabled` (request): suggestions on or off, everywhere or for a language or a folder; answered like `dg/status`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+STATUS = "dg/status"
+SET_ENABLED = "dg/setEnabled"
+
+
+@attrs.define
+class StatusParams:
+    """What somebody wants to know."""
+
+    uri: str | None = None
+    """A document."""
+    engine: bool = False
+    """Ask the engine for its own account, too."""
+
+
+@attrs.define
+class SetEnabledParams:
+    """What is switched. Without language and folder: everything."""
+
+    enabled: bool
+    language: str | None = None
+    folder: str | None = None
+    """By its URI."""
+
+
+@attrs.define
+class StatusRequest:
+    """A `dg/status` request."""
+
+    id: int | str
+    params: StatusParams | None = None
+    method: str = STATUS
+    jsonrpc: str = "2.0"
+
+
+@attrs.define
+class SetEnabledRequest:
+    """A `dg/setEnabled` request."""
+
+    id: int | str
+    params: SetEnabledParams
+    method: str = SET_ENABLED
+    jsonrpc: str = "2.0"
+
+
+TYPES: dict[str, type[Any]] = {STATUS: StatusRequest, SET_ENABLED: SetEnabledRequest}

@@ -1,0 +1,206 @@
+"""The language server: what one editor window talks to. The features themselves are in `features`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Coroutine
+from importlib.metadata import version
+from typing import Any, cast
+
+from lsprotocol.types import (
+    ConfigurationItem,
+    ConfigurationParams,
+    InitializeParams,
+    LogMessageParams,
+    MessageType,
+)
+from pygls.capabilities import ServerCapabilitiesBuilder
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path
+
+from dg_lsp.acceptance import Acceptance, Event
+from dg_lsp.configuration import SECTIONS, Configuration
+from dg_lsp.documents import Documents, Snapshot
+from dg_lsp.engine_client import EngineClient, EngineFailure, Launch
+from dg_lsp.exclusion import Exclusions
+from dg_lsp.greeting import NAME
+from dg_lsp.messages import STATUS
+from dg_lsp.progress import LoadProgress
+from dg_lsp.resident import Resident
+from dg_lsp.rpc import Rpc, converter
+from dg_lsp.stats import Stats, StatsError, stats_path
+from dg_lsp.status import Status, StatusBoard
+from dg_lsp.suggester import Suggester
+
+log = logging.getLogger(__name__)
+
+WRITE_STATS_S = 5.0
+CONFIGURATION_S = 10.0
+"""For a client to tell its settings when asked."""
+
+
+class Server(LanguageServer):
+    """One session. `launch` says how the engine is started if none runs; the editor's settings fill its gaps."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(NAME, version(NAME), protocol_cls=Rpc, converter_factory=converter)
+        self.rpc = cast(Rpc, self.protocol)
+        self.documents = Documents()
+        self.configuration = Configuration(self.complain)
+        self.board = StatusBoard(self._publish)
+        client = EngineClient(launch, client=NAME, on_state=self.board.engine)
+        self.resident = Resident(client, self.board)
+        self.acceptance = Acceptance(self._count)
+        self.suggester = Suggester(
+            documents=self.documents,
+            configuration=self.configuration,
+            resident=self.resident,
+            may_show=self._may_show,
+        )
+        self.wants_status = False
+        self._exclusions = Exclusions()
+        self._progress = LoadProgress(self.work_done_progress)
+        self._stats = Stats(stats_path())
+        self._background = set[asyncio.Task[None]]()
+        self.rpc.on_unreadable_change = self.forget
+
+    def begin(self, params: InitializeParams) -> None:
+        """Take what a client says of itself."""
+        chosen = ServerCapabilitiesBuilder.choose_position_encoding(params.capabilities)
+        self.documents.encoding = "utf-8" if chosen == "utf-8" else "utf-32" if chosen == "utf-32" else "utf-16"
+        self.configuration.initialize(params.initialization_options)
+        self.configuration.change_folders(_folders(params))
+        experimental = params.capabilities.experimental
+        self.wants_status = isinstance(experimental, dict) and experimental.get("dgStatus") is True
+        wanted, client = self.configuration.editor.engine, self.resident.client
+        client.launch = dataclasses.replace(
+            client.launch,
+            model=client.launch.model or wanted.model,
+            device=client.launch.device or wanted.device,
+            unload_after_s=wanted.unload_after_s,
+            exit_after_s=wanted.exit_after_s,
+        )
+
+    def start(self) -> None:
+        """The client is ready: start what goes on by itself."""
+        self.in_background(self._write_stats())
+        self.in_background(self.pull_configuration())
+        if self.configuration.switched_on:
+            self.resident.warm()
+
+    async def finish(self) -> None:
+        """The session is over; the engine goes on for others."""
+        self.acceptance.close()
+        for task in self._background:
+            task.cancel()
+        await self.resident.close()
+        with contextlib.suppress(StatsError):
+            self._stats.write()
+
+    def forget(self, uri: str) -> None:
+        """A document was closed, or its text is no longer known."""
+        self.suggester.closed(uri)
+        self.acceptance.closed(uri)
+        self.documents.forget(uri)
+
+    def refresh_off(self) -> None:
+        """Settings or switches changed."""
+        on = self.configuration.switched_on
+        self.board.off("" if on else "Suggestions are switched off.")
+        if on and not self.resident.is_ready:
+            self.resident.warm()
+
+    async def account(self, uri: str | None, *, engine: bool) -> dict[str, Any]:
+        """How things stand, as `dg/status` tells it."""
+        told: dict[str, Any] = {
+            **dataclasses.asdict(self.board.current),
+            "counts": {
+                **dataclasses.asdict(self.suggester.counts),
+                "asked": self.suggester.desk.asked,
+                "superseded": self.suggester.desk.superseded,
+            },
+        }
+        if uri is not None:
+            told["document"] = {"uri": uri, "off": self._why_off(uri)}
+        if engine:
+            try:
+                told["engine"] = dataclasses.asdict(await self.resident.client.status())
+            except EngineFailure as failure:
+                told["engine"] = {"error": str(failure)}
+        return told
+
+    async def pull_configuration(self) -> None:
+        """Ask the client for its settings, if it can tell them."""
+        workspace = self.client_capabilities.workspace
+        if workspace is None or not workspace.configuration:
+            return
+        asked = ConfigurationParams(items=[ConfigurationItem(section=section) for section in SECTIONS])
+        try:
+            async with asyncio.timeout(CONFIGURATION_S):
+                tables = await self.workspace_configuration_async(asked)
+        except (JsonRpcException, TimeoutError):
+            return
+        for table in tables or ():
+            if table:
+                self.configuration.change(table)
+        self.refresh_off()
+
+    def complain(self, sentence: str) -> None:
+        """Put a sentence into the client's log, which shows nothing by itself."""
+        log.warning("%s", sentence)
+        self.window_log_message(LogMessageParams(type=MessageType.Warning, message=sentence))
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something until it ends or the session does."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def report_server_error(self, error: Exception, source: type[Exception]) -> None:
+        """pygls would show a popup."""
+        if source is JsonRpcInternalError:
+            log.error("%s", error)
+
+    def _may_show(self, snapshot: Snapshot) -> bool:
+        return not self._exclusions.excludes(snapshot.uri, self.configuration.folder_of(snapshot.uri))
+
+    def _why_off(self, uri: str) -> str:
+        snapshot = self.documents.get(uri)
+        if snapshot is None:
+            return "The document is not open."
+        if not self._may_show(snapshot):
+            return "The document is kept from the model: its name or an ignore file says so."
+        return self.configuration.why_off(uri, snapshot.language)
+
+    def _publish(self, status: Status) -> None:
+        if self.wants_status:
+            self.rpc.tell(STATUS, dataclasses.asdict(status))
+        window = self.client_capabilities.window
+        if window and window.work_done_progress:
+            self._progress.show(status)
+
+    def _count(self, language: str, event: Event, chars: int) -> None:
+        if self.configuration.editor.stats:
+            self._stats.add(language, event, chars)
+
+    async def _write_stats(self) -> None:
+        while True:
+            await asyncio.sleep(WRITE_STATS_S)
+            try:
+                await asyncio.to_thread(self._stats.write)
+            except StatsError as error:
+                self.complain(str(error))
+                return
+
+
+def _folders(params: InitializeParams) -> list[str]:
+    if params.workspace_folders:
+        return [folder.uri for folder in params.workspace_folders]
+    if params.root_uri:
+        return [params.root_uri]
+    uri = from_fs_path(params.root_path) if params.root_path else None
+    return [uri] if uri else []

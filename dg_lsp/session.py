@@ -1,0 +1,85 @@
+"""A session from its first message to its end: a thread reads, the event loop answers, another thread writes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from dg_lsp.engine_client import Launch
+from dg_lsp.features import register
+from dg_lsp.server import Server
+from dg_lsp.wire import Outbox
+
+WAITING_MESSAGES = 256
+"""Read but not handled; the reader waits when there are so many."""
+LOOK_FOR_EDITOR_S = 1.0
+
+
+def run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, greeted_id: object = None) -> int:
+    """Serve one client; returns the exit code that the protocol wants."""
+    return asyncio.run(_run(incoming, outgoing, launch, greeted_id))
+
+
+async def _run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, greeted_id: object) -> int:
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def end() -> None:
+        # From another thread, perhaps after the loop's own end.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(over.set)
+
+    server = Server(launch)
+    register(server)
+    outbox = Outbox(outgoing, end)
+    server.rpc.set_writer(outbox)
+    server.rpc.on_exit = over.set
+    server.rpc.greeted_id = greeted_id
+    reader = threading.Thread(target=_read, args=(incoming, server, loop, end), name="reader", daemon=True)
+    reader.start()
+    watch = asyncio.create_task(_watch_editor(server, over), name="editor watch")
+    await over.wait()
+    watch.cancel()
+    await server.finish()
+    outbox.close()
+    return 0 if server.rpc.was_shut_down else 1
+
+
+def _read(incoming: Iterator[bytes], server: Server, loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
+    slots = threading.Semaphore(WAITING_MESSAGES)
+
+    def handle(body: bytes) -> None:
+        slots.release()
+        server.rpc.receive(body)
+
+    with contextlib.suppress(RuntimeError):
+        for body in incoming:
+            slots.acquire()
+            loop.call_soon_threadsafe(handle, body)
+    end()
+
+
+async def _watch_editor(server: Server, over: asyncio.Event) -> None:
+    """An editor that was killed closes its pipes, unless another child of it holds them open."""
+    seen = False
+    while sys.platform != "win32" and not over.is_set():
+        await asyncio.sleep(LOOK_FOR_EDITOR_S)
+        alive = server.process_id is not None and _is_alive(server.process_id)
+        # A process never seen is one of another machine or container.
+        if seen and not alive:
+            over.set()
+        seen |= alive
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

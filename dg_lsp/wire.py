@@ -1,0 +1,99 @@
+"""Messages on a byte stream: framing that survives garbage, and an outbox that never blocks the loop."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+MAX_MESSAGE_NBYTES = 64 * 1024 * 1024
+MAX_UNSENT_NBYTES = 64 * 1024 * 1024
+_MAX_LINE_NBYTES = 64 * 1024
+_CHUNK_NBYTES = 1024 * 1024
+# Not anchored at the line's start: a body shorter than announced leaves garbage in front of the next header.
+_CONTENT_LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,18})[ \t]*\r?\n$", re.IGNORECASE)
+
+
+def messages(stream: BinaryIO) -> Iterator[bytes]:
+    """Bodies, until the stream ends or breaks. Lines that are no header are skipped, as are oversized messages."""
+    with contextlib.suppress(OSError, ValueError):
+        while (nbytes := _next_length(stream)) is not None:
+            if nbytes > MAX_MESSAGE_NBYTES:
+                _skip(stream, nbytes)
+                continue
+            body = stream.read(nbytes)
+            if len(body) < nbytes:
+                return
+            yield body
+
+
+def frame(body: bytes) -> bytes:
+    """A body as it goes over the wire."""
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def _next_length(stream: BinaryIO) -> int | None:
+    """What the next block of headers announces; None at the end of the stream."""
+    announced: int | None = None
+    while line := stream.readline(_MAX_LINE_NBYTES):
+        found = _CONTENT_LENGTH.search(line)
+        if found:
+            announced = int(found[1])
+        elif announced is not None and not line.strip():
+            return announced
+    return None
+
+
+def _skip(stream: BinaryIO, nbytes: int) -> None:
+    while nbytes > 0 and (skipped := len(stream.read(min(nbytes, _CHUNK_NBYTES)))):
+        nbytes -= skipped
+
+
+class Outbox:
+    """Writes to a stream in a thread of its own, so that a client that does not read can't stop the server.
+
+    `on_broken` is called, in that thread, once when nothing can be written any more or too much is waiting.
+    """
+
+    def __init__(self, stream: BinaryIO, on_broken: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_broken = on_broken
+        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._unsent_nbytes = 0
+        self._broken = False
+        self._thread = threading.Thread(target=self._run, name="outbox", daemon=True)
+        self._thread.start()
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes."""
+        if self._broken:
+            return
+        self._unsent_nbytes += len(data)
+        if self._unsent_nbytes > MAX_UNSENT_NBYTES:
+            self._break()
+        else:
+            self._waiting.put(data)
+
+    def close(self) -> None:
+        """Write what is waiting, for a second at most, and close the stream."""
+        self._waiting.put(None)
+        self._thread.join(timeout=1)
+
+    def _run(self) -> None:
+        try:
+            while (data := self._waiting.get()) is not None:
+                self._stream.write(data)
+                self._stream.flush()
+                self._unsent_nbytes -= len(data)
+        except OSError:
+            self._break()
+        with contextlib.suppress(OSError):
+            self._stream.close()
+
+    def _break(self) -> None:
+        if not self._broken:
+            self._broken = True
+            self._on_broken()
