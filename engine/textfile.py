@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import sys
 import tempfile
@@ -92,8 +93,8 @@ def writable_path(file: TextFile) -> Path:
 
 
 def _replace(target: Path, before: bytes, after: bytes) -> None:
-    if not os.access(target, os.W_OK):
-        raise PermissionError(13, "it is read-only")
+    if not os.access(target, os.W_OK) or not target.stat().st_mode & 0o222:  # root may write, but was told not to
+        raise PermissionError(errno.EACCES, "it is read-only")
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     scratch = Path(name)
     try:
