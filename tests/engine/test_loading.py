@@ -6,8 +6,11 @@ import pytest
 import torch
 
 from engine import load
+from engine.checkpoint import read_checkpoint
 from engine.errors import BadInput, ModelError, OutOfMemory
 from engine.marked import gap_at_markers
+from engine.models.base import Rows, Sampling
+from engine.placement import Placement
 from engine.request import Filled
 
 
@@ -28,6 +31,39 @@ def test_the_public_call_fills_a_gap(tmp_path: Path):
 def test_a_released_checkpoint_goes_the_same_way(released: Path):
     filled = load(str(released)).fill("x = ", "\n", width=3)
     assert (filled.model, filled.device, filled.width) == (str(released), "cpu", 3)
+
+
+def test_what_a_released_checkpoint_publishes_is_known(released: Path):
+    facts = load(str(released)).model.facts
+    assert facts.sampling == Sampling(
+        max_steps=8, t_min=0.4, t_max=0.8, entropy_bound=0.1, stability_threshold=1, confidence_threshold=0.005
+    )
+    assert (facts.family, facts.length, facts.canvas_length) == ("diffusion_gemma", "discover", 32)
+    assert facts.noise.mask_id is None
+    assert facts.instructions
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_model_split_over_gpu_and_main_memory_gives_the_same_logits(released: Path):
+    from engine.models.diffusion_gemma import DiffusionGemma
+
+    checkpoint = read_checkpoint(released, "tiny")
+    canvas = torch.arange(9, 41)[None]
+
+    def logits(device: str, *layers: str) -> torch.Tensor:
+        model = DiffusionGemma.open(checkpoint, Placement(device=device, layers=layers, dtype=torch.float32))
+        rows = Rows(
+            contexts=[model.encode(list(range(9, 60)))],
+            canvas=canvas,
+            lengths=[canvas.shape[1]],
+            open=torch.ones_like(canvas, dtype=torch.bool),
+            self_conditioning=None,
+            conditioned=[False],
+        )
+        return model.step(rows).cpu()
+
+    split = logits("cuda:0", "cuda:0", "cpu", "cpu", "cuda:0")
+    torch.testing.assert_close(split, logits("cpu", *["cpu"] * 4), atol=1e-3, rtol=1e-3)
 
 
 def test_the_seed_decides(released: Path):
