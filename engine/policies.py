@@ -103,8 +103,8 @@ def likeliest_in_first(rows: int) -> Choose:
 def entropy_bound(bound: float, *, in_time: bool = False) -> Accept:
     """Positions in order of entropy while the sum before them stays within `bound` (arXiv:2505.24857).
 
-    The surest position is always taken, so a canvas can't stand still. `in_time`: as many as it takes to be done with the
-    last step, sure or not.
+    The surest position is always taken, so a canvas can't stand still. `in_time`: as many as it takes to be done with
+    the last step, sure or not.
     """
 
     def accept(entropy: Tensor, candidates: Tensor, left: int) -> Tensor:
@@ -163,6 +163,8 @@ def begin_with(head: str, vocabulary: Spelled) -> Constrain:
                 allowed = torch.full_like(logits[at], -torch.inf)
                 agreeing = torch.tensor(vocabulary.agreeing(left), device=logits.device)
                 allowed[agreeing] = logits[at, agreeing]
+                if not allowed.isfinite().any():
+                    break  # nothing that may stand here spells it: the answer will be dropped
                 logits[at] = allowed
                 spelled = vocabulary.spelling(int(allowed.argmax()))
                 if len(spelled) >= len(left):

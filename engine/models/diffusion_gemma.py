@@ -36,7 +36,7 @@ _RELEASED = Sampling(
 )
 """Defaults of transformers' DiffusionGemmaGenerationConfig."""
 _DISCOVER_WIDTHS = (24, 96)
-_CONTEXT_LIMIT = 8192
+_CONTEXT_LIMIT = 4096
 """Tokens of context by default; a longer one costs memory and time, and helps little at a cursor."""
 
 

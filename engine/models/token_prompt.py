@@ -11,7 +11,7 @@ from typing import Any
 from engine.models.base import Prompt
 from engine.models.layout import EOS, Layout
 from engine.models.vocabulary import Vocabulary
-from engine.models.window import before_gap, behind_gap, with_line_feeds
+from engine.models.window import before_gap, behind_gap, last_tokens, with_line_feeds
 from engine.request import FillRequest
 
 PINNED = 32
@@ -46,8 +46,9 @@ class TokenPrompt:
         snippets = self._snippets(request, snippet_room)
         room = self._limit - later_room - (snippet_room if snippets else 0)
         before = with_line_feeds(before_gap(request.prefix, room * _CHARACTERS * 3 // 4))
+        prefix = last_tokens(self.tokenize(before), room)
         return Prompt(
-            context=tuple(self._layout.context(request.language, later, self.tokenize(before), snippets)),
+            context=tuple(self._layout.context(request.language, later, prefix, snippets)),
             suffix=(*near, EOS) if complete else tuple(near),
         )
 

@@ -1,0 +1,142 @@
+"""From request to answer, on the tiny released-shape model: what holds whatever the model says."""
+
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from engine.drive import drive
+from engine.errors import BadInput
+from engine.infill import fill, infill
+from engine.request import Draft, FillRequest
+from tests.engine.tiny import tiny_model
+
+PREFIX, SUFFIX = "def area(width):\n    return wid", "\n\nprint(area(3))\n"
+
+
+@pytest.fixture(scope="module")
+def model(released: Path):
+    model = tiny_model(released)
+    # A random model would break most of its characters in two.
+    pieces = [token for token in range(model.facts.noise.vocab_size) if max(model.spelling(token), default=0) > 127]
+    model.facts = replace(model.facts, forbidden_ids=(*model.facts.forbidden_ids, *pieces))
+    return model
+
+
+def ask(prefix: str = PREFIX, suffix: str = SUFFIX, **options) -> FillRequest:
+    return FillRequest(prefix=prefix, suffix=suffix, language="python", **{"max_tokens": 12, **options})
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix"),
+    [
+        ("", ""),
+        ("", SUFFIX),
+        (PREFIX, ""),
+        ("x = '😋", "😋'\n"),
+        ("a\r\nb = ", "\r\n"),
+        ("\tif x:\n\t\t", "\n"),
+        ("x = 12", "34\n"),
+        ("ab" * 40_000, "c\n" * 40_000),
+        ("x = 1\n" * 500_000, "y = 2\n" * 400_000),
+    ],
+    ids=["empty", "no prefix", "no suffix", "astral", "CRLF", "tabs", "inside a number", "one long line", "5 MB"],
+)
+def test_every_kind_of_text_is_answered(model, prefix: str, suffix: str):
+    filled = fill(model, ask(prefix, suffix, width=6))
+    assert filled.width == 6
+    assert filled.steps == filled.forwards >= 1
+
+
+def test_a_seed_repeats_its_answer_and_another_gives_another(model):
+    answers = [fill(model, ask(width=8, n=3, seed=seed)).candidates for seed in (1, 1, 2)]
+    assert answers[0] == answers[1]
+    assert answers[0] != answers[2]
+
+
+def test_candidates_are_distinct_and_best_first(model):
+    candidates = fill(model, ask(width=5, n=6)).candidates
+    assert len({candidate.text for candidate in candidates}) == len(candidates) > 1
+    scores = [candidate.score for candidate in candidates]
+    assert scores == sorted(scores, reverse=True)
+    for candidate in candidates:
+        assert 0 < candidate.confidence <= 1
+        assert len(candidate.token_confidence) == candidate.tokens
+
+
+@pytest.mark.parametrize("width", [1, 7, 33, 70])
+def test_a_fixed_width_is_kept_over_canvases(model, width: int):
+    assert fill(model, ask(width=width, max_tokens=100)).width == width
+
+
+def test_the_cursor_may_stand_inside_a_token(model):
+    """The token before the cursor is taken back; what it said must come again, and is not part of the answer."""
+    head = model.prompt(ask()).head
+    assert head
+    assert PREFIX.endswith(head)
+    drafts: list[Draft] = []
+    drive(model, infill(model, ask(width=6, n=4)), drafts.append)
+    first_cells = drafts[-1].cells[:6]
+    assert "".join(cell.text for cell in first_cells).startswith(head)
+
+
+def test_a_single_line_holds_no_line_break(model):
+    for candidate in fill(model, ask(width=10, n=4, single_line=True)).candidates:
+        assert "\n" not in candidate.text
+
+
+def test_an_answer_takes_the_files_line_ends(model):
+    found = False
+    for seed in range(12):
+        filled = fill(model, ask("a = [\r\n  1,\r\n", "\r\n]\r\n", width=10, n=4, seed=seed))
+        for candidate in filled.candidates:
+            assert candidate.text.replace("\r\n", "").count("\n") == 0
+            found |= "\r\n" in candidate.text
+    assert found
+
+
+def test_a_deadline_gives_the_best_so_far(model):
+    ticks = count()
+    request = ask(width=8, deadline_ms=5_000)
+    filled = drive(model, infill(model, request, clock=lambda: float(next(ticks))))
+    assert 1 <= filled.steps < 5
+
+
+def test_the_first_step_is_done_even_when_it_is_late(model):
+    ticks = count(step=100)
+    filled = drive(model, infill(model, ask(width=8, deadline_ms=1), clock=lambda: float(next(ticks))))
+    assert filled.steps == 1
+
+
+def test_drafts_show_every_step(model):
+    drafts: list[Draft] = []
+    filled = drive(model, infill(model, ask(width=6)), drafts.append)
+    assert len(drafts) == filled.steps
+    states = {cell.state for draft in drafts for cell in draft.cells}
+    assert states == {"noise", "accepted", "pinned"}
+    for draft in drafts:
+        pinned = "".join(cell.text for cell in draft.cells if cell.state == "pinned")
+        assert SUFFIX.startswith(pinned)
+
+
+def test_closing_a_fill_is_a_cancel(model):
+    filling = infill(model, ask())
+    next(filling)
+    filling.close()
+    with pytest.raises(StopIteration):
+        next(filling)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "at least one"),
+        ({"max_tokens": 0}, "at least one"),
+        ({"width": 0}, "at least one"),
+        ({"strength": 0.0}, "above 0"),
+    ],
+)
+def test_a_request_that_contradicts_itself_is_refused(model, options, message):
+    with pytest.raises(BadInput, match=message):
+        fill(model, ask(**options))

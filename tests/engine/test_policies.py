@@ -1,0 +1,128 @@
+"""Each policy by itself, on numbers that can be checked by hand."""
+
+import pytest
+import torch
+
+from engine.policies import (
+    Look,
+    all_known,
+    begin_with,
+    entropy_bound,
+    forbid,
+    in_turn,
+    likeliest_in_first,
+    linear_temperature,
+    stable_and_confident,
+)
+
+
+class Letters:
+    """Tokens are the strings given."""
+
+    def __init__(self, *spelled: str) -> None:
+        self.spelled = [text.encode() for text in spelled]
+
+    def agreeing(self, head: bytes) -> list[int]:
+        own = enumerate(self.spelled)
+        return [at for at, text in own if text.startswith(head) or head.startswith(text)]
+
+    def spelling(self, token: int) -> bytes:
+        return self.spelled[token]
+
+
+def accepted(entropies: list[float], bound: float, *, open_: list[int] | None = None, **options) -> list[int]:
+    candidates = torch.zeros(1, len(entropies), dtype=torch.bool)
+    candidates[0, range(len(entropies)) if open_ is None else open_] = True
+    left = options.pop("left", 10)
+    taken = entropy_bound(bound, **options)(torch.tensor([entropies]), candidates, left)
+    return taken[0].nonzero()[:, 0].tolist()
+
+
+def test_the_bound_is_on_the_sum_before_a_position():
+    assert accepted([0.05, 0.5, 0.04, 0.02], 0.1) == [0, 2, 3]
+    assert accepted([0.05, 0.5, 0.04, 0.02], 0.12) == [0, 1, 2, 3], "0.11 lies before the last"
+
+
+def test_the_surest_position_is_always_taken():
+    assert accepted([3.0, 2.0, 4.0], 0.1) == [1]
+
+
+def test_only_candidates_are_taken():
+    assert accepted([0.0, 2.0, 0.2], 0.1, open_=[1, 2]) == [2]
+    assert accepted([0.0, 2.0, 0.01], 0.1, open_=[]) == []
+
+
+def test_a_canvas_that_must_end_in_time_takes_more_towards_the_end():
+    unsure = [5.0, 4.0, 3.0, 2.0]
+    assert accepted(unsure, 0.1, in_time=True, left=4) == [3]
+    assert accepted(unsure, 0.1, in_time=True, left=2) == [2, 3]
+    assert accepted(unsure, 0.1, in_time=True, left=1) == [0, 1, 2, 3]
+
+
+def test_temperature_falls_linearly():
+    temperature = linear_temperature(0.4, 0.8, 4)
+    assert [round(temperature(left), 3) for left in (4, 3, 2, 1)] == [0.8, 0.7, 0.6, 0.5]
+
+
+def look(best, before, entropy, free, known=None):
+    tensors = [torch.tensor([row]) for row in (best, before, entropy, free, known or [False] * len(best))]
+    return Look(**dict(zip(("best", "before", "entropy", "free", "known"), tensors, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("best", "before", "entropy", "free", "done"),
+    [
+        ([7, 8], [7, 8], [0.001, 0.002], [True, True], True),
+        ([7, 8], [7, 9], [0.001, 0.002], [True, True], False),
+        ([7, 8], [7, 8], [0.001, 0.2], [True, True], False),
+        # Ten pinned positions would hide one unsure token if they counted.
+        ([7] * 11, [7] * 11, [0.02] + [0.0] * 10, [True] + [False] * 10, False),
+        ([7, 8], [7, -1], [0.001, 0.0], [True, False], True),
+    ],
+)
+def test_stable_and_confident(best, before, entropy, free, done):
+    assert stable_and_confident(0.005)(look(best, before, entropy, free)).item() is done
+
+
+def test_absorbing_canvases_are_done_when_nothing_is_unknown():
+    assert all_known(look([1, 2], [1, 2], [0.0, 9.0], [True, True], [True, True])).item()
+    assert not all_known(look([1, 2], [1, 2], [0.0, 0.0], [True, True], [True, False])).item()
+
+
+def test_forbidden_tokens_have_no_probability():
+    logits = forbid([1, 3])(torch.zeros(2, 4), torch.tensor([[0, 0], [0, 1]]))
+    assert logits.softmax(-1).tolist() == [[0.5, 0, 0.5, 0]] * 2
+
+
+def spelled(head: str, letters: Letters, wishes: list[int]) -> list[str]:
+    """The likeliest token of each position of one row, where `wishes` are likeliest without a head."""
+    logits = torch.zeros(len(wishes), len(letters.spelled))
+    logits[range(len(wishes)), wishes] = 5.0
+    places = torch.tensor([[0, at] for at in range(len(wishes))])
+    chosen = begin_with(head, letters)(logits, places).argmax(-1).tolist()
+    return [letters.spelled[token].decode() for token in chosen]
+
+
+def test_a_head_may_be_part_of_a_longer_token():
+    assert spelled("con", Letters("con", "config", "x", "c"), [1, 2]) == ["config", "x"]
+
+
+def test_a_head_may_take_several_tokens():
+    assert spelled("con", Letters("c", "on", "o", "n", "x"), [0, 4, 4])[:2] == ["c", "on"]
+
+
+def test_what_does_not_agree_with_the_head_is_out():
+    assert spelled("con", Letters("x", "con", "cat"), [0, 0]) == ["con", "x"]
+
+
+def test_heads_and_bans_combine():
+    both = in_turn(forbid([1]), begin_with("ab", Letters("ab", "abc", "z")))
+    assert both(torch.zeros(1, 3), torch.tensor([[0, 0]])).argmax(-1).tolist() == [0]
+
+
+def test_the_first_rows_take_the_likeliest_token():
+    logits = torch.tensor([[0.0, 1.0]] * 50 + [[0.0, 1.0]] * 50)
+    places = torch.tensor([[0, 0]] * 50 + [[1, 0]] * 50)
+    tokens = likeliest_in_first(1)(logits, places, torch.Generator().manual_seed(0))
+    assert set(tokens[:50].tolist()) == {1}
+    assert set(tokens[50:].tolist()) == {0, 1}
