@@ -21,7 +21,7 @@ from engine.server import Settings
 
 _START_S = 30.0
 _STOP_S = 15.0
-_SILENCE_S = 5.0
+_SILENCE_S = 3.0
 _POLL_S = 0.02
 _CREATION_FLAGS = 0
 if sys.platform == "win32":

@@ -28,7 +28,7 @@ from tests.engine.processes import Home, Wire, home, running, wait_until
 LONG = "+".join("abcdefghijklmnop")
 CASES = (
     {"text": "quick = ▮1▮\n", "alternatives": ["2"]},
-    {"text": f"slow = ▮{LONG}▮\n", "reveal": 1, "delay_ms": 20},
+    {"text": f"slow = ▮{LONG}▮\n", "reveal": 1, "delay_ms": 10},
     {"text": "memory = ▮1▮\n", "fault": "out_of_memory"},
     {"text": "defect = ▮1▮\n", "fault": "defect"},
 )

@@ -10,23 +10,28 @@ from contextlib import contextmanager
 import pytest
 
 from engine.connection import Bounds
+from engine.errors import ModelError
 from engine.models.oracle import Case, Oracle
-from engine.protocol import Answer, Failed, StatusQuery, pack
+from engine.protocol import Answer, Failed, Fill, FillRequest, StatusQuery, pack
 from engine.server import Server, Settings
 from tests.engine.processes import Home, home, wait_until
 
 LONG = "+".join("abcdefghijklmnop")
 
 
+def new_oracle(_on_percent: object) -> Oracle:
+    return Oracle("oracle", [Case(text=f"x = ▮{LONG}▮\n", reveal=1, delay_ms=2)])
+
+
 @contextmanager
-def serving(place: Home, **settings: object) -> Iterator[Server]:
+def serving(place: Home, load=new_oracle, **settings: object) -> Iterator[Server]:
     """A server on a thread of its own."""
     place.runtime.mkdir(mode=0o700)
     found: list[Server] = []
 
     async def serve() -> None:
         asked = Settings(model="oracle", device="cpu", unload_after_s=60, exit_after_s=60, **settings)
-        found.append(Server(asked, lambda _: Oracle("oracle", [Case(text=f"x = ▮{LONG}▮\n", reveal=1, delay_ms=2)])))
+        found.append(Server(asked, load))
         assert await found[0].serve()
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
@@ -73,7 +78,7 @@ def test_a_client_that_stops_within_a_frame_is_not_waited_for(place):
 def test_a_client_that_never_reads_is_dropped_and_costs_no_other(place):
     with serving(place, bounds=Bounds(unsent_nbytes=2**16)), place.client() as good:
         with place.client("deaf") as deaf, pytest.raises((BrokenPipeError, ConnectionResetError)):
-            deaf.send_bytes(pack(StatusQuery(id=1)) * 100_000)
+            deaf.send_bytes(pack(StatusQuery(id=1)) * 10_000)
         wait_until(lambda: good.status().clients == ("test",), "the deaf one to be dropped")
 
 
@@ -92,3 +97,40 @@ def test_there_are_only_so_many_clients(place):
         wire = place.connect()
         assert "busy" in complaint(wire)
         wire.close()
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "word"),
+    [
+        (ModelError("The model m is not here: pull it."), "model", "pull it"),
+        (MemoryError(), "out_of_memory", "smaller model"),
+        (RuntimeError("boom"), "internal", "log"),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_is_a_sentence_and_not_tried_at_each_keystroke(place, raised, code, word):
+    tries = []
+
+    def load(_on_percent: object) -> Oracle:
+        tries.append(1)
+        raise raised
+
+    with serving(place, load=load), place.client() as wire:
+        for id in (1, 2):
+            wire.fill(id, "x = ")
+            reply = wire.reply(id)
+            assert isinstance(reply, Failed)
+            assert reply.code == code
+            assert word in reply.message
+        assert wire.status().state.name == "error"
+        assert word in wire.status().state.message
+    assert len(tries) == 1
+
+
+def test_a_deadline_that_passes_in_the_queue_is_late(place):
+    with serving(place), place.client() as wire:
+        wire.fill(1, "x = ")
+        wire.reply(1)
+        wire.send(Fill(id=2, request=FillRequest(prefix="x = ", suffix="\n", deadline_ms=1e-6)))
+        reply = wire.reply(2)
+        assert isinstance(reply, Failed)
+        assert reply.code == "late"

@@ -1,0 +1,40 @@
+"""`dg-lsp doctor`: each thing that must be in place, ok or with the remedy."""
+
+from __future__ import annotations
+
+import json as json_format
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from engine.catalog import BUNDLED
+from engine.commands.exits import FAILURE, one_line_errors
+
+
+@one_line_errors()
+def doctor(
+    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = BUNDLED,
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Check that everything is in place; exits with 1 where something is not."""
+    from engine.doctor import Doctor, Finding
+
+    findings: list[Finding] = []
+
+    def tell(finding: Finding) -> None:
+        findings.append(finding)
+        if not json:
+            typer.echo(_line(finding.subject, finding.ok, finding.detail, finding.remedy))
+
+    well = Doctor(model=model, device=device).examine(tell)
+    if json:
+        typer.echo(json_format.dumps({"ok": well, "findings": [asdict(finding) for finding in findings]}))
+    if not well:
+        raise typer.Exit(FAILURE)
+
+
+def _line(subject: str, ok: bool, detail: str, remedy: str) -> str:
+    line = f"{'ok ' if ok else 'BAD'} {subject:<12} {detail}"
+    return line if ok else f"{line}\n    {'':<12} {remedy}"

@@ -1,0 +1,216 @@
+"""Is everything in place? One finding a subject, each fine or with the way out; none raises."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import psutil
+
+from engine import places
+from engine.caller import ask
+from engine.catalog import find
+from engine.checkpoint import Checkpoint
+from engine.errors import EngineError
+from engine.protocol import Answer, Fill, Filled, FillRequest, Report, Status, StatusQuery
+from engine.sizes import binary_bytes, decimal_bytes
+
+_REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", language="python")
+_FILL_S = 300.0
+_EDITOR_S = 10.0
+_SPARE_NBYTES = 1 << 30
+_EDITORS = ("nvim", "code", "codium", "emacs", "hx", "zed")
+_NEEDS = {"model": "torch", "device": "model", "memory": "model", "fill": "model"}
+"""What can't be looked at before something else is right."""
+_PYTHONS = ((3, 11), (3, 14))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found about one subject."""
+
+    subject: str
+    ok: bool
+    detail: str
+    """What is there, or what is wrong."""
+    remedy: str = ""
+    """What to do, where it is not ok."""
+
+
+class _Complaint(Exception):
+    """Something is wrong, and this helps."""
+
+    def __init__(self, detail: str, remedy: str) -> None:
+        super().__init__(detail)
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doctor:
+    """Looks at what an engine with this model on this device needs."""
+
+    model: str
+    device: str
+
+    def examine(self, tell: Callable[[Finding], None]) -> bool:
+        """Tell each finding as soon as it is there; whether all is well."""
+        subjects: dict[str, Callable[[], str]] = {
+            "python": _python,
+            "torch": _torch,
+            "model": self._model,
+            "device": self._device,
+            "memory": self._memory,
+            "permissions": _permissions,
+            "socket": _socket,
+            "editor": _editor,
+            "fill": self._fill,
+        }
+        ill: set[str] = set()
+        for subject, look in subjects.items():
+            cause = _NEEDS.get(subject)
+            finding = _skipped(subject, cause) if cause in ill else _examined(subject, look)
+            if not finding.ok:
+                ill.add(subject)
+            tell(finding)
+        return not ill
+
+    def _device(self) -> str:
+        import torch
+
+        from engine.placement import Device, place, this_machine
+
+        if self._is_oracle:
+            return "cpu, for the test model"
+        placement = place(self._checkpoint(), cast(Device, self.device), this_machine())
+        if placement.device.startswith("cuda"):
+            return f"{placement.device}, {torch.cuda.get_device_name(placement.device)}"
+        return f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} processors"
+
+    def _memory(self) -> str:
+        free = psutil.virtual_memory().available
+        needed = 0 if self._is_oracle else self._checkpoint().nbytes
+        if self._status() is None and free < needed + _SPARE_NBYTES:
+            raise _Complaint(
+                f"{binary_bytes(free)} are free, {binary_bytes(needed + _SPARE_NBYTES)} are needed",
+                "Close other programs, or choose a smaller model.",
+            )
+        return f"{binary_bytes(free)} free"
+
+    def _model(self) -> str:
+        if self._is_oracle:
+            return self.model
+        checkpoint = self._checkpoint()
+        return f"{checkpoint.name}, {checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
+
+    def _fill(self) -> str:
+        status = self._status()
+        if status is not None and status.model == self.model:
+            reply = ask(Fill(id=1, request=_REQUEST), _FILL_S)
+            assert isinstance(reply, Answer)
+            return _told(reply.filled, "by the running engine")
+        from engine.loading import load
+        from engine.placement import Device
+
+        infiller = load(self.model, cast(Device, self.device))
+        return _told(infiller.answer(_REQUEST), f"after {infiller.load_ms:.0f} ms of loading")
+
+    @property
+    def _is_oracle(self) -> bool:
+        from engine.loading import ORACLE
+
+        return self.model.startswith(ORACLE)
+
+    def _checkpoint(self) -> Checkpoint:
+        return find(self.model)
+
+    def _status(self) -> Status | None:
+        report = ask(StatusQuery(id=1))
+        return report.status if isinstance(report, Report) else None
+
+
+def _skipped(subject: str, cause: str | None) -> Finding:
+    return Finding(subject=subject, ok=False, detail="not looked at", remedy=f"Put right what is said of {cause}.")
+
+
+def _examined(subject: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(subject=subject, ok=True, detail=look())
+    except _Complaint as complaint:
+        return Finding(subject=subject, ok=False, detail=str(complaint), remedy=complaint.remedy)
+    except EngineError as error:
+        # Such a message is a sentence that holds the way out.
+        return Finding(subject=subject, ok=False, detail="not usable", remedy=str(error))
+    except Exception as error:  # noqa: BLE001 a doctor that falls ill helps nobody
+        detail = f"{type(error).__name__}: {error}"
+        return Finding(subject=subject, ok=False, detail=detail, remedy="Install dg-lsp again, or report this.")
+
+
+def _python() -> str:
+    lowest, beyond = _PYTHONS
+    if not lowest <= sys.version_info[:2] < beyond:
+        raise _Complaint(platform.python_version(), "Install dg-lsp with Python 3.11, 3.12 or 3.13.")
+    return f"{platform.python_version()}, {sys.executable}"
+
+
+def _torch() -> str:
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        raise _Complaint(f"can't be imported ({error})", "Install torch as https://pytorch.org says.") from None
+    built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "for the CPU only"
+    if not torch.cuda.is_available() and shutil.which("nvidia-smi"):
+        raise _Complaint(
+            f"{torch.__version__}, {built}, finds no GPU, but the machine has a driver for one",
+            "Install a CUDA build of torch that fits the driver, or use --device cpu.",
+        )
+    return f"{torch.__version__}, {built}"
+
+
+def _permissions() -> str:
+    for folder in (places.private_dir(places.runtime_dir()), places.private_dir(places.log_dir())):
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise _Complaint(f"{folder} can't be written ({error.strerror})", f"Make {folder} writable.") from None
+    return f"{places.runtime_dir()} and {places.log_dir()} are yours"
+
+
+def _socket() -> str:
+    where = "TCP on the loopback interface" if places.uses_tcp() else str(places.socket_path())
+    report = ask(StatusQuery(id=1))
+    if not isinstance(report, Report):
+        return f"{where}, no engine runs"
+    status = report.status
+    return f"{where}, engine {status.pid} with {status.model}, {len(status.clients) - 1} editors"
+
+
+def _editor() -> str:
+    command = shutil.which("dg-lsp")
+    if command is None:
+        beside = Path(sys.executable).with_name("dg-lsp")
+        raise _Complaint("dg-lsp is not on the PATH that editors see", f"Add {beside.parent} to it.")
+    found = [f"{name} {_version(path)}".strip() for name in _EDITORS if (path := shutil.which(name))]
+    return f"they start {command}; on this machine: {', '.join(found) or 'none of those known'}"
+
+
+def _version(path: str) -> str:
+    try:
+        run = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_EDITOR_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    words = run.stdout.split("\n", 1)[0].split()
+    return next((word for word in words if any(character.isdigit() for character in word)), "")
+
+
+def _told(filled: Filled, how: str) -> str:
+    answer = repr(filled.candidates[0].text) if filled.candidates else "nothing"
+    return f"{answer} in {filled.ms.total - filled.ms.load:.0f} ms, {filled.steps} steps on {filled.device}, {how}"

@@ -1,0 +1,104 @@
+"""The doctor finds what is broken, says what helps, and is never ill itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from engine.doctor import Doctor, Finding
+from tests.engine.processes import Home, home, running
+
+SUBJECTS = ["python", "torch", "model", "device", "memory", "permissions", "socket", "editor", "fill"]
+
+
+@pytest.fixture
+def place(monkeypatch):
+    with home() as place:
+        for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
+            monkeypatch.setenv(name, place.environment[name])
+        yield place
+
+
+def findings(model: str, device: str = "cpu") -> dict[str, Finding]:
+    found: list[Finding] = []
+    well = Doctor(model=model, device=device).examine(found.append)
+    assert [finding.subject for finding in found] == SUBJECTS
+    assert well == all(finding.ok for finding in found)
+    assert all(finding.remedy for finding in found if not finding.ok)
+    return {finding.subject: finding for finding in found}
+
+
+def ill(found: dict[str, Finding]) -> set[str]:
+    return {subject for subject, finding in found.items() if not finding.ok}
+
+
+@pytest.fixture
+def model(place: Home) -> str:
+    return place.oracle("def add(a, b):\n    return ▮a + b▮\n")
+
+
+def test_all_is_well_with_a_real_checkpoint(place, released):
+    found = findings(str(released))
+    assert ill(found) <= {"editor"}  # The tests may run without dg-lsp on the PATH.
+    assert "parameters" in found["model"].detail
+    assert "threads" in found["device"].detail
+    assert " ms" in found["fill"].detail
+
+
+def test_a_fill_says_what_came_and_how_long_it_took(model):
+    assert "'a + b' in" in findings(model)["fill"].detail
+
+
+def test_a_running_engine_does_the_fill(place, model):
+    with running(place, "--model", model) as process:
+        found = findings(model)
+    assert str(process.pid) in found["socket"].detail
+    assert "by the running engine" in found["fill"].detail
+
+
+def test_without_the_model_only_what_needs_it_is_put_off(place):
+    found = findings("nobody/nothing")
+    assert ill(found) - {"editor"} == {"model", "device", "memory", "fill"}
+    assert "pull nobody/nothing" in found["model"].remedy
+    assert "model" in found["fill"].remedy
+
+
+def test_a_device_that_is_not_there_is_named(released, place):
+    found = findings(str(released), device="tpu")
+    assert "tpu" in found["device"].remedy
+
+
+def test_a_folder_in_the_way_is_named(place, model):
+    place.runtime.write_text("")
+    found = findings(model)
+    assert {"permissions", "socket"} <= ill(found)
+    assert str(place.runtime) in found["permissions"].remedy
+    place.runtime.unlink()
+
+
+def test_a_command_that_editors_cannot_find_is_named(model, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "PATH" in findings(model)["editor"].detail
+
+
+def test_editors_are_found_with_their_versions(place, model, monkeypatch):
+    for name, said in (("dg-lsp", ""), ("nvim", "NVIM v0.12.4")):
+        script = place.folder / name
+        script.write_text(f"#!/bin/sh\necho '{said}'\n")
+        script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place.folder}:/bin:/usr/bin")
+    assert "nvim v0.12.4" in findings(model)["editor"].detail
+
+
+def test_the_command_speaks_json_and_its_exit_code_tells(place):
+    command = [sys.executable, "-c", "import sys; from dg_lsp.cli import main; main()", "doctor", "--json"]
+    ran = subprocess.run(
+        [*command, "--model", "nonsense"], env=place.environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1, ran
+    told = json.loads(ran.stdout)
+    assert told["ok"] is False
+    assert [finding["subject"] for finding in told["findings"]] == SUBJECTS
