@@ -10,7 +10,7 @@ from engine.checkpoint import Checkpoint, read_checkpoint
 from engine.errors import ModelError
 
 BUNDLED = "bundled"
-_BUNDLED_PATH = Path(__file__).parent / "weights" / BUNDLED
+BUNDLED_PATH = Path(__file__).parent / "weights" / BUNDLED
 _HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
 
 
@@ -28,7 +28,7 @@ def find(name: str) -> Checkpoint:
     if name == BUNDLED:
         return bundled()
     path = Path(name).expanduser()
-    if path.is_dir():
+    if name and path.is_dir():  # an empty name would be this directory
         return read_checkpoint(path, name)
     if path.is_file():
         raise ModelError(f"{name} is a file: name the directory of the model.")
@@ -41,9 +41,9 @@ def find(name: str) -> Checkpoint:
 
 def bundled() -> Checkpoint:
     """The model that ships in the package. Raises ModelError where the installation lost it."""
-    if not _BUNDLED_PATH.is_dir():
+    if not BUNDLED_PATH.is_dir():
         raise ModelError("The bundled model is missing from this installation: install dg-lsp again.")
-    return read_checkpoint(_BUNDLED_PATH, BUNDLED)
+    return read_checkpoint(BUNDLED_PATH, BUNDLED)
 
 
 def is_hub_id(name: str) -> bool:
