@@ -75,6 +75,7 @@ def _arguments(settings: Settings) -> list[str]:
         *("--device", settings.device),
         *("--unload-after", str(settings.unload_after_s)),
         *("--exit-after", str(settings.exit_after_s)),
+        *("--stall-after", str(settings.stall_s)),
     ]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from engine.frames import MAX_FRAME_NBYTES, frame
 from engine.protocol import (
@@ -268,6 +271,19 @@ def test_frames_torn_into_bytes_arrive(stranger):
     for byte in pack(Hello(version=VERSION)):
         stranger.send_bytes(bytes([byte]))
     assert isinstance(stranger.receive(), Welcome)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(greeted=st.booleans(), pieces=st.lists(st.tuples(st.booleans(), st.binary(max_size=80)), max_size=5))
+def test_any_bytes_are_survived(place, greeted, pieces):
+    wire = place.connect()
+    if greeted:
+        wire.greet("fuzz")
+    # The engine may have closed the connection over an earlier piece.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        for framed, piece in pieces:
+            wire.send_bytes(struct.pack(">I", len(piece)) + piece if framed else piece)
+    wire.close()
 
 
 def test_a_cancel_that_comes_before_its_fill_changes_nothing(wire):

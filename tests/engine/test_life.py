@@ -166,6 +166,18 @@ def test_a_stale_socket_file_is_in_nobodys_way(place):
         assert wire.status().served == 0
 
 
+def test_the_log_rotates(place):
+    code = (
+        "import logging, engine.process as p; p._LOG_NBYTES = 1000\n"
+        "with p._logging():\n    for number in range(300): logging.warning('line %d', number)"
+    )
+    subprocess.run([sys.executable, "-c", code], env=place.environment, check=True, timeout=WAIT_S)
+    logs = sorted(path for path in place.logs.iterdir() if path.name.startswith("engine.log"))
+    assert [path.name for path in logs] == ["engine.log", "engine.log.1", "engine.log.2"]
+    assert all(path.stat().st_size <= 1000 for path in logs)
+    assert "line 299" in place.log()
+
+
 def test_folder_and_socket_are_the_users_alone(place):
     place.runtime.mkdir(mode=0o755)
     with running(place):
