@@ -10,6 +10,8 @@ from tree_sitter import Node
 from engine.syntax.budget import Budget
 
 _ASK_EVERY = 256
+_NEAR = 200
+"""Bytes between a problem and the gap that may have caused it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +51,9 @@ class Gap:
             for end in self._ends(found.end):
                 yield found.what, start, end
 
-    def encloses(self, found: Found) -> bool:
-        """Whether the problem begins before the gap and ends behind it."""
-        return found.start < self.first and found.end > self.last
-
-    def touches(self, found: Found) -> bool:
-        """Whether the problem is at the gap, in it or around it."""
-        return found.start <= self.last and found.end >= self.first
+    def near(self, found: Found) -> bool:
+        """Whether the problem is at the gap, around it or close to it."""
+        return found.start <= self.last + _NEAR and found.end >= self.first - _NEAR
 
     def _ends(self, byte: int) -> list[int]:
         before = [byte] if byte <= self.first else []

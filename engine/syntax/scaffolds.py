@@ -55,7 +55,20 @@ _QUOTES: dict[str, tuple[str, ...]] = {
     "tsx": ('"', "'", "`", "*/"),
     "json": ('"',),
 }
-_PIECES = ("x\n{indent}x", "\n{indent}", "{pad}", "{pad}x")
+_PIECES = ("x", "x\n{indent}x", "\n{indent}", "{pad}", "{pad}x")
+_HEADERS: dict[str, tuple[str, ...]] = {
+    "javascript": ("x() {", "if (x) {", " = function () {", "(x) => {"),
+    "typescript": ("x() {", "if (x) {", " = function () {", "(x) => {", "interface x {"),
+    "tsx": ("x() {", "if (x) {", " = function () {", "(x) => {", "interface x {"),
+    "go": ("x() {", "if x {", "func x() {", "type x struct {"),
+    "rust": ("if x {", "fn x() {", "struct x {", "x => {"),
+    "c": ("if (x) {", "x() {", "void x() {", "struct x {"),
+    "cpp": ("if (x) {", "x() {", "void x() {", "struct x {"),
+    "java": ("if (x) {", "x() {", "void x() {", "class x {"),
+    "csharp": ("if (x) {", "x() {", "void x() {", "class x {"),
+    "php": ("if (x) {", "x() {", "function x() {", "class x {"),
+}
+"""What may have stood before an opening brace that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +98,13 @@ def _all(before: str, after: str, language: str) -> Iterator[Scaffold]:
     for standin in (*_STANDINS.get(language, ("", "x")), *((ended,) if ended else ())):
         yield Scaffold(standin)
         yield from _closing(before, standin, after, language)
-    yield from (Scaffold(standin) for standin in (here.openers, f"x{here.openers}") if here.openers)
+    if here.openers:
+        headers = _HEADERS.get(language, ()) if here.openers == "{" else ()
+        yield from (Scaffold(standin) for standin in (here.openers, f"x{here.openers}", *headers))
     for quote in (*_QUOTES.get(language, ('"', "'", "*/")), *_PIECES):
         standin = quote.format_map(words)
         yield Scaffold(standin)
+        yield Scaffold(f"{standin},")
         yield from _closing(before, standin, after, language)
     for tail in _TAILS.get(language, ()):
         finish = tail.format_map(words)

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from engine.syntax.brackets import brackets_near
 from engine.syntax.budget import Budget
 from engine.syntax.judging import AS_BEFORE, WHOLE, OutOfTime, Verdict, of_brackets, specific, tails
 from engine.syntax.parsing import encoded
 from engine.syntax.problems import Found, Gap, Problem, find, known
+from engine.syntax.rules import violations
 from engine.syntax.scaffolds import Scaffold, scaffolds
-from engine.syntax.tree import SyntaxTree
+from engine.syntax.tree import SyntaxTree, parsed
+
+_WINDOW = 1500
+"""Characters on either side of a gap."""
+_SEARCHED = 100
+"""Scaffolds tried in a window."""
+_KEPT = 6
 
 
 @dataclass(frozen=True, slots=True)
 class _Version:
     """The problems of the text with something in the gap."""
 
+    tree: SyntaxTree
     gap: Gap
     found: list[Found]
 
     @property
-    def clean_at_gap(self) -> bool:
-        return not any(self.gap.touches(found) for found in self.found)
+    def clean_near_gap(self) -> bool:
+        return not any(self.gap.near(found) for found in self.found)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
     """The text around the gap with what it needs to be as whole as it can be."""
 
-    scaffold: Scaffold
-    clean: bool
+    finishing: list[Scaffold]
+    """What would finish it, where it is unfinished."""
     known: frozenset[tuple[str, int, int]]
+    """Names of the problems that remain: see `Gap.places`."""
 
 
 class TreeJudge:
@@ -46,52 +56,62 @@ class TreeJudge:
     def verdict(self, fill: str, budget: Budget) -> Verdict:
         """What the fill adds. Raises OutOfTime."""
         version = self._version(fill, "", budget)
-        if not version.found:
-            return WHOLE
-        reference = self._referred(budget)
-        new = self._new(version, reference)
-        if new and self._unfinished_before(fill, reference, budget):
+        broken = [self._problem(found, version.gap, fill) for found in self._violated(version, budget)]
+        if broken or not version.found:
+            return Verdict(problems=specific(broken, len(fill)), whole=not broken)
+        if self._reference is None:
+            self._reference = self._refer(budget)
+        new = self._new(version, self._reference)
+        if new and self._unfinished_before(fill, self._reference, budget):
             return AS_BEFORE
-        if not new and version.clean_at_gap:
+        if not new and version.clean_near_gap:
             return WHOLE
         problems = [self._problem(found, version.gap, fill) for found in new] + of_brackets(fill, self._brackets)
         return Verdict(problems=specific(problems, len(fill)), whole=False)
 
+    def _violated(self, version: _Version, budget: Budget) -> list[Found]:
+        """The rules that the fill breaks and that are not broken without it."""
+        found = _violations(version, budget)
+        if found:
+            plain = [self._version(text, "", budget) for text in {"", self._old}]
+            broken = known((each.gap, _violations(each, budget)) for each in plain)
+            found = [each for each in found if broken.isdisjoint(version.gap.places(each))]
+        return found
+
     def _unfinished_before(self, fill: str, reference: _Reference, budget: Budget) -> bool:
         """Whether nothing is wrong but what was missing without the fill."""
-        if not (reference.clean and reference.scaffold.finishes):
-            return False
-        end = reference.scaffold.end
         return any(
-            not self._new(self._version(fill + tail, end, budget), reference)
-            for tail in tails(fill, reference.scaffold, self._brackets)
+            not self._new(self._version(fill + tail, scaffold.end, budget), reference)
+            for scaffold in reference.finishing
+            for tail in tails(fill, scaffold, self._brackets)
         )
 
-    def _referred(self, budget: Budget) -> _Reference:
-        if self._reference is None:
-            self._reference = self._refer(budget)
-        return self._reference
-
     def _refer(self, budget: Budget) -> _Reference:
-        empty = self._version("", "", budget)
-        best, fewest, plain = Scaffold(""), empty, [empty]
-        if self._old:
-            plain.append(self._version(self._old, "", budget))
-            fewest = min(plain, key=lambda version: len(version.found))
-        for scaffold in scaffolds(self._tree.text[: self._at], self._tree.text[self._at :], self._tree.language):
-            if not fewest.found:
-                break
-            version = self._version(scaffold.standin + scaffold.tail, scaffold.end, budget)
-            if len(version.found) < len(fewest.found):
-                best, fewest = scaffold, version
-        if fewest.clean_at_gap and not fewest.found:
-            return _Reference(best, True, frozenset())
-        elsewhere = [
-            (version.gap, [found for found in version.found if not version.gap.touches(found)]) for version in plain
-        ]
-        everything = [(version.gap, version.found) for version in plain]
-        others = elsewhere if fewest.clean_at_gap else everything
-        return _Reference(best, fewest.clean_at_gap, known([(fewest.gap, fewest.found), *others]))
+        """Find the problems that are there whatever stands in the gap: those of the version that has fewest."""
+        candidates = [Scaffold(""), *([Scaffold(self._old)] if self._old else [])]
+        versions = [self._scaffolded(scaffold, budget) for scaffold in candidates]
+        if all(version.found for version in versions):
+            more = self._candidates(budget)
+            candidates += more
+            versions += [self._scaffolded(scaffold, budget) for scaffold in more]
+        counts = [len(version.found) for version in versions]
+        best = [scaffold for scaffold, count in zip(candidates, counts, strict=True) if count == min(counts)]
+        version = versions[counts.index(min(counts))]
+        return _Reference(best if best[0].finishes else [], known([(version.gap, version.found)]))
+
+    def _candidates(self, budget: Budget) -> list[Scaffold]:
+        """The scaffolds that suit the lines around the gap best; the whole text need not be parsed with each."""
+        before, after = self._tree.text[: self._at], self._tree.text[self._at :]
+        low, high = before.rfind("\n", 0, max(0, len(before) - _WINDOW)) + 1, after.find("\n", _WINDOW)
+        window = parsed(before[low:] + (after if high < 0 else after[:high]), self._tree.language, budget)
+        if window is None:
+            raise OutOfTime
+        judge = TreeJudge(window, self._at - low, "")
+        everything = list(islice(scaffolds(before, after, self._tree.language), _SEARCHED))
+        return sorted(everything, key=lambda scaffold: len(judge._scaffolded(scaffold, budget).found))[:_KEPT]
+
+    def _scaffolded(self, scaffold: Scaffold, budget: Budget) -> _Version:
+        return self._version(scaffold.standin + scaffold.tail, scaffold.end, budget)
 
     def _version(self, filling: str, end: str, budget: Budget) -> _Version:
         tree = self._tree.edited(self._at, self._at, filling, budget) if filling else self._tree
@@ -101,7 +121,7 @@ class TreeJudge:
         if tree is None or found is None:
             raise OutOfTime
         last = self._first + len(encoded(filling))
-        return _Version(Gap(self._first, last, len(tree.data) - len(encoded(end))), found)
+        return _Version(tree, Gap(self._first, last, len(tree.data) - len(encoded(end))), found)
 
     def _new(self, version: _Version, reference: _Reference) -> list[Found]:
         return [found for found in version.found if reference.known.isdisjoint(version.gap.places(found))]
@@ -114,3 +134,8 @@ class TreeJudge:
             for byte in (found.start, found.end)
         )
         return Problem(start=start, end=end, what=found.what)
+
+
+def _violations(version: _Version, budget: Budget) -> list[Found]:
+    tree, gap = version.tree, version.gap
+    return violations(tree.root, tree.data, tree.language, gap.first, gap.last, budget)

@@ -1,0 +1,140 @@
+"""What grammars let pass although the language does not: keywords as names, empty list items, `await` anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tree_sitter import Node
+
+from engine.syntax.budget import Budget
+from engine.syntax.problems import Found
+from engine.syntax.reserved import RESERVED
+
+_SCRIPTS = frozenset(["javascript", "typescript", "tsx"])
+_NAMES = frozenset(["identifier", "type_identifier", "shorthand_property_identifier"])
+_FUNCTIONS = frozenset(
+    [
+        "function_declaration",
+        "function_expression",
+        "arrow_function",
+        "method_definition",
+        "generator_function",
+        "generator_function_declaration",
+        "class_static_block",
+    ]
+)
+_LOOPS = frozenset(["for_statement", "for_in_statement", "while_statement", "do_statement"])
+_LISTS = frozenset(["arguments", "object", "object_pattern"])
+_MODULE_LEVEL = frozenset(["program", "module", "internal_module", "ambient_declaration"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where a node stands."""
+
+    awaits: bool
+    yields: bool = False
+    breaks: bool = False
+    continues: bool = False
+    labelled: bool = False
+    module_level: bool = True
+    typed: bool = False
+    """In TypeScript, where a declaration file has constants without values."""
+
+
+def violations(root: Node, data: bytes, language: str, first: int, last: int, budget: Budget) -> list[Found]:
+    """Rules that `data[first:last]` breaks, in bytes; what surrounds it is not looked at. Stops when out of time."""
+    reserved = RESERVED.get(language, frozenset())
+    scripts = language in _SCRIPTS
+    modern = not (b"require(" in data or b"module.exports" in data) or b"\nimport " in data or b"\nexport " in data
+    found: list[Found] = []
+    todo = [(root, _Scope(awaits=modern, typed=language != "javascript"))]
+    while todo and not budget.over():
+        node, scope = todo.pop()
+        if node.type in _NAMES and data[node.start_byte : node.end_byte] in reserved:
+            found.append(Found("keyword as a name", node.start_byte, node.end_byte))
+        if scripts:
+            found += _broken(node, data, scope)
+            scope = _inside(node, scope)
+        ours = first <= node.start_byte < last and node.type in _FUNCTIONS
+        todo += [
+            (child, scope) for child in node.children if ours or (child.start_byte < last and child.end_byte > first)
+        ]
+    return found
+
+
+def _inside(node: Node, scope: _Scope) -> _Scope:
+    kind = node.type
+    if kind in _FUNCTIONS:
+        words = {child.type for child in node.children[:3]}
+        generator = "generator" in kind or "*" in words
+        return _Scope(awaits="async" in words, yields=generator, module_level=False, typed=scope.typed)
+    if kind in _LOOPS:
+        return replace(scope, breaks=True, continues=True, module_level=False)
+    if kind == "switch_statement":
+        return replace(scope, breaks=True, module_level=False)
+    if kind == "labeled_statement":
+        return replace(scope, breaks=True, labelled=True, module_level=False)
+    if kind in ("class_body", "statement_block"):
+        return replace(scope, module_level=scope.module_level and _is_namespace(node))
+    return scope
+
+
+def _is_namespace(block: Node) -> bool:
+    return block.parent is not None and block.parent.type in _MODULE_LEVEL and block.type == "statement_block"
+
+
+def _broken(node: Node, data: bytes, scope: _Scope) -> Iterator[Found]:
+    kind = node.type
+    if kind in _LISTS:
+        yield from _empty_items(node)
+    elif (kind == "await_expression" and not scope.awaits) or (kind == "yield_expression" and not scope.yields):
+        yield Found(f"{kind} outside", node.start_byte, node.start_byte + 5)
+    elif kind == "break_statement" and not scope.breaks:
+        yield Found("break outside", node.start_byte, node.end_byte)
+    elif kind == "continue_statement" and not (scope.continues or scope.labelled):
+        yield Found("continue outside", node.start_byte, node.end_byte)
+    elif kind in ("import_statement", "export_statement") and not scope.module_level:
+        yield Found(f"{kind} inside", node.start_byte, node.start_byte + 6)
+    elif kind == "private_property_identifier":
+        name = data[node.start_byte : node.end_byte]
+        if data.count(name) == 1:
+            yield Found("undeclared private name", node.start_byte, node.end_byte)
+    elif kind == "assignment_expression":
+        left = node.child_by_field_name("left")
+        if left and left.child_by_field_name("optional_chain"):
+            yield Found("assignment to an optional chain", left.start_byte, left.end_byte)
+    elif kind == "lexical_declaration" and not scope.typed:
+        yield from _bare_constants(node)
+    elif kind in ("statement_block", "program"):
+        yield from _declared_twice(node, data)
+
+
+def _empty_items(node: Node) -> Iterator[Found]:
+    before = "("
+    for child in node.children:
+        if child.type == "," and before in "({,":
+            yield Found("empty item", child.start_byte, child.end_byte)
+        before = child.type if child.type != "comment" else before
+
+
+def _bare_constants(node: Node) -> Iterator[Found]:
+    if node.children[0].type == "const":
+        for child in node.named_children:
+            if child.type == "variable_declarator" and child.child_by_field_name("value") is None:
+                yield Found("constant without a value", child.start_byte, child.end_byte)
+
+
+def _declared_twice(block: Node, data: bytes) -> Iterator[Found]:
+    seen: set[bytes] = set()
+    for statement in block.named_children:
+        if statement.type not in ("lexical_declaration", "class_declaration"):
+            continue
+        for declared in [statement, *statement.named_children]:
+            name = declared.child_by_field_name("name")
+            if name and name.type in _NAMES:
+                text = data[name.start_byte : name.end_byte]
+                if text in seen:
+                    yield Found("declared twice", name.start_byte, name.end_byte)
+                seen.add(text)
