@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -22,6 +23,9 @@ LOOK_FOR_EDITOR_S = 1.0
 
 def run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, greeted_id: object = None) -> int:
     """Serve one client; returns the exit code that the protocol wants."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # It logs whole messages, users' code with them, and what it finds wrong is answered or logged here already.
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
     return asyncio.run(_run(incoming, outgoing, launch, greeted_id))
 
 

@@ -1,0 +1,73 @@
+"""`dg-lsp replay`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dg_lsp.replay.session import Session, SessionError, read_session, write_session
+
+CLIENTS = ("vscode", "neovim", "emacs")
+
+
+def replay(
+    session: Annotated[
+        Path | None, typer.Argument(metavar="SESSION.jsonl", help="A recorded or generated session.")
+    ] = None,
+    from_git: Annotated[
+        Path | None, typer.Option(metavar="REPO", help="Make a session of a git repository's latest commits instead.")
+    ] = None,
+    commits: Annotated[int, typer.Option(min=1, help="With --from-git: how many commits.")] = 3,
+    seed: Annotated[int, typer.Option(help="With --from-git: varies how it is typed.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --from-git: write the session there; don't play it.")
+    ] = None,
+    client: Annotated[str, typer.Option(help=f"Whose manners the editor has: {', '.join(CLIENTS)}.")] = "vscode",
+    model: Annotated[str, typer.Option(help="Play with an engine of its own and this model.")] = "",
+    oracle: Annotated[bool, typer.Option("--oracle", help="Play with a model that knows the session.")] = False,
+    speed: Annotated[float, typer.Option(min=0.01, help="How many times faster than life.")] = 1.0,
+) -> None:
+    """Run an editing session against a real language server and print how long answers took; last line JSON."""
+    if (session is None) == (from_git is None):
+        raise typer.BadParameter("give a SESSION.jsonl or --from-git REPO")
+    if client not in CLIENTS:
+        raise typer.BadParameter(f"--client is one of {', '.join(CLIENTS)}, not {client!r}")
+    try:
+        held = read_session(session) if session else _made(from_git or Path(), commits, seed)
+        if out:
+            write_session(held, out)
+        else:
+            _play(held, client, model=model, knows=oracle, speed=speed)
+    except SessionError as error:
+        typer.echo(f"dg-lsp: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _made(repository: Path, commits: int, seed: int) -> Session:
+    from dg_lsp.replay.generate import events
+    from dg_lsp.replay.history import edited_files
+
+    files = edited_files(repository, commits)
+    return Session(title=f"{commits} commits of {repository.resolve().name}", events=events(files, seed))
+
+
+def _play(session: Session, client: str, *, model: str, knows: bool, speed: float) -> None:
+    from dg_lsp.replay.oracle import oracle
+    from dg_lsp.replay.player import STYLES
+    from dg_lsp.replay.report import table
+    from dg_lsp.replay.stage import own_engine, play
+
+    with ExitStack() as stack:
+        model = stack.enter_context(oracle(session)) if knows else model
+        environment = stack.enter_context(own_engine()) if model else dict(os.environ)
+        made = asyncio.run(play(session, STYLES[client], model=model, speed=speed, environment=environment))
+    Console().print(table(made))
+    typer.echo(json.dumps(asdict(made)))

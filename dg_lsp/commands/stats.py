@@ -1,0 +1,49 @@
+"""`dg-lsp stats`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dg_lsp.stats import StatsError, Tally, reset, stats_path, tallies
+
+
+def stats(
+    erase: Annotated[bool, typer.Option("--reset", help="Forget all counts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how suggestions were met, by language. The counts never leave this machine."""
+    path = stats_path()
+    try:
+        if erase:
+            reset(path)
+            typer.echo("All counts are forgotten.")
+            return
+        found = tallies(path)
+    except StatsError as error:
+        typer.echo(f"dg-lsp: {error}", err=True)
+        raise typer.Exit(1) from None
+    if as_json:
+        typer.echo(json.dumps([asdict(tally) for tally in found]))
+    elif found:
+        Console().print(_table(found))
+    else:
+        typer.echo("Nothing was suggested yet.")
+
+
+def _table(found: list[Tally]) -> Table:
+    table = Table(
+        title="Suggestions", caption="Accepted counts those taken whole; characters also those taken in part."
+    )
+    for heading in ("language", "shown", "accepted", "in part", "typed by hand", "rejected", "characters accepted"):
+        table.add_column(heading, justify="left" if heading == "language" else "right")
+    for tally in found:
+        share = f"{tally.accepted} ({tally.accepted / tally.shown:.0%})" if tally.shown else str(tally.accepted)
+        figures = (tally.shown, share, tally.partial, tally.typed, tally.rejected, tally.accepted_chars)
+        table.add_row(tally.language, *map(str, figures))
+    return table

@@ -1,0 +1,173 @@
+"""The part of an editor that matters to a language server: documents, a cursor in each, undo, ghost text."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from lsprotocol.types import Position, Range
+
+from dg_lsp.convert import Encoding, Lines, position_at, range_of, span_of
+
+
+class Wire(Protocol):
+    """What an editor needs of a connection."""
+
+    def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
+        """Send a request; its id and its answer to come."""
+        ...
+
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ghost:
+    """A suggestion as the editor holds it: the span it replaces, with offsets of the document it was asked for."""
+
+    start: int
+    end: int
+    text: str
+    command: dict[str, Any] | None
+    version: int
+    """Which version of the document the server made it for."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Buffer:
+    """An open document."""
+
+    uri: str
+    lines: Lines
+    cursor: int
+    version: int = 1
+    undo: list[tuple[int, str, str, int]] = field(default_factory=list[tuple[int, str, str, int]])
+    """What was done: where, removed, inserted, where the cursor was."""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.lines.text
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """A request for ghost text under way."""
+
+    id: int
+    uri: str
+    version: int
+    lines: Lines
+    cursor: int
+    answer: asyncio.Future[Any]
+    at_s: float
+
+
+class Editor:
+    """Sends what editors send. Offsets everywhere; positions only on the wire."""
+
+    def __init__(self, wire: Wire, encoding: Encoding, folder: str = "/replay") -> None:
+        self._wire = wire
+        self._encoding: Encoding = encoding
+        self._folder = folder
+        self.buffers: dict[str, Buffer] = {}
+        self.path = ""
+
+    @property
+    def buffer(self) -> Buffer:
+        """The document that has the focus."""
+        return self.buffers[self.path]
+
+    def open(self, path: str, language: str, text: str, cursor: int) -> None:
+        """Open a document and turn to it."""
+        uri = "file://" + quote(f"{self._folder}/{path}")
+        self.path = path
+        self.buffers[path] = Buffer(uri=uri, lines=Lines.of(text), cursor=cursor)
+        document = {"uri": uri, "languageId": language, "version": 1, "text": text}
+        self._wire.notify("textDocument/didOpen", {"textDocument": document})
+
+    def close(self) -> None:
+        """Close the document that has the focus."""
+        self._wire.notify("textDocument/didClose", {"textDocument": {"uri": self.buffers.pop(self.path).uri}})
+
+    def type(self, text: str) -> None:
+        """Insert at the cursor."""
+        self.replace(self.buffer.cursor, self.buffer.cursor, text)
+
+    def delete(self, count: int) -> None:
+        """Delete before the cursor."""
+        self.replace(max(self.buffer.cursor - count, 0), self.buffer.cursor, "")
+
+    def undo(self) -> None:
+        """Take the last change back."""
+        if self.buffer.undo:
+            start, removed, inserted, cursor = self.buffer.undo.pop()
+            self._change(start, start + len(inserted), removed, cursor)
+
+    def replace(self, start: int, end: int, text: str) -> None:
+        """Replace a span; the cursor ends up behind the new text."""
+        self.buffer.undo.append((start, self.buffer.text[start:end], text, self.buffer.cursor))
+        self._change(start, end, text, start + len(text))
+
+    def ask(self, *, invoked: bool = False) -> Asked:
+        """Ask for ghost text at the cursor."""
+        buffer = self.buffer
+        position = _plain_position(position_at(buffer.lines, buffer.cursor, self._encoding))
+        context = {"triggerKind": 1 if invoked else 2}
+        params = {"textDocument": {"uri": buffer.uri}, "position": position, "context": context}
+        id_, answer = self._wire.ask("textDocument/inlineCompletion", params)
+        return Asked(
+            id=id_,
+            uri=buffer.uri,
+            version=buffer.version,
+            lines=buffer.lines,
+            cursor=buffer.cursor,
+            answer=answer,
+            at_s=time.perf_counter(),
+        )
+
+    def cancel(self, asked: Asked) -> None:
+        """Tell the server that an answer is no longer wanted."""
+        self._wire.notify("$/cancelRequest", {"id": asked.id})
+
+    def ghosts(self, asked: Asked, result: Any) -> list[Ghost]:
+        """The suggestions in an answer."""
+        items = result["items"] if isinstance(result, dict) else result or ()
+        return [self._ghost(asked, item) for item in items]
+
+    def accept(self, ghost: Ghost) -> None:
+        """Put a suggestion into the document and run its command, as editors do."""
+        self.replace(ghost.start, ghost.end, ghost.text)
+        if ghost.command:
+            called = {key: ghost.command.get(key) for key in ("command", "arguments")}
+            _, done = self._wire.ask("workspace/executeCommand", called)
+            done.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
+
+    def _ghost(self, asked: Asked, item: dict[str, Any]) -> Ghost:
+        start, end = span_of(asked.lines, _range(item["range"]), self._encoding)
+        command = item.get("command")
+        version = command["arguments"][0]["version"] if command else asked.version
+        return Ghost(start=start, end=end, text=item["insertText"], command=command, version=version)
+
+    def _change(self, start: int, end: int, text: str, cursor: int) -> None:
+        buffer = self.buffer
+        span = range_of(buffer.lines, start, end, self._encoding)
+        range_ = {"start": _plain_position(span.start), "end": _plain_position(span.end)}
+        buffer.lines = buffer.lines.replace(start, end, text)
+        buffer.cursor = cursor
+        buffer.version += 1
+        document = {"uri": buffer.uri, "version": buffer.version}
+        changes = [{"range": range_, "text": text}]
+        self._wire.notify("textDocument/didChange", {"textDocument": document, "contentChanges": changes})
+
+
+def _plain_position(position: Position) -> dict[str, int]:
+    return {"line": position.line, "character": position.character}
+
+
+def _range(plain: dict[str, dict[str, int]]) -> Range:
+    return Range(start=Position(**plain["start"]), end=Position(**plain["end"]))

@@ -1,0 +1,66 @@
+"""Sessions from a git repository's history: commits as somebody may have typed them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from dg_lsp.replay.generate import Edited, changes
+from dg_lsp.replay.session import SessionError
+
+GIT_S = 60.0
+MAX_CHANGED_CHARS = 4000
+"""More than this was not typed but pasted or generated."""
+_CODE = {".py", ".js", ".ts", ".lua", ".go", ".rs", ".java", ".c", ".h", ".cpp"}
+
+
+def edited_files(repository: Path, commits: int) -> list[Edited]:
+    """What the latest `commits` commits that somebody could have typed did, oldest first. Raises SessionError."""
+    hashes = _git(repository, "log", "--no-merges", "--format=%H", "--diff-filter=M").split()
+    found = list[Edited]()
+    taken = 0
+    for commit in hashes:
+        files = list(_typed(repository, commit))
+        found = files + found
+        taken += bool(files)
+        if taken == commits:
+            break
+    if not found:
+        raise SessionError(f"The history of {repository} holds no change to code that somebody could have typed.")
+    return _latest(found)
+
+
+def _typed(repository: Path, commit: str) -> Iterator[Edited]:
+    names = _git(repository, "diff-tree", "-r", "--no-commit-id", "--name-only", "--diff-filter=M", "-z", commit)
+    for name in filter(None, names.split("\0")):
+        if PurePosixPath(name).suffix in _CODE:
+            before, after = (_git(repository, "show", f"{tree}:{name}") for tree in (f"{commit}^", commit))
+            file = Edited(path=name, before=before, after=after)
+            if 0 < sum(len(new) for _, _, new in changes(before, after)) <= MAX_CHANGED_CHARS:
+                yield file
+
+
+def _latest(files: list[Edited]) -> list[Edited]:
+    """Each file once, as its last commit found it: a session opens a document once."""
+    return list({file.path: file for file in files}.values())
+
+
+def _git(repository: Path, *arguments: str) -> str:
+    try:
+        asked = subprocess.run(
+            ["git", "-C", str(repository), *arguments],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=GIT_S,
+            check=False,
+        )
+    except OSError as error:
+        raise SessionError(f"git can't be run ({error.strerror}); it reads the history of a repository.") from None
+    except subprocess.TimeoutExpired:
+        raise SessionError(f"git did not answer within {GIT_S:g} s in {repository}.") from None
+    if asked.returncode:
+        raise SessionError(f"git can't read {repository} ({asked.stderr.strip() or 'unknown reason'}).")
+    return asked.stdout

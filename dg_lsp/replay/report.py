@@ -1,0 +1,103 @@
+"""What a replay measured: figures, and the table in which people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+
+from dg_lsp.replay.player import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The figures of one replay. Times in milliseconds."""
+
+    session: str
+    client: str
+    model: str
+    device: str
+    keys: int
+    requests: int
+    answers: int
+    """Those that were still wanted when they came; the percentiles speak of them."""
+    suggestions: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    max_ms: float | None
+    without_model: int
+    """Requests answered with the rest of an earlier suggestion."""
+    without_model_share: float
+    superseded: int
+    """Requests whose answer was no longer wanted when it came, or that were cancelled."""
+    cancelled_fills: int
+    """Fills the server gave up under way."""
+    stale: int
+    errors: int
+    accepted: int
+    accepted_chars: int
+    typed_instead: int
+    forwards: int
+    forwards_per_accepted_char: float | None
+
+
+def report(title: str, client: str, outcome: Outcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Report:
+    """Figures from what the editor saw and the server's own accounts around the session."""
+    counts = {name: after["counts"][name] - before["counts"][name] for name in after["counts"]}
+    forwards = after["engine"].get("forwards", 0) - before["engine"].get("forwards", 0)
+    latencies = sorted(outcome.latencies_ms)
+    return Report(
+        session=title,
+        client=client,
+        model=after["engine"].get("model", ""),
+        device=after["engine"].get("device", ""),
+        keys=outcome.keys,
+        requests=outcome.requests,
+        answers=len(latencies),
+        suggestions=outcome.suggestions,
+        p50_ms=percentile(latencies, 50),
+        p95_ms=percentile(latencies, 95),
+        p99_ms=percentile(latencies, 99),
+        max_ms=percentile(latencies, 100),
+        without_model=counts["without_model"],
+        without_model_share=round(counts["without_model"] / outcome.requests, 4) if outcome.requests else 0.0,
+        superseded=outcome.superseded,
+        cancelled_fills=counts["superseded"],
+        stale=outcome.stale,
+        errors=outcome.errors,
+        accepted=outcome.accepted,
+        accepted_chars=outcome.accepted_chars,
+        typed_instead=outcome.typed_instead,
+        forwards=forwards,
+        forwards_per_accepted_char=round(forwards / outcome.accepted_chars, 3) if outcome.accepted_chars else None,
+    )
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float | None:
+    """The nearest-rank percentile of ordered values, rounded; None of none."""
+    if not ordered:
+        return None
+    rank = max(-(-len(ordered) * percent // 100), 1)
+    return round(ordered[int(rank) - 1], 2)
+
+
+def table(made: Report) -> Table:
+    """For people."""
+    shown = Table(title=f"{made.session} ({made.client}, {made.model} on {made.device})", show_header=False)
+    rows = {
+        "keys": made.keys,
+        "answers still wanted": f"{made.answers} of {made.requests}, {made.suggestions} with a suggestion",
+        "key to answer": f"p50 {made.p50_ms} ms, p95 {made.p95_ms} ms, p99 {made.p99_ms} ms, longest {made.max_ms} ms",
+        "without the model": f"{made.without_model} ({made.without_model_share:.0%})",
+        "no longer wanted": f"{made.superseded}, {made.cancelled_fills} fills given up",
+        "stale": made.stale,
+        "errors": made.errors,
+        "accepted": f"{made.accepted} ({made.accepted_chars} characters), {made.typed_instead} hoped for in vain",
+        "forward passes": f"{made.forwards}, {made.forwards_per_accepted_char} by accepted character",
+    }
+    for name, value in rows.items():
+        shown.add_row(name, str(value))
+    return shown

@@ -1,0 +1,84 @@
+"""Where a session is played: a language server in a process of its own, with an engine that may be its own, too."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from dg_lsp.convert import Encoding
+from dg_lsp.replay.connection import Connection
+from dg_lsp.replay.editor import Editor
+from dg_lsp.replay.player import Player, Style
+from dg_lsp.replay.report import Report, report
+from dg_lsp.replay.session import Session, SessionError
+
+READY_S = 300.0
+"""For the model to load, perhaps to be downloaded."""
+_LOOK_S = 0.05
+
+
+async def play(session: Session, style: Style, *, model: str, speed: float, environment: Mapping[str, str]) -> Report:
+    """Play a session and measure it. Raises SessionError where the server does not get ready."""
+    command = [sys.executable, "-m", "dg_lsp", "serve"]
+    async with _served([*command, "--model", model] if model else command, environment, style) as (wire, encoding):
+        before = await _ready(wire)
+        player = Player(Editor(wire, encoding), style, speed)
+        outcome = await player.play(session)
+        after = await wire.request("dg/status", {"engine": True})
+    return report(session.title, style.name, outcome, before, after)
+
+
+@contextmanager
+def own_engine() -> Generator[dict[str, str]]:
+    """The environment of an engine apart from the user's; it is stopped at the end."""
+    # A short path: a socket's may not be long.
+    with tempfile.TemporaryDirectory(prefix="dg-") as folder:
+        environment = {**os.environ, "DG_LSP_RUNTIME_DIR": f"{folder}/run", "DG_LSP_STATE_DIR": f"{folder}/state"}
+        try:
+            yield environment
+        finally:
+            stop = [sys.executable, "-m", "engine", "stop"]
+            subprocess.run(stop, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=60)
+
+
+@asynccontextmanager
+async def _served(
+    command: list[str], environment: Mapping[str, str], style: Style
+) -> AsyncGenerator[tuple[Connection, Encoding]]:
+    wire = await Connection.start(command, environment)
+    try:
+        yield wire, await _greeted(wire, style)
+    finally:
+        await wire.close()
+
+
+async def _greeted(wire: Connection, style: Style) -> Encoding:
+    offered = {
+        "general": {"positionEncodings": list(style.encodings)},
+        "textDocument": {"inlineCompletion": {"dynamicRegistration": False}},
+    }
+    # A replay says nothing about the user.
+    params = {"processId": None, "rootUri": None, "capabilities": offered, "initializationOptions": {"stats": False}}
+    result = await wire.request("initialize", params)
+    wire.notify("initialized", {})
+    return result["capabilities"]["positionEncoding"]
+
+
+async def _ready(wire: Connection) -> dict[str, Any]:
+    """The server's account once the model is loaded."""
+    ends_s = time.monotonic() + READY_S
+    while time.monotonic() < ends_s:
+        told = await wire.request("dg/status", {"engine": True})
+        if told["state"] == "error":
+            raise SessionError(told["message"])
+        if told["state"] == "ready" and told["engine"].get("loaded_s") is not None:
+            return told
+        await asyncio.sleep(_LOOK_S)
+    raise SessionError(f"The model was not ready within {READY_S:g} s.")
