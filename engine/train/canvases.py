@@ -1,5 +1,5 @@
-"""Second phase: canvases over a shared context. Each is [gap | pinned suffix], sees the context up to its cut, and is
-denoised where its tokens were masked.
+"""Second phase: canvases over a shared context. Each is [gap | pinned suffix], sees the context up to its cut, and its
+gap is denoised.
 
 One row of context [N] serves every gap of its text: the row is tokenised in pieces that meet at the cuts, as a
 prefix that ends at a cursor is. The canvases of a row lie side by side, [C] tokens in all.
@@ -9,27 +9,27 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from engine.models.gemma_network import Network, attention
+from engine.models.gemma_network import Attend, Network, attention
 from engine.models.layout import EOS, MASK, PAD, Layout
-from engine.syntax.holes import Hole, Kind, holes
+from engine.syntax.holes import Kind, holes
 from engine.train.loss import capped_cross_entropy
-from engine.train.next_token import choose_document, encode_rows
+from engine.train.next_token import KeysAndValues, choose_document, encode_rows
 from engine.train.packed import PackedCorpus
+from engine.train.presets import Preset
+from engine.train.tokenizer import encode
 
 WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64)
 """Gap widths in tokens that a canvas is trained at."""
 PINNED = 32
 """Suffix tokens on a canvas."""
-FREE_SHARE = 0.08
-"""Canvases without a suffix: the text just goes on."""
 FREQUENCY: dict[Kind, int] = {"rest_of_line": 4, "line": 2, "lines": 1, "block": 1, "arguments": 2, "span": 3}
 """How often each kind of gap is drawn, relative to the others."""
 NO_CANVAS = -1
@@ -43,64 +43,94 @@ class Canvases:
     ids: Tensor
     truth: Tensor
     """What belongs at each canvas position."""
-    noised: Tensor
-    """Which positions are masked, bool."""
+    canvas: Tensor
+    """What stands there: the truth, or noise."""
+    asked: Tensor
+    """Which positions count, bool: those that are masked, or under uniform noise all of the gap."""
     owner: Tensor
     """The number of the canvas that a position belongs to, or NO_CANVAS."""
     cut: Tensor
     """Tokens of context that the position's canvas sees."""
     position: Tensor
-    conditioned: Tensor
-    """Rows [B] that are denoised twice, fed their own first answer."""
+
+    @property
+    def conditioned(self) -> slice:
+        """Rows that are denoised twice, fed their own first answer: half of them."""
+        return slice(0, self.ids.shape[0] // 2)
 
 
 @dataclass(slots=True)
 class _Row:
     context: list[int]
     truth: list[int] = field(default_factory=list)
-    noised: list[bool] = field(default_factory=list)
+    canvas: list[int] = field(default_factory=list)
+    asked: list[bool] = field(default_factory=list)
     owner: list[int] = field(default_factory=list)
     cut: list[int] = field(default_factory=list)
     position: list[int] = field(default_factory=list)
 
-    def add(self, owner: int, cut: int, gap: Sequence[int], pinned: Sequence[int], rng: random.Random) -> None:
-        level = rng.random()
-        noised = [rng.random() < level for _ in gap]
-        noised[rng.randrange(len(gap))] = True
+    def add(self, cut: int, gap: Sequence[int], pinned: Sequence[int], noise: Noise) -> None:
+        canvas, asked = noise(gap)
         length = len(gap) + len(pinned)
+        self.owner += [self.owner[-1] + 1 if self.owner else 0] * length
         self.truth += [*gap, *pinned]
-        self.noised += noised + [False] * len(pinned)
-        self.owner += [owner] * length
+        self.canvas += [*canvas, *pinned]
+        self.asked += asked + [False] * len(pinned)
         self.cut += [cut] * length
         self.position += range(cut, cut + length)
 
 
-def canvas_batch(
-    corpus: PackedCorpus, tokenizer: Tokenizer, layout: Layout, rows: int, width: int, budget: int, rng: random.Random
-) -> Canvases:
-    """`rows` contexts of at most `width` tokens, each with canvases of at most `budget` tokens in all."""
-    made = [_row(corpus, tokenizer, layout, width, budget, rng) for _ in range(rows)]
+Noise = Callable[[Sequence[int]], tuple[list[int], list[bool]]]
+"""Tokens of a gap -> the same with some replaced, and which of them count."""
+
+
+def absorbing(rng: random.Random) -> Noise:
+    """Each token is masked with a likelihood that is drawn once a gap, at least one of them; the masked ones count."""
+
+    def noise(gap: Sequence[int]) -> tuple[list[int], list[bool]]:
+        level = rng.random()
+        masked = [rng.random() < level for _ in gap]
+        masked[rng.randrange(len(gap))] = True
+        return [MASK if hidden else token for token, hidden in zip(gap, masked, strict=True)], masked
+
+    return noise
+
+
+def uniform(rng: random.Random, vocabulary: int) -> Noise:
+    """Each token becomes any token with a likelihood that is drawn once a gap; all of them count."""
+
+    def noise(gap: Sequence[int]) -> tuple[list[int], list[bool]]:
+        level = rng.random()
+        return [rng.randrange(vocabulary) if rng.random() < level else token for token in gap], [True] * len(gap)
+
+    return noise
+
+
+def canvas_batch(corpus: PackedCorpus, tokenizer: Tokenizer, preset: Preset, rng: random.Random) -> Canvases:
+    """Rows of context, each with as many canvases as fit beside it."""
+    noise = absorbing(rng) if preset.noise == "absorbing" else uniform(rng, preset.shape.vocab)
+    maker = _Maker(corpus, tokenizer, preset, noise, rng)
+    rows = [maker.row() for _ in range(preset.rows)]
+    beside = preset.canvases
     return Canvases(
-        ids=_stack([row.context for row in made], width, PAD),
-        truth=_stack([row.truth for row in made], budget, PAD),
-        noised=_stack([row.noised for row in made], budget, False),
-        owner=_stack([row.owner for row in made], budget, NO_CANVAS),
-        cut=_stack([row.cut for row in made], budget, 0),
-        position=_stack([row.position for row in made], budget, 0),
-        conditioned=torch.arange(rows) < rows // 2,
+        ids=_stack([row.context for row in rows], preset.context, PAD),
+        truth=_stack([row.truth for row in rows], beside, PAD),
+        canvas=_stack([row.canvas for row in rows], beside, PAD),
+        asked=_stack([row.asked for row in rows], beside, False),
+        owner=_stack([row.owner for row in rows], beside, NO_CANVAS),
+        cut=_stack([row.cut for row in rows], beside, 0),
+        position=_stack([row.position for row in rows], beside, 0),
     )
 
 
 def canvas_losses(network: Network, batch: Canvases) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropies in nats: of the masked canvas tokens, and of the context's next tokens."""
+    """Mean cross-entropies in nats: of the canvas tokens that count, and of the context's next tokens."""
     store: dict[int, tuple[Tensor, Tensor]] = {}
     encoded = encode_rows(network, batch.ids, store)
-    canvas = torch.where(batch.noised, MASK, batch.truth)
-    signal = _signal(network, batch, canvas, store)
-    hidden = network.decode(canvas, batch.position, _attend(network, batch, store), signal)
+    hidden = decode_rows(network, batch, store, _signal(network, batch, store))
     real = batch.ids[:, 1:] != PAD
     return (
-        _cross_entropy(network, hidden[batch.noised], batch.truth[batch.noised]),
+        _cross_entropy(network, hidden[batch.asked], batch.truth[batch.asked]),
         _cross_entropy(network, encoded[:, :-1][real], batch.ids[:, 1:][real]),
     )
 
@@ -110,26 +140,26 @@ def _cross_entropy(network: Network, hidden: Tensor, targets: Tensor) -> Tensor:
     return capped_cross_entropy(hidden, network.module.lm_head.weight, targets, cap)
 
 
+def decode_rows(network: Network, batch: Canvases, store: KeysAndValues, signal: Tensor | None) -> Tensor:
+    """Hidden states [B, C, E] of canvases over the context whose keys and values are in `store`."""
+    return network.decode(batch.canvas, batch.position, _attend(network, batch, store), signal)
+
+
 @torch.no_grad()
-def _signal(network: Network, batch: Canvases, canvas: Tensor, store: dict[int, tuple[Tensor, Tensor]]) -> Tensor:
+def _signal(network: Network, batch: Canvases, store: KeysAndValues) -> Tensor:
     """Self-conditioning [B, C, E] of the rows that have it; known positions speak for themselves."""
     rows = batch.conditioned
-    part = Canvases(
-        **{
-            name: getattr(batch, name)[rows]
-            for name in ("ids", "truth", "noised", "owner", "cut", "position", "conditioned")
-        }
-    )
+    part = Canvases(**{each.name: getattr(batch, each.name)[rows] for each in fields(batch)})
     first = {index: (key[rows].detach(), value[rows].detach()) for index, (key, value) in store.items()}
-    hidden = network.decode(canvas[rows], part.position, _attend(network, part, first), None)
+    hidden = decode_rows(network, part, first, None)
     told = network.decoder.embed_tokens(part.truth)
-    told[part.noised] = network.soft_embeddings(network.logits(hidden[part.noised]))
-    signal = told.new_zeros(*canvas.shape, told.shape[-1])
+    told[part.asked] = network.soft_embeddings(network.logits(hidden[part.asked])).to(told.dtype)
+    signal = told.new_zeros(*batch.canvas.shape, told.shape[-1])
     signal[rows] = told
     return signal
 
 
-def _attend(network: Network, batch: Canvases, store: dict[int, tuple[Tensor, Tensor]]):  # noqa: ANN202
+def _attend(network: Network, batch: Canvases, store: KeysAndValues) -> Attend:
     slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
     before = slots[None, None, :] < batch.cut[:, :, None]
     near = before & (slots[None, None, :] > batch.cut[:, :, None] - network.config.sliding_window)
@@ -144,67 +174,69 @@ def _attend(network: Network, batch: Canvases, store: dict[int, tuple[Tensor, Te
     return attend
 
 
-def _row(
-    corpus: PackedCorpus, tokenizer: Tokenizer, layout: Layout, width: int, budget: int, rng: random.Random
-) -> _Row:
-    index = choose_document(corpus, rng)
-    text, language = corpus.text(index), corpus.language(index)
-    size = int(width * CHARACTERS_PER_TOKEN)
-    start = rng.randrange(max(1, len(text) - size // 2)) if rng.random() < 0.7 else 0
-    later = _later(tokenizer, text, start + size, width, rng)
-    room = width - len(layout.context(language, later, ()))
-    window = text[start : start + size]
-    kinds = [kind for kind, times in FREQUENCY.items() for _ in range(times)]
-    chosen = sorted(holes(window, language, rng, kinds, count=2 * budget // PINNED), key=lambda hole: hole.start)
-    pieces, cuts = _pieces(tokenizer, window, [hole.start for hole in chosen])
-    row = _Row(context=layout.context(language, later, pieces[:room]))
-    ahead = len(row.context) - min(room, len(pieces))
-    order = [(hole, cut) for hole, cut in zip(chosen, cuts, strict=True) if cut <= room]
-    rng.shuffle(order)
-    for number, (hole, cut) in enumerate(order):
-        gap, pinned = _canvas(tokenizer, text, start, hole, rng)
-        if gap and len(row.truth) + len(gap) + len(pinned) <= budget:
-            row.add(number, ahead + cut, gap, pinned, rng)
-    return row
+class _Maker:
+    """Draws rows for one batch."""
 
+    def __init__(
+        self, corpus: PackedCorpus, tokenizer: Tokenizer, preset: Preset, noise: Noise, rng: random.Random
+    ) -> None:
+        self._corpus, self._tokenizer, self._preset, self._noise, self._rng = corpus, tokenizer, preset, noise, rng
+        self._layout = Layout()
+        self._kinds: list[Kind] = [kind for kind, times in FREQUENCY.items() for _ in range(times)]
+        self._size = int(preset.context * CHARACTERS_PER_TOKEN)
 
-def _canvas(tokenizer: Tokenizer, text: str, start: int, hole: Hole, rng: random.Random) -> tuple[list[int], list[int]]:
-    """Gap, with its unused slots as <pad>, and pinned suffix."""
-    begin, end = start + hole.start, start + hole.end
-    if rng.random() < FREE_SHARE:
-        width = rng.choice(WIDTHS)
-        gap = _encode(tokenizer, text[begin : begin + 8 * width])[:width]
-        return (gap, []) if len(gap) == width else ([], [])
-    gap = _encode(tokenizer, text[begin:end])
-    if not gap or len(gap) > WIDTHS[-1]:
-        return [], []
-    width = rng.choice(WIDTHS[bisect_left(WIDTHS, len(gap)) :])
-    after = _encode(tokenizer, text[end : end + 12 * PINNED])
-    pinned = after[:PINNED] if len(after) >= PINNED else [*after, EOS]
-    return gap + [PAD] * (width - len(gap)), pinned
+    def row(self) -> _Row:
+        rng, preset = self._rng, self._preset
+        index = choose_document(self._corpus, rng)
+        text, language = self._corpus.text(index), self._corpus.language(index)
+        start = rng.randrange(max(1, len(text) - self._size // 2)) if rng.random() < 0.7 else 0
+        later = self._later(text, start + self._size)
+        room = preset.context - len(self._layout.context(language, later, ()))
+        window = text[start : start + self._size]
+        found = holes(window, language, rng, self._kinds, count=2 * preset.canvases // PINNED)
+        found.sort(key=lambda hole: hole.start)
+        pieces, cuts = self._pieces(window, [hole.start for hole in found])
+        row = _Row(context=self._layout.context(language, later, pieces[:room]))
+        ahead = len(row.context) - min(room, len(pieces))
+        order = [(hole, ahead + cut) for hole, cut in zip(found, cuts, strict=True) if cut <= room]
+        rng.shuffle(order)
+        for hole, cut in order:
+            gap, pinned = self._canvas(text, start + hole.start, start + hole.end)
+            if gap and len(row.truth) + len(gap) + len(pinned) <= preset.canvases:
+                row.add(cut, gap, pinned, self._noise)
+        return row
 
+    def _canvas(self, text: str, begin: int, end: int) -> tuple[list[int], list[int]]:
+        """Gap, with its unused slots as <pad>, and pinned suffix; nothing where it fits no canvas."""
+        if self._rng.random() < self._preset.free_share:
+            width = self._rng.choice((*WIDTHS, self._preset.shape.canvas))
+            gap = encode(self._tokenizer, text[begin : begin + 8 * width])[:width]
+            return (gap, []) if len(gap) == width else ([], [])
+        gap = encode(self._tokenizer, text[begin:end])
+        if not gap or len(gap) > WIDTHS[-1]:
+            return [], []
+        width = self._rng.choice(WIDTHS[bisect_left(WIDTHS, len(gap)) :])
+        after = encode(self._tokenizer, text[end : end + 12 * PINNED])
+        pinned = after[:PINNED] if len(after) >= PINNED else [*after, EOS]
+        return gap + [PAD] * (width - len(gap)), pinned
 
-def _later(tokenizer: Tokenizer, text: str, end: int, width: int, rng: random.Random) -> list[int]:
-    at = end + rng.randrange(200)
-    if rng.random() < 0.5 or at >= len(text):
-        return []
-    return _encode(tokenizer, text[at : at + 2 * width])[: rng.randrange(16, width // 3)]
+    def _later(self, text: str, end: int) -> list[int]:
+        at = end + self._rng.randrange(200)
+        if self._rng.random() < 0.5 or at >= len(text):
+            return []
+        width = self._preset.context
+        return encode(self._tokenizer, text[at : at + 2 * width])[: self._rng.randrange(16, width // 3)]
 
-
-def _pieces(tokenizer: Tokenizer, window: str, starts: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The window's tokens with a boundary at each of `starts`, and how many lie before each."""
-    edges = [0, *starts, len(window)]
-    parts = tokenizer.encode_batch_fast([window[a:b] for a, b in pairwise(edges)], add_special_tokens=False)
-    ids: list[int] = []
-    cuts: list[int] = []
-    for part in parts[:-1]:
-        ids += part.ids
-        cuts.append(len(ids))
-    return ids + parts[-1].ids, cuts
-
-
-def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
-    return tokenizer.encode(text, add_special_tokens=False).ids
+    def _pieces(self, window: str, starts: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The window's tokens with a boundary at each of `starts`, and how many lie before each."""
+        edges = [0, *starts, len(window)]
+        texts = [window[a:b] for a, b in pairwise(edges)]
+        ids: list[int] = []
+        cuts: list[int] = []
+        for part in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False):
+            ids += part.ids
+            cuts.append(len(ids))
+        return ids, cuts[:-1]
 
 
 def _stack(rows: Sequence[Sequence[int] | Sequence[bool]], width: int, filler: int | bool) -> Tensor:

@@ -1,8 +1,8 @@
-"""Muon for many small matrices: those of one shape are orthogonalised together, in a format that the device is fast in.
+"""Muon for many small matrices: those of one shape are orthogonalised together, in a format that suits the device.
 
-`torch.optim.Muon` does one matrix at a time, always in bfloat16; on a processor without bfloat16 units that took as long as
-the forward and backward passes of the small model together. Mathematics and state are the same: a checkpoint of either
-loads into the other.
+`torch.optim.Muon` does one matrix at a time, always in bfloat16; on a processor without bfloat16 units that took as
+long as the forward and backward passes of the small model together. Mathematics and state are the same: a checkpoint
+of either loads into the other.
 
 Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
 """
@@ -39,14 +39,14 @@ class BatchedMuon(torch.optim.Optimizer):
             for shape, matrices in alike.items():
                 updates = orthogonal(torch.stack([self._momentum(matrix) for matrix in matrices]))
                 rate = group["lr"] * math.sqrt(max(1.0, shape[0] / shape[1]))
-                torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
-                torch._foreach_add_(matrices, list(updates.to(matrices[0].dtype)), alpha=-rate)
+                for matrix, update in zip(matrices, updates.to(matrices[0].dtype), strict=True):
+                    matrix.mul_(1 - group["lr"] * group["weight_decay"]).add_(update, alpha=-rate)
 
-    def _momentum(self, matrix: Tensor) -> Tensor:
+    def _momentum(self, matrix: Any) -> Tensor:
         state = self.state[matrix]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(matrix)
-        buffer = state["momentum_buffer"].lerp_(matrix.grad, 1 - MOMENTUM)
+        buffer: Tensor = state["momentum_buffer"].lerp_(matrix.grad, 1 - MOMENTUM)
         return torch.lerp(matrix.grad, buffer, MOMENTUM)
 
 

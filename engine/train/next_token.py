@@ -16,7 +16,10 @@ from engine.models.gemma_network import Network, attention
 from engine.models.layout import Layout
 from engine.train.loss import capped_cross_entropy
 from engine.train.packed import PackedCorpus
+from engine.train.presets import Preset
 
+KeysAndValues = dict[int, tuple[Tensor, Tensor]]
+"""By layer, [B, K, N, D] each."""
 SUFFIX_SHARE = 0.5
 """Rows that begin with a later part of their document."""
 
@@ -28,9 +31,10 @@ class NextTokens:
     ids: Tensor
 
 
-def next_token_batch(corpus: PackedCorpus, layout: Layout, rows: int, width: int, rng: random.Random) -> NextTokens:
+def next_token_batch(corpus: PackedCorpus, preset: Preset, rng: random.Random) -> NextTokens:
     """A batch of rows cut from documents, chosen in proportion to their length."""
-    return NextTokens(ids=torch.tensor([_row(corpus, layout, width, rng) for _ in range(rows)]))
+    layout = Layout()
+    return NextTokens(ids=torch.tensor([_row(corpus, layout, preset.context, rng) for _ in range(preset.rows)]))
 
 
 def next_token_loss(network: Network, batch: NextTokens) -> Tensor:
@@ -41,7 +45,7 @@ def next_token_loss(network: Network, batch: NextTokens) -> Tensor:
     return capped_cross_entropy(hidden[:, :-1].flatten(0, 1), network.module.lm_head.weight, targets, cap)
 
 
-def encode_rows(network: Network, ids: Tensor, store: dict[int, tuple[Tensor, Tensor]] | None = None) -> Tensor:
+def encode_rows(network: Network, ids: Tensor, store: KeysAndValues | None = None) -> Tensor:
     """Hidden states [B, N, E] of causal rows; `store` receives each layer's keys and values."""
     positions = torch.arange(ids.shape[1], device=ids.device)
     causal = positions[None, :] <= positions[:, None]

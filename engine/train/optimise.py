@@ -32,7 +32,7 @@ class Optimiser:
         rest = [p for name, p in parameters.items() if p.ndim != 2 or "embed_tokens" in name]
         self._parts = [
             (BatchedMuon(matrices, lr=rates.matrices, weight_decay=0.01), rates.matrices),
-            (torch.optim.AdamW(rest, lr=rates.rest, betas=(0.9, 0.97), weight_decay=0.0), rates.rest),
+            (torch.optim.AdamW(rest, lr=rates.rest, betas=(0.9, 0.97), weight_decay=0.0, fused=True), rates.rest),
         ]
         self._parameters = [*matrices, *rest]
 

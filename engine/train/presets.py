@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from engine.train.optimise import Rates
+from engine.train.optimise import DECAY, Rates
 from engine.train.shapes import Shape
+
+NoiseKind = Literal["absorbing", "uniform"]
+"""What an unknown position of a canvas holds: the mask token, or any token of the vocabulary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """One recipe. A run reads `tokens` context tokens, the first `next_token_tokens` of them without canvases."""
+    """One recipe. A run reads `tokens` context tokens, the first `next_token_share` of them without canvases."""
 
     shape: Shape
+    noise: NoiseKind
     tokens: int
-    next_token_tokens: int
-    next_token_weight: float
+    next_token_share: float = 0.4
+    next_token_weight: float = 0.3
     """Of the next-token loss beside the canvases' own."""
+    free_share: float = 0.08
+    """Canvases without a suffix: the text just goes on."""
     rows: int
     """Rows of one step."""
     context: int
@@ -29,6 +36,41 @@ class Preset:
     def step_tokens(self) -> int:
         """Context tokens that one step reads."""
         return self.rows * self.context
+
+    @property
+    def plateau_tokens(self) -> float:
+        """Context tokens after which the learning rate falls."""
+        return (1 - DECAY) * self.tokens
+
+    def phase(self, tokens: int) -> int:
+        """0 (next tokens) or 1 (canvases) after `tokens` context tokens."""
+        return int(tokens >= self.next_token_share * self.tokens)
+
+
+def _toy(noise: NoiseKind) -> Preset:
+    shape = Shape(
+        vocab=384,
+        hidden=128,
+        intermediate=256,
+        layers=4,
+        heads=2,
+        kv_heads=1,
+        head_size=64,
+        window=96,
+        full_every=2,
+        canvas=96,
+    )
+    return Preset(
+        shape=shape,
+        noise=noise,
+        tokens=600_000,
+        next_token_share=0.2,
+        free_share=0.3,
+        rows=8,
+        context=192,
+        canvases=256,
+        rates=Rates(),
+    )
 
 
 PRESETS = {
@@ -45,10 +87,9 @@ PRESETS = {
             full_every=3,
             canvas=96,
         ),
+        noise="absorbing",
         tokens=60_000_000,
-        next_token_tokens=25_000_000,
-        next_token_weight=0.3,
-        rows=8,
+        rows=4,
         context=512,
         canvases=512,
         rates=Rates(),
@@ -66,12 +107,13 @@ PRESETS = {
             full_every=5,
             canvas=128,
         ),
+        noise="absorbing",
         tokens=400_000_000,
-        next_token_tokens=160_000_000,
-        next_token_weight=0.3,
         rows=64,
         context=1024,
         canvases=1024,
         rates=Rates(matrices=0.015, rest=0.002),
     ),
+    "toy-absorbing": _toy("absorbing"),
+    "toy-uniform": _toy("uniform"),
 }

@@ -36,6 +36,7 @@ def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
     The architecture has experts and a vision tower. One tiny expert behind a norm of zeros adds exactly nothing, and
     the vision tower is as small as the classes allow; neither is trained.
     """
+    full_layers: dict[str, Any] = {"num_global_key_value_heads": shape.kv_heads, "global_head_dim": shape.head_size}
     text = DiffusionGemmaTextConfig(
         vocab_size=shape.vocab,
         hidden_size=shape.hidden,
@@ -56,7 +57,7 @@ def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
         pad_token_id=0,
         eos_token_id=1,
         bos_token_id=2,
-        num_global_key_value_heads=shape.kv_heads, global_head_dim=shape.head_size,
+        **full_layers,
     )
     vision = Gemma4VisionConfig(
         hidden_size=8,
@@ -70,7 +71,7 @@ def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
     config = DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=shape.canvas)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = DiffusionGemmaForBlockDiffusion(config)
+        model: Any = DiffusionGemmaForBlockDiffusion(config)
     for layer in model.model.decoder.layers:
         torch.nn.init.zeros_(layer.post_feedforward_layernorm_2.weight)
     return model

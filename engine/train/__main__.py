@@ -1,0 +1,230 @@
+"""`python -m engine.train`: from source code on this machine to a model directory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import torch
+import typer
+
+from engine.commands.exits import one_line_errors
+from engine.errors import BadInput
+from engine.loading import load
+from engine.models.base import LengthStrategy
+from engine.models.diffusion_gemma import DiffusionGemma
+from engine.train.card import write_card
+from engine.train.compare import compare as compare_models
+from engine.train.corpus import build_corpus, corpus_folder, read_documents, read_manifest
+from engine.train.export import export as export_model
+from engine.train.packed import PackedCorpus, pack
+from engine.train.presets import PRESETS, Preset
+from engine.train.run import Sitting, train
+from engine.train.sources import Sources
+from engine.train.state import CHECKPOINT, open_state, read_curve
+from engine.train.tokenizer import save_tokenizer, train_tokenizer
+from engine.train.toy import build_toy_corpus
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+
+PresetName = Annotated[str, typer.Option("--preset", help=f"One of {', '.join(PRESETS)}.")]
+RunName = Annotated[str, typer.Option("--name", help="The run's name; its folder is in the user's cache.")]
+Folder = Annotated[Path | None, typer.Option(help="The run's folder, instead of one by name.")]
+CorpusName = Annotated[str, typer.Option("--corpus", help="The corpus's name.")]
+Tokens = Annotated[float | None, typer.Option(min=1, help="Context tokens to read, instead of the preset's.")]
+DeviceName = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda")]
+Seed = Annotated[int, typer.Option(min=0)]
+MAX_WORKERS = 12
+
+
+@app.command()
+@one_line_errors()
+def corpus(
+    name: Annotated[str, typer.Option(help="The corpus's name.")] = "corpus",
+    node_modules: Annotated[list[Path] | None, typer.Option(help="Folders of npm packages.")] = None,
+    site_packages: Annotated[
+        list[Path] | None, typer.Option(help="Folders of Python packages, instead of this Python's.")
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Collect source code under permissive licences, learn a tokenizer and pack it all."""
+    out = corpus_folder(name)
+    sources = Sources(
+        site_packages=tuple(site_packages or installed_packages()), node_modules=tuple(node_modules or ())
+    )
+    manifest = build_corpus(sources, out, seed)
+    typer.echo(f"{len(manifest.packages)} packages, {manifest.characters('train'):,} characters to train on")
+    tokenizer = train_tokenizer(document.text for document in read_documents(out, "train"))
+    save_tokenizer(tokenizer, out / "tokenizer")
+    for split in ("train", "held-out"):
+        pack(read_documents(out, split), tokenizer, out / "packed" / split)
+    typer.echo(f"The corpus {name} is in {out}.")
+
+
+@app.command()
+@one_line_errors()
+def run(
+    preset: PresetName = "small",
+    name: RunName = "run",
+    folder: Folder = None,
+    corpus: CorpusName = "corpus",
+    tokens: Tokens = None,
+    next_token_share: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Share of the tokens without canvases.")
+    ] = None,
+    weights: Annotated[Path | None, typer.Option(help="An exported model that a new run starts from.")] = None,
+    seed: Seed = 0,
+    device: DeviceName = "auto",
+    threads: Annotated[int | None, typer.Option(min=1, help="Of the processor.")] = None,
+    workers: Annotated[int | None, typer.Option(min=0, help="Processes that make batches in advance.")] = None,
+    compile_: Annotated[bool, typer.Option("--compile/--no-compile")] = True,
+) -> None:
+    """Train, or go on training: Ctrl-C pauses, the same command resumes."""
+    recipe = _recipe(preset, tokens, next_token_share)
+    where = _device(device)
+    if threads:
+        torch.set_num_threads(threads)
+    sitting = Sitting(
+        device=where,
+        compiled=compile_,
+        bfloat16=where.type == "cuda",
+        workers=_workers(where) if workers is None else workers,
+        weights=weights,
+    )
+    folder = folder or _run_folder(name)
+    with _pausing() as should_pause:
+        state = train(recipe, corpus_folder(corpus), folder, seed, sitting, typer.echo, should_pause)
+    done = state.tokens >= recipe.tokens
+    typer.echo(f"{'Done' if done else 'Paused; the same command goes on'}: {state.tokens:,} tokens, {folder}")
+
+
+@app.command()
+@one_line_errors()
+def export(
+    out: Annotated[Path, typer.Option(help="The model directory to write.")],
+    preset: PresetName = "small",
+    name: RunName = "run",
+    folder: Folder = None,
+    corpus: CorpusName = "corpus",
+    seed: Seed = 0,
+    gaps: Annotated[int, typer.Option(min=1, help="Held-out gaps to compare on, for the card.")] = 300,
+) -> None:
+    """Write the newest checkpoint as a model directory with its card."""
+    recipe, folder = _recipe(preset), folder or _run_folder(name)
+    if not (folder / CHECKPOINT).exists():
+        raise BadInput(f"{folder} holds no run: train one first, or name its folder.")
+    state = open_state(recipe, folder, seed, torch.device("cpu"))
+    text = corpus_folder(corpus)
+    export_model(state, recipe, text / "tokenizer", out, "slack")
+    write_card(
+        out,
+        name=preset,
+        preset=recipe,
+        seed=seed,
+        state=state,
+        curve=read_curve(folder),
+        manifest=read_manifest(text),
+        comparison=compare_models(_loaded(out), PackedCorpus(text / "packed" / "held-out"), gaps).table(),
+    )
+    typer.echo(f"{out} holds the model after {state.tokens:,} tokens.")
+
+
+@app.command()
+@one_line_errors()
+def compare(
+    model: Annotated[str, typer.Argument(help="A model directory that this recipe wrote, or bundled.")] = "bundled",
+    corpus: CorpusName = "corpus",
+    gaps: Annotated[int, typer.Option(min=1)] = 300,
+    seed: Seed = 0,
+) -> None:
+    """Hold the canvas against the causal head of the same weights, on packages that were held out."""
+    held_out = PackedCorpus(corpus_folder(corpus) / "packed" / "held-out")
+    typer.echo(compare_models(_loaded(model), held_out, gaps, seed).table())
+
+
+@app.command()
+@one_line_errors()
+def toy(
+    out: Annotated[Path, typer.Option(help="The model directory to write.")],
+    preset: PresetName = "toy-absorbing",
+    length: Annotated[str, typer.Option(metavar="slack|discover")] = "slack",
+    tokens: Tokens = None,
+    seed: Seed = 0,
+) -> None:
+    """Train a model of a closed toy language by the same recipe: a real denoiser for tests."""
+    recipe = _recipe(preset, tokens)
+    with tempfile.TemporaryDirectory() as scratch:
+        text = Path(scratch) / "corpus"
+        build_toy_corpus(text, seed, recipe.shape.vocab)
+        state = train(recipe, text, Path(scratch) / "run", seed, Sitting(device=torch.device("cpu")), typer.echo)
+        export_model(state, recipe, text / "tokenizer", out, cast(LengthStrategy, length))
+    typer.echo(f"{out} holds the toy model.")
+
+
+def installed_packages() -> list[Path]:
+    """The folders of installed packages of this interpreter and of the one that its environment was made from."""
+    bases = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}
+    paths = [sysconfig.get_path(kind, vars=given) for given in ({}, bases) for kind in ("purelib", "platlib")]
+    return list(dict.fromkeys(Path(path) for path in paths if Path(path).is_dir()))
+
+
+def _recipe(name: str, tokens: float | None = None, next_token_share: float | None = None) -> Preset:
+    if name not in PRESETS:
+        raise BadInput(f"There is no preset {name!r}: use {', '.join(PRESETS)}.")
+    changes: dict[str, Any] = {"tokens": tokens and int(tokens), "next_token_share": next_token_share}
+    return replace(PRESETS[name], **{key: value for key, value in changes.items() if value is not None})
+
+
+def _run_folder(name: str) -> Path:
+    return corpus_folder("runs") / name
+
+
+def _device(name: str) -> torch.device:
+    if name not in ("auto", "cpu", "cuda"):
+        raise BadInput(f"There is no device {name!r}: use auto, cpu or cuda.")
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise BadInput("CUDA was asked for, but torch finds no GPU here: use --device cpu, or a CUDA build of torch.")
+    return torch.device("cuda" if there and name != "cpu" else "cpu")
+
+
+def _workers(device: torch.device) -> int:
+    # On a processor they would take from the model what they give.
+    return min(MAX_WORKERS, max(1, (os.cpu_count() or 1) - 2)) if device.type == "cuda" else 0
+
+
+def _loaded(model: Any) -> DiffusionGemma:
+    loaded = load(str(model), "cpu").model
+    if not isinstance(loaded, DiffusionGemma) or loaded.facts.instructions:
+        raise BadInput(f"{model} was not trained by this recipe: name a directory that `export` wrote.")
+    return loaded
+
+
+@contextmanager
+def _pausing() -> Generator[Callable[[], bool]]:
+    """Whether someone asked to stop, by Ctrl-C or SIGTERM; a second time ends at once."""
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        asked.append(number)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    app()

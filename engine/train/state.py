@@ -1,0 +1,129 @@
+"""What a run is made of and how it is kept: checkpoints that survive a cut at any moment, and a loss curve."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from engine.errors import BadInput
+from engine.train.optimise import Optimiser
+from engine.train.presets import Preset
+from engine.train.shapes import new_model, trained_parameters
+
+CHECKPOINT, PLATEAU, CURVE = "checkpoint.pt", "plateau.pt", "curve.jsonl"
+"""The newest state; the last one before the learning rate fell, from which a longer run goes on; the losses."""
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """Everything that a run needs to go on."""
+
+    module: Any
+    optimiser: Optimiser
+    step: int = 0
+    tokens: int = 0
+    """Context tokens read."""
+    seconds: float = 0.0
+    """Spent training."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.module.lm_head.weight.device
+
+
+def open_state(preset: Preset, folder: Path, seed: int, device: torch.device, weights: Path | None = None) -> State:
+    """The run in `folder` as it was last saved, or a new one, from the exported `weights` if given.
+
+    Raises BadInput for a checkpoint or weights of another shape.
+    """
+    module: Any = new_model(preset.shape, seed)
+    module.to(device)
+    parameters = trained_parameters(module)
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    for parameter in parameters.values():
+        parameter.requires_grad_(True)
+    state = State(module=module, optimiser=Optimiser(parameters, preset.rates))
+    saved = _saved(folder, preset)
+    if saved is not None:
+        _copy(saved["weights"], parameters, folder)
+        state.optimiser.restore(saved["optimiser"])
+        state.step, state.tokens, state.seconds = saved["step"], saved["tokens"], saved["seconds"]
+        _cut_curve(folder / CURVE, state.step)
+    elif weights is not None:
+        stored = load_file(weights / "model.safetensors")
+        _copy({name: stored[f"model.decoder.{name}"] for name in parameters}, parameters, weights)
+    return state
+
+
+def save(state: State, path: Path, planned: int) -> None:
+    """Write a checkpoint of a run of `planned` tokens; a cut at any moment leaves either the old or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    torch.save(
+        {
+            "weights": {name: p.detach() for name, p in trained_parameters(state.module).items()},
+            "optimiser": state.optimiser.state(),
+            "step": state.step,
+            "tokens": state.tokens,
+            "seconds": state.seconds,
+            "planned": planned,
+        },
+        partial,
+    )
+    partial.replace(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One point of a loss curve. Losses in nats a token."""
+
+    step: int
+    tokens: int
+    split: str
+    losses: dict[str, float]
+
+
+def read_curve(folder: Path) -> list[Point]:
+    """The losses of the run in `folder`, oldest first."""
+    path = folder / CURVE
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [Point(**json.loads(line)) for line in lines]
+
+
+def add_point(folder: Path, point: Point) -> None:
+    """Append to the curve of the run in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / CURVE).open("a", encoding="utf-8") as curve:
+        curve.write(json.dumps(asdict(point)) + "\n")
+
+
+def _saved(folder: Path, preset: Preset) -> dict[str, Any] | None:
+    if not (folder / CHECKPOINT).exists():
+        return None
+    newest = torch.load(folder / CHECKPOINT, weights_only=True)
+    # What has decayed is no start for a longer run.
+    if newest["planned"] < preset.tokens and (folder / PLATEAU).exists():
+        return torch.load(folder / PLATEAU, weights_only=True)
+    return newest
+
+
+@torch.no_grad()
+def _copy(weights: dict[str, torch.Tensor], parameters: dict[str, torch.nn.Parameter], origin: Path) -> None:
+    for name, parameter in parameters.items():
+        if name not in weights or weights[name].shape != parameter.shape:
+            raise BadInput(f"{origin} holds a model of another shape: use the preset that it was trained with.")
+        parameter.copy_(weights[name])
+
+
+def _cut_curve(path: Path, step: int) -> None:
+    points = [point for point in read_curve(path.parent) if point.step <= step]
+    path.unlink(missing_ok=True)
+    for point in points:
+        add_point(path.parent, point)

@@ -1,0 +1,140 @@
+import random
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+from engine.models.gemma_network import Network
+from engine.models.layout import EOS, MASK, PAD, PREFIX
+from engine.train.canvases import (
+    NO_CANVAS,
+    PINNED,
+    Canvases,
+    absorbing,
+    canvas_batch,
+    canvas_losses,
+    decode_rows,
+    uniform,
+)
+from engine.train.next_token import encode_rows
+from engine.train.packed import PackedCorpus
+from engine.train.presets import NoiseKind
+from engine.train.tokenizer import load_tokenizer
+from tests.engine.train.tiny import random_network, tiny, toy_corpus
+
+NOISES: list[NoiseKind] = ["absorbing", "uniform"]
+
+
+def batch(noise: NoiseKind = "absorbing", seed: int = 0) -> Canvases:
+    corpus = toy_corpus()
+    tokenizer = load_tokenizer(corpus / "tokenizer")
+    return canvas_batch(PackedCorpus(corpus / "packed" / "train"), tokenizer, tiny(noise), random.Random(seed))
+
+
+def canvases(made: Canvases) -> list[tuple[int, torch.Tensor]]:
+    """(row, positions of one canvas)."""
+    return [
+        (row, (made.owner[row] == owner).nonzero()[:, 0])
+        for row in range(len(made.ids))
+        for owner in made.owner[row].unique().tolist()
+        if owner != NO_CANVAS
+    ]
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_same_seed_gives_the_same_batch(noise: NoiseKind):
+    first, again, other = batch(noise), batch(noise), batch(noise, seed=1)
+    assert all(torch.equal(getattr(first, each.name), getattr(again, each.name)) for each in fields(Canvases))
+    assert not torch.equal(first.truth, other.truth)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_only_the_gap_is_noised_and_the_suffix_stands(noise: NoiseKind):
+    seen = 0
+    for seed in range(20):
+        made = batch(noise, seed)
+        assert torch.equal(made.canvas[~made.asked], made.truth[~made.asked])
+        for row, places in canvases(made):
+            asked = made.asked[row, places]
+            assert asked.any()
+            pinned = len(places) - int(asked.nonzero().max()) - 1
+            if noise == "uniform":
+                assert asked[: len(places) - pinned].all()
+                assert pinned in (0, PINNED) or made.truth[row, places[-1]] == EOS
+            else:
+                assert (made.canvas[row, places][asked] == MASK).all()
+            seen += 1
+    assert seen > 50
+
+
+def test_gap_and_suffix_go_on_from_the_context_in_the_text():
+    corpus = toy_corpus()
+    packed, tokenizer = PackedCorpus(corpus / "packed" / "train"), load_tokenizer(corpus / "tokenizer")
+    texts = [packed.text(index) for index in range(len(packed))]
+    found = 0
+    for seed in range(10):
+        made = batch(seed=seed)
+        for row, places in canvases(made):
+            cut = int(made.cut[row, places[0]])
+            assert made.position[row, places].tolist() == list(range(cut, cut + len(places)))
+            real = [t for t in made.truth[row, places].tolist() if t not in (PAD, EOS)]
+            context = made.ids[row, :cut].tolist()
+            prefix = context[context.index(PREFIX) + 1 :]
+            assert any(tokenizer.decode(prefix) + tokenizer.decode(real) in text for text in texts)
+            found += 1
+    assert found > 20
+
+
+def test_unused_slots_are_padding_in_front_of_the_suffix():
+    padded = 0
+    for seed in range(10):
+        made = batch(seed=seed)
+        for row, places in canvases(made):
+            pads = (made.truth[row, places] == PAD).nonzero()[:, 0].tolist()
+            assert pads == list(range(pads[0], pads[0] + len(pads))) if pads else True
+            padded += bool(pads)
+    assert padded > 20
+
+
+def test_noise_levels_span_everything():
+    rng = random.Random(0)
+    gap = list(range(100, 140))
+    for noise in (absorbing(rng), uniform(rng, 300)):
+        shares = sorted(sum(a != b for a, b in zip(noise(gap)[0], gap, strict=True)) / 40 for _ in range(300))
+        assert shares[15] < 0.1
+        assert 0.4 < shares[150] < 0.6
+        assert shares[285] > 0.9
+
+
+def test_canvases_of_a_row_do_not_see_each_other_nor_what_comes_behind_their_cut():
+    network, made = random_network(), batch()
+    row, places = canvases(made)[1]
+    before = hidden(network, made)[row, places]
+    elsewhere = torch.ones_like(made.canvas, dtype=torch.bool)
+    elsewhere[row, places] = False
+    ids = made.ids.clone()
+    ids[row, int(made.cut[row, places[0]]) :] = 20
+    changed = replace(made, canvas=torch.where(elsewhere, 21, made.canvas), ids=ids)
+    assert torch.equal(hidden(network, changed)[row, places], before)
+    inside = made.canvas.clone()
+    inside[row, places[-1]] = 21
+    assert not torch.equal(hidden(network, replace(made, canvas=inside))[row, places[:1]], before[:1])
+
+
+def test_half_of_the_rows_see_their_own_first_answer():
+    network, made = random_network(), batch("uniform")
+    with torch.no_grad():
+        fed = canvas_losses(network, made)[0]
+        store = {}
+        encode_rows(network, made.ids, store)
+        logits = network.logits(decode_rows(network, made, store, None)[made.asked])
+    blind = torch.nn.functional.cross_entropy(logits, made.truth[made.asked])
+    assert made.conditioned == slice(0, 1)
+    assert abs(float(fed) - float(blind)) > 1e-4
+
+
+@torch.no_grad()
+def hidden(network: Network, made: Canvases) -> torch.Tensor:
+    store = {}
+    encode_rows(network, made.ids, store)
+    return decode_rows(network, made, store, None)

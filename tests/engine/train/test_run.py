@@ -1,0 +1,111 @@
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.errors import BadInput
+from engine.train.batches import Batches, BatchSource
+from engine.train.presets import Preset
+from engine.train.run import Sitting, train
+from engine.train.shapes import trained_parameters
+from engine.train.state import CHECKPOINT, State, open_state, read_curve
+from tests.engine.train.tiny import CPU, tiny, toy_corpus
+
+quiet = lambda line: None  # noqa: E731
+
+
+def run(folder: Path, preset: Preset, sitting: Sitting = CPU, pause_after: int | None = None, seed: int = 0) -> State:
+    asked = iter(range(10**6))
+    return train(
+        preset,
+        toy_corpus(),
+        folder,
+        seed,
+        sitting,
+        quiet,
+        lambda: pause_after is not None and next(asked) >= pause_after,
+    )
+
+
+def weights(state: State) -> dict[str, torch.Tensor]:
+    return {name: p.detach().clone() for name, p in trained_parameters(state.module).items()}
+
+
+def same(a: State, b: State) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(weights(a).values(), weights(b).values(), strict=True))
+
+
+@pytest.mark.parametrize("pause_after", [2, 5])
+def test_a_paused_run_goes_on_as_if_it_had_not_been(tmp_path: Path, pause_after: int):
+    whole = run(tmp_path / "whole", tiny())
+    paused = run(tmp_path / "cut", tiny(), pause_after=pause_after)
+    assert paused.step == pause_after
+    resumed = run(tmp_path / "cut", tiny())
+    assert (resumed.step, resumed.tokens) == (whole.step, whole.tokens) == (8, tiny().tokens)
+    assert same(whole, resumed)
+    assert resumed.seconds > paused.seconds > 0
+
+
+def test_another_seed_gives_other_weights(tmp_path: Path):
+    assert not same(run(tmp_path / "a", tiny(steps=2)), run(tmp_path / "b", tiny(steps=2), seed=1))
+
+
+def test_it_learns(tmp_path: Path):
+    state = run(tmp_path, replace(tiny(steps=100), next_token_share=0.3))
+    trained = [point.losses for point in read_curve(tmp_path) if point.split == "train"]
+    assert trained[0]["next_token"] - trained[-1]["next_token"] > 1.0
+    assert trained[3]["canvas"] > trained[-1]["canvas"]
+    assert [point.split for point in read_curve(tmp_path)].count("held-out") == 1
+    assert state.step == 100
+
+
+def test_workers_make_the_same_batches():
+    source = BatchSource(corpus=toy_corpus(), preset=tiny(), seed=3)
+    phases = {0: 0, 1: 0, 2: 1, 3: 1}
+    with (
+        Batches(source, phases.get, torch.device("cpu"), 0) as here,
+        Batches(source, phases.get, torch.device("cpu"), 2) as there,
+    ):
+        for step in phases:
+            a, b = here.take(step), there.take(step)
+            assert type(a) is type(b)
+            assert all(torch.equal(getattr(a, each.name), getattr(b, each.name)) for each in fields(a))
+
+
+def test_bfloat16_and_compiled_sittings_learn_the_same_but_for_rounding(tmp_path: Path):
+    exact = run(tmp_path / "exact", tiny(steps=4))
+    rounded = run(tmp_path / "rounded", tiny(steps=4), replace(CPU, bfloat16=True))
+    far = [(a - b).abs().mean() for a, b in zip(weights(exact).values(), weights(rounded).values(), strict=True)]
+    assert 0 < max(far) < 0.02
+    assert all(p.dtype == torch.float32 for p in weights(rounded).values())
+
+
+def test_a_longer_run_goes_on_from_before_the_decay(tmp_path: Path):
+    first = run(tmp_path, tiny(steps=8))
+    longer = open_state(tiny(steps=16), tmp_path, 0, torch.device("cpu"))
+    assert longer.step == 6
+    assert not same(first, longer)
+    assert open_state(tiny(steps=8), tmp_path, 0, torch.device("cpu")).step == 8
+    assert run(tmp_path, tiny(steps=16)).step == 16
+
+
+def test_a_cut_while_saving_leaves_the_older_checkpoint(tmp_path: Path):
+    run(tmp_path, tiny(), pause_after=3)
+    (tmp_path / CHECKPOINT).with_suffix(".partial").write_bytes(b"cut off")
+    assert open_state(tiny(), tmp_path, 0, torch.device("cpu")).step == 3
+
+
+def test_another_shape_is_refused(tmp_path: Path):
+    run(tmp_path, tiny(steps=1))
+    wider = replace(tiny(), shape=replace(tiny().shape, hidden=64))
+    with pytest.raises(BadInput, match="another shape"):
+        open_state(wider, tmp_path, 0, torch.device("cpu"))
+
+
+def test_the_curve_forgets_what_a_cut_undid(tmp_path: Path):
+    run(tmp_path, tiny(steps=20))
+    assert [point.step for point in read_curve(tmp_path)] == [10, 20]
+    longer = run(tmp_path, tiny(steps=40))
+    assert [point.step for point in read_curve(tmp_path)] == [10, 20, 30, 40]
+    assert longer.step == 40

@@ -1,0 +1,53 @@
+"""A recipe that takes seconds: the toy language and a model of a few thousand parameters."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import torch
+
+from engine.models.gemma_network import Network
+from engine.train.presets import PRESETS, NoiseKind, Preset
+from engine.train.run import Sitting
+from engine.train.shapes import Shape, new_model
+from engine.train.toy import build_toy_corpus
+
+CPU = Sitting(device=torch.device("cpu"))
+_SHAPE = Shape(
+    vocab=300,
+    hidden=32,
+    intermediate=48,
+    layers=3,
+    heads=2,
+    kv_heads=1,
+    head_size=16,
+    window=24,
+    full_every=3,
+    canvas=96,
+)
+
+
+def tiny(noise: NoiseKind = "absorbing", steps: int = 8) -> Preset:
+    """Half of the steps without canvases."""
+    recipe = replace(PRESETS["toy-absorbing"], shape=_SHAPE, noise=noise, rows=2, context=96, canvases=160)
+    return replace(recipe, tokens=steps * recipe.step_tokens, next_token_share=0.5)
+
+
+@cache
+def toy_corpus() -> Path:
+    """A small packed corpus of the toy language, made once."""
+    folder = Path(mkdtemp(prefix="dg-lsp-toy-"))
+    build_toy_corpus(folder, 0, _SHAPE.vocab, programs=40)
+    return folder
+
+
+def random_network(seed: int = 0) -> Network:
+    """A network of the tiny shape with random weights in float64, norms and scales included."""
+    module = new_model(_SHAPE, seed).double()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in module.model.decoder.named_parameters():
+            if "post_feedforward_layernorm_2" not in name:
+                parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return Network(module)
