@@ -10,6 +10,9 @@ from torch import Tensor
 
 from engine.models.base import Context, Noise
 
+SURE = 8.0
+"""Logit of a guessed token above all others: likely, not certain."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Canvas:
@@ -63,6 +66,16 @@ def new_canvas(
         confidence=pinned.float(),
         open=~pinned,
     )
+
+
+def prime(canvas: Canvas, row: int, guess: Sequence[int], vocab_size: int) -> None:
+    """Condition the first step of one canvas on `guess`, from its first position on, as if the model had said so."""
+    if canvas.logits is None:
+        canvas.logits = torch.zeros(int(canvas.open.sum()), vocab_size, device=canvas.ids.device)
+    places = canvas.open.nonzero()
+    for index, (own, at) in enumerate(places.tolist()):
+        if own == row and at < len(guess):
+            canvas.logits[index, guess[at]] = SURE
 
 
 def reopened(canvas: Canvas, positions: Tensor, noise: Noise, generator: torch.Generator) -> Canvas:

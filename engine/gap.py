@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
@@ -38,6 +39,12 @@ class Gap:
         return self.prompt.suffix[: self.model.facts.canvas_length // 2]
 
     @property
+    def guess(self) -> list[int]:
+        """Tokens that are likely to stand on the canvas; none once the gap went on in a further one."""
+        said = self.prompt.head + self.request.guess
+        return self.model.tokenize(said) if self.request.guess and not self.committed else []
+
+    @property
     def room(self) -> int:
         """Widest gap that fits on a canvas beside the pinned suffix."""
         return self.model.facts.canvas_length - len(self.suffix)
@@ -52,18 +59,14 @@ class Gap:
         self.committed.extend(ids)
         self.context = self.model.encode((*self.prompt.context, *self.committed))
 
-    def denoise(
-        self, canvas: Canvas, *, widths: Sequence[int], slack: bool = False, max_steps: int | None = None
-    ) -> Denoising:
-        """Run the loop over `canvas`, whose rows begin with gaps of `widths`. `slack`: unused slots may be padded."""
+    def denoise(self, canvas: Canvas, *, widths: Sequence[int], slack: bool = False, **changes: Any) -> Denoising:
+        """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
+        `changes`. `slack`: unused slots may be padded."""
         facts = self.model.facts
         policies = published_policies(
-            facts.sampling,
-            facts.noise,
-            self._constraints(slack=slack),
-            greedy_rows=len(set(widths)),
-            max_steps=max_steps,
+            facts.sampling, facts.noise, self._constraints(slack=slack), greedy_rows=len(set(widths))
         )
+        policies = replace(policies, **changes)
         first = canvas.step
         canvas = yield from denoise(
             canvas,

@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from engine.answers import answers
 from engine.drive import Filling, Step, drive
 from engine.errors import BadInput
 from engine.gap import Gap
@@ -45,7 +46,7 @@ def infill(model: Model, request: FillRequest, clock: Callable[[], float] = time
     encoded = clock()
     fitted = yield from _fitted(gap)
     denoised = clock()
-    candidates = ranked(gap, fitted)
+    candidates = ranked(gap, answers(gap, fitted))
     line_end = dominant_line_end(request.prefix + request.suffix)
     return Filled(
         model=model.facts.name,

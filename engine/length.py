@@ -8,12 +8,12 @@ has to guess.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from engine.canvas import Canvas, new_canvas
+from engine.canvas import Canvas, new_canvas, prime
 from engine.drive import Step
 from engine.gap import Gap
 
@@ -36,6 +36,8 @@ class Fitted:
     canvas: Canvas
     widths: tuple[int, ...]
     """Of the gap, by row."""
+    slack: bool
+    """Whether unused slots are padded."""
     complete: bool
     """Whether the suffix was reached; else the gap wants to go on in a further canvas."""
 
@@ -60,7 +62,7 @@ def slack(gap: Gap) -> Fitting:
     rows = [*widths, *[widths[-1]] * (gap.request.n - len(widths))]
     fitted = yield from _fit(gap, rows, slack=True)
     padded = [gap.model.facts.pad_id in fitted.canvas.row(row)[:width] for row, width in enumerate(rows)]
-    return Fitted(canvas=fitted.canvas, widths=fitted.widths, complete=any(padded))
+    return replace(fitted, complete=any(padded))
 
 
 def discover(gap: Gap) -> Fitting:
@@ -70,7 +72,7 @@ def discover(gap: Gap) -> Fitting:
     places = [place for place in suffix_places(feelers, matched) if place[0] <= gap.room]
     found = places[0][1] > FOUND if places else not matched
     if not found and gap.budget > gap.room:
-        return Fitted(canvas=feelers, widths=(feelers.lengths[0],), complete=False)
+        return Fitted(canvas=feelers, widths=(feelers.lengths[0],), slack=False, complete=False)
     widths = [width for width, _ in places[: max(gap.request.n, TRIED)]] or [min(gap.budget, gap.room)]
     return (yield from _fit(gap, widths, slack=False, start=feelers))
 
@@ -108,8 +110,11 @@ def _fit(gap: Gap, widths: Sequence[int], *, slack: bool, start: Canvas | None =
     canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
     if start is not None:
         _warm(canvas, widths, start)
+    if gap.guess:
+        for row, width in enumerate(widths):
+            prime(canvas, row, gap.guess[:width], gap.model.facts.noise.vocab_size)
     canvas = yield from gap.denoise(canvas, widths=widths, slack=slack)
-    return Fitted(canvas=canvas, widths=tuple(widths), complete=True)
+    return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 
 
 def _warm(canvas: Canvas, widths: Sequence[int], start: Canvas) -> None:

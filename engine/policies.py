@@ -61,9 +61,7 @@ class Spelled(Protocol):
         ...
 
 
-def published_policies(
-    sampling: Sampling, noise: Noise, constrain: Constrain, *, greedy_rows: int = 0, max_steps: int | None = None
-) -> Policies:
+def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *, greedy_rows: int = 0) -> Policies:
     """The published sampler of a checkpoint: entropy bound, temperature schedule, and its stop.
 
     Under uniform noise every token but the accepted ones is noised again at each step, until the answer is stable and
@@ -72,7 +70,7 @@ def published_policies(
     """
     absorbing = noise.mask_id is not None
     return Policies(
-        max_steps=max_steps or sampling.max_steps,
+        max_steps=sampling.max_steps,
         temperature=linear_temperature(sampling.t_min, sampling.t_max, sampling.max_steps),
         choose=likeliest_in_first(greedy_rows) if absorbing else draw,
         accept=entropy_bound(sampling.entropy_bound, in_time=absorbing),

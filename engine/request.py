@@ -26,6 +26,9 @@ class FillRequest:
     """LSP language identifier ("python"); empty: unknown."""
     old: str = ""
     """The text that stands in the gap now; it is replaced."""
+    guess: str = ""
+    """What is likely to stand in the gap, such as the rest of a suggestion that typing diverged from; a first canvas is
+    conditioned on it, nothing is pinned."""
     snippets: tuple[Snippet, ...] = ()
     instruction: str = ""
     n: int = 1

@@ -1,0 +1,63 @@
+"""What the rows of denoised canvases say, before anything is judged or ranked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from engine.gap import Gap
+from engine.length import Fitted
+from engine.request import Syntax
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One way to fill the gap."""
+
+    row: int
+    """Of the canvas it came from."""
+    text: str
+    """With line feeds, without the head that stands before the cursor."""
+    ids: tuple[int, ...]
+    """Its tokens on the last canvas, unused slots left out; the first may begin before the cursor."""
+    confidence: tuple[float, ...]
+    """One for each of `ids`."""
+    syntax: Syntax = "unchecked"
+
+
+def answer(gap: Gap, fitted: Fitted, row: int) -> Answer | None:
+    """What a row says; None where it says no text or does not begin with what stands before the cursor."""
+    width = fitted.widths[row]
+    sure = fitted.canvas.confidence[row, :width].tolist()
+    pad = gap.model.facts.pad_id
+    kept = [(token, value) for token, value in zip(fitted.canvas.row(row), sure, strict=False) if token != pad]
+    ids = tuple(token for token, _ in kept)
+    said = gap.model.detokenize([*gap.committed, *ids])
+    if _REPLACEMENT in said or not said.startswith(gap.prompt.head):
+        return None
+    return Answer(row=row, text=said[len(gap.prompt.head) :], ids=ids, confidence=tuple(value for _, value in kept))
+
+
+def answers(gap: Gap, fitted: Fitted) -> list[Answer]:
+    """What all rows say."""
+    said = (answer(gap, fitted, row) for row in range(len(fitted.widths)))
+    return [each for each in said if each is not None]
+
+
+def shortened(gap: Gap, long: Answer, text: str) -> Answer:
+    """An answer cut to `text`, a head of its own; a token that is cut in two counts."""
+    before = len(gap.prompt.head) - len(gap.model.detokenize(gap.committed))
+    count = len(long.ids)
+    while count > 0 and len(gap.model.detokenize(long.ids[: count - 1])) - before >= len(text):
+        count -= 1
+    return replace(long, text=text, ids=long.ids[:count], confidence=long.confidence[:count])
+
+
+def offsets(gap: Gap, said: Answer) -> list[tuple[int, int]]:
+    """Where each of an answer's tokens stands in its text: (start, end), cut to the text."""
+    before = len(gap.prompt.head) - len(gap.model.detokenize(gap.committed))
+    ends = [len(gap.model.detokenize(said.ids[: count + 1])) - before for count in range(len(said.ids))]
+    starts = [-before, *ends[:-1]]
+    size = len(said.text)
+    return [(min(max(start, 0), size), min(max(end, 0), size)) for start, end in zip(starts, ends, strict=True)]
