@@ -55,7 +55,7 @@ def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pai
     return Pairing(tuple(pairs), tuple(unopened), unclosed, pending)
 
 
-_REACH = 6000
+_REACH = 3000
 """Characters on either side of a gap that are read for brackets."""
 _TOP_LEVEL = re.compile(r"^[^\s)\]}]", re.MULTILINE)
 
@@ -127,11 +127,15 @@ class Brackets:
         return min(culprits, default=None)
 
     def left_open(self, fill: str) -> tuple[int, ...]:
-        """Offsets in `fill` of the brackets it opens that neither it nor the text after the gap closes."""
+        """Offsets in `fill` of the brackets it opens that neither it nor the text after the gap closes; or, where one
+        of them took the closer of another bracket, of that one."""
         pairing, shift = self._with(fill)
-        more = len(pairing.unclosed) - len(self._without_fill.unclosed)
-        inside = [bracket.start - shift for bracket in pairing.unclosed if shift <= bracket.start < shift + len(fill)]
-        return tuple(inside) if more > 0 else ()
+        if len(pairing.unclosed) <= len(self._without_fill.unclosed):
+            return ()
+        end = shift + len(fill)
+        unclosed = [bracket.start - shift for bracket in pairing.unclosed if shift <= bracket.start < end]
+        late = [bracket.start - shift for bracket, at in pairing.pairs if shift <= bracket.start < end <= at]
+        return tuple(unclosed or late)
 
     @cached_property
     def _open(self) -> tuple[Bracket, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
-from engine.syntax.brackets import brackets_near
+from engine.syntax.brackets import brackets_near, pair
 from engine.syntax.budget import Budget
-from engine.syntax.compiling import Chunk, Complaint, chunks, complaint
+from engine.syntax.compiling import CONTINUES, Chunk, Complaint, chunks, complaint
 from engine.syntax.judging import AS_BEFORE, WHOLE, OutOfTime, Verdict, of_brackets, specific, tails
 from engine.syntax.problems import Problem
 from engine.syntax.scaffolds import Scaffold, scaffolds
@@ -39,19 +39,34 @@ class CompilerJudge:
         """
         for chunk in reversed(self._chunks):
             needs = self._needed(chunk, budget)
-            if needs:
+            if needs and (chunk == self._chunks[-1] or self._stays_inside(fill)):
                 return self._judged(chunk, fill, needs)
         return None
+
+    def _stays_inside(self, fill: str) -> bool:
+        """Whether a fill leaves the pieces of code around the gap where they are: it opens nothing that ends behind
+        them and does not go on with a statement that begins before them."""
+        pairing = pair(self._brackets.head + fill, "python")
+        return not (pairing.pending or pairing.unclosed or CONTINUES.match(fill.lstrip()))
 
     def _judged(self, chunk: Chunk, fill: str, needs: list[Scaffold]) -> Verdict:
         objection = complaint(chunk.text(fill))
         if objection is None:
-            return WHOLE
+            return AS_BEFORE if self._broken_nearby(fill) else WHOLE
         if self._unfinished_before(chunk, fill, needs, objection):
             return AS_BEFORE
         at = min(max(0, objection.offset - len(chunk.before)), len(fill))
         problem = Problem(start=at, end=min(at + 1, len(fill)), what=objection.message)
         return Verdict(problems=specific([problem, *of_brackets(fill, self._brackets)], len(fill)), whole=False)
+
+    def _broken_nearby(self, fill: str) -> bool:
+        """Whether the definition around the gap is where the whole text is broken."""
+        text, definition = self._chunks[-1], self._chunks[min(1, len(self._chunks) - 1)]
+        objection = complaint(text.text(fill))
+        if objection is None:
+            return False
+        before, after = len(text.before) - objection.offset, objection.offset - len(text.before) - len(fill)
+        return before <= len(definition.before) and after <= len(definition.after)
 
     def _unfinished_before(self, chunk: Chunk, fill: str, needs: list[Scaffold], objection: Complaint) -> bool:
         """Whether nothing is wrong but what was missing without the fill."""

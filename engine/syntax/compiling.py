@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 _LARGEST = 200_000
 """Characters; a compilation can't be interrupted, so longer texts are not judged (about 40 ms)."""
-_CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally|case)\b")
+CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally|case)\b")
 _DEFINITION = re.compile(r"(?:async[ \t]+)?(?:def|class)\b")
 
 
@@ -84,14 +84,15 @@ class _Start:
 
 def _starts(before: str, outside: int) -> Iterator[_Start]:
     """The first lines of the statements around the gap, innermost first."""
-    shallowest = 10_000
+    last = before[before.rfind("\n") + 1 :]
+    shallowest = len(last) + 1 if last and not last.strip() else 10_000
     start = (before.find("\n", outside) if "\n" in before[outside:] else len(before)) + 1
     while start > 0 and shallowest > 0:
         end = start - 1
         start = before.rfind("\n", 0, end) + 1
         line = before[start:end].lstrip()
         depth = end - start - len(line)
-        if line and depth < shallowest and not _CONTINUES.match(line):
+        if line and depth < shallowest and not CONTINUES.match(line):
             shallowest = depth
             yield _Start(_with_decorators(before, start, depth), depth, bool(_DEFINITION.match(line)))
     if shallowest:
@@ -114,7 +115,7 @@ def _end(after: str, depth: int) -> int:
     while at > 0:
         stop = after.find("\n", at) + 1 or len(after)
         line = after[at:stop]
-        if line.strip() and _depth(line) <= depth and not _CONTINUES.match(line.lstrip()):
+        if line.strip() and _depth(line) <= depth and not CONTINUES.match(line.lstrip()):
             return at
         at = stop if stop < len(after) else 0
     return len(after)

@@ -51,6 +51,10 @@ class Gap:
             for end in self._ends(found.end):
                 yield found.what, start, end
 
+    def holds(self, found: Found) -> bool:
+        """Whether the problem lies in the gap, and not just at its end."""
+        return self.first <= found.start < self.last and found.end <= self.last
+
     def near(self, found: Found) -> bool:
         """Whether the problem is at the gap, around it or close to it."""
         return found.start <= self.last + _NEAR and found.end >= self.first - _NEAR

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.syntax.brackets import brackets_near
+from engine.syntax.brackets import Brackets, brackets_near
 
 _BRACES = (";", " {{}}", " finally {{}}", " : x;", ": x", " = x;")
 _TAILS: dict[str, tuple[str, ...]] = {
@@ -97,7 +97,7 @@ def _all(before: str, after: str, language: str) -> Iterator[Scaffold]:
     ended = here.head and here.at_gap.pending and here.at_gap.pending.closer
     for standin in (*_STANDINS.get(language, ("", "x")), *((ended,) if ended else ())):
         yield Scaffold(standin)
-        yield from _closing(before, standin, after, language)
+        yield from _closing(here, standin)
     if here.openers:
         headers = _HEADERS.get(language, ()) if here.openers == "{" else ()
         yield from (Scaffold(standin) for standin in (here.openers, f"x{here.openers}", *headers))
@@ -105,16 +105,17 @@ def _all(before: str, after: str, language: str) -> Iterator[Scaffold]:
         standin = quote.format_map(words)
         yield Scaffold(standin)
         yield Scaffold(f"{standin},")
-        yield from _closing(before, standin, after, language)
+        yield from _closing(here, standin)
     for tail in _TAILS.get(language, ()):
         finish = tail.format_map(words)
         yield from (Scaffold(standin, here.closers + finish) for standin in ("", "x"))
         yield from (Scaffold(standin, finish + here.closers) for standin in ("", "x") if here.closers)
 
 
-def _closing(before: str, standin: str, after: str, language: str) -> Iterator[Scaffold]:
+def _closing(here: Brackets, standin: str) -> Iterator[Scaffold]:
     """Closers for what stays open around a stand-in: behind it, or at the end of the file."""
-    closers = brackets_near(before + standin, after, language).closers
+    neutral = not standin.strip("x,: \t\n")
+    closers = here.closers if neutral else Brackets(here.before + standin, here.after, here.language).closers
     if closers:
         yield Scaffold(standin, closers)
         yield Scaffold(standin, "", "\n" + closers)

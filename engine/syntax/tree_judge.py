@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
-from engine.syntax.brackets import brackets_near
+from engine.syntax.brackets import brackets_near, pair
 from engine.syntax.budget import Budget
 from engine.syntax.judging import AS_BEFORE, WHOLE, OutOfTime, Verdict, of_brackets, specific, tails
 from engine.syntax.parsing import encoded
@@ -64,10 +64,15 @@ class TreeJudge:
         new = self._new(version, self._reference)
         if new and self._unfinished_before(fill, self._reference, budget):
             return AS_BEFORE
-        if not new and version.clean_near_gap:
+        if not new and version.clean_near_gap and self._balanced(version):
             return WHOLE
         problems = [self._problem(found, version.gap, fill) for found in new] + of_brackets(fill, self._brackets)
         return Verdict(problems=specific(problems, len(fill)), whole=False)
+
+    def _balanced(self, version: _Version) -> bool:
+        """Whether the brackets of the whole text pair: one that the gap lacks shows as a problem far away."""
+        pairing = pair(version.tree.text, version.tree.language)
+        return not (pairing.unopened or pairing.unclosed)
 
     def _violated(self, version: _Version, budget: Budget) -> list[Found]:
         """The rules that the fill breaks and that are not broken without it."""
@@ -124,7 +129,9 @@ class TreeJudge:
         return _Version(tree, Gap(self._first, last, len(tree.data) - len(encoded(end))), found)
 
     def _new(self, version: _Version, reference: _Reference) -> list[Found]:
-        return [found for found in version.found if reference.known.isdisjoint(version.gap.places(found))]
+        new = [found for found in version.found if reference.known.isdisjoint(version.gap.places(found))]
+        # Where other code is broken, one parse recovers from it here and the next one there: that is no fill's fault.
+        return [found for found in new if version.gap.holds(found)] if reference.known else new
 
     def _problem(self, found: Found, gap: Gap, fill: str) -> Problem:
         """Where a problem lies in the fill, or at which end of it if it lies outside."""
