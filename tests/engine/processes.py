@@ -33,7 +33,8 @@ from engine.protocol import (
     unpack_from_engine,
 )
 
-WAIT_S = 20.0
+WAIT_S = 60.0
+"""For anything; a bound for machines that are busy, not a wait."""
 
 
 def wait_until(holds: Callable[[], Any], what: str, timeout_s: float = WAIT_S) -> Any:
@@ -138,7 +139,7 @@ class Home:
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`dg-lsp engine ARGUMENTS`, run to its end."""
         return subprocess.run(
-            self._argv(arguments), env=self.environment, capture_output=True, text=True, timeout=WAIT_S * 2, check=False
+            self._argv(arguments), env=self.environment, capture_output=True, text=True, timeout=WAIT_S, check=False
         )
 
     def popen(self, *arguments: str) -> subprocess.Popen[str]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engine.doctor import Doctor, Finding
 from engine.frames import MAX_FRAME_NBYTES, frame
 from engine.protocol import (
     VERSION,
@@ -228,6 +229,18 @@ def test_status_counts_what_was_done(wire):
         assert 0 < times.p50 <= times.p95
     assert after.tokens_per_forward is not None
     assert after.tokens_per_forward > 0
+
+
+def test_the_doctor_has_the_running_engine_do_its_fill(place, wire, monkeypatch):
+    monkeypatch.setenv("DG_LSP_RUNTIME_DIR", place.environment["DG_LSP_RUNTIME_DIR"])
+    monkeypatch.setenv("DG_LSP_STATE_DIR", place.environment["DG_LSP_STATE_DIR"])
+    status = wire.status()
+    found: list[Finding] = []
+    Doctor(model=status.model, device="cpu").examine(found.append)
+    details = {finding.subject: finding.detail for finding in found}
+    assert f"engine {status.pid}" in details["socket"]
+    assert "by the running engine" in details["fill"]
+    assert wire.status().served == status.served + 1
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from dg_lsp.cli import run
 from engine.doctor import Doctor, Finding
-from tests.engine.processes import Home, home, running
+from tests.engine.processes import Home, home
 
 SUBJECTS = ["python", "torch", "model", "device", "memory", "permissions", "socket", "editor", "fill"]
 
@@ -52,13 +51,6 @@ def test_a_fill_says_what_came_and_how_long_it_took(model):
     assert "'a + b' in" in findings(model)["fill"].detail
 
 
-def test_a_running_engine_does_the_fill(place, model):
-    with running(place, "--model", model) as process:
-        found = findings(model)
-    assert str(process.pid) in found["socket"].detail
-    assert "by the running engine" in found["fill"].detail
-
-
 def test_without_the_model_only_what_needs_it_is_put_off(place):
     found = findings("nobody/nothing")
     assert ill(found) - {"editor"} == {"model", "device", "memory", "fill"}
@@ -93,12 +85,16 @@ def test_editors_are_found_with_their_versions(place, model, monkeypatch):
     assert "nvim v0.12.4" in findings(model)["editor"].detail
 
 
-def test_the_command_speaks_json_and_its_exit_code_tells(place):
-    command = [sys.executable, "-c", "import sys; from dg_lsp.cli import main; main()", "doctor", "--json"]
-    ran = subprocess.run(
-        [*command, "--model", "nonsense"], env=place.environment, capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 1, ran
-    told = json.loads(ran.stdout)
+def test_the_command_speaks_json_and_its_exit_code_tells(place, capsys):
+    assert run(["doctor", "--json", "--model", "nonsense"]) == 1
+    told = json.loads(capsys.readouterr().out)
     assert told["ok"] is False
     assert [finding["subject"] for finding in told["findings"]] == SUBJECTS
+
+
+def test_the_command_shows_each_remedy_under_its_finding(place, capsys):
+    assert run(["doctor", "--model", "nonsense"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    at = next(index for index, line in enumerate(lines) if line.startswith("BAD model"))
+    assert "dg-lsp models" in lines[at + 1]
+    assert any(line.startswith("ok  python") for line in lines)

@@ -7,13 +7,13 @@ import itertools
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.frames import MAX_FRAME_NBYTES, BodyError, FrameError, FrameSplitter, frame, unframe
 
 leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
-values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
+values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=4)
 maps = st.dictionaries(st.text(), values, max_size=4)
 
 
@@ -27,6 +27,7 @@ def torn_streams(draw: st.DrawFn) -> tuple[list[dict[str, object]], list[bytes]]
     return bodies, [stream[start:end] for start, end in itertools.pairwise(edges)]
 
 
+@settings(max_examples=40)
 @given(torn_streams())
 def test_frames_come_out_as_they_went_in_however_they_are_torn(torn):
     bodies, pieces = torn

@@ -43,7 +43,7 @@ def test_a_detached_engine_outlives_its_starter_in_a_session_of_its_own(place):
 def test_several_starters_at_once_make_one_engine(place):
     starters = [place.popen("run", "--detach") for _ in range(3)]
     for starter in starters:
-        out, errors = starter.communicate(timeout=WAIT_S * 2)
+        out, errors = starter.communicate(timeout=WAIT_S)
         assert starter.returncode == 0, (out, errors)
     assert place.log().count("started:") == 1
 
