@@ -53,10 +53,10 @@ def is_hub_id(name: str) -> bool:
 
 def cached() -> Cached:
     """What is in the local Hugging Face cache, by name."""
-    from huggingface_hub import CacheNotFound, scan_cache_dir
+    from huggingface_hub import CacheNotFound, constants, scan_cache_dir
 
     try:
-        repos = [repo for repo in scan_cache_dir().repos if repo.repo_type == "model"]
+        repos = [repo for repo in scan_cache_dir(constants.HF_HUB_CACHE).repos if repo.repo_type == "model"]
     except CacheNotFound:
         repos = []
     checkpoints: list[Checkpoint] = []
