@@ -195,8 +195,9 @@ class Oracle:
         known = [[*answer, *known_context.suffix] for answer in known_context.answers]
 
         def score(row: Sequence[int]) -> list[float]:
-            nearest = max(known, key=lambda ids: _agreement(ids, row))
-            return [likely if nearest[at : at + 1] == [token] else unlikely for at, token in enumerate(row)]
+            rank, nearest = max(enumerate(known), key=lambda entry: _agreement(entry[1], row))
+            # Alternatives are a little less likely, one after the other, so that they rank in their order.
+            return [likely - rank / 100 if nearest[at : at + 1] == [id] else unlikely for at, id in enumerate(row)]
 
         return [score(row) for row in rows]
 

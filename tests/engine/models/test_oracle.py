@@ -125,6 +125,12 @@ def test_the_score_tells_answers_from_anything_else():
     assert sum(wrong) < -5
 
 
+def test_alternatives_rank_in_their_order():
+    model = oracle(Case(text="x = ▮1▮\n", alternatives=("2", "3")))
+    first, second, third = model.score(context(model, "x = ", "\n"), [model.tokenize(text) for text in "123"])
+    assert sum(first) > sum(second) > sum(third) > -1
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
