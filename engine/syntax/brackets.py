@@ -55,18 +55,21 @@ def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pai
     return Pairing(tuple(pairs), tuple(unopened), unclosed, pending)
 
 
-_REACH = 3000
+_REACH = 16_000
 """Characters on either side of a gap that are read for brackets."""
-_TOP_LEVEL = re.compile(r"^[^\s)\]}]", re.MULTILINE)
+_TOP_LEVEL = re.compile(
+    r"^(?:\}|(?:(?:export|default|public|static|async|pub)\s+)*"
+    r"(?:def|class|function|func|fn|import|from|const|let|var|type|struct|impl|interface|namespace|package|use)\b)",
+    re.MULTILINE,
+)
 
 
 def brackets_near(before: str, after: str, language: str) -> Brackets:
-    """The brackets of the text near a gap, from a top-level line on; those further away rarely matter."""
-    start = len(before) - _REACH
-    if start > 0:
-        lines = [match.start() for match in _TOP_LEVEL.finditer(before, max(0, start - _REACH), start)]
-        before = before[lines[-1] if lines else start :]
-    return Brackets(before, after[:_REACH], language)
+    """The brackets of the text near a gap; those further away rarely matter."""
+    if len(before) <= _REACH:
+        return Brackets(before, after[:_REACH], language)
+    start = _TOP_LEVEL.search(before, len(before) - _REACH)
+    return Brackets(before[start.start() if start else -_REACH :], after[:_REACH], language, cut=True)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class Brackets:
     before: str
     after: str
     language: str
+    cut: bool = False
+    """Whether text was left out before `before`: it may open braces that `after` closes."""
 
     @cached_property
     def at_gap(self) -> Pairing:
@@ -117,9 +122,11 @@ class Brackets:
         The policy "never close more than is open before the text after the gap closes it"; a fill that opens again
         what it closed (`a), (b`) is fine.
         """
+        if self._keeps_all(fill):
+            return None
         pairing, shift = self._with(fill)
         end = shift + len(fill)
-        if len([at for at in pairing.unopened if at >= shift]) <= len(self._without_fill.unopened):
+        if self._surplus(pairing, fill) <= self._surplus(self._without_fill, ""):
             return None
         needed = {bracket for bracket, _ in self._without_fill.pairs if bracket.start < 0}
         early = [at for bracket, at in pairing.pairs if bracket in needed and at < end]
@@ -129,6 +136,8 @@ class Brackets:
     def left_open(self, fill: str) -> tuple[int, ...]:
         """Offsets in `fill` of the brackets it opens that neither it nor the text after the gap closes; or, where one
         of them took the closer of another bracket, of that one."""
+        if self._keeps_all(fill):
+            return ()
         pairing, shift = self._with(fill)
         if len(pairing.unclosed) <= len(self._without_fill.unclosed):
             return ()
@@ -136,6 +145,16 @@ class Brackets:
         unclosed = [bracket.start - shift for bracket in pairing.unclosed if shift <= bracket.start < end]
         late = [bracket.start - shift for bracket, at in pairing.pairs if shift <= bracket.start < end <= at]
         return tuple(unclosed or late)
+
+    def _surplus(self, pairing: Pairing, fill: str) -> int:
+        """How many closers have no opener, and can have none."""
+        text = self.head + fill + self.after
+        return sum(not (self.cut and text[at] == "}") for at in pairing.unopened)
+
+    def _keeps_all(self, fill: str) -> bool:
+        """Whether a fill neither opens nor closes anything for the text after the gap."""
+        pairing = pair(fill, self.language)
+        return not (self.head or pairing.unopened or pairing.unclosed or pairing.pending)
 
     @cached_property
     def _open(self) -> tuple[Bracket, ...]:

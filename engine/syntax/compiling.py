@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 _LARGEST = 200_000
 """Characters; a compilation can't be interrupted, so longer texts are not judged (about 40 ms)."""
+_NOT_SYNTAX = "no binding for nonlocal"
+"""A complaint about text that parses; it may be due to what a focus leaves out."""
 CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally|case)\b")
 _DEFINITION = re.compile(r"(?:async[ \t]+)?(?:def|class)\b")
 
@@ -28,6 +30,8 @@ def complaint(text: str) -> Complaint | None:
             warnings.simplefilter("ignore")
             compile(text, "<fill>", "exec", dont_inherit=True)
     except SyntaxError as error:
+        if error.msg.startswith(_NOT_SYNTAX):
+            return None
         return Complaint(error.msg, _offset(text, error.lineno or 1, error.offset or 1))
     except (ValueError, OverflowError, RecursionError, MemoryError) as error:
         return Complaint(str(error) or type(error).__name__, len(text))

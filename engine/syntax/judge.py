@@ -18,7 +18,7 @@ class Judge:
 
     def __init__(self, before: str, after: str, language: str, old: str = "", tree: SyntaxTree | None = None) -> None:
         """`tree` is that of `before + old + after`, where there is one already; `language` is a `Grammar.name`."""
-        self._before, self._after, self._language, self._old = before, after, language, old
+        self.before, self.after, self.language, self._old = before, after, language, old
         self._document = tree if tree and tree.text == before + old + after else None
         self._trees: TreeJudge | None = None
         self._compiler: CompilerJudge | None = None
@@ -51,32 +51,32 @@ class Judge:
     def _ready(self, budget: Budget) -> TreeJudge | None:
         """Parse the text around the gap, once."""
         if self._trees is None:
-            document = self._document or parsed(self._before + self._old + self._after, self._language, budget)
+            document = self._document or parsed(self.before + self._old + self.after, self.language, budget)
             if document is None:
                 return None
-            start = len(self._before)
+            start = len(self.before)
             before, after = self._focus(document, budget)
-            whole = (before, after) == (self._before, self._after)
+            whole = (before, after) == (self.before, self.after)
             tree = (
                 document.edited(start, start + len(self._old), "", budget)
                 if whole
-                else parsed(before + after, self._language, budget)
+                else parsed(before + after, self.language, budget)
             )
             if tree is None:
                 return None
             self._trees = TreeJudge(tree, len(before), self._old)
-            self._compiler = CompilerJudge(before, after, self._old) if self._language == "python" else None
+            self._compiler = CompilerJudge(before, after, self._old) if self.language == "python" else None
         return self._trees
 
     def _focus(self, document: SyntaxTree, budget: Budget) -> tuple[str, str]:
         """What decides about the gap. A tree with errors may misjudge what is far from it: then everything does."""
-        start, end = len(self._before), len(self._before) + len(self._old)
+        start, end = len(self.before), len(self.before) + len(self._old)
         if len(document.data) > SMALL:
             for standin in (self._old, "", "x"):
                 tree = document if standin == self._old else document.edited(start, end, standin, budget)
                 if tree and not tree.root.has_error:
                     return focus(tree, start, start + len(standin))
-        return self._before, self._after
+        return self.before, self.after
 
 
 def new_problems(

@@ -10,7 +10,7 @@ def _words(text: str) -> frozenset[bytes]:
 _SCRIPT = _words(
     """
     break case catch class const continue debugger delete do else enum export extends finally for function if
-    import in instanceof new return switch throw try typeof var void while with
+    import in instanceof let new return switch throw try typeof var void while with
     """
 )
 _C = _words(
@@ -46,7 +46,7 @@ RESERVED: dict[str, frozenset[bytes]] = {
     "cpp": _C
     | _words(
         """
-        bool catch class constexpr decltype delete explicit friend inline mutable namespace new operator private
+        bool catch class constexpr decltype delete explicit friend inline mutable namespace new private
         protected public template throw try typename using virtual
         """
     ),

@@ -25,6 +25,8 @@ _FUNCTIONS = frozenset(
     ]
 )
 _LOOPS = frozenset(["for_statement", "for_in_statement", "while_statement", "do_statement"])
+_BODIED = _LOOPS | {"if_statement", "else_clause"}
+_DECLARATIONS = frozenset(["lexical_declaration", "class_declaration"])
 _LISTS = frozenset(["arguments", "object", "object_pattern"])
 _MODULE_LEVEL = frozenset(["program", "module", "internal_module", "ambient_declaration"])
 
@@ -97,6 +99,8 @@ def _broken(node: Node, data: bytes, scope: _Scope) -> Iterator[Found]:
         yield Found("continue outside", node.start_byte, node.end_byte)
     elif kind in ("import_statement", "export_statement") and not scope.module_level:
         yield Found(f"{kind} inside", node.start_byte, node.start_byte + 6)
+    elif kind in _DECLARATIONS and _is_body(node):
+        yield Found("declaration as a body", node.start_byte, node.end_byte)
     elif kind == "private_property_identifier":
         name = data[node.start_byte : node.end_byte]
         if data.count(name) == 1:
@@ -109,6 +113,14 @@ def _broken(node: Node, data: bytes, scope: _Scope) -> Iterator[Found]:
         yield from _bare_constants(node)
     elif kind in ("statement_block", "program"):
         yield from _declared_twice(node, data)
+
+
+def _is_body(node: Node) -> bool:
+    """Whether a declaration stands, without a block, where a statement has to."""
+    parent = node.parent
+    if parent is None or parent.type not in _BODIED:
+        return False
+    return parent.child_by_field_name("initializer") != node and parent.child_by_field_name("left") != node
 
 
 def _empty_items(node: Node) -> Iterator[Found]:

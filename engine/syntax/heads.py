@@ -1,0 +1,56 @@
+"""The longest part of a broken fill that can still be offered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from engine.syntax.brackets import pair
+from engine.syntax.budget import Budget
+from engine.syntax.judge import Judge
+
+_LINE_END = re.compile(r"[ \t]*(?=\r\n|\r|\n)")
+_POINT = re.compile(r"(?<=[\w)\]}\"'`;])(?!\w)")
+_TRIED = 24
+
+
+def longest_valid_head(judge: Judge, fill: str, budget: Budget | None = None) -> str | None:
+    """The longest head of `fill`, shorter than it and not blank, that adds no problem; None if there is none in time.
+
+    Whole lines are preferred, then points inside a line where no bracket of the fill is open. Heads after which the
+    code around the gap is whole are preferred to those that leave it unfinished.
+    """
+    unfinished: str | None = None
+    for head in islice(heads(fill, judge.after, judge.language), _TRIED):
+        verdict = judge.verdict(head, budget)
+        if verdict is None:
+            break
+        if verdict.whole:
+            return head
+        if not verdict.problems:
+            unfinished = unfinished or head
+    return unfinished
+
+
+def heads(fill: str, after: str, language: str) -> Iterator[str]:
+    """Parts of a fill from its beginning that may be offered alone, best first, without repetition."""
+    seen = {fill, fill.rstrip()}
+    for head in (*_lines(fill, after), *_points(fill, language)):
+        if head.strip() and head not in seen:
+            seen.add(head)
+            yield head
+
+
+def _lines(fill: str, after: str) -> list[str]:
+    """Without the last line break, unless the text after the gap would then go on in the same line."""
+    ends = list(_LINE_END.finditer(fill))
+    glued = after[:1] not in ("", "\r", "\n")
+    return [fill[: match.start()] + ("\n" if glued else "") for match in reversed(ends)]
+
+
+def _points(fill: str, language: str) -> Iterator[str]:
+    for match in reversed(list(_POINT.finditer(fill))):
+        head = fill[: match.start()]
+        if not pair(head, language).unclosed:
+            yield head
