@@ -53,16 +53,17 @@ def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None
         return _converse(sock, address, message)
 
 
-def is_answering() -> bool:
-    """Whether an engine greets back that is there to stay."""
+def welcome() -> Welcome | None:
+    """The greeting of an engine that is there to stay, or None."""
     address = find_engine()
     if address is None:
-        return False
+        return None
     try:
         with _connect(address, 1.0) as sock:
-            return _greet(sock, address, FrameSplitter())[0].state.name != "stopping"
+            greeting, _ = _greet(sock, address, FrameSplitter())
     except (OSError, EngineError, FrameError, MalformedMessage, VersionMismatch):
-        return False
+        return None
+    return greeting if greeting.state.name != "stopping" else None
 
 
 def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> EngineMessage:

@@ -10,18 +10,20 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import IO
 
 from filelock import FileLock, Timeout
 
-from engine.caller import NoAnswer, ask, is_answering
+from engine.caller import NoAnswer, ask, welcome
 from engine.errors import EngineError
-from engine.places import lock_path
+from engine.places import lock_path, private_dir, runtime_dir
 from engine.protocol import Peer, Stop, is_own
 from engine.server import Settings
 
 _START_S = 30.0
 _STOP_S = 15.0
 _SILENCE_S = 3.0
+_LOSER_S = 10.0
 _POLL_S = 0.02
 _CREATION_FLAGS = 0
 if sys.platform == "win32":
@@ -29,7 +31,11 @@ if sys.platform == "win32":
 
 
 def start_detached(settings: Settings) -> None:
-    """Start an engine in the background and wait until one answers. Raises EngineError with its sentence."""
+    """Start an engine in the background, unless one runs, and wait until it answers. Raises EngineError."""
+    # What the user must put right is said before there is a process that could come to life later.
+    private_dir(runtime_dir())
+    if welcome():
+        return
     # A file without a name instead of a pipe: what the engine says later, when nobody reads, must not break it.
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -42,15 +48,12 @@ def start_detached(settings: Settings) -> None:
             start_new_session=True,
             creationflags=_CREATION_FLAGS,
         )
-        ends = time.monotonic() + _START_S
-        while not is_answering():
-            if process.poll():
-                said.seek(0)
-                raise EngineError(_last_words(said.read(), process.returncode))
-            if time.monotonic() > ends:
-                process.kill()
-                raise EngineError(f"The engine did not answer within {_START_S:g} s; its log says more.")
-            time.sleep(_POLL_S)
+        try:
+            _wait_for_answer(process, said)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
 
 
 def stop() -> bool:
@@ -77,6 +80,21 @@ def _arguments(settings: Settings) -> list[str]:
         *("--exit-after", str(settings.exit_after_s)),
         *("--stall-after", str(settings.stall_s)),
     ]
+
+
+def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> None:
+    ends = time.monotonic() + _START_S
+    while not (greeting := welcome()):
+        if process.poll():
+            said.seek(0)
+            raise EngineError(_last_words(said.read(), process.returncode))
+        if time.monotonic() > ends:
+            raise EngineError(f"The engine did not answer within {_START_S:g} s; its log says more.")
+        time.sleep(_POLL_S)
+    if greeting.pid != process.pid:
+        # Another starter was first. Ours will see that and end; unwatched, it might come up after the other is stopped.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_LOSER_S)
 
 
 def _last_words(said: bytes, code: int) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from filelock import FileLock, Timeout
 
 from engine import places
-from engine.caller import is_answering
+from engine.caller import welcome
 from engine.errors import EngineError
 from engine.server import Server, Settings
 
@@ -51,7 +51,7 @@ def _the_only_one() -> Generator[bool]:
     lock = FileLock(places.lock_path(), mode=0o600)
     ends = time.monotonic() + _LOCK_PATIENCE_S
     while not _try(lock):
-        if is_answering():
+        if welcome():
             yield False
             return
         # The holder is starting or ending; either takes a moment.

@@ -40,12 +40,29 @@ def test_a_detached_engine_outlives_its_starter_in_a_session_of_its_own(place):
     assert psutil.Process(pid).cwd() == str(Path.home())
 
 
+def test_an_engine_that_cannot_start_leaves_no_process_behind(place):
+    place.logs.parent.mkdir(parents=True)
+    place.logs.write_text("in the way")
+    result = place.command("run", "--detach")
+    assert result.returncode == 1, result
+    assert str(place.logs) in result.stderr
+    assert processes_of(place) == []
+
+
+def processes_of(place: Home) -> list[int]:
+    def belongs(process: psutil.Process) -> bool:
+        return (process.info["environ"] or {}).get("DG_LSP_RUNTIME_DIR") == str(place.runtime)
+
+    return [process.pid for process in psutil.process_iter(["environ"]) if belongs(process)]
+
+
 def test_several_starters_at_once_make_one_engine(place):
     starters = [place.popen("run", "--detach") for _ in range(3)]
     for starter in starters:
         out, errors = starter.communicate(timeout=WAIT_S)
         assert starter.returncode == 0, (out, errors)
     assert place.log().count("started:") == 1
+    assert processes_of(place) == [pid_of(place)]
 
 
 def test_a_second_engine_leaves_the_first_alone(place):
