@@ -37,7 +37,7 @@ def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
     client = cast(Mapping[str, Any], params["capabilities"])
     offered: dict[str, Any] = {
         "positionEncoding": _encoding(client),
-        "textDocumentSync": {"openClose": True, "change": 2, "save": False},
+        "textDocumentSync": {"openClose": True, "change": 2},
         "inlineCompletionProvider": {},
         "executeCommandProvider": {"commands": list(COMMANDS)},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}, "fileOperations": {}},

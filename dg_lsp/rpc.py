@@ -132,6 +132,15 @@ class Rpc(LanguageServerProtocol):
         for method in [name for name in self.fm.builtin_features if name.startswith(_OWN_DOCUMENTS)]:
             del self.fm.builtin_features[method]
 
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *args: Any) -> Generator[Any, Any, None]:
+        """Give up what is under way. pygls does so too, but stumbles over requests that end meanwhile."""
+        for id_, future in list(self._request_futures.items()):
+            if id_ != self.msg_id and not future.done():
+                future.cancel()
+        self._shutdown = True
+        yield from ()
+
     @lsp_method(types.EXIT)
     def lsp_exit(self, *args: Any) -> Generator[Any, Any, None]:
         """Let the session end; pygls would leave the process from inside the event loop."""

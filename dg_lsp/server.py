@@ -29,6 +29,7 @@ from dg_lsp.engine_client import EngineClient, EngineFailure, Launch
 from dg_lsp.exclusion import Exclusions
 from dg_lsp.greeting import NAME
 from dg_lsp.messages import STATUS
+from dg_lsp.processes import is_alive
 from dg_lsp.progress import LoadProgress
 from dg_lsp.resident import Resident
 from dg_lsp.rpc import Rpc, converter
@@ -62,6 +63,8 @@ class Server(LanguageServer):
             may_show=self._may_show,
         )
         self.wants_status = False
+        self.editor_pid: int | None = None
+        """The process whose end is the session's, too."""
         self._exclusions = Exclusions()
         self._progress = LoadProgress(self.work_done_progress)
         self._stats = Stats(stats_path())
@@ -74,6 +77,8 @@ class Server(LanguageServer):
         self.documents.encoding = "utf-8" if chosen == "utf-8" else "utf-32" if chosen == "utf-32" else "utf-16"
         self.configuration.initialize(params.initialization_options)
         self.configuration.change_folders(_folders(params))
+        # A process that is not there is one of another machine or container.
+        self.editor_pid = params.process_id if params.process_id and is_alive(params.process_id) else None
         experimental = params.capabilities.experimental
         self.wants_status = isinstance(experimental, dict) and experimental.get("dgStatus") is True
         wanted, client = self.configuration.editor.engine, self.resident.client

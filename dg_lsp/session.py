@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import BinaryIO
 
 from dg_lsp.engine_client import Launch
 from dg_lsp.features import register
+from dg_lsp.processes import is_alive
 from dg_lsp.server import Server
 from dg_lsp.wire import Outbox
 
@@ -23,7 +23,7 @@ LOOK_FOR_EDITOR_S = 1.0
 
 def run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, greeted_id: object = None) -> int:
     """Serve one client; returns the exit code that the protocol wants."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # It logs whole messages, users' code with them, and what it finds wrong is answered or logged here already.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
     return asyncio.run(_run(incoming, outgoing, launch, greeted_id))
@@ -69,21 +69,6 @@ def _read(incoming: Iterator[bytes], server: Server, loop: asyncio.AbstractEvent
 
 async def _watch_editor(server: Server, over: asyncio.Event) -> None:
     """An editor that was killed closes its pipes, unless another child of it holds them open."""
-    seen = False
-    while sys.platform != "win32" and not over.is_set():
+    while server.editor_pid is None or is_alive(server.editor_pid):
         await asyncio.sleep(LOOK_FOR_EDITOR_S)
-        alive = server.process_id is not None and _is_alive(server.process_id)
-        # A process never seen is one of another machine or container.
-        if seen and not alive:
-            over.set()
-        seen |= alive
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    over.set()

@@ -1,0 +1,44 @@
+"""What the oracle knows in these tests. Each text is one case; the part between the markers is its answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ADD = "def add(a, b):\n    return ▮a + b▮\n"
+BODY = "def total(items):\n    ▮result = 0\n    for item in items:\n        result += item\n    return result\n▮"
+ASTRAL = "face = '😋' + ▮mouth▮\n"
+CRLF = "one = 1\r\ntwo = ▮one + one\r\nthree = two + one▮\r\n"
+COLUMN_0 = "▮import os▮\nprint(os.sep)\n"
+END = "last = ▮line▮"
+EMPTY = {"text": "▮print('hello')▮", "confidence": 0.99}
+CALL = "value = ▮compute(first, second)▮\nprint(value)\n"
+INSIDE = "shown = f(▮left▮, right)\n"
+SEVERAL = {"text": "colour = ▮red▮\n", "alternatives": ["green", "blue", "grey"]}
+UNSURE = {"text": "guess = ▮maybe▮\n", "confidence": 0.01}
+SLOW = {"text": f"slow = ▮{'+'.join('abcdefghij')}▮\n", "reveal": 1, "delay_ms": 60}
+CHAIN = "alpha = ▮1\nbeta = 2\ngamma = 3▮\n"
+NAME = "result = ▮pressure * volume▮\n"
+FAR = "some_name = another_name + 1  # 😋\n"
+DEEP = f"{FAR * 10}def add(a, b):\n    return ▮a + b▮\n{FAR * 10}"
+CASES: tuple[dict[str, Any] | str, ...] = (
+    EMPTY,  # First: an empty document is the beginning of any other case, too.
+    ADD,
+    BODY,
+    ASTRAL,
+    CRLF,
+    COLUMN_0,
+    END,
+    CALL,
+    INSIDE,
+    SEVERAL,
+    UNSURE,
+    SLOW,
+    CHAIN,
+    NAME,
+    DEEP,
+)
+
+
+def text_of(case: dict[str, Any] | str) -> str:
+    """The case's text with its markers."""
+    return case if isinstance(case, str) else case["text"]

@@ -1,0 +1,218 @@
+"""What goes wrong on the editor's side of the server: it answers or recovers, and what comes later succeeds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from pygls.exceptions import JsonRpcException
+
+from dg_lsp.wire import frame, messages
+from tests.e2e.cases import ADD, DEEP, END, FAR, SLOW, text_of
+from tests.e2e.test_start import HELLO, send, served
+from tests.e2e.window import Window, until, window
+from tests.engine.processes import WAIT_S, home
+
+pytestmark = pytest.mark.asyncio
+
+PATIENT = {"inline": {"deadline_ms": 20_000}}
+INLINE = "textDocument/inlineCompletion"
+
+
+def raw(held: Window, data: bytes) -> None:
+    """Bytes as they are."""
+    held.client.server.stdin.write(data)
+
+
+def unread(held: Window, method: str, params: object) -> None:
+    """A notification that need not be what the protocol says."""
+    raw(held, frame(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode()))
+
+
+async def still_works(held: Window) -> None:
+    held.open(ADD)
+    assert await held.ghost() == "a + b"
+
+
+async def refused(held: Window, method: str, params: object, code: int) -> None:
+    with pytest.raises(JsonRpcException) as caught:
+        await asyncio.wait_for(held.ask(method, params)[1], WAIT_S)
+    assert caught.value.code == code
+    assert caught.value.data is None
+    assert "Traceback" not in str(caught.value)
+
+
+async def test_malformed_messages(shared):
+    async with window(shared, options=PATIENT) as held:
+        for data in (
+            frame(b"{"),
+            frame(b"\xff\xfe"),
+            frame(b"[" * 100_000),
+            frame(b"[]"),
+            frame(b"3"),
+            frame(b"{}"),
+            frame(b'{"jsonrpc": "2.0"}'),
+            frame(b'{"jsonrpc": "2.0", "method": 3}'),
+            frame(b'{"jsonrpc": "2.0", "method": "textDocument/didOpen"}'),
+            frame(b'{"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": {"uri": 1}}}'),
+            frame(b'{"jsonrpc": "2.0", "id": 99999, "result": null}'),
+            frame(b'{"jsonrpc": "2.0", "id": {}, "error": 3}'),
+            b"Content-Length: nonsense\r\n\r\n{}",
+            b"Content-Length: -5\r\n\r\n",
+            b"\r\n\r\n\r\n",
+            b"GET / HTTP/1.1\r\n\r\n",
+        ):
+            raw(held, data)
+        for method in (INLINE, "textDocument/didOpen", "workspace/executeCommand", "dg/setEnabled"):
+            number, answer = held.ask("dg/status", {})
+            await answer
+            message = {"jsonrpc": "2.0", "id": number + 10_000, "method": method, "params": {"textDocument": 3}}
+            raw(held, frame(json.dumps(message).encode()))
+        await still_works(held)
+
+
+async def test_requests_that_can_not_be_served_are_refused(shared):
+    async with window(shared, options=PATIENT) as held:
+        await refused(held, "dg/unknown", {}, -32601)
+        await refused(held, "$/unknown", None, -32601)
+        await refused(held, "initialize", {"processId": None, "rootUri": None, "capabilities": {}}, -32600)
+        await refused(held, "workspace/executeCommand", {"command": "rm"}, -32602)
+        assert (
+            await held.request("workspace/executeCommand", {"command": "dg.accepted", "arguments": ["nonsense"]})
+            is None
+        )
+        held.notify("$/unknown", {})
+        held.notify("workspace/didChangeWatchedFiles", {"changes": []})
+        await still_works(held)
+
+
+async def test_messages_out_of_order(shared):
+    async with window(shared, options=PATIENT) as held:
+        nowhere = {"uri": "file:///never/opened.py", "version": 7}
+        held.notify("textDocument/didChange", {"textDocument": nowhere, "contentChanges": [{"text": "x"}]})
+        held.notify("textDocument/didClose", {"textDocument": nowhere})
+        asked = {"textDocument": nowhere, "position": {"line": 0, "character": 0}, "context": {"triggerKind": 2}}
+        assert await held.request(INLINE, asked) is None
+        held.open(ADD, "twice.py")
+        held.open(END, "twice.py")
+        assert await held.ghost() == "line"
+        unread(held, "$/cancelRequest", {"id": 424242})
+        unread(held, "$/cancelRequest", {"id": None})
+        unread(held, "window/workDoneProgress/cancel", {"token": "unknown"})
+        await still_works(held)
+
+
+async def test_ranges_outside_of_the_text_are_mapped_into_it(shared):
+    async with window(shared, options=PATIENT) as held:
+        held.open("def add(a, b):\n    ▮")
+        buffer = held.editor.buffer
+
+        def change(start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+            spots = [{"line": line, "character": character} for line, character in (start, end)]
+            edit = {"range": {"start": spots[0], "end": spots[1]}, "text": text}
+            buffer.version += 1
+            document = {"uri": buffer.uri, "version": buffer.version}
+            unread(held, "textDocument/didChange", {"textDocument": document, "contentChanges": [edit]})
+
+        change((99, 0), (120, 7), "return ")
+        change((-3, -1), (0, -2), "")
+        change((1, 400), (1, 4), "return ")
+        asked = {"textDocument": {"uri": buffer.uri}, "position": {"line": 1, "character": 11}}
+        found = await held.request(INLINE, {**asked, "context": {"triggerKind": 2}})
+        assert found["items"][0]["insertText"] == "a + b\n"
+
+
+async def test_a_change_that_can_not_be_read_forgets_the_document_until_it_is_opened_again(shared):
+    async with window(shared, options=PATIENT) as held:
+        held.open(ADD, "a.py")
+        document = {"uri": held.editor.buffer.uri, "version": 2}
+        unread(held, "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": 3}]})
+        assert await held.ghost() is None
+        held.open(ADD, "a.py")
+        assert await held.ghost() == "a + b"
+
+
+async def test_a_huge_document_costs_no_more_than_a_large_one(shared):
+    async with window(shared, options=PATIENT) as held:
+        around = FAR * (2_500_000 // len(FAR))
+        held.open(f"{around}{DEEP}{around}")
+        assert await held.ghost() == "a + b"
+        began_s = time.perf_counter()
+        for at, character in enumerate("a + ", 1):
+            held.editor.type(character)
+            assert await held.ghost() == "a + b"[at:]
+        assert (time.perf_counter() - began_s) / 4 < 1
+
+
+async def test_many_messages_while_the_client_reads_nothing(shared):
+    async with window(shared, options=PATIENT) as held:
+        held.client.server.stdout._transport.pause_reading()
+        answers = [held.ask("dg/status", {})[1] for _ in range(3000)]
+        await asyncio.sleep(0.5)
+        held.client.server.stdout._transport.resume_reading()
+        async with asyncio.timeout(WAIT_S):
+            assert len(await asyncio.gather(*answers)) == 3000
+        await still_works(held)
+
+
+async def test_shutdown_in_the_middle_of_a_request(shared):
+    async with window(shared, options=PATIENT) as held:
+        held.open(text_of(SLOW))
+        asked = held.editor.ask()
+        await asyncio.sleep(0.1)
+        await held.request("shutdown", None)
+        with pytest.raises(JsonRpcException, match="cancel"):
+            await asked.answer
+        await refused(held, "dg/status", {}, -32600)
+        held.notify("exit", None)
+        async with asyncio.timeout(WAIT_S):
+            assert await held.client.server.wait() == 0
+
+
+async def test_exit_without_shutdown_is_told_by_the_exit_code(shared):
+    with served(shared) as process:
+        send(process, id=1, method="initialize", params=HELLO)
+        send(process, method="exit")
+        assert process.wait(WAIT_S) == 1
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["its pipes close", "somebody holds its pipes open"])
+async def test_an_editor_that_is_killed_takes_its_server_along_but_not_the_engine(shared, kept):
+    editor = subprocess.Popen(["sleep", "600"])
+    with served(shared) as process:
+        send(process, id=1, method="initialize", params={**HELLO, "processId": editor.pid})
+        send(process, id=2, method="dg/status", params={})
+        bodies = messages(process.stdout)
+        while json.loads(next(bodies))["id"] != 2:
+            pass
+        editor.kill()
+        editor.wait()
+        if not kept:
+            process.stdin.close()
+            process.stdin = None
+        process.wait(WAIT_S)
+    assert shared.answers()
+
+
+async def test_an_engine_killed_in_the_middle_of_a_request_is_replaced():
+    with home() as place:
+        async with window(place, options=PATIENT, model=place.oracle(ADD, SLOW)) as held:
+            await still_works(held)
+            first = (await held.status(engine=True))["engine"]["pid"]
+            held.open(text_of(SLOW))
+            asked = held.editor.ask()
+            await asyncio.sleep(0.2)
+            os.kill(first, signal.SIGKILL)
+            assert await asyncio.wait_for(asked.answer, WAIT_S) is None
+            held.open(ADD)
+
+            async def answered() -> bool:
+                return await held.ghost() == "a + b"
+
+            await until(answered, "a suggestion of a new engine")
+            assert (await held.status(engine=True))["engine"]["pid"] != first

@@ -1,0 +1,201 @@
+"""Settings, switches, status, files kept from the model, statistics, the completion menu: seen from an editor."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.cases import ADD, CALL, NAME, SEVERAL, text_of
+from tests.e2e.window import CLIENTS, recorded, until, window
+from tests.engine.processes import home
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_settings_come_from_the_start_a_change_and_the_project_and_wrong_ones_are_named_once(shared, tmp_path):
+    (tmp_path / "dg-lsp.toml").write_text("[inline]\ncandidates = 1\nthreshhold = 1\n")
+    options = {"dg": {"inline": {"candidates": 2}, "colour": "red"}}
+    problems = [
+        "Unknown setting 'colour' is ignored.",
+        "Unknown setting 'inline.threshhold'; did you mean 'threshold'?",
+        "The setting 'inline.candidates' must be in 1..16, not 99; it is ignored.",
+    ]
+    async with window(shared, options=options, folders=[tmp_path], log="threshhold") as held:
+        held.open(text_of(SEVERAL), "in_project.py")
+        assert len(await held.ghosts(invoked=True)) == 1
+        held.editor._folder = "/elsewhere"
+        held.open(text_of(SEVERAL), "outside.py")
+        assert len(await held.ghosts(invoked=True)) == 2
+        for _ in range(2):
+            held.notify("workspace/didChangeConfiguration", {"settings": {"dg": {"inline": {"candidates": 3}}}})
+            assert len(await held.ghosts(invoked=True)) == 3
+            held.notify("workspace/didChangeConfiguration", {"settings": {"inline": {"candidates": 99}}})
+            assert len(await held.ghosts(invoked=True)) == 2
+        assert [message.message for message in held.client.log_messages] == problems
+
+
+async def test_a_client_that_can_tell_its_settings_is_asked(shared):
+    configuration = {"": {"dg": {"inline": {"candidates": 2}}}}
+    async with window(shared, configuration=configuration) as held:
+        held.open(text_of(SEVERAL))
+        assert len(await held.ghosts(invoked=True)) == 2
+        held.client.set_configuration({"inline": {"candidates": 3}}, section="dg")
+        held.notify("workspace/didChangeConfiguration", {"settings": None})
+
+        async def three() -> bool:
+            return len(await held.ghosts(invoked=True)) == 3
+
+        await until(three, "the new settings")
+
+
+async def test_switching_off_and_on_everywhere_by_language_and_by_folder(shared, tmp_path):
+    async with window(shared, folders=[tmp_path]) as held:
+        held.open(ADD, "a.py")
+        uri = held.editor.buffer.uri
+        for switch in ({}, {"language": "python"}, {"folder": tmp_path.as_uri()}):
+            told = await held.request("dg/setEnabled", {"enabled": False, **switch})
+            assert told["state"] == ("ready" if switch else "off")
+            assert await held.ghost() is None
+            assert (await held.status(uri=uri))["document"]["off"].startswith("Suggestions are switched off")
+            await held.request("dg/setEnabled", {"enabled": True, **switch})
+            assert await held.ghost() == "a + b"
+        assert (await held.status(uri=uri))["document"] == {"uri": uri, "off": ""}
+
+
+async def test_no_suggestion_in_a_file_that_is_kept_from_the_model(shared, tmp_path):
+    (tmp_path / ".gitignore").write_text("ignored.py\n")
+    (tmp_path / ".dgignore").write_text("private/\n")
+    async with window(shared, folders=[tmp_path]) as held:
+        for name in (".env", "id_rsa", "ignored.py", "private/a.py"):
+            held.open(ADD, name)
+            assert await held.ghost() is None
+            assert await held.ghost(invoked=True) is None
+            off = (await held.status(uri=held.editor.buffer.uri))["document"]["off"]
+            assert off.startswith("The document is kept from the model")
+        held.open(ADD, "seen.py")
+        assert await held.ghost() == "a + b"
+
+
+async def test_untitled_documents_and_notebook_cells_are_documents(shared):
+    async with window(shared) as held:
+        for uri in ("untitled:Untitled-1", "vscode-notebook-cell:/w/n.ipynb#W0sZmlsZQ%3D%3D"):
+            held.open(ADD)
+            held.editor.close()
+            held.editor.path = uri
+            held.open(ADD, uri)
+            held.editor.buffers[uri].uri = uri
+            document = {"uri": uri, "languageId": "python", "version": 1, "text": held.editor.buffer.text}
+            held.notify("textDocument/didOpen", {"textDocument": document})
+            assert await held.ghost() == "a + b"
+
+
+async def test_a_closed_document_is_gone(shared):
+    async with window(shared) as held:
+        held.open(ADD, "a.py")
+        buffer = held.editor.buffer
+        held.editor.close()
+        held.editor.buffers["a.py"] = buffer
+        assert await held.ghost() is None
+
+
+async def test_the_status_tells_a_start_from_nothing_and_a_bar_shows_it():
+    with home() as place:
+        given = recorded("vscode") | {"experimental": {"dgStatus": True}}
+        async with window(place, given, model=place.oracle(ADD)) as held:
+            assert [status["state"] for status in held.client.statuses] == ["loading", "ready"]
+            bars = list(held.client.progress_reports.values())
+            kinds = [report.kind for bar in bars for report in bar]
+            assert kinds[0] == "begin"
+            assert kinds[-1] == "end"
+            held.open(ADD)
+            assert await held.ghost() == "a + b"
+
+
+async def test_a_client_that_does_not_know_the_status_is_not_told(shared):
+    async with window(shared, "emacs", ready=False) as held:
+        held.open(ADD)
+        await held.ghost()
+        assert held.client.statuses == []
+
+
+async def test_an_engine_that_can_not_start_is_a_sentence_in_the_status_and_nothing_else():
+    with home() as place:
+        async with window(place, model="oracle:/nowhere.json", ready=False) as held:
+
+            async def error() -> str:
+                told = await held.status()
+                return told["message"] if told["state"] == "error" else ""
+
+            assert "/nowhere.json" in await until(error, "the error")
+            held.open(ADD)
+            assert await held.ghost() is None
+
+
+async def test_what_became_of_suggestions_is_counted_and_can_be_erased():
+    with home() as place:
+        model = place.oracle(ADD, CALL, NAME)
+
+        def stats(*arguments: str) -> str:
+            command = [sys.executable, "-m", "dg_lsp", "stats", *arguments]
+            return subprocess.run(command, env=place.environment, capture_output=True, text=True, check=True).stdout
+
+        async with window(place, model=model) as held:
+            held.open(ADD)
+            held.editor.accept((await held.ghosts())[0])
+            held.open(CALL)
+            await held.ghost()
+            held.editor.type("compute")
+            held.open(NAME)
+            await held.ghost()
+            held.editor.type("x")
+        (tally,) = json.loads(stats("--json"))
+        assert tally == {
+            "language": "python",
+            "shown": 3,
+            "accepted": 1,
+            "partial": 1,
+            "typed": 0,
+            "rejected": 1,
+            "accepted_chars": len("a + b") + len("compute"),
+        }
+        assert "python" in stats()
+        stats("--reset")
+        assert json.loads(stats("--json")) == []
+        assert stats() == "Nothing was suggested yet.\n"
+        async with window(place, options={"stats": False}) as held:
+            held.open(ADD)
+            held.editor.accept((await held.ghosts())[0])
+        assert json.loads(stats("--json")) == []
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_without_inline_completion_the_menu_has_one_item_behind_all_others(shared, client):
+    given = recorded(client)
+    del given["textDocument"]["inlineCompletion"]
+    async with window(shared, given, options={"inline": {"deadline_ms": 20_000}}) as held:
+        held.open(NAME)
+        held.editor.type("pre")
+        position = {"line": 0, "character": 12}
+        params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": position}
+        found = await held.request("textDocument/completion", params)
+        (item,) = found["items"]
+        assert found["isIncomplete"]
+        assert item["textEdit"] == {
+            "range": {"start": {"line": 0, "character": 9}, "end": position},
+            "newText": "pressure * volume",
+        }
+        assert (item["label"], item["filterText"], item["preselect"]) == ("pressure * volume", "pre", False)
+        assert item["sortText"] > "zzzz"
+        assert "dg-lsp" in item["labelDetails"]["description"]
+
+
+async def test_the_menu_can_be_switched_on_beside_inline_completion_and_off_again(shared):
+    async with window(shared, options={"completion": "on"}) as held:
+        held.open(NAME)
+        params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": {"line": 0, "character": 9}}
+        assert (await held.request("textDocument/completion", params))["items"]
+        held.notify("workspace/didChangeConfiguration", {"settings": {"completion": "off"}})
+        assert await held.request("textDocument/completion", params) is None
