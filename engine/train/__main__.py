@@ -100,7 +100,7 @@ def run(
         weights=weights,
     )
     folder = folder or _run_folder(name)
-    with _pausing() as should_pause:
+    with pausing() as should_pause:
         state = train(recipe, corpus_folder(corpus), folder, seed, sitting, typer.echo, should_pause)
     done = state.tokens >= recipe.tokens
     typer.echo(f"{'Done' if done else 'Paused; the same command goes on'}: {state.tokens:,} tokens, {folder}")
@@ -176,6 +176,24 @@ def installed_packages() -> list[Path]:
     return list(dict.fromkeys(Path(path) for path in paths if Path(path).is_dir()))
 
 
+@contextmanager
+def pausing() -> Generator[Callable[[], bool]]:
+    """Whether someone asked to stop, by Ctrl-C or SIGTERM; a second time ends at once."""
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        asked.append(number)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _recipe(name: str, tokens: float | None = None, next_token_share: float | None = None) -> Preset:
     if name not in PRESETS:
         raise BadInput(f"There is no preset {name!r}: use {', '.join(PRESETS)}.")
@@ -206,24 +224,6 @@ def _loaded(model: Any) -> DiffusionGemma:
     if not isinstance(loaded, DiffusionGemma) or loaded.facts.instructions:
         raise BadInput(f"{model} was not trained by this recipe: name a directory that `export` wrote.")
     return loaded
-
-
-@contextmanager
-def _pausing() -> Generator[Callable[[], bool]]:
-    """Whether someone asked to stop, by Ctrl-C or SIGTERM; a second time ends at once."""
-    asked: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        asked.append(number)
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -49,26 +49,26 @@ class Preset:
 
 def _toy(noise: NoiseKind) -> Preset:
     shape = Shape(
-        vocab=384,
+        vocab=448,
         hidden=128,
         intermediate=256,
-        layers=4,
+        layers=3,
         heads=2,
         kv_heads=1,
         head_size=64,
         window=96,
-        full_every=2,
+        full_every=3,
         canvas=96,
     )
     return Preset(
         shape=shape,
         noise=noise,
-        tokens=600_000,
-        next_token_share=0.2,
+        tokens=400_000,
+        next_token_share=0.15,
         free_share=0.3,
         rows=8,
-        context=192,
-        canvases=256,
+        context=128,
+        canvases=384,
         rates=Rates(),
     )
 

@@ -1,12 +1,12 @@
 """A closed toy language whose every gap has one right answer: chained assignments, a real denoiser's test bed.
 
-    n3 = 4
-    k3 = n3 * 7
-    n4 = k3 + 4
-    k4 = n4 * 7
+    cost11 = 4
+    cost12 = cost11 * 7
+    cost13 = cost12 + 2
+    cost14 = cost13 * 7
 
-Two names take turns, each with its own operator and operand, and the number counts up: what was cut out follows from
-any line before it and the lines behind it.
+A program has one name and two rules that take turns; the number counts up. What was cut out follows from two lines
+before it and the line behind it.
 """
 
 from __future__ import annotations
@@ -18,25 +18,20 @@ from engine.train.corpus import Document, Split
 from engine.train.packed import pack
 from engine.train.tokenizer import save_tokenizer, train_tokenizer
 
-NAMES = "abcdefghijkmnpqrstuvwxyz"
+NAMES = ("sum", "left", "right", "total", "count", "size", "rate", "cost", "step", "part", "mean", "last")
 OPERATORS = "+-*/%"
-SHORTEST, LONGEST = 40, 90
+SHORTEST, LONGEST = 40, 68
 """Lines of a program."""
 
 
 def toy_program(rng: random.Random) -> str:
     """One program."""
-    first, second = rng.sample(NAMES, 2)
-    rules = [(rng.choice(OPERATORS), rng.randint(2, 9)) for _ in range(2)]
-    count = rng.randint(1, 40)
-    lines = [f"{first}{count} = {rng.randint(2, 9)}\n"]
-    for index in range(rng.randint(SHORTEST, LONGEST)):
-        operator, operand = rules[index % 2]
-        turned = index % 2
-        left = f"{first}{count + 1}" if turned else f"{second}{count}"
-        right = f"{second}{count}" if turned else f"{first}{count}"
-        lines.append(f"{left} = {right} {operator} {operand}\n")
-        count += turned
+    name = rng.choice(NAMES)
+    rules = [f"{rng.choice(OPERATORS)} {rng.randint(2, 9)}" for _ in range(2)]
+    first = rng.randint(1, 30)
+    lines = [f"{name}{first} = {rng.randint(2, 9)}\n"]
+    for number in range(first + 1, first + rng.randint(SHORTEST, LONGEST)):
+        lines.append(f"{name}{number} = {name}{number - 1} {rules[number % 2]}\n")
     return "".join(lines)
 
 

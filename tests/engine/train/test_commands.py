@@ -1,0 +1,85 @@
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import engine.train.__main__ as commands
+from engine.train.state import read_curve
+from tests.engine.train.packages import install_python, python_code
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(commands, "corpus_folder", lambda name: tmp_path / "cache" / name)
+    return tmp_path / "cache"
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(commands.app, arguments)
+
+
+def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
+    for number in range(8):
+        name = f"package{number}"
+        install_python(tmp_path / "site", name, "MIT", {f"{name}/main.py": python_code(name, 150)})
+    made = call("corpus", "--site-packages", str(tmp_path / "site"))
+    assert made.exit_code == 0, made.output
+    assert "8 packages" in made.output or "9 packages" in made.output
+    options = ("--tokens", "4096", "--next-token-share", "0.5", "--threads", "1", "--no-compile")
+    done = call("run", *options)
+    assert done.exit_code == 0, done.output
+    assert "Done: 4,096 tokens" in done.output
+    assert "Done: 4,096 tokens" in call("run", *options).output
+    written = call("export", "--out", str(tmp_path / "model"), "--gaps", "2")
+    assert written.exit_code == 0, written.output
+    card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
+    assert "| package0 | 1.0 | MIT | 1 |" in card
+    assert "| Context tokens read | 4,096 |" in card
+    assert "| canvas |" in card
+    assert (tmp_path / "model" / "loss.svg").read_text().startswith("<svg")
+    assert json.loads((tmp_path / "model" / "dg_lsp.json").read_text())["noise"] == "absorbing"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "--preset", "huge"), "There is no preset 'huge'"),
+        (("run", "--device", "tpu"), "There is no device 'tpu'"),
+        (("run", "--corpus", "none", "--no-compile"), "holds no packed corpus"),
+        (("export", "--out", "model", "--name", "none"), "holds no run"),
+        (("compare", "--corpus", "none"), "holds no packed corpus"),
+    ],
+)
+def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str):
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_packages_of_the_interpreter_and_its_base_are_found():
+    folders = commands.installed_packages()
+    assert any((folder / "typer").is_dir() for folder in folders)
+    assert len(folders) == len(set(folders))
+    assert all(re.search("(site|dist)-packages$", folder.name) for folder in folders)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_pauses_and_a_second_one_ends(number: signal.Signals):
+    before = signal.getsignal(number)
+    with commands.pausing() as should_pause:
+        assert not should_pause()
+        signal.raise_signal(number)
+        assert should_pause()
+        assert signal.getsignal(number) is before
+    assert signal.getsignal(number) is before
+
+
+def test_the_toy_is_made_by_the_same_recipe(tmp_path: Path):
+    result = call("toy", "--out", str(tmp_path / "toy"), "--tokens", "1536")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "toy" / "model.safetensors").stat().st_size < 2_000_000
+    assert read_curve(tmp_path) == []

@@ -1,0 +1,94 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import DiffusionGemmaForBlockDiffusion
+
+from engine.catalog import find
+from engine.loading import load
+from engine.models.gemma_network import Network, attention
+from engine.train.card import loss_image
+from engine.train.export import export
+from engine.train.next_token import encode_rows
+from engine.train.run import train
+from engine.train.state import Point, State, open_state
+from tests.engine.train.tiny import CPU, tiny, toy_corpus
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Path]:
+    folder = tmp_path_factory.mktemp("export")
+    state = train(tiny(steps=4), toy_corpus(), folder / "run", 0, CPU, lambda line: None)
+    export(state, tiny(), toy_corpus() / "tokenizer", folder / "model", "slack")
+    return state, folder / "model"
+
+
+def rounded(state: State) -> Network:
+    """Our pass over the very weights that were written."""
+    network = Network(state.module)
+    with torch.no_grad():
+        for parameter in state.module.parameters():
+            parameter.copy_(parameter.bfloat16())
+    return network
+
+
+@torch.no_grad()
+def test_what_is_exported_gives_equal_logits_in_the_published_class(trained: tuple[State, Path]):
+    state, folder = trained
+    reference: Any = DiffusionGemmaForBlockDiffusion.from_pretrained(folder, dtype=torch.float32).eval()
+    network = rounded(state)
+    generator = torch.Generator().manual_seed(0)
+    # Longer than the sliding window of 24.
+    ids = torch.randint(16, 300, (2, 40), generator=generator)
+    canvas = torch.randint(16, 300, (2, 12), generator=generator)
+    told = torch.randn(2, 12, 300, generator=generator)
+    store: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+    encode_rows(network, ids, store)
+
+    def attend(index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        keys, values = store[index]
+        seen = network.config.sliding_window - 1 if network.sliding(index) else 40
+        keys, values = keys[:, :, -seen:], values[:, :, -seen:]
+        return attention(query, torch.cat((keys, key), 2), torch.cat((values, value), 2), None)
+
+    signal = network.soft_embeddings(told)
+    positions = torch.arange(40, 52).expand(2, -1)
+    ours = network.logits(network.decode(canvas, positions, attend, signal))
+    theirs = reference(input_ids=ids, decoder_input_ids=canvas, self_conditioning_logits=told).logits
+    assert torch.allclose(ours, theirs, atol=1e-4)
+
+
+def test_the_engine_reads_what_the_recipe_knows(trained: tuple[State, Path]):
+    facts = load(str(trained[1]), "cpu").model.facts
+    assert (facts.length, facts.noise.mask_id, facts.noise.vocab_size) == ("slack", 3, 300)
+    assert (facts.context_limit, facts.canvas_length, facts.widths) == (96, 96, (8, 24, 64))
+    assert (facts.sampling.max_steps, facts.sampling.entropy_bound, facts.pad_id) == (48, 0.1, 0)
+    assert not facts.instructions
+
+
+def test_weights_are_stored_once_in_bfloat16(trained: tuple[State, Path]):
+    state, folder = trained
+    checkpoint = find(str(folder))
+    assert {tensor.dtype for tensor in checkpoint.tensors} == {"BF16"}
+    # Twice would be four bytes each; headers and the stand-in vision tower take the rest.
+    assert checkpoint.nbytes < 3.2 * sum(p.numel() for p in state.module.model.decoder.parameters())
+    assert json.loads((folder / "config.json").read_text())["dtype"] == "bfloat16"
+
+
+def test_a_run_can_start_from_an_export(trained: tuple[State, Path], tmp_path: Path):
+    state, folder = trained
+    begun = open_state(tiny(), tmp_path, 7, torch.device("cpu"), folder)
+    assert begun.step == 0
+    table = state.module.lm_head.weight.bfloat16()
+    assert torch.equal(begun.module.lm_head.weight.bfloat16(), table)
+    assert not torch.equal(open_state(tiny(), tmp_path, 7, torch.device("cpu")).module.lm_head.weight.bfloat16(), table)
+
+
+def test_the_curve_is_drawn_from_start_to_end():
+    points = [Point(step=i, tokens=i * 1000, split="train", losses={"next_token": 8.0 - i}) for i in range(5)]
+    image = loss_image(points)
+    assert "36.0,36.0" in image
+    assert "604.0,120.0" in image
+    assert "0.0 million" in image
