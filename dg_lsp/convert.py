@@ -19,7 +19,6 @@ from lsprotocol.types import Position, Range
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
 _BREAK = re.compile(r"\r\n?|\n")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _UTF8_CONTINUATION = bytes(range(0x80, 0xC0))
 
 
@@ -94,11 +93,6 @@ def span_of(lines: Lines, range_: Range, encoding: Encoding) -> tuple[int, int]:
 def range_of(lines: Lines, start: int, end: int, encoding: Encoding) -> Range:
     """The range of a span of offsets."""
     return Range(start=position_at(lines, start, encoding), end=position_at(lines, end, encoding))
-
-
-def without_surrogates(text: str) -> str:
-    """Half a surrogate pair is no character and can't travel further; a replacement of the same width stands in."""
-    return _SURROGATE.sub("\ufffd", text)
 
 
 def _utf8_characters(line: str, units: int) -> int:

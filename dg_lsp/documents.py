@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContentChangePartial, TextDocumentItem
 
-from dg_lsp.convert import Encoding, Lines, span_of, without_surrogates
+from dg_lsp.convert import Encoding, Lines, span_of
 
 REMEMBERED_AFTER_CLOSING = 8
 
@@ -70,7 +70,7 @@ class Documents:
             uri=item.uri,
             language=item.language_id,
             version=item.version,
-            lines=Lines.of(without_surrogates(item.text)),
+            lines=Lines.of(item.text),
         )
         self._open[item.uri] = snapshot
         self._edited.pop(item.uri, None)
@@ -120,7 +120,7 @@ class Documents:
         self._edited[snapshot.uri] = snapshot
 
     def _edit(self, lines: Lines, event: TextDocumentContentChangeEvent) -> Edit:
-        new = without_surrogates(event.text)
+        new = event.text
         if not isinstance(event, TextDocumentContentChangePartial):
             return smallest_edit(lines.text, new)
         start, end = span_of(lines, event.range, self.encoding)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Generator
 from typing import Any, cast
 
@@ -28,6 +29,8 @@ from dg_lsp.messages import TYPES
 
 log = logging.getLogger(__name__)
 
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _OWN_DOCUMENTS = ("textDocument/", "notebookDocument/", types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
 
 
@@ -54,7 +57,7 @@ class Rpc(LanguageServerProtocol):
     def receive(self, body: bytes) -> None:
         """Handle one message. Never raises."""
         try:
-            message = json.loads(body)
+            message = parsed(body)
         except (ValueError, RecursionError):
             self._refuse(None, JsonRpcParseError("The message is not valid JSON."))
             return
@@ -146,6 +149,26 @@ class Rpc(LanguageServerProtocol):
         """Let the session end; pygls would leave the process from inside the event loop."""
         self.on_exit()
         yield from ()
+
+
+def parsed(body: bytes) -> Any:
+    """JSON values whose texts hold whole characters only.
+
+    JSON can spell half a surrogate pair, which is no character and can't travel further; a replacement that is as wide
+    in every position encoding stands in. Raises ValueError, RecursionError.
+    """
+    message = json.loads(body)
+    return _whole(message) if _ESCAPED_SURROGATE.search(body) else message
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_whole(held) for held in cast(list[Any], value)]
+    if isinstance(value, dict):
+        return {_whole(key): _whole(held) for key, held in cast(dict[str, Any], value).items()}
+    return value
 
 
 def converter() -> Converter:

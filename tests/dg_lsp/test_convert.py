@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol.types import Position, Range
 
-from dg_lsp.convert import Encoding, Lines, offset_at, position_at, range_of, span_of, without_surrogates
+from dg_lsp.convert import Encoding, Lines, offset_at, position_at, range_of, span_of
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 UNITS = {
@@ -96,8 +96,3 @@ def test_a_range_that_runs_backwards_is_turned_round():
     backwards = Range(start=Position(line=1, character=1), end=Position(line=0, character=2))
     assert span_of(lines, backwards, "utf-8") == (2, 5)
     assert range_of(lines, 2, 5, "utf-8").start == Position(line=0, character=2)
-
-
-def test_half_a_surrogate_pair_becomes_a_replacement_of_the_same_width():
-    assert without_surrogates("a\ud83db") == "a\ufffdb"
-    assert without_surrogates("a😋b") == "a😋b"

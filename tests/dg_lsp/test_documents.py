@@ -77,12 +77,6 @@ def test_a_range_outside_of_the_text_is_mapped_into_it():
     assert documents.get(URI).text == "ab"
 
 
-def test_half_a_surrogate_pair_never_enters():
-    documents = opened("a\ud83d")
-    documents.change(URI, 2, [partial((0, 0), (0, 0), "\ude00")])
-    assert documents.get(URI).text == "\ufffda\ufffd"
-
-
 def test_a_forgotten_document_is_unknown_until_it_is_opened_again():
     documents = opened("ab")
     documents.forget(URI)
