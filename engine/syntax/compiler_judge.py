@@ -15,6 +15,8 @@ _LACKS = ("expected an indented block", "expected 'except' or 'finally' block")
 _SEARCHED = 80
 """Scaffolds tried in one piece of code."""
 _KEPT = 6
+_CHARACTERS_PER_MS = 2000
+"""Ordinary code compiles about twice as fast."""
 
 
 class CompilerJudge:
@@ -28,9 +30,9 @@ class CompilerJudge:
         self._needs: dict[Chunk, list[Scaffold]] = {}
         self._candidates: list[Scaffold] | None = None
 
-    def accepts(self, fill: str) -> bool:
-        """Whether the whole text compiles."""
-        return bool(self._chunks) and complaint(self._chunks[-1].text(fill)) is None
+    def accepts(self, fill: str, budget: Budget) -> bool:
+        """Whether the whole text compiles. Raises OutOfTime."""
+        return bool(self._chunks) and _complaint(self._chunks[-1].text(fill), budget) is None
 
     def verdict(self, fill: str, budget: Budget) -> Verdict | None:
         """What the fill adds; None where the code around the gap is so broken that the compiler can't tell.
@@ -40,7 +42,7 @@ class CompilerJudge:
         for chunk in reversed(self._chunks):
             needs = self._needed(chunk, budget)
             if needs and (chunk == self._chunks[-1] or self._stays_inside(fill)):
-                return self._judged(chunk, fill, needs)
+                return self._judged(chunk, fill, needs, budget)
         return None
 
     def _stays_inside(self, fill: str) -> bool:
@@ -49,38 +51,44 @@ class CompilerJudge:
         pairing = pair(self._brackets.head + fill, "python")
         return not (pairing.pending or pairing.unclosed or CONTINUES.match(fill.lstrip()))
 
-    def _judged(self, chunk: Chunk, fill: str, needs: list[Scaffold]) -> Verdict:
-        objection = complaint(chunk.text(fill))
+    def _judged(self, chunk: Chunk, fill: str, needs: list[Scaffold], budget: Budget) -> Verdict:
+        objection = _complaint(chunk.text(fill), budget)
         if objection is None:
-            return AS_BEFORE if self._broken_nearby(fill) else WHOLE
-        if self._unfinished_before(chunk, fill, needs, objection):
+            return AS_BEFORE if self._broken_nearby(fill, budget) else WHOLE
+        if self._lacking_before(chunk, objection, budget) or self._unfinished_before(chunk, fill, needs, budget):
             return AS_BEFORE
         at = min(max(0, objection.offset - len(chunk.before)), len(fill))
         problem = Problem(start=at, end=min(at + 1, len(fill)), what=objection.message)
         return Verdict(problems=specific([problem, *of_brackets(fill, self._brackets)], len(fill)), whole=False)
 
-    def _broken_nearby(self, fill: str) -> bool:
+    def _broken_nearby(self, fill: str, budget: Budget) -> bool:
         """Whether the definition around the gap is where the whole text is broken."""
         text, definition = self._chunks[-1], self._chunks[min(1, len(self._chunks) - 1)]
-        objection = complaint(text.text(fill))
+        objection = _complaint(text.text(fill), budget)
         if objection is None:
             return False
         before, after = len(text.before) - objection.offset, objection.offset - len(text.before) - len(fill)
         return before <= len(definition.before) and after <= len(definition.after)
 
-    def _unfinished_before(self, chunk: Chunk, fill: str, needs: list[Scaffold], objection: Complaint) -> bool:
+    def _lacking_before(self, chunk: Chunk, objection: Complaint, budget: Budget) -> bool:
+        """Whether the same block is empty without the fill."""
+        if not objection.message.startswith(_LACKS):
+            return False
+        empty = _complaint(chunk.text(""), budget)
+        return empty is not None and empty.message == objection.message
+
+    def _unfinished_before(self, chunk: Chunk, fill: str, needs: list[Scaffold], budget: Budget) -> bool:
         """Whether nothing is wrong but what was missing without the fill."""
-        empty = complaint(chunk.text(""))
-        if empty and empty.message == objection.message and objection.message.startswith(_LACKS):
-            return True
         return needs[0].finishes and any(
-            complaint(chunk.text(fill + tail)) is None for need in needs for tail in tails(fill, need, self._brackets)
+            _complaint(chunk.text(fill + tail), budget) is None
+            for need in needs
+            for tail in tails(fill, need, self._brackets)
         )
 
     def _needed(self, chunk: Chunk, budget: Budget) -> list[Scaffold]:
         """Scaffolds with which a piece of code compiles, those that add least first."""
         if chunk not in self._needs:
-            if any(complaint(chunk.text(reference)) is None for reference in {"", self._old}):
+            if any(_complaint(chunk.text(reference), budget) is None for reference in {"", self._old}):
                 self._needs[chunk] = [Scaffold("")]
             else:
                 self._needs[chunk] = _clean(chunk, self._searched(budget), budget)
@@ -95,11 +103,16 @@ class CompilerJudge:
         return self._candidates
 
 
+def _complaint(text: str, budget: Budget) -> Complaint | None:
+    """Raises OutOfTime where a compilation would take longer than there is time."""
+    if budget.left_ms() < len(text) / _CHARACTERS_PER_MS:
+        raise OutOfTime
+    return complaint(text)
+
+
 def _clean(chunk: Chunk, scaffolds: list[Scaffold], budget: Budget) -> list[Scaffold]:
     clean: list[Scaffold] = []
     for scaffold in scaffolds:
-        if complaint(chunk.text(scaffold.standin + scaffold.tail) + scaffold.end) is None:
+        if _complaint(chunk.text(scaffold.standin + scaffold.tail) + scaffold.end, budget) is None:
             clean.append(scaffold)
-        if budget.over():
-            raise OutOfTime
     return clean

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_LARGEST = 200_000
-"""Characters; a compilation can't be interrupted, so longer texts are not judged (about 40 ms)."""
+LARGEST = 150_000
+"""Characters; a compilation can't be interrupted, so longer texts are not judged."""
 _NOT_SYNTAX = "no binding for nonlocal"
 """A complaint about text that parses; it may be due to what a focus leaves out."""
 CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally|case)\b")
@@ -67,7 +67,7 @@ def chunks(before: str, after: str, outside: int) -> list[Chunk]:
             found.append(chunk)
     if not found or found[-1].size < len(before) + len(after):
         found.append(Chunk(before, after))
-    return [chunk for chunk in found if chunk.size <= _LARGEST]
+    return [chunk for chunk in found if chunk.size <= LARGEST]
 
 
 @dataclass(frozen=True, slots=True)

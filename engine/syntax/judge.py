@@ -8,6 +8,7 @@ from engine.syntax.budget import Budget
 from engine.syntax.compiler_judge import CompilerJudge
 from engine.syntax.focus import SMALL, focus
 from engine.syntax.judging import WHOLE, OutOfTime, Verdict
+from engine.syntax.parsing import plain
 from engine.syntax.problems import Problem
 from engine.syntax.tree import SyntaxTree, parsed
 from engine.syntax.tree_judge import TreeJudge
@@ -18,8 +19,8 @@ class Judge:
 
     def __init__(self, before: str, after: str, language: str, old: str = "", tree: SyntaxTree | None = None) -> None:
         """`tree` is that of `before + old + after`, where there is one already; `language` is a `Grammar.name`."""
-        self.before, self.after, self.language, self._old = before, after, language, old
         self._document = tree if tree and tree.text == before + old + after else None
+        self.before, self.after, self.language, self._old = plain(before), plain(after), language, plain(old)
         self._trees: TreeJudge | None = None
         self._compiler: CompilerJudge | None = None
 
@@ -37,14 +38,14 @@ class Judge:
         budget = budget or Budget()
         try:
             trees = self._ready(budget)
-            return trees and self._judged(trees, fill, budget)
+            return trees and self._judged(trees, plain(fill), budget)
         except OutOfTime:
             return None
 
     def _judged(self, trees: TreeJudge, fill: str, budget: Budget) -> Verdict:
         if self._compiler is None:
             return trees.verdict(fill, budget)
-        if self._compiler.accepts(fill):
+        if self._compiler.accepts(fill, budget):
             return WHOLE
         return self._compiler.verdict(fill, budget) or replace(trees.verdict(fill, budget), whole=False)
 

@@ -28,6 +28,11 @@ def encoded(text: str) -> bytes:
     return _LONE_CR.sub(b"\n", data) if b"\r" in data else data
 
 
+def plain(text: str) -> str:
+    """The text that `encoded` stands for; no longer and no shorter."""
+    return encoded(text).decode()
+
+
 def parse(data: bytes, grammar: Language, old: Tree | None, budget: Budget) -> Tree | None:
     """The tree of `data`, reusing what is unchanged of `old` (edited already); None if the budget ran out."""
     return _parsers.of(grammar).parse(data, old, budget)

@@ -28,8 +28,8 @@ RESERVED: dict[str, frozenset[bytes]] = {
         """
     ),
     "javascript": _SCRIPT,
-    "typescript": _SCRIPT,
-    "tsx": _SCRIPT,
+    "typescript": _SCRIPT - {b"import"},
+    "tsx": _SCRIPT - {b"import"},
     "go": _words(
         """
         break case chan const continue default defer else fallthrough for func go goto if import interface map package

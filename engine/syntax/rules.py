@@ -61,7 +61,9 @@ def violations(root: Node, data: bytes, language: str, first: int, last: int, bu
             scope = _inside(node, scope)
         ours = first <= node.start_byte < last and node.type in _FUNCTIONS
         todo += [
-            (child, scope) for child in node.children if ours or (child.start_byte < last and child.end_byte > first)
+            (child, scope)
+            for child in node.children
+            if not child.is_error and (ours or (child.start_byte < last and child.end_byte > first))
         ]
     return found
 

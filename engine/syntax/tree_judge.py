@@ -107,8 +107,8 @@ class TreeJudge:
     def _candidates(self, budget: Budget) -> list[Scaffold]:
         """The scaffolds that suit the lines around the gap best; the whole text need not be parsed with each."""
         before, after = self._tree.text[: self._at], self._tree.text[self._at :]
-        low, high = before.rfind("\n", 0, max(0, len(before) - _WINDOW)) + 1, after.find("\n", _WINDOW)
-        window = parsed(before[low:] + (after if high < 0 else after[:high]), self._tree.language, budget)
+        low = max(before.find("\n", max(0, len(before) - _WINDOW)), len(before) - _WINDOW, 0)
+        window = parsed(before[low:] + after[:_WINDOW], self._tree.language, budget)
         if window is None:
             raise OutOfTime
         judge = TreeJudge(window, self._at - low, "")
