@@ -58,6 +58,6 @@ def offsets(gap: Gap, said: Answer) -> list[tuple[int, int]]:
     """Where each of an answer's tokens stands in its text: (start, end), cut to the text."""
     before = len(gap.prompt.head) - len(gap.model.detokenize(gap.committed))
     ends = [len(gap.model.detokenize(said.ids[: count + 1])) - before for count in range(len(said.ids))]
-    starts = [-before, *ends[:-1]]
+    starts = [-before, *ends[:-1]] if ends else []
     size = len(said.text)
     return [(min(max(start, 0), size), min(max(end, 0), size)) for start, end in zip(starts, ends, strict=True)]

@@ -9,7 +9,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from engine.answers import answers
 from engine.drive import Filling, Step, drive
 from engine.errors import BadInput
 from engine.gap import Gap
@@ -17,6 +16,7 @@ from engine.length import Fitted, Strategy, discover, fixed, free, slack
 from engine.marked import dominant_line_end, with_line_ends
 from engine.models.base import LengthStrategy, Model
 from engine.ranking import ranked
+from engine.repair import repaired
 from engine.request import Filled, FillRequest, Timings
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {"slack": slack, "discover": discover}
@@ -46,7 +46,7 @@ def infill(model: Model, request: FillRequest, clock: Callable[[], float] = time
     encoded = clock()
     fitted = yield from _fitted(gap)
     denoised = clock()
-    candidates = ranked(gap, answers(gap, fitted))
+    candidates = ranked(gap, (yield from repaired(gap, fitted)))
     line_end = dominant_line_end(request.prefix + request.suffix)
     return Filled(
         model=model.facts.name,

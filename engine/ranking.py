@@ -14,8 +14,10 @@ READ_ON = 16
 
 
 def ranked(gap: Gap, answers: Sequence[Answer]) -> tuple[Candidate, ...]:
-    """Scored by the model's own reading of gap and suffix; duplicates and repeats of the suffix are dropped."""
-    distinct = {each.text: each for each in reversed(answers) if not repeats_suffix(each.text, gap.request.suffix)}
+    """Scored by the model's own reading of gap and suffix; duplicates, repeats of the suffix and what would change
+    nothing are dropped."""
+    wanted = [each for each in answers if not _is_idle(gap, each.text)]
+    distinct = {each.text: each for each in reversed(wanted)}
     chosen = list(distinct.values())
     read_on = gap.suffix[:READ_ON]
     scores = gap.model.score(gap.context, [(*each.ids, *read_on) for each in chosen]) if chosen else []
@@ -28,6 +30,11 @@ def repeats_suffix(text: str, suffix: str) -> bool:
     first = next((line.strip() for line in suffix.splitlines() if line.strip()), "")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return len(first) > 2 and len(lines) > 0 and lines[-1] == first
+
+
+def _is_idle(gap: Gap, text: str) -> bool:
+    nothing = not text and not gap.request.old
+    return nothing or repeats_suffix(text, gap.request.suffix)
 
 
 def _candidate(gap: Gap, answer: Answer, score: Sequence[float]) -> Candidate:

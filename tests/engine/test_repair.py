@@ -1,0 +1,94 @@
+"""What does not parse is denoised again there, else cut, else not offered."""
+
+import pytest
+
+from engine.drive import drive
+from engine.infill import infill
+from engine.marked import gap_at_markers
+from engine.models.oracle import Case, Oracle, Slip
+from engine.request import Candidate, Draft, FillRequest
+
+ADD = "def add(a, b):\n    return ▮max(a, b)▮\n"
+
+
+def ask(case: Case | str, language: str = "python", **options) -> tuple[list[Candidate], list[Draft]]:
+    case = Case(text=case) if isinstance(case, str) else case
+    gap = gap_at_markers(case.text)
+    request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=language, max_tokens=40, **options)
+    drafts: list[Draft] = []
+    filled = drive(Oracle("oracle", [case]), infill(Oracle("oracle", [case]), request), drafts.append)
+    return list(filled.candidates), drafts
+
+
+def check(case: Case | str, text: str | None, syntax: str, language: str = "python") -> None:
+    candidates, _ = ask(case, language)
+    assert [(each.text, each.syntax) for each in candidates[:1]] == ([(text, syntax)] if text is not None else [])
+
+
+def test_what_parses_is_left_alone():
+    check(ADD, "max(a, b)", "ok")
+
+
+def test_a_broken_token_is_denoised_again():
+    check(Case(text=ADD, slip=Slip(at=1, text=")")), "max(a, b)", "repaired")
+
+
+def test_everything_but_the_problem_stays_pinned():
+    _, drafts = ask(Case(text="x = [▮alpha, beta, gamma, delta, epsilon▮]\n", slip=Slip(at=3, text=")")))
+    states = [{cell.text: cell.state for cell in draft.cells} for draft in drafts]
+    repairing = [shown for shown in states if shown.get("delta") == "pinned"]
+    assert repairing, "no step of the repair was seen"
+    for shown in repairing:
+        assert shown["alpha"] == "pinned"
+
+
+def test_what_is_cut_ends_at_its_last_sound_line():
+    """The model insists on what does not parse."""
+    check("def f():\n    ▮a = 1\n    b = (▮\n\nc = 3\n", "a = 1", "cut")
+
+
+def test_what_can_not_be_saved_is_not_offered():
+    check("x = ▮)(▮\ny = 2\n", None, "")
+
+
+@pytest.mark.parametrize("language", ["", "klingon"])
+def test_an_unknown_language_is_unchecked(language: str):
+    check("x = ▮)(▮\n", ")(", "unchecked", language)
+
+
+def test_code_that_was_broken_elsewhere_blocks_nothing():
+    check("def broken(:\n    pass\n\n\ndef g():\n    return ▮[1, 2]▮\n", "[1, 2]", "ok")
+
+
+def test_unfinished_code_around_the_cursor_is_normal():
+    check("def f(x):\n    if ▮x > 1:▮", "x > 1:", "ok")
+
+
+def test_brackets_that_the_editor_closed_are_not_doubled():
+    case = Case(text="print(▮total)▮)\n")
+    candidates, _ = ask(case)
+    assert [each.text for each in candidates] == ["total"]
+
+
+def test_a_fill_ends_where_its_string_ends():
+    check('name = "▮world" + end▮"\n', "world", "cut")
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "answer"),
+    [
+        ("javascript", "function f(a) {\n  return ▮a.map((x) => x + 1)▮;\n}\n", "a.map((x) => x + 1)"),
+        ("rust", "fn main() {\n    let x = ▮vec![1, 2]▮;\n}\n", "vec![1, 2]"),
+        ("json", '{"a": ▮[1, 2]▮}\n', "[1, 2]"),
+        ("go", "package main\n\nfunc f() int {\n\treturn ▮g(1)▮\n}\n", "g(1)"),
+    ],
+)
+def test_other_languages(language: str, text: str, answer: str):
+    check(text, answer, "ok", language)
+    slipped = Case(text=text, slip=Slip(at=1, text="}"))
+    assert {each.syntax for each in ask(slipped, language)[0]} <= {"ok", "repaired", "cut"}
+
+
+def test_crlf_files_are_judged_as_they_are():
+    candidates, _ = ask("if x:\r\n    ▮y = 1\r\n    z = 2▮\r\n")
+    assert [(each.text, each.syntax) for each in candidates] == [("y = 1\r\n    z = 2", "ok")]
