@@ -63,7 +63,7 @@ class CompilerJudge:
 
     def _broken_nearby(self, fill: str, budget: Budget) -> bool:
         """Whether the definition around the gap is where the whole text is broken."""
-        text, definition = self._chunks[-1], self._chunks[min(1, len(self._chunks) - 1)]
+        text, definition = self._chunks[-1], (self._chunks[:-1] or self._chunks)[:2][-1]
         objection = _complaint(text.text(fill), budget)
         if objection is None:
             return False
@@ -89,7 +89,7 @@ class CompilerJudge:
         """Scaffolds with which a piece of code compiles, those that add least first."""
         if chunk not in self._needs:
             if any(_complaint(chunk.text(reference), budget) is None for reference in {"", self._old}):
-                self._needs[chunk] = [Scaffold("")]
+                self._needs[chunk] = [Scaffold()]
             else:
                 self._needs[chunk] = _clean(chunk, self._searched(budget), budget)
         return self._needs[chunk]
@@ -113,6 +113,6 @@ def _complaint(text: str, budget: Budget) -> Complaint | None:
 def _clean(chunk: Chunk, scaffolds: list[Scaffold], budget: Budget) -> list[Scaffold]:
     clean: list[Scaffold] = []
     for scaffold in scaffolds:
-        if _complaint(chunk.text(scaffold.standin + scaffold.tail) + scaffold.end, budget) is None:
+        if _complaint(chunk.text(scaffold.text) + scaffold.end, budget) is None:
             clean.append(scaffold)
     return clean

@@ -49,25 +49,22 @@ class Chunk:
         """The piece with something in the gap."""
         return self.before + fill + self.after
 
-    @property
-    def size(self) -> int:
-        """Characters."""
-        return len(self.before) + len(self.after)
-
 
 def chunks(before: str, after: str, outside: int) -> list[Chunk]:
     """Pieces to judge a gap in, smallest first: the statement, the definition around it, the top-level statement, and
     the whole text if it is not too large. At the offset `outside` of `before` no bracket or string is open."""
-    found: list[Chunk] = []
     starts = list(_starts(before, outside))
     definitions = [start for start in starts if start.defines]
-    for start in dict.fromkeys([*starts[:1], *definitions[:1], *starts[-1:]]):
-        chunk = Chunk(start.wrapper + before[start.at :], after[: _end(after, start.depth)])
-        if not found or chunk.size > found[-1].size:
-            found.append(chunk)
-    if not found or found[-1].size < len(before) + len(after):
-        found.append(Chunk(before, after))
-    return [chunk for chunk in found if chunk.size <= LARGEST]
+    spans = {
+        (start.at, _end(after, start.depth)): start.wrapper for start in (*starts[:1], *definitions[:1], *starts[-1:])
+    }
+    spans[0, len(after)] = ""
+    sizes = {span: len(before) - span[0] + span[1] for span in spans}
+    return [
+        Chunk(spans[span] + before[span[0] :], after[: span[1]])
+        for span in sorted(spans, key=lambda span: sizes[span])
+        if sizes[span] <= LARGEST
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from engine.syntax.budget import Budget
 from engine.syntax.compiler_judge import CompilerJudge
 from engine.syntax.focus import SMALL, focus
-from engine.syntax.judging import WHOLE, OutOfTime, Verdict
+from engine.syntax.judging import AS_BEFORE, WHOLE, OutOfTime, Verdict
 from engine.syntax.parsing import plain
 from engine.syntax.problems import Problem
 from engine.syntax.tree import SyntaxTree, parsed
@@ -38,9 +38,12 @@ class Judge:
         budget = budget or Budget()
         try:
             trees = self._ready(budget)
-            return trees and self._judged(trees, plain(fill), budget)
+            verdict = trees and self._judged(trees, plain(fill), budget)
         except OutOfTime:
             return None
+        if verdict and fill in ("", self._old):
+            return WHOLE if verdict.whole else AS_BEFORE
+        return verdict
 
     def _judged(self, trees: TreeJudge, fill: str, budget: Budget) -> Verdict:
         if self._compiler is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.syntax.brackets import Brackets
 from engine.syntax.problems import Problem
@@ -36,15 +36,15 @@ def tails(fill: str, scaffold: Scaffold, brackets: Brackets) -> Iterator[str]:
     brackets that the fill itself closes taken off."""
     still = Brackets(brackets.before + fill, brackets.after, brackets.language).unclosed
     closers = "".join(bracket.closer for bracket in reversed(still) if bracket.start < -len(fill))
-    tail = scaffold.tail.removeprefix(brackets.closers)
-    starts = [0, *(edge.start() for edge in _WORD_EDGE.finditer(tail) if edge.start() > 0), len(tail)]
-    for start in dict.fromkeys(starts):
-        yield closers + tail[start:]
+    edges = [edge.start() for edge in _WORD_EDGE.finditer(scaffold.tail)]
+    for start in dict.fromkeys([0, *edges, len(scaffold.tail)]):
+        yield replace(scaffold, tail=scaffold.tail[start:], closers=closers).finish
 
 
 def specific(problems: list[Problem], size: int) -> tuple[Problem, ...]:
-    """Problems, shortest first; those that span the whole fill of `size` only if there is nothing else."""
-    inner = [problem for problem in problems if problem.end - problem.start < size]
+    """Problems, shortest first. Those that span the whole fill of `size`, and those that show outside of it, only if
+    there is nothing else."""
+    inner = [problem for problem in problems if 0 < problem.end - problem.start < size or 0 < problem.start < size]
     chosen = {(problem.start, problem.end): problem for problem in reversed(inner or problems)}
     return tuple(sorted(chosen.values(), key=lambda problem: (problem.end - problem.start, problem.start)))
 

@@ -55,6 +55,10 @@ class Gap:
         """Whether the problem lies in the gap, and not just at its end."""
         return self.first <= found.start < self.last and found.end <= self.last
 
+    def touches(self, found: Found) -> bool:
+        """Whether the problem is at the gap, in it or around it."""
+        return found.start <= self.last and found.end >= self.first
+
     def near(self, found: Found) -> bool:
         """Whether the problem is at the gap, around it or close to it."""
         return found.start <= self.last + _NEAR and found.end >= self.first - _NEAR

@@ -71,18 +71,36 @@ _HEADERS: dict[str, tuple[str, ...]] = {
 """What may have stood before an opening brace that is missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scaffold:
     """Text that could stand in the gap, right behind it, and at the end of the file."""
 
-    standin: str
+    standin: str = ""
     tail: str = ""
+    closers: str = ""
+    """Closing brackets before or behind `tail`."""
+    inside: bool = False
+    """Whether `tail` stands inside the brackets: behind the round ones and before the first brace."""
     end: str = ""
+
+    @property
+    def finish(self) -> str:
+        """What stands behind a fill."""
+        if not self.inside:
+            return self.closers + self.tail
+        brace = self.closers.find("}")
+        at = brace if brace >= 0 else len(self.closers)
+        return self.closers[:at] + self.tail + self.closers[at:]
+
+    @property
+    def text(self) -> str:
+        """What stands in the gap and behind it."""
+        return self.standin + self.finish
 
     @property
     def finishes(self) -> bool:
         """Whether it adds what no fill is blamed for leaving out."""
-        return bool(self.tail or self.end)
+        return bool(self.tail or self.closers or self.end)
 
 
 def scaffolds(before: str, after: str, language: str) -> Iterator[Scaffold]:
@@ -93,23 +111,24 @@ def scaffolds(before: str, after: str, language: str) -> Iterator[Scaffold]:
 def _all(before: str, after: str, language: str) -> Iterator[Scaffold]:
     here = brackets_near(before, after, language)
     words = _words(before, after)
-    words["closers"] = here.closers
     ended = here.head and here.at_gap.pending and here.at_gap.pending.closer
     for standin in (*_STANDINS.get(language, ("", "x")), *((ended,) if ended else ())):
-        yield Scaffold(standin)
+        yield Scaffold(standin=standin)
         yield from _closing(here, standin)
     if here.openers:
         headers = _HEADERS.get(language, ()) if here.openers == "{" else ()
-        yield from (Scaffold(standin) for standin in (here.openers, f"x{here.openers}", *headers))
+        yield from (Scaffold(standin=standin) for standin in (here.openers, f"x{here.openers}", *headers))
     for quote in (*_QUOTES.get(language, ('"', "'", "*/")), *_PIECES):
         standin = quote.format_map(words)
-        yield Scaffold(standin)
-        yield Scaffold(f"{standin},")
+        yield Scaffold(standin=standin)
+        yield Scaffold(standin=f"{standin},")
         yield from _closing(here, standin)
     for tail in _TAILS.get(language, ()):
         finish = tail.format_map(words)
-        yield from (Scaffold(standin, here.closers + finish) for standin in ("", "x"))
-        yield from (Scaffold(standin, finish + here.closers) for standin in ("", "x") if here.closers)
+        for standin in ("", "x"):
+            yield Scaffold(standin=standin, tail=finish, closers=here.closers)
+            if here.closers:
+                yield Scaffold(standin=standin, tail=finish, closers=here.closers, inside=True)
 
 
 def _closing(here: Brackets, standin: str) -> Iterator[Scaffold]:
@@ -117,9 +136,9 @@ def _closing(here: Brackets, standin: str) -> Iterator[Scaffold]:
     neutral = not standin.strip("x,: \t\n")
     closers = here.closers if neutral else Brackets(here.before + standin, here.after, here.language).closers
     if closers:
-        yield Scaffold(standin, closers)
-        yield Scaffold(standin, "", "\n" + closers)
-        yield Scaffold(standin, closers.replace("}", ";}"))
+        yield Scaffold(standin=standin, closers=closers)
+        yield Scaffold(standin=standin, end="\n" + closers)
+        yield Scaffold(standin=standin, tail=";", closers=closers, inside=True)
 
 
 def _words(before: str, after: str) -> dict[str, str]:

@@ -42,6 +42,8 @@ class _Reference:
     """What would finish it, where it is unfinished."""
     known: frozenset[tuple[str, int, int]]
     """Names of the problems that remain: see `Gap.places`."""
+    unfinished: frozenset[tuple[str, int, int]]
+    """Names of the problems that show elsewhere as long as it is unfinished."""
 
 
 class TreeJudge:
@@ -85,6 +87,9 @@ class TreeJudge:
 
     def _unfinished_before(self, fill: str, reference: _Reference, budget: Budget) -> bool:
         """Whether nothing is wrong but what was missing without the fill."""
+        version = self._version(fill, "", budget)
+        if all(not reference.unfinished.isdisjoint(version.gap.places(found)) for found in version.found):
+            return True
         return any(
             not self._new(self._version(fill + tail, scaffold.end, budget), reference)
             for scaffold in reference.finishing
@@ -93,7 +98,7 @@ class TreeJudge:
 
     def _refer(self, budget: Budget) -> _Reference:
         """Find the problems that are there whatever stands in the gap: those of the version that has fewest."""
-        candidates = [Scaffold(""), *([Scaffold(self._old)] if self._old else [])]
+        candidates = [Scaffold(), *([Scaffold(standin=self._old)] if self._old else [])]
         versions = [self._scaffolded(scaffold, budget) for scaffold in candidates]
         if all(version.found for version in versions):
             more = self._candidates(budget)
@@ -101,8 +106,13 @@ class TreeJudge:
             versions += [self._scaffolded(scaffold, budget) for scaffold in more]
         counts = [len(version.found) for version in versions]
         best = [scaffold for scaffold, count in zip(candidates, counts, strict=True) if count == min(counts)]
-        version = versions[counts.index(min(counts))]
-        return _Reference(best if best[0].finishes else [], known([(version.gap, version.found)]))
+        version, empty = versions[counts.index(min(counts))], versions[0]
+        elsewhere = [found for found in empty.found if not empty.gap.touches(found)]
+        return _Reference(
+            finishing=best if best[0].finishes else [],
+            known=known([(version.gap, version.found)]),
+            unfinished=known([(empty.gap, elsewhere)]) if best[0].finishes else frozenset(),
+        )
 
     def _candidates(self, budget: Budget) -> list[Scaffold]:
         """The scaffolds that suit the lines around the gap best; the whole text need not be parsed with each."""
@@ -116,7 +126,7 @@ class TreeJudge:
         return sorted(everything, key=lambda scaffold: len(judge._scaffolded(scaffold, budget).found))[:_KEPT]
 
     def _scaffolded(self, scaffold: Scaffold, budget: Budget) -> _Version:
-        return self._version(scaffold.standin + scaffold.tail, scaffold.end, budget)
+        return self._version(scaffold.text, scaffold.end, budget)
 
     def _version(self, filling: str, end: str, budget: Budget) -> _Version:
         tree = self._tree.edited(self._at, self._at, filling, budget) if filling else self._tree

@@ -1,0 +1,90 @@
+"""Brackets, strings and comments as the languages write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.syntax.brackets import Brackets, brackets_near
+from engine.syntax.languages import GRAMMARS
+from engine.syntax.lexing import lexemes, pairs_brackets
+
+
+def check_lexemes(text: str, language: str, *expected: str) -> None:
+    assert [text[lexeme.start : lexeme.end] for lexeme in lexemes(text, language)] == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("python", 'f(\'(\', """a\n)""") # (', ["(", "'('", '"""a\n)"""', ")", "# ("]),
+        ("python", "x = 'a\ny = ]", ["'a", "]"]),
+        ("python", r"x = '\'(' + (", [r"'\'('", "("]),
+        ("javascript", "a = /[(/]/g; b = c / d / (e)", ["/[(/]/", "(", ")"]),
+        ("javascript", "`(${x}` // {\n/* ( */ [", ["`(${x}`", "// {", "/* ( */", "["]),
+        ("rust", "fn f<'a>(x: &'a str) { '(' }", ["(", ")", "{", "'('", "}"]),
+        ("rust", 'r#"(" "# )', ['r#"(" "#', ")"]),
+        ("lua", "--[[ ( ]] x = [==[ ) ]==] {", ["--[[ ( ]]", "[==[ ) ]==]", "{"]),
+        ("csharp", 'x = @"\\" + (', ['"\\"', "("]),
+        ("css", "a { content: '}' } /* { */", ["{", "'}'", "}", "/* { */"]),
+        ("markdown", "(", []),
+        ("klingon", "(", []),
+    ],
+)
+def test_lexemes(language, text, expected):
+    check_lexemes(text, language, *expected)
+
+
+@given(st.text(alphabet="()[]{}'\"`#/*-\\\n\r ar@=", max_size=60), st.sampled_from([g.name for g in GRAMMARS]))
+def test_lexemes_are_in_order_and_never_empty(text, language):
+    end = 0
+    for lexeme in lexemes(text, language):
+        assert end <= lexeme.start < lexeme.end <= len(text)
+        end = lexeme.end
+    assert end == 0 or pairs_brackets(language)
+
+
+def around(text: str, language: str = "python") -> Brackets:
+    before, after = text.split("▮")
+    return Brackets(before, after, language)
+
+
+class TestBrackets:
+    def test_what_the_text_behind_does_not_close(self):
+        assert around("foo(bar[▮]").closers == ")"
+        assert around("foo(bar[▮").closers == "])"
+        assert around("foo(bar[▮])").closers == ""
+        assert around("foo(▮\nbar()\n").closers == ")"
+
+    def test_what_the_text_before_does_not_open(self):
+        assert around("if (x) ▮\n}\n", "javascript").openers == "{"
+        assert around("f ▮)]").openers == "[("
+
+    def test_a_closer_too_many(self):
+        assert around("foo(▮)").excess("a, b)") == 4
+        assert around("foo(▮").excess("a, b)") is None
+        assert around("foo(▮").excess("a, b))") == 5
+        assert around("x = ▮").excess("1]") == 1
+
+    def test_a_bracket_may_be_closed_and_opened_again(self):
+        assert around("foo(▮)").excess("a), (b") is None
+
+    def test_brackets_in_strings_do_not_count(self):
+        assert around("foo(▮)").excess("')'") is None
+        assert around("foo('▮')").excess(")") is None
+
+    def test_a_bracket_left_open(self):
+        assert around("x = ▮\n").left_open("[1, (2)") == (0,)
+        assert around("x = (▮)\n").left_open("1, (2") == (3,)
+        assert around("x = (▮\n").left_open("1, (2))") == ()
+
+    def test_where_the_outermost_bracket_begins(self):
+        assert around("x = foo(bar(▮").depth == 5
+        assert around("x = 'abc▮'").depth == 4
+        assert around("x = 1▮").depth == 0
+
+    def test_text_that_was_left_out_may_open_a_brace(self):
+        padding = "x = 1;\n" * 5000
+        near = brackets_near("{\n" + padding + "if (a) {", "\n}\n}\n", "javascript")
+        assert len(near.before) < len(padding)
+        assert near.excess("}") is None
+        assert near.excess(")") == 0
