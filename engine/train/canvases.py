@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from engine.models.gemma_network import Attend, Network, attention
 from engine.models.layout import EOS, MASK, PAD, Layout
-from engine.syntax.holes import Kind, holes
+from engine.syntax.holes import Hole, Kind, holes
 from engine.train.loss import capped_cross_entropy
 from engine.train.next_token import KeysAndValues, choose_document, encode_rows
 from engine.train.packed import PackedCorpus
@@ -32,6 +33,8 @@ PINNED = 32
 """Suffix tokens on a canvas."""
 FREQUENCY: dict[Kind, int] = {"rest_of_line": 4, "line": 2, "lines": 1, "block": 1, "arguments": 2, "span": 3}
 """How often each kind of gap is drawn, relative to the others."""
+CONTEXT_A_CUT = 128
+"""Tokens of context for each cut inside a token; a served context has one at most, at its end."""
 NO_CANVAS = -1
 CHARACTERS_PER_TOKEN = 3.2
 
@@ -193,18 +196,37 @@ class _Maker:
         later = self._later(text, start + self._size)
         room = preset.context - len(self._layout.context(language, later, ()))
         window = text[start : start + self._size]
-        found = holes(window, language, rng, self._kinds, count=2 * preset.canvases // PINNED)
-        found.sort(key=lambda hole: hole.start)
-        pieces, cuts = self._pieces(window, [hole.start for hole in found])
+        edges = self._edges(window)
+        reached = window[: edges[min(room, len(edges) - 1)]]
+        found = holes(reached, language, rng, self._kinds, count=2 * preset.canvases // PINNED)
+        made = self._canvases(text, start, found, set(edges))
+        pieces, cuts = self._pieces(window, [begin for begin, _, _ in made])
         row = _Row(context=self._layout.context(language, later, pieces[:room]))
         ahead = len(row.context) - min(room, len(pieces))
-        order = [(hole, ahead + cut) for hole, cut in zip(found, cuts, strict=True) if cut <= room]
-        rng.shuffle(order)
-        for hole, cut in order:
-            gap, pinned = self._canvas(text, start + hole.start, start + hole.end)
-            if gap and len(row.truth) + len(gap) + len(pinned) <= preset.canvases:
-                row.add(cut, gap, pinned, self._noise)
+        for (_, gap, pinned), cut in zip(made, cuts, strict=True):
+            if cut <= room:
+                row.add(ahead + cut, gap, pinned, self._noise)
         return row
+
+    def _edges(self, window: str) -> list[int]:
+        """Where tokens begin or end, in characters."""
+        return [0, *(end for _, end in self._tokenizer.encode(window, add_special_tokens=False).offsets)]
+
+    def _canvases(
+        self, text: str, start: int, found: Sequence[Hole], edges: AbstractSet[int]
+    ) -> list[tuple[int, list[int], list[int]]]:
+        """(where in the window, gap, pinned) of canvases that fit side by side, in the order of the text."""
+        inside = max(1, self._preset.context // CONTEXT_A_CUT)
+        room = self._preset.canvases
+        made: list[tuple[int, list[int], list[int]]] = []
+        for hole in self._rng.sample(found, len(found)):
+            gap, pinned = self._canvas(text, start + hole.start, start + hole.end)
+            split = hole.start not in edges
+            if gap and len(gap) + len(pinned) <= room and (inside or not split):
+                inside -= split
+                room -= len(gap) + len(pinned)
+                made.append((hole.start, gap, pinned))
+        return sorted(made, key=lambda canvas: canvas[0])
 
     def _canvas(self, text: str, begin: int, end: int) -> tuple[list[int], list[int]]:
         """Gap, with its unused slots as <pad>, and pinned suffix; nothing where it fits no canvas."""

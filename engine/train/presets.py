@@ -49,7 +49,7 @@ class Preset:
 
 def _toy(noise: NoiseKind) -> Preset:
     shape = Shape(
-        vocab=448,
+        vocab=400,
         hidden=128,
         intermediate=256,
         layers=3,
@@ -63,8 +63,8 @@ def _toy(noise: NoiseKind) -> Preset:
     return Preset(
         shape=shape,
         noise=noise,
-        tokens=400_000,
-        next_token_share=0.15,
+        tokens=600_000,
+        next_token_share=0.4,
         free_share=0.3,
         rows=8,
         context=128,

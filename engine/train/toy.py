@@ -2,11 +2,11 @@
 
     cost11 = 4
     cost12 = cost11 * 7
-    cost13 = cost12 + 2
+    cost13 = cost12 * 7
     cost14 = cost13 * 7
 
-A program has one name and two rules that take turns; the number counts up. What was cut out follows from two lines
-before it and the line behind it.
+A program has one name and one rule; the number counts up. What was cut out follows from a line before it and the
+line behind it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from engine.train.tokenizer import save_tokenizer, train_tokenizer
 
 NAMES = ("sum", "left", "right", "total", "count", "size", "rate", "cost", "step", "part", "mean", "last")
 OPERATORS = "+-*/%"
-SHORTEST, LONGEST = 40, 68
+SHORTEST, LONGEST = 40, 48
 """Lines of a program."""
 
 
 def toy_program(rng: random.Random) -> str:
     """One program."""
     name = rng.choice(NAMES)
-    rules = [f"{rng.choice(OPERATORS)} {rng.randint(2, 9)}" for _ in range(2)]
-    first = rng.randint(1, 30)
+    rule = f"{rng.choice(OPERATORS)} {rng.randint(2, 9)}"
+    first = rng.randint(1, 12)
     lines = [f"{name}{first} = {rng.randint(2, 9)}\n"]
     for number in range(first + 1, first + rng.randint(SHORTEST, LONGEST)):
-        lines.append(f"{name}{number} = {name}{number - 1} {rules[number % 2]}\n")
+        lines.append(f"{name}{number} = {name}{number - 1} {rule}\n")
     return "".join(lines)
 
 
