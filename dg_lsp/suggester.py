@@ -131,10 +131,12 @@ class Suggester:
         deadline_ms = self._resident.deadline_ms if wanted_ms == "auto" else wanted_ms
         context_tokens = settings.context.max_tokens if settings.context.enabled else 0
         prefix, suffix = window(gap)
+        guess = self._shelf(gap.snapshot.uri).guess(gap.text, gap.cursor)
         return FillRequest(
             prefix=prefix,
             suffix=suffix,
             language=gap.snapshot.language,
+            guess=guess if gap.ends_line else guess.partition("\n")[0],
             snippets=self._surroundings.snippets(gap.snapshot, gap.cursor, context_tokens),
             n=settings.inline.candidates if invoked else 1,
             max_tokens=settings.inline.max_tokens,

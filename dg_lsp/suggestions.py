@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import dropwhile, takewhile
 
-from dg_lsp.insertion import fit
+from dg_lsp.insertion import fit, is_name
 
 REMEMBERED = 16
 
@@ -45,6 +46,17 @@ class Suggestion:
             end=cursor + fitting.swallowed,
             text=fitting.text,
         )
+
+    def guess(self, text: str, cursor: int) -> str:
+        """What may be left of it where typing went another way: it goes on behind the name that was typed instead."""
+        if cursor < self.start or not text.startswith(self.base[: self.start]):
+            return ""
+        typed = text[self.start : cursor]
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(typed, self.text, strict=False)))
+        while same and is_name(self.text[same - 1]):
+            same -= 1
+        left, instead = _behind_name(self.text[same:]), _behind_name(typed[same:])
+        return left[len(instead) :] if left.startswith(instead) else ""
 
     def is_finished(self, text: str) -> bool:
         """Whether the document is now what was suggested."""
@@ -113,6 +125,14 @@ class Shelf:
                 seen.add(rest.text)
                 yield rest
 
+    def guess(self, text: str, cursor: int) -> str:
+        """What the newest suggestion leads to expect here, though it does not hold any more; empty: nothing."""
+        return self._held[-1].guess(text, cursor) if self._held else ""
+
     def finished(self, text: str) -> Suggestion | None:
         """The suggestion that the document has just become, if any."""
         return next((held for held in reversed(self._held) if held.is_finished(text)), None)
+
+
+def _behind_name(text: str) -> str:
+    return "".join(dropwhile(is_name, text))

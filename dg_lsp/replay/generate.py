@@ -15,7 +15,8 @@ _THINK_MS = 900.0
 _SLIP = 0.02
 """Share of keys that hit a neighbour and are taken back."""
 _HOPE = 0.08
-"""Share of words after which the rest of the line, or of the change, is taken from a suggestion."""
+"""Share of words before which the rest of the line, or a few lines, are taken from a suggestion."""
+_HOPED_LINES = 3
 _REGRET = 0.03
 """Share of words that are undone and typed again."""
 _TOKEN = re.compile(r"\r?\n[ \t]*|\w+|[^\S\n]+|[^\w\s]")
@@ -105,11 +106,11 @@ class _Typist:
             at += len(hoped or token[0])
 
     def _hoped(self, left: str) -> str:
-        """What the person wants the model to write now: nothing, the rest of the line, or of the change."""
-        line = left.partition("\n")[0]
-        if not line.strip() or self.random.random() >= _HOPE:
+        """What the person wants the model to write now: nothing, the rest of the line, or a few lines."""
+        lines = left.splitlines()[:_HOPED_LINES]
+        if not lines[0].strip() or self.random.random() >= _HOPE:
             return ""
-        return left if self.random.random() < 0.5 else line
+        return "\n".join(lines[: self.random.randint(1, len(lines))])
 
     def _write(self, token: str) -> None:
         if "\n" in token:

@@ -135,3 +135,33 @@ def test_the_shelf_knows_which_suggestion_the_document_became():
         shelf.put(suggested(f"x = ▮{answer}▮", id=id))
     assert shelf.finished("x = one").id == 0
     assert shelf.finished("x = on") is None
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "document", "guess"),
+    [
+        ("x = ▮compute(first, second)▮\n", "x = calc▮\n", "(first, second)"),
+        ("x = ▮compute(first, second)▮\n", "x = calc(▮\n", "first, second)"),
+        ("x = ▮compute(first, second)▮\n", "x = calc(f▮\n", "irst, second)"),
+        ("x = ▮compute(first, second)▮\n", "x = compute(other▮\n", ", second)"),
+        ("x = ▮compute(first, second)▮\n", "x = compute[▮\n", ""),
+        ("x = ▮compute(first)▮\n", "x = compute(first)▮\n", ""),
+        ("x = ▮compute(first)▮\n", "y = calc▮\n", ""),
+        ("x = ▮compute(first)▮\n", "x▮\n", ""),
+    ],
+)
+def test_what_typing_diverged_from_is_a_guess(suggestion, document, guess):
+    assert suggested(suggestion).guess(document.replace("▮", ""), document.index("▮")) == guess
+
+
+@given(suggestions(), code, st.data())
+def test_a_guess_is_the_end_of_what_was_suggested(suggestion, text, data):
+    assert suggestion.text.endswith(suggestion.guess(text, data.draw(st.integers(0, len(text)))))
+
+
+def test_only_the_newest_suggestion_leads_to_guesses():
+    shelf = Shelf()
+    assert shelf.guess("x = ", 4) == ""
+    shelf.put(suggested("x = ▮one(1)▮", id=1))
+    shelf.put(suggested("x = ▮two(2)▮", id=2))
+    assert shelf.guess("x = three", 9) == "(2)"

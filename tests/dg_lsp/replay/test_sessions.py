@@ -1,0 +1,126 @@
+"""Sessions: written and read, generated, made of a history; whoever plays one gets to the same texts."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dg_lsp.replay.generate import Edited, changes, events
+from dg_lsp.replay.history import edited_files
+from dg_lsp.replay.oracle import settled_texts
+from dg_lsp.replay.report import percentile
+from dg_lsp.replay.session import Open, Session, SessionError, read_session, write_session
+
+SESSIONS = sorted(Path(__file__).parents[2].joinpath("cases", "sessions").glob("*.jsonl"))
+texts = st.text(st.sampled_from("ab_( \n😋"), max_size=60)
+
+
+@given(texts, texts)
+def test_the_changes_lead_from_one_text_to_the_other(before, after):
+    text = before
+    for start, removed, new in changes(before, after):
+        text = text[:start] + new + text[start + removed :]
+    assert text == after
+
+
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=3), st.integers(0, 50))
+def test_a_generated_session_arrives_at_the_texts_after(pairs, seed):
+    files = [Edited(path=f"{at}.py", before=before, after=after) for at, (before, after) in enumerate(pairs)]
+    made = events(files, seed)
+    assert {file.after for file in files} <= set(settled_texts(Session(title="", events=made)))
+    assert [event.at for event in made] == sorted(event.at for event in made)
+
+
+def test_the_same_seed_makes_the_same_session():
+    files = [Edited(path="a.py", before="one\n", after="two = 1\nthree = 2\n")]
+    assert events(files, 1) == events(files, 1)
+    assert events(files, 1) != events(files, 2)
+
+
+def test_a_session_survives_being_written_and_read(tmp_path):
+    session = Session(title="Tést", events=events([Edited(path="a.go", before="", after="x := '😋'\n" * 9)], 3))
+    write_session(session, tmp_path / "s.jsonl")
+    assert read_session(tmp_path / "s.jsonl") == session
+
+
+@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)
+def test_the_sessions_of_the_repository_hold_all_that_a_person_does(path):
+    assert len(SESSIONS) == 2
+    done = {event.do for event in read_session(path).events}
+    assert done == {"open", "focus", "type", "delete", "move", "accept", "undo"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        ("3\n", ":1: not a JSON object"),
+        ('{"session": 9}\n', ":1: the first line of a session"),
+        ('{"session": 1}\n', ":2: a session begins by opening a document"),
+        ('{"session": 1}\n{"at": 0, "do": "type", "text": "x"}\n', ":2: a session begins by opening a document"),
+        ('{"session": 1}\n{"at": 0, "do": "dance"}\n', ':2: "do" must be one of open'),
+        ('{"session": 1}\n{"at": 0, "do": "undo", "count": 2}\n', ":2: extra fields found"),
+        ('{"session": 1}\nnonsense\n', ":2: not a JSON object"),
+    ],
+)
+def test_a_broken_session_is_a_sentence_with_its_line(tmp_path, text, problem):
+    path = tmp_path / "s.jsonl"
+    path.write_text(text)
+    with pytest.raises(SessionError) as caught:
+        read_session(path)
+    assert problem in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_session_that_is_not_there_is_a_sentence(tmp_path):
+    with pytest.raises(SessionError, match="can't be read"):
+        read_session(tmp_path / "none.jsonl")
+    with pytest.raises(SessionError, match="can't be written"):
+        write_session(Session(title="", events=()), tmp_path / "no" / "s.jsonl")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", folder, *identity, *arguments], check=True, capture_output=True)
+
+
+def test_a_history_becomes_a_session_of_what_was_typed(tmp_path):
+    git(tmp_path, "init", "-q")
+    (tmp_path / "a.py").write_text("one = 1\n")
+    (tmp_path / "notes.txt").write_text("x\n")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    with pytest.raises(SessionError, match="no change to code"):
+        edited_files(tmp_path, 1)
+    for number, name in enumerate(("a.py", "notes.txt", "a.py", "naïve.py")):
+        path = tmp_path / name
+        path.write_text((path.read_text() if path.exists() else "") + f"added = {number}\n")
+        git(tmp_path, "add", ".")
+        git(tmp_path, "commit", "-qm", "next")
+    (tmp_path / "naïve.py").write_text("x = 1\n" * 2000)
+    git(tmp_path, "commit", "-qam", "generated, not typed")
+    one = [Edited(path="a.py", before="one = 1\nadded = 0\n", after="one = 1\nadded = 0\nadded = 2\n")]
+    assert edited_files(tmp_path, 1) == one
+    assert edited_files(tmp_path, 9) == one
+    (opening, *_) = events(one, 0)
+    assert isinstance(opening, Open)
+    assert opening.language == "python"
+
+
+def test_what_is_no_repository_is_a_sentence(tmp_path):
+    with pytest.raises(SessionError, match="git can't read"):
+        edited_files(tmp_path / "nowhere", 1)
+
+
+@given(st.lists(st.floats(0, 1000), max_size=50).map(sorted), st.sampled_from([1, 50, 95, 99, 100]))
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(ordered, percent):
+    found = percentile(ordered, percent)
+    if not ordered:
+        assert found is None
+        return
+    enough = [value for value in ordered if sum(other <= value for other in ordered) * 100 >= percent * len(ordered)]
+    assert found == round(min(enough), 2)
