@@ -7,7 +7,7 @@ from typing import Any
 ADD = "def add(a, b):\n    return ▮a + b▮\n"
 BODY = "def total(items):\n    ▮result = 0\n    for item in items:\n        result += item\n    return result\n▮"
 ASTRAL = "face = '😋' + ▮mouth▮\n"
-CRLF = "one = 1\r\ntwo = ▮one + one\r\nthree = two + one▮\r\n"
+CRLF = "def three(one):\r\n    ▮two = one + one\r\n    return two + one▮\r\n"
 COLUMN_0 = "▮import os▮\nprint(os.sep)\n"
 END = "last = ▮line▮"
 EMPTY = {"text": "▮print('hello')▮", "confidence": 0.99}
