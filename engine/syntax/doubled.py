@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from engine.syntax.brackets import Brackets
+from engine.syntax.extent import ends_behind
 from engine.syntax.lexing import lexemes
 
 _TELLING = 3
-"""Letters and digits that a repeated line needs to be no coincidence."""
+"""Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
 
 
 def undoubled(brackets: Brackets, fill: str) -> str:
@@ -23,7 +24,7 @@ def _repeated_text(fill: str, after: str) -> int:
     for size in range(min(len(fill), len(after)), 0, -1):
         if fill.endswith(after[:size]):
             repeated = after[:size]
-            telling = sum(letter.isalnum() for letter in repeated) >= _TELLING
+            telling = len("".join(repeated.split())) >= _TELLING and any(letter.isalnum() for letter in repeated)
             return len(fill) - size if telling and size >= first_line_end else len(fill)
     return len(fill)
 
@@ -40,8 +41,7 @@ def _repeated_quote(brackets: Brackets, fill: str) -> int:
     pending = brackets.at_gap.pending
     if not pending or not pending.closer.strip():
         return len(fill)
-    after = next(lexemes(brackets.head + brackets.after, brackets.language))
-    if not after.ended:
+    if not ends_behind(pending, brackets):
         return len(fill)
     inside = next(lexemes(brackets.head + fill, brackets.language))
     if not inside.ended:

@@ -42,7 +42,7 @@ def extent(brackets: Brackets) -> Extent:
     pending, unclosed = brackets.at_gap.pending, brackets.at_gap.unclosed
     if pending:
         kind = "comment" if pending.kind == "comment" else "string"
-        return Extent(kind, pending.closer, _ends_behind(pending, brackets))
+        return Extent(kind, pending.closer, ends_behind(pending, brackets))
     if unclosed:
         innermost = unclosed[-1]
         closed = innermost.start - len(brackets.before) not in {bracket.start for bracket in brackets.unclosed}
@@ -71,7 +71,7 @@ def cut_to_extent(brackets: Brackets, fill: str) -> str:
     return fill[: _end_of_statement(brackets, fill)]
 
 
-def _ends_behind(pending: Lexeme, brackets: Brackets) -> bool:
+def ends_behind(pending: Lexeme, brackets: Brackets) -> bool:
     """Whether the text after the gap ends the string or comment around the gap: by the first closer, unless that
     begins or ends another one."""
     after, closer = brackets.after, pending.closer
@@ -79,6 +79,8 @@ def _ends_behind(pending: Lexeme, brackets: Brackets) -> bool:
         return 0 <= after.find(closer) < (after.find("/*") if "/*" in after else len(after))
     if len(closer) == 3:
         return after.count(closer) % 2 == 1
+    if "\n" not in brackets.head:
+        after = after.splitlines()[0] if after else ""
     return closer == "\n" or _pending_end(brackets.head, after, brackets.language) is not None
 
 

@@ -10,7 +10,7 @@ from engine.syntax.brackets import pair
 from engine.syntax.budget import Budget
 from engine.syntax.judge import Judge
 
-_LINE_END = re.compile(r"[ \t]*(?=\r\n|\r|\n)")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _POINT = re.compile(r"(?<=[\w)\]}\"'`;])(?!\w)")
 _TRIED = 24
 
@@ -44,9 +44,9 @@ def heads(fill: str, after: str, language: str) -> Iterator[str]:
 
 def _lines(fill: str, after: str) -> list[str]:
     """Without the last line break, unless the text after the gap would then go on in the same line."""
-    ends = list(_LINE_END.finditer(fill))
-    glued = after[:1] not in ("", "\r", "\n")
-    return [fill[: match.start()] + ("\n" if glued else "") for match in reversed(ends)]
+    ends = [match.start() for match in _LINE_END.finditer(fill)]
+    glue = "" if after[:1] in ("", "\r", "\n") else "\n"
+    return [fill[:end].rstrip() + glue for end in reversed(ends)]
 
 
 def _points(fill: str, language: str) -> Iterator[str]:

@@ -101,6 +101,8 @@ def _broken(node: Node, data: bytes, scope: _Scope) -> Iterator[Found]:
         yield Found("continue outside", node.start_byte, node.end_byte)
     elif kind in ("import_statement", "export_statement") and not scope.module_level:
         yield Found(f"{kind} inside", node.start_byte, node.start_byte + 6)
+    elif kind == "expression_statement":
+        yield from _begun_by_declaration(node)
     elif kind in _DECLARATIONS and _is_body(node):
         yield Found("declaration as a body", node.start_byte, node.end_byte)
     elif kind == "private_property_identifier":
@@ -123,6 +125,15 @@ def _is_body(node: Node) -> bool:
     if parent is None or parent.type not in _BODIED:
         return False
     return parent.child_by_field_name("initializer") != node and parent.child_by_field_name("left") != node
+
+
+def _begun_by_declaration(statement: Node) -> Iterator[Found]:
+    """A statement that begins with `class` or `function` is a declaration, and nothing follows it."""
+    first = statement
+    while first.child_count and first.type not in ("class", "function_expression", "generator_function"):
+        first = first.child(0)
+    if first.child_count:
+        yield Found("declaration in an expression", first.end_byte, statement.end_byte)
 
 
 def _empty_items(node: Node) -> Iterator[Found]:

@@ -77,7 +77,6 @@ class TestFinishedCode:
             "def f(a, b):\n    ▮if a:\n  return b▮\n",
             "▮def f():\n    x = 1\n   y = 2▮\n",
             "def f():\n    x = 1▮\n      y = 2▮\n",
-            "for x ▮of▮ y:\n    pass\nz = ▮".replace("z = ▮", ""),
             "▮return 1▮\n",
             "while True:\n    pass\n▮break▮\n",
             "▮else:\n    pass▮\n",
@@ -206,6 +205,7 @@ class TestRules:
             ("class A { f() { ▮this.#x▮ } }\n", "#x"),
             ("▮a?.b▮ = 1\n", ""),
             ("x = ▮for▮;\n", "for"),
+            ("▮function f() {} in g▮\n", " in g"),
         ],
     )
     def test_scripts(self, marked, place):
