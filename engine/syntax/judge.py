@@ -68,7 +68,7 @@ class Judge:
             )
             if tree is None:
                 return None
-            self._trees = TreeJudge(tree, len(before), self._old)
+            self._trees = TreeJudge(tree, len(before), self._old, document.data)
             self._compiler = CompilerJudge(before, after, self._old) if self.language == "python" else None
         return self._trees
 

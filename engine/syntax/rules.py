@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from engine.syntax.budget import Budget
 from engine.syntax.problems import Found
 from engine.syntax.reserved import RESERVED
 
+_MODULE = re.compile(rb"^(?:import|export)\b", re.MULTILINE)
 _SCRIPTS = frozenset(["javascript", "typescript", "tsx"])
 _NAMES = frozenset(["identifier", "type_identifier", "shorthand_property_identifier"])
 _FUNCTIONS = frozenset(
@@ -41,23 +43,32 @@ class _Scope:
     continues: bool = False
     labelled: bool = False
     module_level: bool = True
+    module: bool = False
+    """In a file that imports or exports, where `await` is no name."""
+    in_function: bool = False
     typed: bool = False
     """In TypeScript, where a declaration file has constants without values."""
 
 
-def violations(root: Node, data: bytes, language: str, first: int, last: int, budget: Budget) -> list[Found]:
-    """Rules that `data[first:last]` breaks, in bytes; what surrounds it is not looked at. Stops when out of time."""
+def violations(
+    root: Node, data: bytes, document: bytes, language: str, first: int, last: int, budget: Budget
+) -> list[Found]:
+    """Rules that `data[first:last]` breaks, in bytes; what surrounds it is not looked at. Stops when out of time.
+
+    `document` is all of the file, of which `data` may be a part: it tells what is declared and imported.
+    """
     reserved = RESERVED.get(language, frozenset())
     scripts = language in _SCRIPTS
-    modern = not (b"require(" in data or b"module.exports" in data) or b"\nimport " in data or b"\nexport " in data
+    module = _MODULE.search(document) is not None
+    modern = module or not (b"require(" in document or b"module.exports" in document)
     found: list[Found] = []
-    todo = [(root, _Scope(awaits=modern, typed=language != "javascript"))]
+    todo = [(root, _Scope(awaits=modern, module=module, typed=language != "javascript"))]
     while todo and not budget.over():
         node, scope = todo.pop()
         if node.type in _NAMES and data[node.start_byte : node.end_byte] in reserved:
             found.append(Found("keyword as a name", node.start_byte, node.end_byte))
         if scripts:
-            found += _broken(node, data, scope)
+            found += _broken(node, data, document, scope)
             scope = _inside(node, scope)
         ours = first <= node.start_byte < last and node.type in _FUNCTIONS
         todo += [
@@ -73,7 +84,14 @@ def _inside(node: Node, scope: _Scope) -> _Scope:
     if kind in _FUNCTIONS:
         words = {child.type for child in node.children[:3]}
         generator = "generator" in kind or "*" in words
-        return _Scope(awaits="async" in words, yields=generator, module_level=False, typed=scope.typed)
+        return _Scope(
+            awaits="async" in words,
+            yields=generator,
+            module_level=False,
+            module=scope.module,
+            in_function=True,
+            typed=scope.typed,
+        )
     if kind in _LOOPS:
         return replace(scope, breaks=True, continues=True, module_level=False)
     if kind == "switch_statement":
@@ -89,12 +107,16 @@ def _is_namespace(block: Node) -> bool:
     return block.parent is not None and block.parent.type in _MODULE_LEVEL and block.type == "statement_block"
 
 
-def _broken(node: Node, data: bytes, scope: _Scope) -> Iterator[Found]:
+def _broken(node: Node, data: bytes, document: bytes, scope: _Scope) -> Iterator[Found]:
     kind = node.type
     if kind in _LISTS:
         yield from _empty_items(node)
     elif (kind == "await_expression" and not scope.awaits) or (kind == "yield_expression" and not scope.yields):
         yield Found(f"{kind} outside", node.start_byte, node.start_byte + 5)
+    elif kind == "identifier" and scope.module and data[node.start_byte : node.end_byte] == b"await":
+        yield Found("await as a name", node.start_byte, node.end_byte)
+    elif kind == "return_statement" and scope.module and not scope.in_function:
+        yield Found("return outside", node.start_byte, node.start_byte + 6)
     elif kind == "break_statement" and not scope.breaks:
         yield Found("break outside", node.start_byte, node.end_byte)
     elif kind == "continue_statement" and not (scope.continues or scope.labelled):
@@ -106,8 +128,8 @@ def _broken(node: Node, data: bytes, scope: _Scope) -> Iterator[Found]:
     elif kind in _DECLARATIONS and _is_body(node):
         yield Found("declaration as a body", node.start_byte, node.end_byte)
     elif kind == "private_property_identifier":
-        name = data[node.start_byte : node.end_byte]
-        if data.count(name) == 1:
+        name = re.compile(re.escape(data[node.start_byte : node.end_byte]) + rb"(?![\w$])")
+        if len(name.findall(data)) == 1 and not name.search(document):
             yield Found("undeclared private name", node.start_byte, node.end_byte)
     elif kind == "assignment_expression":
         left = node.child_by_field_name("left")

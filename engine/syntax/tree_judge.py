@@ -47,10 +47,11 @@ class _Reference:
 
 
 class TreeJudge:
-    """Judges fills of one gap: the place `at` in the text of a tree, which has nothing in the gap."""
+    """Judges fills of one gap: the place `at` in the text of a tree, which has nothing in the gap and may be but a part
+    of the document."""
 
-    def __init__(self, tree: SyntaxTree, at: int, old: str) -> None:
-        self._tree, self._at, self._old = tree, at, old
+    def __init__(self, tree: SyntaxTree, at: int, old: str, document: bytes) -> None:
+        self._tree, self._at, self._old, self._document = tree, at, old, document
         self._brackets = brackets_near(tree.text[:at], tree.text[at:], tree.language)
         self._first = tree.byte(at)
         self._reference: _Reference | None = None
@@ -76,12 +77,16 @@ class TreeJudge:
         pairing = pair(version.tree.text, version.tree.language)
         return not (pairing.unopened or pairing.unclosed)
 
+    def _violations(self, version: _Version, budget: Budget) -> list[Found]:
+        tree, gap = version.tree, version.gap
+        return violations(tree.root, tree.data, self._document, tree.language, gap.first, gap.last, budget)
+
     def _violated(self, version: _Version, budget: Budget) -> list[Found]:
         """The rules that the fill breaks and that are not broken without it."""
-        found = _violations(version, budget)
+        found = self._violations(version, budget)
         if found:
             plain = [self._version(text, "", budget) for text in {"", self._old}]
-            broken = known((each.gap, _violations(each, budget)) for each in plain)
+            broken = known((each.gap, self._violations(each, budget)) for each in plain)
             found = [each for each in found if broken.isdisjoint(version.gap.places(each))]
         return found
 
@@ -121,7 +126,7 @@ class TreeJudge:
         window = parsed(before[low:] + after[:_WINDOW], self._tree.language, budget)
         if window is None:
             raise OutOfTime
-        judge = TreeJudge(window, self._at - low, "")
+        judge = TreeJudge(window, self._at - low, "", self._document)
         everything = list(islice(scaffolds(before, after, self._tree.language), _SEARCHED))
         return sorted(everything, key=lambda scaffold: len(judge._scaffolded(scaffold, budget).found))[:_KEPT]
 
@@ -151,8 +156,3 @@ class TreeJudge:
             for byte in (found.start, found.end)
         )
         return Problem(start=start, end=end, what=found.what)
-
-
-def _violations(version: _Version, budget: Budget) -> list[Found]:
-    tree, gap = version.tree, version.gap
-    return violations(tree.root, tree.data, tree.language, gap.first, gap.last, budget)

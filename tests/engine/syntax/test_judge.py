@@ -206,6 +206,8 @@ class TestRules:
             ("▮a?.b▮ = 1\n", ""),
             ("x = ▮for▮;\n", "for"),
             ("▮function f() {} in g▮\n", " in g"),
+            ("import x from 'y'\n▮return 1▮\n", "return"),
+            ("import x from 'y'\nfunction f() { ▮x = await ;▮ }\n", "await"),
         ],
     )
     def test_scripts(self, marked, place):
@@ -232,6 +234,12 @@ class TestRules:
     )
     def test_scripts_that_follow_them(self, marked):
         check_whole(marked, "javascript")
+
+    def test_what_is_declared_far_away_is_declared(self):
+        padding = "  f() {\n    return [1]\n  }\n\n" * 1500
+        code = "class A {\n  #x = 1\n\n" + padding + "  g() {\n    return ▮this.NAME▮\n  }\n}\n"
+        check_whole(code.replace("NAME", "#x"), "javascript")
+        check_broken(code.replace("NAME", "#y"), "#y", language="javascript")
 
     def test_what_was_there_already_is_nobodys_fault(self):
         check_whole("function f() { await g(▮1▮) }\n", "javascript")
