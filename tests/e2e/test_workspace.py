@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from copy import copy
 
 import pytest
 
@@ -134,41 +135,43 @@ async def test_an_engine_that_can_not_start_is_a_sentence_in_the_status_and_noth
             assert await held.ghost() is None
 
 
-async def test_what_became_of_suggestions_is_counted_and_can_be_erased():
-    with home() as place:
-        model = place.oracle(ADD, CALL, NAME)
+async def test_what_became_of_suggestions_is_counted_and_can_be_erased(shared, tmp_path):
+    # The shared engine, but counts of this test's own.
+    place = copy(shared)
+    place.environment = {**shared.environment, "DG_LSP_STATE_DIR": str(tmp_path)}
+    options = {"inline": {"deadline_ms": 20_000}}
 
-        def stats(*arguments: str) -> str:
-            command = [sys.executable, "-m", "dg_lsp", "stats", *arguments]
-            return subprocess.run(command, env=place.environment, capture_output=True, text=True, check=True).stdout
+    def stats(*arguments: str) -> str:
+        command = [sys.executable, "-m", "dg_lsp", "stats", *arguments]
+        return subprocess.run(command, env=place.environment, capture_output=True, text=True, check=True).stdout
 
-        async with window(place, model=model) as held:
-            held.open(ADD)
-            held.editor.accept((await held.ghosts())[0])
-            held.open(CALL)
-            await held.ghost()
-            held.editor.type("compute")
-            held.open(NAME)
-            await held.ghost()
-            held.editor.type("x")
-        (tally,) = json.loads(stats("--json"))
-        assert tally == {
-            "language": "python",
-            "shown": 3,
-            "accepted": 1,
-            "partial": 1,
-            "typed": 0,
-            "rejected": 1,
-            "accepted_chars": len("a + b") + len("compute"),
-        }
-        assert "python" in stats()
-        stats("--reset")
-        assert json.loads(stats("--json")) == []
-        assert stats() == "Nothing was suggested yet.\n"
-        async with window(place, options={"stats": False}) as held:
-            held.open(ADD)
-            held.editor.accept((await held.ghosts())[0])
-        assert json.loads(stats("--json")) == []
+    async with window(place, options=options) as held:
+        held.open(ADD)
+        held.editor.accept((await held.ghosts())[0])
+        held.open(CALL)
+        await held.ghost()
+        held.editor.type("compute")
+        held.open(NAME)
+        await held.ghost()
+        held.editor.type("x")
+    (tally,) = json.loads(stats("--json"))
+    assert tally == {
+        "language": "python",
+        "shown": 3,
+        "accepted": 1,
+        "partial": 1,
+        "typed": 0,
+        "rejected": 1,
+        "accepted_chars": len("a + b") + len("compute"),
+    }
+    assert "python" in stats()
+    stats("--reset")
+    assert json.loads(stats("--json")) == []
+    assert stats() == "Nothing was suggested yet.\n"
+    async with window(place, options={**options, "stats": False}) as held:
+        held.open(ADD)
+        held.editor.accept((await held.ghosts())[0])
+    assert json.loads(stats("--json")) == []
 
 
 @pytest.mark.parametrize("client", CLIENTS)
