@@ -57,7 +57,7 @@ def test_json_has_the_promised_form(work: Path, capsys: pytest.CaptureFixture[st
     assert list(found["candidates"][0]) == ["text", "tokens", "confidence", "score", "syntax"]
     assert list(found["ms"]) == ["load", "encode", "denoise", "total"]
     assert found["candidates"][0]["text"] == "a + b"
-    assert found["candidates"][0]["syntax"] == "unchecked"
+    assert found["candidates"][0]["syntax"] == "ok"
     ms = found["ms"]
     assert ms["load"] > 0
     assert ms["total"] >= ms["load"] + ms["encode"] + ms["denoise"]
