@@ -93,7 +93,7 @@ def write_card(
         pinned=PINNED,
         losses=_losses(curve),
         image=CURVE_IMAGE,
-        comparison=f"\n{comparison}\n" if comparison else "",
+        comparison=f"\n{comparison}",
         characters=manifest.characters("train"),
         held_out=manifest.characters("held-out"),
         held_out_packages=sum(entry.split == "held-out" for entry in manifest.packages),

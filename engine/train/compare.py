@@ -106,7 +106,10 @@ def _in_one_step(model: DiffusionGemma, request: FillRequest, truth: list[int]) 
         self_conditioning=None,
         conditioned=[False],
     )
-    return sum(a == b for a, b in zip(model.step(rows).argmax(dim=-1).tolist(), truth, strict=True))
+    logits = model.step(rows)
+    # With the width told, no slot is unused.
+    logits[:, [*model.facts.forbidden_ids, model.facts.pad_id]] = -torch.inf
+    return sum(a == b for a, b in zip(logits.argmax(dim=-1).tolist(), truth, strict=True))
 
 
 def _next_tokens(model: DiffusionGemma, request: FillRequest, truth: list[int]) -> int:

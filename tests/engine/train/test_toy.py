@@ -1,5 +1,6 @@
 import random
 import re
+from itertools import pairwise
 
 from engine.train.toy import toy_program
 
@@ -12,7 +13,7 @@ def test_every_line_follows_from_the_one_above():
         parsed = [match.groups() for line in lines if (match := LINE.fullmatch(line))]
         assert len(parsed) == len(lines) >= 39
         assert all(left == right and int(made) == int(used) + 1 for left, made, right, used, _ in parsed)
-        for above, below in zip(parsed, parsed[1:], strict=False):
+        for above, below in pairwise(parsed):
             assert (above[0], above[4], int(above[1]) + 1) == (below[0], below[4], int(below[1]))
 
 
