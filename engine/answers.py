@@ -47,17 +47,18 @@ def answers(gap: Gap, fitted: Fitted) -> list[Answer]:
 
 def shortened(gap: Gap, long: Answer, text: str) -> Answer:
     """An answer cut to `text`, a head of its own; a token that is cut in two counts."""
-    before = len(gap.prompt.head) - len(gap.model.detokenize(gap.committed))
-    count = len(long.ids)
-    while count > 0 and len(gap.model.detokenize(long.ids[: count - 1])) - before >= len(text):
-        count -= 1
+    count = sum(start < len(text) for start, _ in _places(gap, long))
     return replace(long, text=text, ids=long.ids[:count], confidence=long.confidence[:count])
 
 
 def offsets(gap: Gap, said: Answer) -> list[tuple[int, int]]:
     """Where each of an answer's tokens stands in its text: (start, end), cut to the text."""
+    size = len(said.text)
+    return [(min(max(start, 0), size), min(max(end, 0), size)) for start, end in _places(gap, said)]
+
+
+def _places(gap: Gap, said: Answer) -> list[tuple[int, int]]:
+    """(start, end) of each token in what the answer's tokens say; negative before the cursor."""
     before = len(gap.prompt.head) - len(gap.model.detokenize(gap.committed))
     ends = [len(gap.model.detokenize(said.ids[: count + 1])) - before for count in range(len(said.ids))]
-    starts = [-before, *ends[:-1]] if ends else []
-    size = len(said.text)
-    return [(min(max(start, 0), size), min(max(end, 0), size)) for start, end in zip(starts, ends, strict=True)]
+    return list(zip([-before, *ends], ends, strict=False))

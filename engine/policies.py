@@ -133,11 +133,6 @@ def all_known(look: Look) -> Tensor:
     return look.known.all(dim=-1)
 
 
-def never(look: Look) -> Tensor:
-    """Use up the steps."""
-    return torch.zeros(look.known.shape[0], dtype=torch.bool, device=look.known.device)
-
-
 def forbid(ids: Sequence[int]) -> Constrain:
     """These tokens may not enter a gap."""
     banned = torch.tensor(sorted(set(ids)), dtype=torch.int64)

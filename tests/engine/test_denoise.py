@@ -7,7 +7,7 @@ import torch
 
 from engine.canvas import new_canvas
 from engine.models.base import Noise, Sampling
-from engine.policies import forbid, never, published_policies
+from engine.policies import forbid, published_policies
 from tests.engine.tiny import settle, states, tiny_model
 
 PINNED = 260
@@ -108,6 +108,10 @@ def test_a_stop_flag_ends_after_the_step_under_way(model):
     settle(model, canvas, policies_of(model), generator, should_stop=lambda: canvas.step == 2)
     assert canvas.step == 2
     assert len(canvas.row(0)) == 8
+
+
+def never(look):
+    return torch.zeros(look.known.shape[0], dtype=torch.bool)
 
 
 def test_the_step_cap_holds(model):
