@@ -33,6 +33,10 @@ PINNED = 32
 """Suffix tokens on a canvas."""
 FREQUENCY: dict[Kind, int] = {"rest_of_line": 4, "line": 2, "lines": 1, "block": 1, "arguments": 2, "span": 3}
 """How often each kind of gap is drawn, relative to the others."""
+SLACK_HIDDEN = 0.75
+"""Canvases whose unused slots are noise all together: a fill meets them so when it has to find its own end."""
+COUNTED_SLACK = 4
+"""Of the unused slots one in so many counts, and the first: they are easy, and would be most of a wide canvas."""
 CONTEXT_A_CUT = 128
 """Tokens of context for each cut inside a token; a served context has one at most, at its end."""
 NO_CANVAS = -1
@@ -49,7 +53,7 @@ class Canvases:
     canvas: Tensor
     """What stands there: the truth, or noise."""
     asked: Tensor
-    """Which positions count, bool: those that are masked, or under uniform noise all of the gap."""
+    """Which positions are in question, bool: those that are masked, or under uniform noise all of the gap."""
     owner: Tensor
     """The number of the canvas that a position belongs to, or NO_CANVAS."""
     cut: Tensor
@@ -60,6 +64,13 @@ class Canvases:
     def conditioned(self) -> slice:
         """Rows that are denoised twice, fed their own first answer: half of them."""
         return slice(0, self.ids.shape[0] // 2)
+
+    @property
+    def counted(self) -> Tensor:
+        """Which of the positions in question the loss is taken over, bool [B, C]."""
+        slack = self.truth == PAD
+        first = slack & ~slack.roll(1, dims=1)
+        return self.asked & (~slack | first | (self.position % COUNTED_SLACK == 0))
 
 
 @dataclass(slots=True)
@@ -88,25 +99,32 @@ Noise = Callable[[Sequence[int]], tuple[list[int], list[bool]]]
 
 
 def absorbing(rng: random.Random) -> Noise:
-    """Each token is masked with a likelihood that is drawn once a gap, at least one of them; the masked ones count."""
+    """Hidden tokens of a gap become masks and are in question; at least one is."""
 
     def noise(gap: Sequence[int]) -> tuple[list[int], list[bool]]:
-        level = rng.random()
-        masked = [rng.random() < level for _ in gap]
-        masked[rng.randrange(len(gap))] = True
-        return [MASK if hidden else token for token, hidden in zip(gap, masked, strict=True)], masked
+        hidden = _hidden(gap, rng)
+        hidden[rng.randrange(len(gap))] = True
+        return [MASK if each else token for token, each in zip(gap, hidden, strict=True)], hidden
 
     return noise
 
 
 def uniform(rng: random.Random, vocabulary: int) -> Noise:
-    """Each token becomes any token with a likelihood that is drawn once a gap; all of them count."""
+    """Hidden tokens of a gap become any token; all of the gap is in question."""
 
     def noise(gap: Sequence[int]) -> tuple[list[int], list[bool]]:
-        level = rng.random()
-        return [rng.randrange(vocabulary) if rng.random() < level else token for token in gap], [True] * len(gap)
+        hidden = _hidden(gap, rng)
+        noised = [rng.randrange(vocabulary) if each else token for token, each in zip(gap, hidden, strict=True)]
+        return noised, [True] * len(gap)
 
     return noise
+
+
+def _hidden(gap: Sequence[int], rng: random.Random) -> list[bool]:
+    """Each token with a likelihood that is drawn once a gap; unused slots mostly all together."""
+    level = rng.random()
+    slack = rng.random() < SLACK_HIDDEN
+    return [(slack and token == PAD) or rng.random() < level for token in gap]
 
 
 def canvas_batch(corpus: PackedCorpus, tokenizer: Tokenizer, preset: Preset, rng: random.Random) -> Canvases:
@@ -127,13 +145,13 @@ def canvas_batch(corpus: PackedCorpus, tokenizer: Tokenizer, preset: Preset, rng
 
 
 def canvas_losses(network: Network, batch: Canvases) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropies in nats: of the canvas tokens that count, and of the context's next tokens."""
+    """Mean cross-entropies in nats: of the canvas tokens that are counted, and of the context's next tokens."""
     store: dict[int, tuple[Tensor, Tensor]] = {}
     encoded = encode_rows(network, batch.ids, store)
     hidden = decode_rows(network, batch, store, _signal(network, batch, store))
     real = batch.ids[:, 1:] != PAD
     return (
-        _cross_entropy(network, hidden[batch.asked], batch.truth[batch.asked]),
+        _cross_entropy(network, hidden[batch.counted], batch.truth[batch.counted]),
         _cross_entropy(network, encoded[:, :-1][real], batch.ids[:, 1:][real]),
     )
 
@@ -237,7 +255,9 @@ class _Maker:
         gap = encode(self._tokenizer, text[begin:end])
         if not gap or len(gap) > WIDTHS[-1]:
             return [], []
-        width = self._rng.choice(WIDTHS[bisect_left(WIDTHS, len(gap)) :])
+        wide_enough = WIDTHS[bisect_left(WIDTHS, len(gap)) :]
+        # A wide canvas costs as much as several narrow ones, and mostly teaches padding.
+        width = self._rng.choices(wide_enough, [1 / width for width in wide_enough])[0]
         after = encode(self._tokenizer, text[end : end + 12 * PINNED])
         pinned = after[:PINNED] if len(after) >= PINNED else [*after, EOS]
         return gap + [PAD] * (width - len(gap)), pinned
