@@ -9,17 +9,20 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from engine.answers import answers
 from engine.drive import Filling, Step, drive
 from engine.errors import BadInput
 from engine.gap import Gap
 from engine.length import Fitted, Strategy, discover, fixed, free, slack
 from engine.marked import dominant_line_end, with_line_ends
 from engine.models.base import LengthStrategy, Model
+from engine.parts import Parts
 from engine.ranking import ranked
 from engine.repair import repaired
 from engine.request import Filled, FillRequest, Timings
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {"slack": slack, "discover": discover}
+_ALL = Parts()
 
 
 def fill(model: Model, request: FillRequest) -> Filled:
@@ -27,7 +30,9 @@ def fill(model: Model, request: FillRequest) -> Filled:
     return drive(model, infill(model, request))
 
 
-def infill(model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter) -> Filling:
+def infill(
+    model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter, parts: Parts = _ALL
+) -> Filling:
     """Fill a gap step by step: see engine.drive. `clock` counts seconds.
 
     Raises BadInput at the first step for a request that contradicts itself.
@@ -46,7 +51,8 @@ def infill(model: Model, request: FillRequest, clock: Callable[[], float] = time
     encoded = clock()
     fitted = yield from _fitted(gap)
     denoised = clock()
-    candidates = ranked(gap, (yield from repaired(gap, fitted)))
+    offered = (yield from repaired(gap, fitted)) if parts.repair else answers(gap, fitted)
+    candidates = ranked(gap, offered, read=parts.ranking)
     line_end = dominant_line_end(request.prefix + request.suffix)
     return Filled(
         model=model.facts.name,

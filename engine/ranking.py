@@ -13,14 +13,13 @@ READ_ON = 16
 """Suffix tokens that are scored together with a gap."""
 
 
-def ranked(gap: Gap, answers: Sequence[Answer]) -> tuple[Candidate, ...]:
-    """Scored by the model's own reading of gap and suffix; duplicates, repeats of the suffix and what would change
-    nothing are dropped."""
+def ranked(gap: Gap, answers: Sequence[Answer], *, read: bool = True) -> tuple[Candidate, ...]:
+    """Scored by the model's own reading of gap and suffix, or, without `read`, by the canvas's confidence; duplicates,
+    repeats of the suffix and what would change nothing are dropped."""
     wanted = [each for each in answers if not _is_idle(gap, each.text)]
     distinct = {each.text: each for each in reversed(wanted)}
     chosen = list(distinct.values())
-    read_on = gap.suffix[:READ_ON]
-    scores = gap.model.score(gap.context, [(*each.ids, *read_on) for each in chosen]) if chosen else []
+    scores = _readings(gap, chosen) if read else [_logs(each) for each in chosen]
     candidates = [_candidate(gap, each, score) for each, score in zip(chosen, scores, strict=True)]
     return tuple(sorted(candidates, key=lambda candidate: -candidate.score)[: gap.request.n])
 
@@ -37,8 +36,17 @@ def _is_idle(gap: Gap, text: str) -> bool:
     return nothing or repeats_suffix(text, gap.request.suffix)
 
 
+def _readings(gap: Gap, chosen: Sequence[Answer]) -> list[list[float]]:
+    read_on = gap.suffix[:READ_ON]
+    return gap.model.score(gap.context, [(*each.ids, *read_on) for each in chosen]) if chosen else []
+
+
+def _logs(answer: Answer) -> list[float]:
+    return [math.log(max(value, 1e-12)) for value in answer.confidence]
+
+
 def _candidate(gap: Gap, answer: Answer, score: Sequence[float]) -> Candidate:
-    logs = [math.log(max(value, 1e-12)) for value in answer.confidence]
+    logs = _logs(answer)
     return Candidate(
         text=answer.text,
         tokens=len(gap.committed) + len(answer.ids),
