@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,8 +16,8 @@ from engine.catalog import BUNDLED, bundled
 from engine.commands.exits import one_line_errors
 from engine.marked import gap_at_markers
 from engine.preview import figures, preview
-from engine.request import FillRequest
-from engine.watch import Watch
+from engine.request import Draft, FillRequest
+from engine.watch import Watch, canvas_line, legend
 
 if TYPE_CHECKING:
     from engine.loading import Infiller
@@ -77,8 +80,16 @@ function offsetAt(lines, position) {
 )
 
 
+PICTURE_WIDTH, PICTURE_FRAMES = 100, 6
+"""Columns; canvases of one fill."""
+
+
 @one_line_errors()
-def main() -> None:
+def main(
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Also draw the fills into a picture.")
+    ] = None,
+) -> None:
     """Fill the snippets one after the other. Exits as `dg-lsp fill` does."""
     console = Console(highlight=False)
     console.print(
@@ -95,6 +106,8 @@ def main() -> None:
     console.print(f"Loaded in {load_ms:.0f} ms.\n")
     for snippet in SNIPPETS:
         show(snippet, infiller, console)
+    if picture:
+        draw(SNIPPETS, infiller, picture)
     console.print("Your own code: [bold].venv/bin/dg-lsp fill FILE --at LINE:COL --watch[/]")
 
 
@@ -109,6 +122,26 @@ def show(snippet: Snippet, infiller: Infiller, console: Console) -> None:
         console.print(preview(gap, candidate.text, marked=console.color_system is None), soft_wrap=True)
     console.print(figures(filled), soft_wrap=True)
     console.print()
+
+
+def draw(snippets: Sequence[Snippet], infiller: Infiller, out: Path) -> None:
+    """Fill gaps again and draw what happens: some of each one's canvases, the result, the figures."""
+    page = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
+    for snippet in snippets:
+        gap = gap_at_markers(snippet.text)
+        drafts: list[Draft] = []
+        request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=snippet.language)
+        filled = infiller.answer(request, drafts.append)
+        page.rule(snippet.title, align="left")
+        shown = drafts[:: -(-len(drafts) // PICTURE_FRAMES)]
+        for draft in shown:
+            page.print(canvas_line(gap.prefix.rpartition("\n")[2], draft), no_wrap=True, overflow="ellipsis")
+        for draft in shown[-1:]:
+            page.print(legend(draft))
+        for candidate in filled.candidates:
+            page.print(preview(gap, candidate.text, marked=False))
+        page.print(figures(filled), "\n")
+    page.save_svg(str(out), title="make demo")
 
 
 if __name__ == "__main__":

@@ -61,10 +61,20 @@ class Watch:
 
 def frame(lead: str, draft: Draft) -> Text:
     """A canvas behind `lead`, the start of its line, with a legend."""
+    return canvas_line(lead, draft).append("\n").append_text(legend(draft))
+
+
+def canvas_line(lead: str, draft: Draft) -> Text:
+    """A canvas behind `lead`, the start of its line."""
     text = Text(visible(lead), overflow="fold")
     for cell in draft.cells:
         text.append(_shown(cell), STYLES[cell.state])
-    text.append(f"\nstep {draft.step}  ", "dim")
+    return text
+
+
+def legend(draft: Draft) -> Text:
+    """What the colours mean, and which step this is."""
+    text = Text(f"step {draft.step}  ", "dim")
     for state, style in STYLES.items():
         text.append(f"■ {state}  ", style)
     return text

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from engine import load
-from engine.demo import SNIPPETS, Snippet, show
+from engine.demo import SNIPPETS, Snippet, draw, show
 from engine.marked import MARKER, gap_at_markers
 
 
@@ -25,3 +25,13 @@ def test_a_snippet_is_filled_in_front_of_ones_eyes(tmp_path: Path, snippet: Snip
 
 def test_each_snippet_has_one_gap():
     assert all(gap_at_markers(snippet.text).old == "" for snippet in SNIPPETS)
+
+
+def test_a_picture_shows_canvas_and_result(tmp_path: Path):
+    snippet = SNIPPETS[0]
+    known = snippet.text.replace(MARKER, f"{MARKER}answer{MARKER}")
+    (tmp_path / "oracle.json").write_text(json.dumps({"cases": [{"text": known, "reveal": 1}]}))
+    draw([snippet], load(f"oracle:{tmp_path / 'oracle.json'}"), tmp_path / "demo.svg")
+    drawn = (tmp_path / "demo.svg").read_text()
+    assert drawn.startswith("<svg")
+    assert all(said in drawn for said in ("step", "answer", "pinned"))
