@@ -74,7 +74,7 @@ def canvas_line(lead: str, draft: Draft) -> Text:
 
 def legend(draft: Draft) -> Text:
     """What the colours mean, and which step this is."""
-    text = Text(f"step {draft.step}  ", "dim")
+    text = Text().append(f"step {draft.step}  ", "dim")
     for state, style in STYLES.items():
         text.append(f"■ {state}  ", style)
     return text
