@@ -68,14 +68,15 @@ def new_canvas(
     )
 
 
-def prime(canvas: Canvas, row: int, guess: Sequence[int], vocab_size: int) -> None:
-    """Condition the first step of one canvas on `guess`, from its first position on, as if the model had said so."""
+def prime(canvas: Canvas, row: int, guess: Sequence[int | None], vocab_size: int) -> None:
+    """Condition the first step of one canvas on `guess`, from its first position on, as if the model had said so;
+    None is no guess."""
     if canvas.logits is None:
         canvas.logits = torch.zeros(int(canvas.open.sum()), vocab_size, device=canvas.ids.device)
     places = canvas.open.nonzero()
     for index, (own, at) in enumerate(places.tolist()):
-        if own == row and at < len(guess):
-            canvas.logits[index, guess[at]] = SURE
+        if own == row and at < len(guess) and (token := guess[at]) is not None:
+            canvas.logits[index, token] = SURE
 
 
 def reopened(canvas: Canvas, positions: Tensor, noise: Noise, generator: torch.Generator) -> Canvas:

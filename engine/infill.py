@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engine.answers import answers
 from engine.drive import Filling, Step, drive
+from engine.edits.rewritten import rewritten
 from engine.errors import BadInput
 from engine.gap import Gap
 from engine.length import Fitted, Strategy, discover, fixed, free, slack
@@ -46,14 +47,14 @@ def infill(
         prompt=prompt,
         context=model.encode(prompt.context),
         generator=torch.Generator(device=model.facts.device).manual_seed(request.seed),
-        should_stop=_deadline(request.deadline_ms, began, clock),
+        should_stop=deadline(request.deadline_ms, began, clock),
     )
     encoded = clock()
     fitted = yield from _fitted(gap)
     denoised = clock()
     offered = (yield from repaired(gap, fitted)) if parts.repair else answers(gap, fitted)
     candidates = ranked(gap, offered, read=parts.ranking)
-    line_end = dominant_line_end(request.prefix + request.suffix)
+    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
         model=model.facts.name,
         device=model.facts.device,
@@ -68,7 +69,9 @@ def infill(
 
 
 def _fitted(gap: Gap) -> Generator[Step, Tensor, Fitted]:
-    """Canvas after canvas until the suffix is reached, the budget is used up or time is."""
+    """Canvas after canvas until the suffix is reached, the budget is used up or time is; a rewrite has one."""
+    if gap.request.task == "rewrite":
+        return (yield from rewritten(gap))
     while True:
         width = gap.request.width
         left = width - len(gap.committed) if width is not None else gap.budget
@@ -81,8 +84,8 @@ def _fitted(gap: Gap) -> Generator[Step, Tensor, Fitted]:
         gap.commit((yield from free(gap, min(gap.room, left - 1))))
 
 
-def _deadline(deadline_ms: float | None, began: float, clock: Callable[[], float]) -> Callable[[], bool]:
-    """True once another step as long as the longest so far would end too late."""
+def deadline(deadline_ms: float | None, began: float, clock: Callable[[], float]) -> Callable[[], bool]:
+    """A check that is true once another step as long as the longest so far would end too late."""
     if deadline_ms is None:
         return lambda: False
     end = began + deadline_ms / 1000

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.answering import answering
 from engine.catalog import BUNDLED, find
 from engine.drive import drive
 from engine.errors import ModelError, OutOfMemory
 from engine.failures import is_out_of_memory
-from engine.infill import infill
 from engine.models.base import Model
 from engine.placement import Device, place, this_machine
 from engine.request import Draft, Filled, FillRequest
@@ -60,9 +60,9 @@ class Infiller:
         return self.answer(request)
 
     def answer(self, request: FillRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
-        """Fill the gap of a request, telling `on_draft` the canvas after each step. Raises as `fill` does."""
+        """Do what a request asks for, telling `on_draft` the canvas after each step. Raises as `fill` does."""
         with _memory_errors("Filling this gap", "ask for fewer or shorter candidates, or use --device cpu"):
-            return drive(self.model, infill(self.model, request), on_draft)
+            return drive(self.model, answering(self.model, request), on_draft)
 
 
 def load(name: str = BUNDLED, device: Device = "auto") -> Infiller:

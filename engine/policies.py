@@ -144,13 +144,13 @@ def forbid(ids: Sequence[int]) -> Constrain:
 
 
 def begin_with(head: str, vocabulary: Spelled) -> Constrain:
-    """The first positions of a gap spell `head`; what comes after it is free.
+    """The first positions of a gap spell `head`, unless something stands there for good; what comes after it is free.
 
     A token shorter than what is left of `head` leaves the rest to the next position.
     """
 
     def constrain(logits: Tensor, places: Tensor) -> Tensor:
-        for row in places[:, 0].unique().tolist():
+        for row in places[places[:, 1] == 0, 0].tolist():
             left = head.encode()
             for at in (places[:, 0] == row).nonzero()[:, 0].tolist():
                 allowed = torch.full_like(logits[at], -torch.inf)

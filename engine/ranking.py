@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from engine.answers import Answer
 from engine.gap import Gap
+from engine.models.window import with_line_feeds
 from engine.request import Candidate
 
 READ_ON = 16
@@ -32,8 +33,11 @@ def repeats_suffix(text: str, suffix: str) -> bool:
 
 
 def _is_idle(gap: Gap, text: str) -> bool:
-    nothing = not text and not gap.request.old
-    return nothing or repeats_suffix(text, gap.request.suffix)
+    old, suffix = gap.request.old, gap.request.suffix
+    idle = text == with_line_feeds(old)
+    # An edit replaces text, it does not just take it away; and what repeated the suffix before may go on doing so.
+    vain = gap.request.task != "fill" and not text.strip()
+    return idle or vain or (repeats_suffix(text, suffix) and not repeats_suffix(old, suffix))
 
 
 def _readings(gap: Gap, chosen: Sequence[Answer]) -> list[list[float]]:

@@ -35,7 +35,9 @@ TEMPERATURE = 0.5
 NEIGHBOURS = 2
 """Tokens beside a problem that are denoised again with it."""
 CHECK_MS = 250.0
-"""For one check; what is not checked by then is offered unchecked."""
+"""For one check of a fill; what is not checked by then is offered unchecked."""
+EDIT_CHECK_MS = 5000.0
+"""For one check of an edit, which is not offered where it is not checked by then."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,10 +46,12 @@ class _Check:
 
     judge: Judge
     brackets: Brackets
+    whole: bool
+    """Whether an answer stands for text that is there: then no part of it will do."""
 
     def trim(self, text: str) -> str:
         """What of an answer belongs in the gap: not beyond what the gap lies in, and nothing that stands behind it."""
-        return undoubled(self.brackets, cut_to_extent(self.brackets, text))
+        return text if self.whole else undoubled(self.brackets, cut_to_extent(self.brackets, text))
 
     def loses(self, text: str, trimmed: str) -> bool:
         """Whether trimming took more than brackets, quotes or what stands behind the gap anyway."""
@@ -56,7 +60,7 @@ class _Check:
 
     def problems(self, text: str) -> tuple[Problem, ...] | None:
         """None: unchecked."""
-        return self.judge.new_problems(text, Budget(CHECK_MS))
+        return self.judge.new_problems(text, Budget(EDIT_CHECK_MS if self.whole else CHECK_MS))
 
 
 Repairing = Generator[Step, Tensor, list[Answer]]
@@ -67,13 +71,15 @@ def repaired(gap: Gap, fitted: Fitted) -> Repairing:
     check = _check(gap)
     if check is None:
         return answers(gap, fitted)
+    held = fitted.canvas.pinned
     pending = {each.row: each for each in answers(gap, fitted)}
     done: list[Answer] = []
     for round_ in range(ROUNDS + 1):
         broken = _sort_out(gap, check, pending, done, "repaired" if round_ else "ok")
         if not broken or round_ == ROUNDS or gap.should_stop():
             break
-        places = _places(gap, fitted, pending, broken, whole_lines=round_ > 0)
+        # Tokens that were to stay as they are stay so here, too.
+        places = _places(gap, fitted, pending, broken, whole_lines=round_ > 0) & ~held
         fitted = yield from _redo(gap, fitted, places)
         again = {row: answer(gap, fitted, row) for row in broken}
         pending |= {row: said for row, said in again.items() if said is not None}
@@ -88,6 +94,7 @@ def _check(gap: Gap) -> _Check | None:
     return _Check(
         judge=Judge(before, after, language, with_line_feeds(gap.request.old)),
         brackets=brackets_near(before, after, language),
+        whole=gap.request.task != "fill",
     )
 
 
@@ -107,7 +114,7 @@ def _sort_out(
         problems = problems or check.problems(short.text)
         if problems:
             broken[row] = problems
-        else:
+        elif problems is not None or not check.whole:
             done.append(replace(short, syntax="unchecked" if problems is None else verdict))
             del pending[row]
     return broken
@@ -163,6 +170,8 @@ def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Tensor, F
 
 
 def _cut(gap: Gap, check: _Check, said: Answer) -> Answer | None:
+    if check.whole:
+        return None
     text = check.trim(said.text)
     if check.problems(text):
         text = longest_valid_head(check.judge, text, Budget(CHECK_MS))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Syntax = Literal["ok", "repaired", "cut", "unchecked"]
+Task = Literal["fill", "rewrite", "fix"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,9 @@ class FillRequest:
     suffix: str
     language: str = ""
     """LSP language identifier ("python"); empty: unknown."""
+    task: Task = "fill"
+    """"fill" starts from noise; "rewrite" from `old`, by `strength`; "fix" changes of `old` what it takes to remove its
+    syntax problems. What is rewritten or fixed is offered whole, or not at all."""
     old: str = ""
     """The text that stands in the gap now; it is replaced."""
     guess: str = ""
@@ -41,9 +45,9 @@ class FillRequest:
     """Milliseconds after which the best canvas so far is the answer; None waits for the canvas to settle."""
     seed: int = 0
     strength: float = 1.0
-    """Share of `old` that is re-noised, in (0, 1]; 1.0 starts from noise alone."""
+    """Share of `old` that a rewrite re-noises, in (0, 1]; 1.0 starts from noise alone."""
     keep: tuple[tuple[int, int], ...] = ()
-    """Spans of `old` (offsets into it) that stay as they are."""
+    """Spans of `old` (offsets into it) that a rewrite leaves as they are."""
     single_line: bool = False
     """No line break may enter the gap."""
 

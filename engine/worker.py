@@ -126,7 +126,7 @@ class Worker(threading.Thread):
         return job.step is not None and not job.ended
 
     def _begin(self, model: Model, job: Job, request: FillRequest) -> None:
-        from engine.infill import infill
+        from engine.answering import answering
 
         if request.deadline_ms is not None:
             # The wait in the queue is the request's own time; a load is not, or nothing would be answered after one.
@@ -136,7 +136,7 @@ class Worker(threading.Thread):
                 self._scheduler.finish(job, Failed(id=job.id, code="late", message=message))
                 return
             request = replace(request, deadline_ms=left_ms)
-        filling = infill(model, request)
+        filling = answering(model, request)
         job.filling = filling
         job.step = self._attempt(job, filling.__next__)
         self._count_rows(job)

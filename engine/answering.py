@@ -1,0 +1,27 @@
+"""From any request to its answer: a gap is filled, a text rewritten, a broken one mended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from engine.drive import Filling
+from engine.edits.mending import mending
+from engine.edits.pieces import in_pieces
+from engine.infill import infill
+from engine.models.base import Model
+from engine.request import FillRequest
+
+
+def answering(model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter) -> Filling:
+    """Do what a request asks for, step by step: see engine.drive. `clock` counts seconds.
+
+    Raises BadInput at the first step for a request that contradicts itself.
+    """
+    match request.task:
+        case "rewrite":
+            return in_pieces(model, request, clock)
+        case "fix":
+            return mending(model, request, clock)
+        case "fill":
+            return infill(model, request, clock)

@@ -1,0 +1,42 @@
+"""What can be seen in a text without a model: where its syntax is broken, where something is still to be written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+BlankKind = Literal["body", "placeholder", "arguments"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Whole lines `text[start:end]`, without the last line break, in which something is wrong."""
+
+    start: int
+    end: int
+    what: str
+    """For a title: "missing )", or what the compiler says; empty where there is nothing to say."""
+    spots: tuple[int, ...]
+    """Where the cause may lie, likeliest first; not all of them need to lie in these lines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blank:
+    """`text[start:end]` wants to become `before`, something new, `after`."""
+
+    kind: BlankKind
+    start: int
+    end: int
+    before: str = ""
+    after: str = ""
+    single_line: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a text offers to somebody at a place in it."""
+
+    damages: tuple[Damage, ...]
+    """Of the whole text, in order."""
+    blank: Blank | None = None
+    """At the place."""
