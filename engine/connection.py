@@ -7,6 +7,7 @@ import contextlib
 import hmac
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +30,7 @@ from engine.protocol import (
     Status,
     StatusQuery,
     Stop,
+    Survey,
     VersionMismatch,
     Warm,
     Welcome,
@@ -70,6 +72,10 @@ class Desk(Protocol):
 
     def status(self) -> Status:
         """How the engine is."""
+        ...
+
+    def survey(self, asked: Survey, deliver: Callable[[EngineMessage], None]) -> None:
+        """Look at a text, and deliver the answer from another thread."""
         ...
 
     def stop(self, reason: str) -> None:
@@ -169,6 +175,8 @@ class Connection:
                 rows = message.request.n if isinstance(message, Fill) else 0
                 job = Job(client=self._number, order=message, deliver=self.deliver, arrived=now, touched=now, rows=rows)
                 self._desk.scheduler.submit(job)
+            case Survey():
+                self._desk.survey(message, self.deliver)
             case Cancel():
                 self._desk.scheduler.cancel(self._number, message.id)
             case StatusQuery():

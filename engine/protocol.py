@@ -1,10 +1,10 @@
 """The wire between the language server and the engine: every message, its version, its checks.
 
 This is all of `engine` that `dg_lsp` may import; it never imports torch. A conversation: the client says `Hello`, the
-engine `Welcome`; then each message with an `id` that the client chose gets exactly one `Answer`, `Report`, `Done` or
-`Failed` with that id, `Drafted` ones before it where asked for. `Notice` comes unasked whenever the model's state
-changes. A message the engine can't read is answered by `Failed` (with the id, if one could be read) and changes nothing
-else.
+engine `Welcome`; then each message with an `id` that the client chose gets exactly one `Answer`, `Surveyed`, `Report`,
+`Done` or `Failed` with that id, `Drafted` ones before it where asked for. `Notice` comes unasked whenever the model's
+state changes. A message the engine can't read is answered by `Failed` (with the id, if one could be read) and changes
+nothing else.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any, Literal, cast
 from cattrs import Converter, transform_error
 
 from engine.errors import BadInput
+from engine.findings import Blank, BlankKind, Damage, Findings
 from engine.frames import MAX_FRAME_NBYTES, BodyError, FrameError, FrameSplitter, frame, unframe
 from engine.peers import Peer, is_own, peer_of
 from engine.places import Address, TcpAddress, UnixAddress, find_engine
-from engine.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Timings
+from engine.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Task, Timings
 
 __all__ = [
     "MAX_FRAME_NBYTES",
@@ -27,11 +28,14 @@ __all__ = [
     "Address",
     "Answer",
     "BadInput",
+    "Blank",
+    "BlankKind",
     "BodyError",
     "Cancel",
     "Candidate",
     "Cell",
     "ClientMessage",
+    "Damage",
     "Done",
     "Draft",
     "Drafted",
@@ -41,6 +45,7 @@ __all__ = [
     "Fill",
     "FillRequest",
     "Filled",
+    "Findings",
     "FrameError",
     "FrameSplitter",
     "Hello",
@@ -56,6 +61,9 @@ __all__ = [
     "Status",
     "StatusQuery",
     "Stop",
+    "Survey",
+    "Surveyed",
+    "Task",
     "TcpAddress",
     "Timings",
     "UnixAddress",
@@ -70,7 +78,7 @@ __all__ = [
     "unpack_from_engine",
 ]
 
-VERSION = 1
+VERSION = 2
 """Raised with every change of a message; both ends must have the same."""
 
 Priority = Literal["interactive", "background"]
@@ -124,6 +132,18 @@ class Fill:
     """Background work pauses between two denoising steps while interactive work is there."""
     drafts: bool = False
     """Send the canvas after each step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """Ask what a text offers at a place, without the model; answered by `Surveyed`."""
+
+    id: int
+    text: str
+    cursor: int
+    """Offset into `text`."""
+    language: str
+    """LSP language identifier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +205,14 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Surveyed:
+    """The answer to `Survey`."""
+
+    id: int
+    findings: Findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """What was asked for has happened."""
 
@@ -227,6 +255,8 @@ class Status:
     model: str
     device: str
     """Where the weights are; where there are none, `device_asked`."""
+    instructions: bool | None = None
+    """Whether the model follows instructions; None: its weights are not loaded."""
     device_asked: str
     state: State
     up_s: float
@@ -271,8 +301,8 @@ class Report:
     status: Status
 
 
-ClientMessage = Hello | Fill | Cancel | Warm | StatusQuery | Stop
-EngineMessage = Welcome | Drafted | Answer | Done | Failed | Notice | Report
+ClientMessage = Hello | Fill | Survey | Cancel | Warm | StatusQuery | Stop
+EngineMessage = Welcome | Drafted | Answer | Surveyed | Done | Failed | Notice | Report
 
 
 class MalformedMessage(Exception):
@@ -297,6 +327,8 @@ def unpack_from_client(body: bytes) -> ClientMessage:
     message = _unpack(body, _CLIENT_TYPES)
     if isinstance(message, Fill):
         _check_request(message)
+    if isinstance(message, Survey) and not 0 <= message.cursor <= len(message.text):
+        raise MalformedMessage("Bad message 'survey': cursor must be in 0..length of text.", message.id)
     return cast(ClientMessage, message)
 
 
@@ -372,6 +404,7 @@ _converter = _strict_converter()
 _CLIENT_TYPES: dict[str, type[Any]] = {
     "hello": Hello,
     "fill": Fill,
+    "survey": Survey,
     "cancel": Cancel,
     "warm": Warm,
     "status": StatusQuery,
@@ -381,6 +414,7 @@ _ENGINE_TYPES: dict[str, type[Any]] = {
     "welcome": Welcome,
     "drafted": Drafted,
     "answer": Answer,
+    "surveyed": Surveyed,
     "done": Done,
     "failed": Failed,
     "notice": Notice,

@@ -17,8 +17,22 @@ from typing import TYPE_CHECKING
 from engine import memory, places
 from engine.connection import Bounds, Connection
 from engine.meters import Meters
-from engine.protocol import VERSION, Failed, Notice, State, Status, TcpAddress, Welcome, is_own, pack, peer_of
+from engine.protocol import (
+    VERSION,
+    EngineMessage,
+    Failed,
+    Notice,
+    State,
+    Status,
+    Survey,
+    TcpAddress,
+    Welcome,
+    is_own,
+    pack,
+    peer_of,
+)
 from engine.scheduler import Limits, Scheduler
+from engine.surveyor import Surveyor
 from engine.worker import Worker
 
 if TYPE_CHECKING:
@@ -61,6 +75,7 @@ class Server:
         self.bounds = settings.bounds
         self.token = ""
         self.scheduler = Scheduler(settings.limits)
+        self._surveyor = Surveyor()
         self._worker = Worker(
             self.scheduler,
             self._meters,
@@ -92,6 +107,10 @@ class Server:
             self._show(State(name="stopping", message="The engine was stopped."))
             self._ending.set()
 
+    def survey(self, asked: Survey, deliver: Callable[[EngineMessage], None]) -> None:
+        """Look at a text, and deliver the answer from another thread."""
+        self._surveyor.survey(asked, deliver)
+
     def welcome(self) -> Welcome:
         """The answer to a greeting."""
         return Welcome(
@@ -116,6 +135,7 @@ class Server:
             protocol=VERSION,
             model=self._settings.model,
             device=self._worker.device or self._settings.device,
+            instructions=self._worker.instructions,
             device_asked=self._settings.device,
             state=self._state,
             up_s=now - self._began,
@@ -202,6 +222,7 @@ class Server:
 
     async def _say_farewell(self) -> None:
         self.scheduler.close()
+        self._surveyor.close()
         # One turn of the loop, so that the last replies are written before their connections close.
         await asyncio.sleep(0)
         for connection in self._connections.values():

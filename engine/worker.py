@@ -84,6 +84,12 @@ class Worker(threading.Thread):
 
     def run(self) -> None:
         """Round after round until the scheduler closes."""
+    @property
+    def instructions(self) -> bool | None:
+        """Whether the model follows instructions; None while there are no weights."""
+        model = self._model
+        return model.facts.instructions if model is not None else None
+
         while True:
             work = self._scheduler.next_round(self._rest_s())
             for job in work.abandoned:

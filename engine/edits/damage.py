@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ _APART = 2
 """Lines between two spots that still count as one damage."""
 _NOT_STRUCTURE = ("outside", "nonlocal", "global", "from __future__", "duplicate argument")
 """Complaints of Python's compiler about text that parses; what is denoised anew has nothing to do with them."""
+
+_DETAIL = re.compile(r" \(.*\)$|[.:] .*$")
+"""What a compiler adds to its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,8 @@ def damages_of(tree: SyntaxTree, state: Health) -> tuple[Damage, ...]:
         return ()
     spots = list(_spots(tree, state))
     starts = _line_starts(tree.text)
-    lines = sorted({bisect_right(starts, spot.at) - 1 for spot in spots if spot.tells})
+    telling = [spot for spot in spots if spot.tells] or spots
+    lines = sorted({bisect_right(starts, spot.at) - 1 for spot in telling})
     groups: list[list[int]] = []
     for line in lines:
         if groups and line - groups[-1][-1] <= _APART:
@@ -89,7 +94,7 @@ class _Spot:
 def _spots(tree: SyntaxTree, state: Health) -> Iterator[_Spot]:
     """Places that may hold a cause."""
     if state.complaint:
-        yield _Spot(min(state.complaint.offset, len(tree.text)), 0, state.complaint.message)
+        yield _Spot(min(state.complaint.offset, len(tree.text)), 0, _DETAIL.sub("", state.complaint.message))
     for found in state.found:
         start, end = tree.offset(found.start), tree.offset(found.end)
         if found.what != "error":
@@ -98,7 +103,7 @@ def _spots(tree: SyntaxTree, state: Health) -> Iterator[_Spot]:
             yield _Spot(start, 1)
             yield _Spot(end, 2, tells=False)
         else:
-            yield _Spot(start, 4)
+            yield _Spot(start, 4, tells=False)
             yield _Spot(end, 5, tells=False)
             yield from (_Spot(tree.offset(at), 3, tells=False) for at in _joints(tree.root, found))
     pairing = pair(tree.text, tree.language)

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -182,7 +183,7 @@ class Oracle:
         turns: Counter[int] = Counter()
         for row, context in enumerate(contexts):
             canvas = rows.canvas[row, : rows.lengths[row]].tolist()
-            target = self._target(context, canvas, turns[id(context)])
+            target = self._target(context, canvas, turns[id(context)], rows.open[row].tolist())
             turns[id(context)] += 1
             self._reveal(logits[row], context.case, canvas, target)
         return logits[rows.open]
@@ -211,11 +212,11 @@ class Oracle:
                 return case, (answer, *(case.alternatives if whole else ()))
         return Case(text="▮▮"), ("",)
 
-    def _target(self, context: OracleContext, canvas: list[int], turn: int) -> list[int]:
+    def _target(self, context: OracleContext, canvas: list[int], turn: int, open_: list[bool]) -> list[int]:
         """What the oracle wants on the canvas: the answer that it resembles most, on a tie one by turns."""
         order = [context.answers[(turn + offset) % len(context.answers)] for offset in range(len(context.answers))]
         answer = max(order, key=lambda ids: _agreement(ids, canvas))
-        target = [*answer, *[PAD] * len(canvas)][: len(canvas)]
+        target = _around_fixed(answer, canvas, open_)
         slip = context.case.slip
         if slip and slip.at < len(answer) and slip.at < len(canvas):
             wrong = self.tokenize(slip.text)[0]
@@ -279,6 +280,30 @@ def _start_of(text: str, suffix: str, start: int) -> int:
 
 def _ends(text: str, part: str) -> list[int]:
     return [match.start() + len(part) for match in re.finditer(f"(?={re.escape(part)})", text)]
+
+
+def _around_fixed(answer: Sequence[int], canvas: Sequence[int], open_: Sequence[bool]) -> list[int]:
+    """The answer laid around what is fixed on a canvas: what does not fill an open stretch leaves slots unused."""
+    target: list[int] = []
+    said = 0
+    for is_open, group in groupby(zip(open_, canvas, strict=False), key=lambda pair: pair[0]):
+        stretch = [token for _, token in group]
+        if not is_open:
+            target += stretch
+            said += len(stretch)
+            continue
+        behind = list(takewhile(lambda at: not open_[at], range(len(target) + len(stretch), len(canvas))))
+        last = not behind or behind[-1] == len(canvas) - 1
+        end = len(answer) if last else _index_of([canvas[at] for at in behind], answer, said)
+        target += [*answer[said:end], *[PAD] * len(stretch)][: len(stretch)]
+        said = end
+    return target
+
+
+def _index_of(part: Sequence[int], ids: Sequence[int], start: int) -> int:
+    """Where a part of some tokens begins; their end where it does not occur."""
+    places = range(start, len(ids) - len(part) + 1)
+    return next((at for at in places if list(ids[at : at + len(part)]) == list(part)), len(ids))
 
 
 def _own(context: Context) -> OracleContext:

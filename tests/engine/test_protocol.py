@@ -15,9 +15,11 @@ from engine.frames import frame
 from engine.protocol import (
     VERSION,
     Answer,
+    Blank,
     Cancel,
     Candidate,
     Cell,
+    Damage,
     Done,
     Draft,
     Drafted,
@@ -25,6 +27,7 @@ from engine.protocol import (
     Fill,
     Filled,
     FillRequest,
+    Findings,
     Hello,
     MalformedMessage,
     Notice,
@@ -35,6 +38,8 @@ from engine.protocol import (
     Status,
     StatusQuery,
     Stop,
+    Survey,
+    Surveyed,
     Timings,
     VersionMismatch,
     Warm,
@@ -49,6 +54,7 @@ FULL_REQUEST = FillRequest(
     prefix="def f():\n    😋",
     suffix="\r\n",
     language="python",
+    task="rewrite",
     old="old",
     snippets=(Snippet(path="a.py", text="x = 1"),),
     instruction="shorter",
@@ -89,6 +95,7 @@ STATUS = Status(
     [
         Hello(version=VERSION, client="nvim", token="secret"),
         Fill(id=1, request=FULL_REQUEST, document="file:///a.py", priority="background", drafts=True),
+        Survey(id=6, text="x = (😋", cursor=6, language="python"),
         Cancel(id=2),
         Warm(id=3),
         StatusQuery(id=4),
@@ -108,6 +115,13 @@ def test_a_clients_message_arrives_as_it_was_sent(message):
             id=1,
             filled=Filled(
                 model="m", device="cpu", candidates=(CANDIDATE,), width=4, steps=2, forwards=2, ms=Timings(total=1.0)
+            ),
+        ),
+        Surveyed(
+            id=1,
+            findings=Findings(
+                damages=(Damage(start=0, end=5, what="missing )", spots=(5, 3)),),
+                blank=Blank(kind="body", start=1, end=2, before="\n", after="\n", single_line=False),
             ),
         ),
         Done(id=1),
@@ -140,7 +154,10 @@ def test_an_engines_message_arrives_as_it_was_sent(message):
         ({"type": "fill", "id": 7, "request": {**REQUEST, "seed": -1}}, "seed must be"),
         ({"type": "fill", "id": 7, "request": {**REQUEST, "strength": 0}}, "strength must be"),
         ({"type": "fill", "id": 7, "request": {**REQUEST, "keep": [[0, 1]]}}, "keep must"),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "task": "guess"}}, "guess"),
         ({"type": "fill", "id": 7, "request": REQUEST, "priority": "urgent"}, "urgent"),
+        ({"type": "survey", "id": 7, "text": "ab", "cursor": 3, "language": ""}, "cursor must be"),
+        ({"type": "survey", "id": 7, "text": "ab", "cursor": -1, "language": ""}, "cursor must be"),
     ],
 )
 def test_a_wrong_message_is_named_with_its_id(fields, complaint):
@@ -164,7 +181,7 @@ def test_another_version_is_told_apart_from_nonsense(unpack):
 
 
 keys = st.sampled_from(["type", "id", "version", "request", "document", "priority", "drafts", "client", "token", "x"])
-tags = st.sampled_from(["hello", "fill", "cancel", "warm", "status", "stop", "x"])
+tags = st.sampled_from(["hello", "fill", "survey", "cancel", "warm", "status", "stop", "x"])
 leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary()
 fields = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6)
 

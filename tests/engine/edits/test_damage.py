@@ -1,0 +1,59 @@
+"""Where a text is broken. A damage is shown as its lines."""
+
+import pytest
+
+from engine.edits.damage import damages
+from engine.edits.survey import survey
+from engine.syntax.budget import Budget
+from engine.syntax.languages import language_of
+from tests.engine.syntax.test_languages import CASES
+
+
+def broken_lines(text: str, language: str = "python") -> list[str]:
+    found = damages(text, language)
+    assert found is not None
+    return [text[each.start : each.end] for each in found]
+
+
+@pytest.mark.parametrize("file", sorted(CASES.iterdir()), ids=lambda path: path.name)
+def test_nothing_is_wrong_with_real_files(file):
+    assert broken_lines(file.read_text(encoding="utf-8"), language_of(path=file.name) or "") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "language"),
+    [
+        ("a = 1\nx = f(1\nb = 2\n", ["x = f(1"], "python"),
+        ("def f(x)\n    return x\n", ["def f(x)"], "python"),
+        ("face = '😋' + 'abc\nb = 2\n", ["face = '😋' + 'abc"], "python"),
+        ("a = 1\r\nwhile x\r\n    b()\r\n", ["while x\r\n    b()"], "python"),
+        ("x = 1)\n", ["x = 1)"], "python"),
+        ("f(;\n\n\n\n\na = [1;\n", ["f(;", "a = [1;"], "javascript"),
+    ],
+)
+def test_the_broken_lines_are_found(text: str, lines: list[str], language: str):
+    assert broken_lines(text, language) == lines
+
+
+def test_what_is_missing_is_named():
+    (found,) = damages("function f() {\n  return [1, 2;\n}\n", "javascript") or ()
+    assert found.what == "missing ]"
+    (found,) = damages("x = 'abc\n", "python") or ()
+    assert found.what == "unterminated string literal"
+
+
+def test_what_has_nothing_to_do_with_structure_is_no_damage():
+    assert broken_lines("return 1\nawait x\n") == []
+
+
+def test_an_unknown_language_and_a_spent_budget_say_nothing():
+    assert damages("x = (", "klingon") is None
+    assert damages("x = (" * 10_000, "python", Budget(0)) is None
+
+
+def test_a_survey_knows_languages_by_the_names_that_editors_use():
+    text = "function f() {}\n\n\n\n\nx = (1;\n"
+    found = survey(text, text.index("{") + 1, "typescriptreact")
+    assert [text[each.start : each.end] for each in found.damages] == ["x = (1;"]
+    assert found.blank is not None
+    assert survey(text, 0, "klingon").damages == ()
