@@ -1,0 +1,110 @@
+--- `:Dg`.
+local M = {}
+
+local SCOPES = { language = "language", folder = "folder" }
+
+---@param words string[]
+local function toggle(words)
+  require("dg").toggle(SCOPES[words[2]])
+end
+
+local function status()
+  local guard, server, notify = require("dg.guard"), require("dg.server"), require("dg.notify")
+  local buf = vim.api.nvim_get_current_buf()
+  local client = server.client(buf)
+  if not client then
+    notify.warn(guard.refused[buf] or "The server is not running here; `:checkhealth dg` says why.")
+    return
+  end
+  client:request("dg/status", { uri = vim.uri_from_bufnr(buf), engine = true }, function(err, told)
+    if err then
+      notify.warn(err.message)
+      return
+    end
+    local engine = told.engine or {}
+    local parts = { told.state, told.message or "", told.document.off, engine.error or "" }
+    if engine.model then
+      parts[#parts + 1] = ("%s on %s"):format(engine.model, engine.device)
+    end
+    parts = vim.tbl_filter(function(part)
+      return part ~= ""
+    end, parts)
+    notify.tell(table.concat(parts, " · "))
+  end, buf)
+end
+
+local function log()
+  local path = vim.lsp.log.get_filename and vim.lsp.log.get_filename() or vim.lsp.get_log_path()
+  vim.cmd.split({ args = { vim.fn.fnameescape(path) } })
+  vim.cmd.normal({ args = { "G" }, bang = true })
+end
+
+local function doctor()
+  local notify = require("dg.notify")
+  local command, why = require("dg.server").command()
+  if not command then
+    notify.warn(why --[[@as string]])
+    return
+  end
+  vim.cmd.new()
+  vim.fn.jobstart({ command[1], "doctor" }, { term = true })
+end
+
+---@type table<string, fun(words: string[], given: table)>
+local actions = {
+  rewrite = function(words, given)
+    local place = require("dg.place").of_command(given)
+    require("dg").rewrite(words[2] and table.concat(words, " ", 2) or nil, place)
+  end,
+  fix = function(_, given)
+    require("dg.edit").fix(require("dg.place").of_command(given))
+  end,
+  fill = function()
+    require("dg").fill()
+  end,
+  accept = function()
+    require("dg").edit_accept()
+  end,
+  reject = function()
+    require("dg").edit_reject()
+  end,
+  next = function()
+    require("dg").edit_next()
+  end,
+  previous = function()
+    require("dg").edit_previous()
+  end,
+  toggle = toggle,
+  status = status,
+  restart = function()
+    require("dg.server").restart()
+  end,
+  log = log,
+  doctor = doctor,
+}
+
+---@param given table As from nvim_create_user_command
+function M.run(given)
+  local words = given.fargs
+  local action = actions[words[1]]
+  if not action then
+    local known = table.concat(vim.fn.sort(vim.tbl_keys(actions)), ", ")
+    vim.notify(("dg: There is no `:Dg %s`; there are %s."):format(words[1], known), vim.log.levels.WARN)
+    return
+  end
+  action(words, given)
+end
+
+---@param lead string
+---@param line string
+---@return string[]
+function M.complete(lead, line)
+  local words = vim.split(line, "%s+")
+  local second = #words > 2
+  local offered = second and (words[2] == "toggle" and vim.tbl_keys(SCOPES) or {}) or vim.tbl_keys(actions)
+  return vim.fn.sort(vim.tbl_filter(function(word)
+    return vim.startswith(word, lead)
+  end, offered))
+end
+
+return M

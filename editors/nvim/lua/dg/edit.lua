@@ -1,0 +1,140 @@
+--- Rewriting a range, mending it, filling at the cursor: ask, show the canvas settle, offer what came.
+local config = require("dg.config")
+local guard = require("dg.guard")
+local notify = require("dg.notify")
+local preview = require("dg.preview")
+local server = require("dg.server")
+local working = require("dg.working")
+
+local M = {}
+
+---@type { client: vim.lsp.Client, id: integer, token: string }?
+local under_way
+local asked = 0
+
+---@param client vim.lsp.Client
+---@param command string
+---@return boolean
+local function offers(client, command)
+  local commands = vim.tbl_get(client, "server_capabilities", "executeCommandProvider", "commands") or {}
+  return vim.list_contains(commands, command)
+end
+
+---@param place dg.Place
+---@param encoding string
+---@return lsp.Range
+local function range_of(place, encoding)
+  local function position(row, col)
+    local line = vim.api.nvim_buf_get_lines(place.buf, row, row + 1, false)[1] or ""
+    return { line = row, character = vim.str_utfindex(line, encoding, math.min(col, #line), false) }
+  end
+  return {
+    start = position(place.start_row, place.start_col),
+    ["end"] = position(place.end_row, place.end_col),
+  }
+end
+
+---@param buf integer
+---@param command string
+---@return vim.lsp.Client?
+---@return string? why
+local function ready(buf, command)
+  local why = guard.read_only(buf)
+  if why then
+    return nil, why
+  end
+  local client = server.client(buf)
+  if not client then
+    return nil, guard.refused[buf] or "The server is not running here; `:checkhealth dg` says why."
+  end
+  if not offers(client, command) then
+    return nil, ("This dg-lsp can't do %s; upgrade it."):format(command)
+  end
+  return client
+end
+
+--- Ask for proposals. `what` names the work; `arguments` are those of the command beside uri and draftToken.
+---@param command string
+---@param what string
+---@param place dg.Place
+---@param arguments fun(range: lsp.Range): table
+local function ask(command, what, place, arguments)
+  M.cancel()
+  preview.close()
+  local buf = place.buf
+  local client, why = ready(buf, command)
+  if not client then
+    notify.warn(why --[[@as string]])
+    return
+  end
+  asked = asked + 1
+  local token = ("dg-%d-%d"):format(vim.fn.getpid(), asked)
+  local argument = arguments(range_of(place, client.offset_encoding))
+  argument.uri, argument.draftToken = vim.uri_from_bufnr(buf), token
+  local tick = vim.api.nvim_buf_get_changedtick(buf)
+  working.begin(token, place, what)
+  local _, id = client:request("workspace/executeCommand", { command = command, arguments = { argument } }, function(err, result)
+    working.finish(token)
+    under_way = under_way and under_way.token ~= token and under_way or nil
+    if err then
+      -- Whoever cancels knows.
+      if err.code ~= vim.lsp.protocol.ErrorCodes.RequestCancelled then
+        notify.warn(err.message)
+      end
+    elseif not result or not result.candidates or #result.candidates == 0 then
+      notify.warn(result and result.message or "The model has no proposal here.")
+    elseif not vim.api.nvim_buf_is_valid(buf) or vim.api.nvim_buf_get_changedtick(buf) ~= tick then
+      notify.warn("The text has changed meanwhile; ask again.")
+    else
+      preview.open(buf, client, result.candidates)
+    end
+  end, buf)
+  under_way = id and { client = client, id = id, token = token } or nil
+end
+
+--- Stop what is under way.
+---@return boolean
+function M.cancel()
+  local held = under_way
+  under_way = nil
+  if held then
+    working.finish(held.token)
+    held.client:cancel_request(held.id)
+  end
+  return held ~= nil
+end
+
+---@return boolean
+function M.is_busy()
+  return under_way ~= nil
+end
+
+---@param place dg.Place
+---@param instruction string
+function M.rewrite(place, instruction)
+  ask("dg.rewrite", "rewriting", place, function(range)
+    return {
+      range = range,
+      instruction = instruction ~= "" and instruction or nil,
+      strength = config.current.edit.strength,
+      n = config.current.edit.candidates,
+    }
+  end)
+end
+
+---@param place dg.Place
+---@param limited boolean Whether a range was given
+function M.fix(place, limited)
+  ask("dg.fix", "mending", place, function(range)
+    return { range = limited and range or nil }
+  end)
+end
+
+---@param place dg.Place
+function M.fill(place)
+  ask("dg.fillHere", "filling", place, function(range)
+    return { position = range.start }
+  end)
+end
+
+return M

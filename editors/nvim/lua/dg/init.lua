@@ -1,0 +1,148 @@
+--- Code infilling by a text-diffusion model on your own machine: `require("dg").setup()`.
+local M = {}
+
+local function ghost()
+  return require(vim.lsp.inline_completion and "dg.ghost.native" or "dg.ghost.own")
+end
+
+local function highlights()
+  local links = {
+    DgHint = "NonText",
+    DgWorking = "Visual",
+    DgDraft = "Comment",
+    DgOld = "DiffDelete",
+    DgNew = "DiffAdd",
+  }
+  for name, link in pairs(links) do
+    vim.api.nvim_set_hl(0, name, { default = true, link = link })
+  end
+end
+
+---@type table<string, lsp.Handler>
+local handlers = {
+  ["dg/status"] = function(_, status)
+    local was = require("dg.status").current.state
+    require("dg.status").set(status)
+    if status.state == "ready" and was ~= "ready" and was ~= "busy" then
+      ghost().refresh()
+    end
+  end,
+  ["dg/draft"] = function(_, draft)
+    require("dg.working").draft(draft)
+  end,
+}
+
+local function follow_server()
+  local server = require("dg.server")
+  local group = vim.api.nvim_create_augroup("dg", { clear = true })
+  vim.api.nvim_create_autocmd("LspAttach", {
+    group = group,
+    callback = function(event)
+      local client = vim.lsp.get_client_by_id(event.data.client_id)
+      if client and client.name == server.NAME then
+        ghost().enable(event.buf, require("dg.config").current.ghost.enabled)
+      end
+    end,
+  })
+  vim.api.nvim_create_autocmd("LspDetach", {
+    group = group,
+    callback = function(event)
+      local client = vim.lsp.get_client_by_id(event.data.client_id)
+      if client and client.name == server.NAME then
+        ghost().enable(event.buf, false)
+        require("dg.status").set({ state = "stopped" })
+      end
+    end,
+  })
+end
+
+---@param given? table As in |dg-options|
+function M.setup(given)
+  require("dg.config").set(given)
+  local server = require("dg.server")
+  highlights()
+  ghost().setup()
+  follow_server()
+  require("dg.keys").map()
+  server.configure(handlers)
+  server.start()
+end
+
+--- Take the suggestion at the cursor, or its first word or line; false where there is none.
+---@param portion? "all"|"word"|"line"
+---@return boolean
+function M.accept(portion)
+  return ghost().accept(portion or "all")
+end
+
+function M.next()
+  ghost().step(1)
+end
+
+function M.previous()
+  ghost().step(-1)
+end
+
+--- Hide the suggestion; false where there is none.
+---@return boolean
+function M.dismiss()
+  return ghost().dismiss()
+end
+
+--- Switch suggestions off and on again: everywhere, for the buffer's language, or in its folder.
+---@param scope? "language"|"folder"
+function M.toggle(scope)
+  require("dg.switch").toggle(scope)
+end
+
+--- Rewrite the selection, or the cursor's line. Asks for an instruction where none is given.
+---@param instruction? string
+---@param place? dg.Place
+function M.rewrite(instruction, place)
+  place = place or require("dg.place").selection()
+  if instruction then
+    require("dg.edit").rewrite(place, instruction)
+    return
+  end
+  vim.ui.input({ prompt = "Rewrite so that: " }, function(given)
+    if given then
+      require("dg.edit").rewrite(place, given)
+    end
+  end)
+end
+
+--- Mend the selection, or what is wrong in the buffer.
+function M.fix()
+  require("dg.edit").fix(require("dg.place").selection())
+end
+
+--- Fill at the cursor.
+function M.fill()
+  require("dg.edit").fill(require("dg.place").cursor())
+end
+
+function M.edit_accept()
+  require("dg.preview").accept()
+end
+
+--- Leave the proposal, or stop what is under way.
+function M.edit_reject()
+  require("dg.preview").close()
+  require("dg.edit").cancel()
+end
+
+function M.edit_next()
+  require("dg.preview").step(1)
+end
+
+function M.edit_previous()
+  require("dg.preview").step(-1)
+end
+
+--- A few characters for a status line; lualine takes this function as a component.
+---@return string
+function M.statusline()
+  return require("dg.status").line()
+end
+
+return M

@@ -1,0 +1,158 @@
+--- The language server: where it is, starting it, and what happens when it ends by itself.
+local config = require("dg.config")
+local guard = require("dg.guard")
+local notify = require("dg.notify")
+
+local M = {}
+
+M.NAME = "dg"
+M.NEEDS = "0.1.0"
+local CRASHES_COUNT_MS = 3 * 60 * 1000
+
+---@type integer[] When it crashed, in milliseconds
+local crashes = {}
+---@type table<integer, true> Clients that were asked to end
+local stopping = {}
+
+---@return string? program Path of `dg-lsp`
+local function find()
+  local venv = vim.env.VIRTUAL_ENV
+  local inside = venv and vim.fs.joinpath(venv, vim.fn.has("win32") == 1 and "Scripts" or "bin", "dg-lsp")
+  if inside and vim.fn.executable(inside) == 1 then
+    return inside
+  end
+  local found = vim.fn.exepath("dg-lsp")
+  return found ~= "" and found or nil
+end
+
+---@return string[]? command
+---@return string? why A sentence, where there is no command
+function M.command()
+  local given = config.current.cmd
+  if given then
+    if vim.fn.executable(given[1]) == 1 then
+      return given
+    end
+    return nil, ("%s, the `cmd` in setup(), can't be run; correct it."):format(given[1])
+  end
+  local program = find()
+  if program then
+    return { program, "serve" }
+  end
+  return nil, "The server dg-lsp was not found; get it with `pipx install dg-lsp`, or set `cmd` in setup()."
+end
+
+---@return vim.lsp.Client?
+function M.client(buf)
+  return vim.lsp.get_clients({ name = M.NAME, bufnr = buf })[1]
+end
+
+---@param client vim.lsp.Client
+local function check_version(client)
+  local told = vim.tbl_get(client, "server_info", "version") or "0"
+  local version = vim.version.parse(told, { strict = false })
+  if version and vim.version.ge(version, M.NEEDS) then
+    return
+  end
+  notify.warn(
+    ("dg-lsp %s is too old, this plugin needs %s; upgrade it with `pipx upgrade dg-lsp`."):format(told, M.NEEDS)
+  )
+  M.stop()
+end
+
+---@param buf integer
+---@param on_dir fun(folder: string)
+local function root_dir(buf, on_dir)
+  local why = guard.refusal(buf)
+  local _, missing = M.command()
+  if missing and not why then
+    vim.schedule(function()
+      vim.notify_once("dg: " .. missing, vim.log.levels.WARN)
+    end)
+  end
+  guard.refused[buf] = why or missing
+  if not guard.refused[buf] then
+    on_dir(vim.fs.root(buf, config.current.root_markers) or vim.fn.getcwd())
+  end
+end
+
+---@param code integer
+---@param signal integer
+---@param id integer
+local function on_exit(code, signal, id)
+  if stopping[id] or vim.v.exiting ~= vim.NIL then
+    stopping[id] = nil
+    return
+  end
+  local now = vim.uv.now()
+  crashes = vim.tbl_filter(function(at)
+    return now - at < CRASHES_COUNT_MS
+  end, crashes)
+  crashes[#crashes + 1] = now
+  vim.schedule(function()
+    if #crashes <= config.current.restarts then
+      vim.defer_fn(M.start, 200 * #crashes)
+      return
+    end
+    M.stop()
+    notify.warn(
+      ("The server ended %d times by itself (exit code %d, signal %d); `:Dg log` says why, `:Dg restart` tries again."):format(
+        #crashes,
+        code,
+        signal
+      )
+    )
+  end)
+end
+
+--- Tell Neovim of the server. `handlers` are for its own messages.
+---@param handlers table<string, lsp.Handler>
+function M.configure(handlers)
+  local capabilities = vim.lsp.protocol.make_client_capabilities()
+  -- 0.11 shows inline completion through this plugin and does not say so by itself.
+  capabilities.textDocument.inlineCompletion = { dynamicRegistration = false }
+  capabilities.experimental = { dgStatus = true }
+  vim.lsp.config(M.NAME, {
+    cmd = function(dispatchers)
+      local command = assert(M.command())
+      return vim.lsp.rpc.start(command, dispatchers, { env = config.current.cmd_env })
+    end,
+    root_dir = root_dir,
+    capabilities = capabilities,
+    init_options = config.current.settings,
+    settings = { ["dg-lsp"] = config.current.settings },
+    handlers = handlers,
+    on_init = check_version,
+    on_exit = on_exit,
+  })
+end
+
+function M.start()
+  vim.lsp.enable(M.NAME)
+end
+
+function M.stop()
+  for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
+    stopping[client.id] = true
+  end
+  vim.lsp.enable(M.NAME, false)
+end
+
+function M.restart()
+  crashes = {}
+  local clients = vim.lsp.get_clients({ name = M.NAME })
+  M.stop()
+  vim.wait(2000, function()
+    return vim.iter(clients):all(function(client)
+      return client:is_stopped()
+    end)
+  end, 20)
+  for _, client in ipairs(clients) do
+    if not client:is_stopped() then
+      client:stop(true)
+    end
+  end
+  M.start()
+end
+
+return M

@@ -1,0 +1,31 @@
+--- How things stand, as the server tells it; for a status line.
+local M = {}
+
+---@class dg.Status
+---@field state "starting"|"loading"|"ready"|"busy"|"off"|"error"|"stopped"
+---@field percent? number
+---@field message? string
+
+---@type dg.Status
+M.current = { state = "stopped" }
+
+local SIGNS = { starting = "…", loading = "…", ready = "", busy = "↻", off = "off", error = "!", stopped = "-" }
+
+---@param status dg.Status
+function M.set(status)
+  M.current = status
+  vim.api.nvim_exec_autocmds("User", { pattern = "DgStatus", modeline = false })
+  vim.cmd.redrawstatus({ bang = true })
+end
+
+--- A few characters for a status line.
+---@return string
+function M.line()
+  local status = M.current
+  local sign = status.state == "loading" and status.percent and ("%d%%%%"):format(status.percent)
+    or SIGNS[status.state]
+    or status.state
+  return sign == "" and "dg" or "dg " .. sign
+end
+
+return M

@@ -1,0 +1,49 @@
+"""The editors, where they are installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.cases import CASES
+from tests.engine.processes import Home, home, running
+
+PATIENT = {"inline": {"deadline_ms": 20_000}}
+"""On a loaded machine the usual deadline would cut answers short."""
+SERVE = [sys.executable, "-m", "dg_lsp", "serve"]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Iterator[Home]:
+    """A home whose engine runs with the oracle."""
+    with home() as place, running(place, "--model", place.oracle(*CASES, *EDITS)):
+        yield place
+
+
+@pytest.fixture(params=["0.12", "0.11"])
+def nvim_program(request: pytest.FixtureRequest) -> Path:
+    """Both versions of Neovim."""
+    return neovim_program(request.param)
+
+
+@pytest.fixture
+def newest() -> Path:
+    """The newer Neovim, for what does not depend on the version."""
+    return neovim_program("0.12")
+
+
+def neovim_program(version: str) -> Path:
+    from tests.e2e.editors.install.neovim import program
+
+    pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
+    found = program(f"neovim-{version}")
+    if found is None:
+        pytest.skip(f"Neovim {version} is not installed; `make test-editors` brings it.")
+    return found
+
+
+EDITS: tuple[dict[str, Any] | str, ...] = ()

@@ -1,0 +1,124 @@
+"""Ghost text in real Neovims, by Neovim itself (0.12) and by the plugin (0.11)."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
+
+from tests.e2e.cases import ADD, ASTRAL, BODY, CALL, SEVERAL, text_of
+from tests.e2e.editors.conftest import PATIENT, SERVE
+from tests.e2e.editors.neovim import Neovim, neovim
+from tests.engine.processes import Home, wait_until
+
+WHOLE = BODY.split("▮")[1]
+
+
+@pytest.fixture
+def editor(nvim_program, shared: Home):
+    """An editor with the suggested keys."""
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT, keys=True) as held:
+        yield held
+
+
+def test_a_suggestion_is_shown_taken_and_undone(editor: Neovim):
+    editor.open(ADD)
+    editor.sees("a + b")
+    editor.input("<Tab>")
+    wait_until(lambda: editor.text == ADD.replace("▮", ""), "the suggestion in the text")
+    editor.input("<Esc>u")
+    wait_until(lambda: editor.text == "def add(a, b):\n    return \n", "the text as it was")
+
+
+def test_several_lines_are_taken_by_word_by_line_and_to_the_end(editor: Neovim):
+    editor.open(BODY)
+    editor.sees(WHOLE)
+    editor.input("<M-w>")
+    editor.sees(WHOLE.removeprefix("result"))
+    assert editor.text == "def total(items):\n    result\n"
+    editor.input("<M-l>")
+    editor.sees(WHOLE.removeprefix("result = 0"))
+    editor.input("<M-l>")
+    editor.sees(WHOLE.removeprefix("result = 0\n    for item in items:"))
+    editor.input("<Tab>")
+    wait_until(lambda: editor.text == BODY.replace("▮", "") + "\n", "the whole suggestion in the text")
+
+
+def test_typing_along_needs_no_model_and_taking_the_rest_doubles_nothing(editor: Neovim):
+    editor.open(CALL)
+    editor.sees("compute(first, second)")
+    before = editor.status()["counts"]
+    editor.input("compute")
+    editor.sees("(first, second)")
+    assert editor.status()["counts"]["asked"] == before["asked"]
+    # At once, before any answer to the last key can be there.
+    editor.input("(fi<Tab>")
+    wait_until(lambda: editor.text == CALL.replace("▮", ""), "the call")
+
+
+def test_what_takes_another_way_is_hidden(editor: Neovim):
+    editor.open(ADD)
+    editor.sees("a + b")
+    editor.input("nothing that the model knows")
+    editor.sees("")
+    editor.input("<M-l>")
+    editor.input("<Esc>")
+    wait_until(lambda: "knows\n" in editor.text, "what was typed")
+
+
+def test_others_are_a_key_away(editor: Neovim):
+    editor.open(text_of(SEVERAL))
+    editor.sees("red")
+    editor.input("<M-]>")
+    wait_until(lambda: editor.ghost() in {"green", "blue", "grey"}, "another suggestion")
+    second = editor.ghost()
+    editor.input("<M-[>")
+    editor.sees("red")
+    editor.input("<M-]>")
+    editor.sees(second)
+    editor.input("<Tab>")
+    wait_until(lambda: editor.text == f"colour = {second}\n", "the other suggestion in the text")
+
+
+def test_dismissing_and_switching_off(editor: Neovim):
+    editor.open(ADD)
+    editor.sees("a + b")
+    editor.input("<M-c>")
+    editor.sees("")
+    editor.input("<Esc>:Dg toggle language<CR>")
+    editor.told("Suggestions are off for this language.")
+    assert editor.status()["document"]["off"] == "Suggestions are switched off for python."
+    editor.input(":Dg toggle language<CR>")
+    editor.told("Suggestions are on for this language.")
+    editor.input("A")
+    editor.sees("a + b")
+
+
+def test_characters_outside_the_first_plane_move_nothing(editor: Neovim):
+    editor.open(ASTRAL)
+    editor.sees("mouth")
+    editor.input("mo")
+    editor.sees("uth")
+    editor.input("<Tab>")
+    wait_until(lambda: editor.text == ASTRAL.replace("▮", ""), "the suggestion in the text")
+
+
+def test_fast_typing_ends_with_the_last_suggestion(editor: Neovim):
+    editor.open("▮\n")
+    editor.attached()
+    editor.command("setlocal indentexpr= noautoindent")
+    for character in "def add(a, b):\n    return ":
+        editor.input({"\n": "<CR>", " ": "<Space>"}.get(character, character))
+    editor.sees("a + b")
+
+
+def test_no_key_is_mapped_unless_asked(nvim_program, shared: Home):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT) as editor:
+        mapped = "return vim.iter({ 'n', 'i', 'x' }):map(vim.api.nvim_get_keymap):flatten():filter(function(map)"
+        plain = editor.lua(f"{mapped} return map.rhs and map.rhs:match('dg') and not map.lhs:match('Plug') end):totable()")
+        assert plain == []
+        editor.open(ADD)
+        editor.sees("a + b")
+        editor.lua("vim.keymap.set('i', '<C-j>', '<Plug>(dg-accept)')")
+        editor.input("<C-j>")
+        wait_until(lambda: editor.text == ADD.replace("▮", ""), "the suggestion in the text")
