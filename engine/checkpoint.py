@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.errors import ModelError
+from engine.json_files import read_json, read_json_if_there
+from engine.models.families import Files, family_of_type
 
 if TYPE_CHECKING:
     from engine.models.base import LengthStrategy
@@ -18,14 +20,10 @@ FACTS_FILE = "dg_lsp.json"
 """What the authors of a checkpoint tell dg-lsp about it beyond config.json; released checkpoints have none."""
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
-_TOKENIZER_FILE = "tokenizer.json"
+_TOKENIZER_FILES = (("tokenizer.json",), ("vocab.json", "merges.txt"))
+"""A tokenizer is in one file, or in these two."""
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
-_VISION = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
-_ENCODER, _DECODER = "model.encoder.language_model.", "model.decoder."
 _MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library
-
-LENGTH_OF_FAMILY: dict[str, LengthStrategy] = {"diffusion_gemma": "discover"}
-"""The families that can be run, by config.json's model_type, and how a released checkpoint of each finds widths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +47,9 @@ class Checkpoint:
     family: str
     length: LengthStrategy
     config: dict[str, Any]
+    layers: int
     tensors: tuple[TensorHeader, ...]
-    """Without what is never loaded: vision parts, and an encoder that repeats the decoder's weights."""
+    """Those that are loaded, named as in the loaded module."""
     nbytes: int
     """Size of all its weight files on disk."""
 
@@ -62,22 +61,27 @@ class Checkpoint:
 
 def read_checkpoint(path: Path, name: str) -> Checkpoint:
     """Read a model directory. Raises ModelError for what is missing, cut off, unknown or unsafe."""
-    config = _read_json(path / "config.json", name)
-    family = config.get("model_type")
-    if family not in LENGTH_OF_FAMILY:
-        raise ModelError(f"{name} is a model of type {family!r}: dg-lsp runs {', '.join(LENGTH_OF_FAMILY)}.")
-    files = weight_files(path, name)
-    if not (path / _TOKENIZER_FILE).is_file():
-        raise ModelError(f"{name} has no {_TOKENIZER_FILE}: copy it there, or pull the model again.")
+    files = read_files(path, name)
+    family = family_of_type(files.config.get("model_type"), name)
+    weights = weight_files(path, name)
+    if not any(all((path / file).is_file() for file in several) for several in _TOKENIZER_FILES):
+        raise ModelError(f"{name} has no {_TOKENIZER_FILES[0][0]}: copy it there, or pull the model again.")
     return Checkpoint(
         name=name,
         path=path,
-        family=family,
-        length=_length(path, name, LENGTH_OF_FAMILY[family]),
-        config=config,
-        tensors=_loaded([tensor for file in files for tensor in read_header(file)]),
-        nbytes=sum(file.stat().st_size for file in files),
+        family=family.name,
+        length=files.told.get("length") or family.length(files),
+        config=files.config,
+        layers=family.layers(files),
+        tensors=family.loaded([tensor for file in weights for tensor in read_header(file)]),
+        nbytes=sum(file.stat().st_size for file in weights),
     )
+
+
+def read_files(path: Path, name: str) -> Files:
+    """The small files of a model directory. Raises ModelError."""
+    config = read_json(path / "config.json", name)
+    return Files(path=path, name=name, config=config, told=read_json_if_there(path / FACTS_FILE, name))
 
 
 def weight_files(path: Path, name: str) -> list[Path]:
@@ -116,16 +120,6 @@ def read_header(file: Path) -> list[TensorHeader]:
     return tensors
 
 
-def _loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
-    names = {tensor.name for tensor in tensors}
-    return tuple(
-        tensor
-        for tensor in tensors
-        if not tensor.name.startswith(_VISION)
-        and tensor.name.replace(_ENCODER, _DECODER, 1) not in names - {tensor.name}
-    )
-
-
 def _tensors(entries: dict[str, Any]) -> Iterator[TensorHeader]:
     for name, entry in entries.items():
         start, end = entry["data_offsets"]
@@ -133,16 +127,11 @@ def _tensors(entries: dict[str, Any]) -> Iterator[TensorHeader]:
 
 
 def _shards(index: Path, name: str) -> list[str]:
-    weight_map = _read_json(index, name).get("weight_map")
+    weight_map = read_json(index, name).get("weight_map")
     shards = set(cast("dict[str, object]", weight_map).values()) if isinstance(weight_map, dict) else set[object]()
     if not shards or any(not isinstance(shard, str) or Path(shard).name != shard for shard in shards):
         raise ModelError(f"{name} has an unusable {index.name}: pull or copy the model again.")
     return sorted(cast("set[str]", shards))
-
-
-def _length(path: Path, name: str, default: LengthStrategy) -> LengthStrategy:
-    facts = path / FACTS_FILE
-    return _read_json(facts, name).get("length", default) if facts.is_file() else default
 
 
 def _no_weights(path: Path, name: str) -> str:
@@ -153,15 +142,3 @@ def _no_weights(path: Path, name: str) -> str:
             f"convert them to safetensors."
         )
     return f"{name} has no weights ({SINGLE_FILE} or {INDEX_FILE}): name a complete model directory."
-
-
-def _read_json(file: Path, name: str) -> dict[str, Any]:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"{name} has no {file.name}: name a model directory as transformers writes it.") from None
-    except (OSError, ValueError):
-        raise ModelError(f"{name} has a {file.name} that can't be read: pull or copy the model again.") from None
-    if not isinstance(value, dict):
-        raise ModelError(f"{name} has a {file.name} that is no JSON object: pull or copy the model again.")
-    return cast("dict[str, Any]", value)

@@ -11,9 +11,10 @@ from pathlib import Path
 from engine.answering import answering
 from engine.catalog import BUNDLED, find
 from engine.drive import drive
-from engine.errors import ModelError, OutOfMemory
+from engine.errors import OutOfMemory
 from engine.failures import is_out_of_memory
 from engine.models.base import Model
+from engine.models.families import family_named
 from engine.placement import Device, place, this_machine
 from engine.request import Draft, Filled, FillRequest
 
@@ -79,11 +80,7 @@ def load(name: str = BUNDLED, device: Device = "auto") -> Infiller:
 def _load(name: str, device: Device) -> Model:
     checkpoint = find(name)
     placement = place(checkpoint, device, this_machine())
-    if checkpoint.family == "diffusion_gemma":
-        from engine.models.diffusion_gemma import DiffusionGemma
-
-        return DiffusionGemma.open(checkpoint, placement)
-    raise ModelError(f"{name} is of the family {checkpoint.family}, which this version can't run: update dg-lsp.")
+    return family_named(checkpoint.family).open(checkpoint, placement)
 
 
 def _oracle(name: str) -> Model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import psutil
 import torch
@@ -76,7 +76,7 @@ def _on_cpu(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
     dtype = torch.float32 if small else torch.bfloat16
     if checkpoint.parameters * dtype.itemsize > machine.cpu:
         return None
-    return Placement(device="cpu", layers=("cpu",) * _depth(checkpoint), dtype=dtype)
+    return Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=dtype)
 
 
 def _on_gpus(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
@@ -110,7 +110,7 @@ def _spread(parts: Sequence[int], rooms: Mapping[str, int]) -> tuple[str, ...] |
 
 def _sizes(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
     """Bytes of each layer, and of what is in none."""
-    layers = [0] * _depth(checkpoint)
+    layers = [0] * checkpoint.layers
     rest = 0
     for tensor in checkpoint.tensors:
         match = _LAYER.search(tensor.name)
@@ -129,8 +129,3 @@ def _too_big(checkpoint: Checkpoint, device: Device, machine: Machine) -> str:
     return (
         f"{checkpoint.name} needs {needed}{work}, but {there} are free: close other programs, or use a smaller model."
     )
-
-
-def _depth(checkpoint: Checkpoint) -> int:
-    text: dict[str, Any] = checkpoint.config.get("text_config") or {}
-    return int(text.get("num_hidden_layers", 0))

@@ -62,6 +62,12 @@ def log_dir() -> Path:
     return Path(given) / "log" if given else Path(platformdirs.user_log_dir("dg-lsp", appauthor=False))
 
 
+def data_dir() -> Path:
+    """The folder of what is learnt about models on this machine; it may not exist yet."""
+    given = os.environ.get("DG_LSP_STATE_DIR")
+    return Path(given) if given else Path(platformdirs.user_data_dir("dg-lsp", appauthor=False))
+
+
 def socket_path() -> Path:
     """The Unix socket's file. Raises BadInput where the path is longer than systems allow."""
     path = runtime_dir() / "engine.sock"

@@ -19,11 +19,12 @@ from huggingface_hub.errors import (
 )
 
 from engine.catalog import find, is_hub_id
-from engine.checkpoint import LENGTH_OF_FAMILY, Checkpoint
+from engine.checkpoint import Checkpoint
 from engine.errors import EngineError, ModelError
+from engine.models.families import family_of_type
 from engine.sizes import decimal_bytes
 
-PATTERNS = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model")
+PATTERNS = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt")
 """What is downloaded, from the top folder only: folders hold variants for other programs."""
 _SPARE_NBYTES = 1 << 30
 """Left free on the disk."""
@@ -94,9 +95,9 @@ def _our_files(info: ModelInfo) -> Mapping[str, int]:
 
 
 def _check(info: ModelInfo, hub_id: str, weights_nbytes: int) -> None:
-    family = (info.config or {}).get("model_type")
-    if family is not None and family not in LENGTH_OF_FAMILY:
-        raise ModelError(f"{hub_id} is a model of type {family!r}: dg-lsp runs {', '.join(LENGTH_OF_FAMILY)}.")
+    model_type = (info.config or {}).get("model_type")
+    if model_type is not None:
+        family_of_type(model_type, hub_id)
     if not weights_nbytes:
         raise ModelError(
             f"{hub_id} has no safetensors weights, and pickle weights can run any code when they are opened: "

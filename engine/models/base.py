@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from engine.length_prior import LengthPrior
 from engine.request import FillRequest
 
 LengthStrategy = Literal["slack", "discover", "expand", "calibrated"]
@@ -44,6 +45,8 @@ class Sampling:
     stability_threshold: int
     confidence_threshold: float
     """Nats per free position."""
+    top_p: float = 1.0
+    """Tokens are drawn from the likeliest ones that have this probability together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,7 @@ class Facts:
     noise: Noise
     sampling: Sampling
     pad_id: int
-    """Fills the unused slots of a gap under `slack`; never part of an answer."""
+    """Fills the unused slots of a gap under `slack`, gives up a slot under `expand`; never part of an answer."""
     forbidden_ids: tuple[int, ...]
     """Tokens that may not enter a gap: end of text, control and image tokens, the mask."""
     canvas_length: int
@@ -70,6 +73,10 @@ class Facts:
     """Tokens of context the model can use."""
     instructions: bool
     """Whether the model follows `FillRequest.instruction`."""
+    expand_id: int | None = None
+    """Asks for two slots instead of its own, under `expand`."""
+    prior: LengthPrior | None = None
+    """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
 
 
 class Context(Protocol):
@@ -152,5 +159,6 @@ class Model(Protocol):
         ...
 
     def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Log-probability of each token of each row, read as the continuation of `context`."""
+        """How well each row, a gap and the first tokens of the suffix, goes on from `context`: log-probabilities, of
+        all its tokens where they are read one after the other, of some where each is guessed from the others."""
         ...

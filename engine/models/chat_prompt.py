@@ -7,10 +7,10 @@ so the cache survives; the model turn opens a code fence and ends with the prefi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from engine.models.base import Prompt
+from engine.models.cursor import cut_at_cursor
 from engine.models.vocabulary import Vocabulary
 from engine.models.window import before_gap, behind_gap, last_tokens, with_line_feeds
 from engine.request import FillRequest
@@ -19,9 +19,6 @@ PINNED = 48
 """Suffix tokens on the canvas."""
 _CHARACTERS = 4
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.2
-_LONGEST_CHARACTER = 4
-"""Bytes of UTF-8, and so tokens at the most."""
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _TASK = "Continue this file at the point where your answer begins, so that what follows fits."
 
 
@@ -43,21 +40,12 @@ class ChatPrompt:
         following = self.tokenize(with_line_feeds(behind_gap(request.suffix, room * _CHARACTERS)))[:room]
         before = with_line_feeds(before_gap(request.prefix, self._limit * 3 // 5 * _CHARACTERS))
         fenced = last_tokens(self.tokenize(f"```{request.language}\n{before}"), self._limit * 3 // 5)
-        taken = self._unsafe(fenced) if before else 0
-        kept, head = fenced[: len(fenced) - taken], self.vocabulary.text(fenced[len(fenced) - taken :])
+        kept, head = cut_at_cursor(fenced, self.vocabulary) if before else (fenced, "")
         return Prompt(
             context=(*self._turns(request, self.vocabulary.text(following)), *kept),
             suffix=tuple(following[:PINNED]),
             head=head,
         )
-
-    def _unsafe(self, ids: Sequence[int]) -> int:
-        """How many of the last tokens are taken back: the last one may go on behind the cursor, and the gap must begin
-        with whole characters."""
-        for taken in range(1, min(len(ids), _LONGEST_CHARACTER) + 1):
-            if _REPLACEMENT not in self.vocabulary.text(ids[len(ids) - taken :]):
-                return taken
-        return 0
 
     def _turns(self, request: FillRequest, after: str) -> list[int]:
         parts = [request.instruction or _TASK]

@@ -24,7 +24,8 @@ def model_of(gib: float, layers: int = 10) -> Checkpoint:
         path=Path("big"),
         family="diffusion_gemma",
         length="discover",
-        config={"text_config": {"num_hidden_layers": layers}},
+        config={},
+        layers=layers,
         tensors=tuple(header(name) for name in [*names, "model.decoder.embed_tokens.weight"]),
         nbytes=0,
     )
@@ -99,6 +100,6 @@ def test_what_can_not_fit_is_refused_with_the_numbers(device: Device, machine: M
 
 def test_layers_beyond_the_configuration_are_counted_too():
     checkpoint = model_of(10)
-    fewer = dataclasses.replace(checkpoint, config={"text_config": {"num_hidden_layers": 2}})
+    fewer = dataclasses.replace(checkpoint, layers=2)
     placement = place(fewer, "cuda", Machine(cpu=64 * GIB, gpus=(13 * GIB,)))
     assert len(placement.layers) == 2

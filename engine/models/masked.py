@@ -1,0 +1,235 @@
+"""Family `masked`: full bidirectional attention over [prefix | gap of mask tokens | suffix]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.checkpoint import Checkpoint, read_files
+from engine.length_prior import LengthPrior, prior_file, read_prior
+from engine.models.base import Context, Facts, Noise, Prompt, Rows, Sampling
+from engine.models.masked_checkpoint import read_module, read_tokenizer
+from engine.models.masked_family import Described, described
+from engine.models.masked_memory import Line, MaskedContext, Pass, Window, whole, worth_keeping
+from engine.models.masked_network import Network
+from engine.models.masked_pass import run_windows
+from engine.models.masked_prompt import MaskedPrompt
+from engine.models.masked_score import guesses_of
+from engine.models.vocabulary import Vocabulary
+from engine.placement import Placement
+from engine.places import data_dir
+from engine.request import FillRequest
+
+_MAX_STEPS = 128
+"""Steps of a canvas, one token each at the least; a wider gap takes several a step."""
+_EXPAND_FROM = 64
+"""Slots that a gap starts with under `expand`."""
+_CALIBRATED_WIDTHS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Widths that are looked at first under `calibrated`."""
+
+
+class Masked:
+    """A resident checkpoint of the family."""
+
+    def __init__(self, network: Network, facts: Facts, prompt: MaskedPrompt, *, shifted: bool) -> None:
+        self.facts = facts
+        self.network = network
+        self.vocabulary = prompt.vocabulary
+        self.remembers = True
+        """Whether steps reuse keys and values of the surroundings; without, each step computes everything."""
+        self._prompt = prompt
+        self._shifted = shifted
+
+    @classmethod
+    def open(cls, checkpoint: Checkpoint, placement: Placement) -> Masked:
+        """Load weights and tokenizer. Raises ModelError."""
+        files = read_files(checkpoint.path, checkpoint.name)
+        found = described(files)
+        tokenizer = read_tokenizer(checkpoint)
+        vocabulary = Vocabulary(tokenizer)
+        network = Network(read_module(checkpoint, found.architecture, placement), found.architecture.rope_theta)
+        prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=files.told.get("cut_anywhere", False))
+        facts = _facts(checkpoint, placement, found, vocabulary, files.told)
+        return cls(network, facts, prompt, shifted=found.published.shifted)
+
+    @property
+    def line_breaks(self) -> Sequence[int]:
+        """Tokens that hold a line break."""
+        return self.vocabulary.with_line_break
+
+    def agreeing(self, head: bytes) -> Sequence[int]:
+        """Tokens that begin with `head`, and those that `head` begins with."""
+        return self.vocabulary.agreeing(head)
+
+    def spelling(self, token: int) -> bytes:
+        """The bytes of one token; none for control tokens."""
+        return self.vocabulary.bytes[token]
+
+    def tokenize(self, text: str) -> list[int]:
+        """Ids of `text`; a control token's name in it is plain text."""
+        return self._prompt.tokenize(text)
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        """Text of `ids`; control tokens have none."""
+        return self.vocabulary.text(ids)
+
+    def prompt(self, request: FillRequest) -> Prompt:
+        """Context and pinned suffix of a request."""
+        return self._prompt.lay_out(request)
+
+    def encode(self, ids: Sequence[int]) -> MaskedContext:
+        """Nothing can be computed yet: what stands before a gap looks at it, too."""
+        return MaskedContext(ids=tuple(ids))
+
+    @torch.inference_mode()
+    def step(self, rows: Rows) -> Tensor:
+        """Raw float32 logits [F, V] of the open positions, row by row. Self-conditioning means nothing here."""
+        contexts = [_own(context) for context in rows.contexts]
+        lines = [self._line(rows, row, context) for row, context in enumerate(contexts)]
+        for line, context in zip(lines, contexts, strict=True):
+            context.suffix = context.suffix or tuple(line.ids[len(line.ids) - line.tail :])
+        logits: list[Tensor | None] = [None] * len(lines)
+        self._run_whole(lines, contexts, logits)
+        self._run_windows(lines, contexts, logits)
+        return torch.cat([part for part in logits if part is not None])
+
+    @torch.inference_mode()
+    def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Pseudo-likelihood of each row's ends and of the first suffix tokens, each guessed from what is around it."""
+        known = _own(context)
+        found: list[list[float]] = [[] for _ in rows]
+        guesses = [each for at, row in enumerate(rows) for each in guesses_of(known, row, _mask_of(self.facts), at)]
+        if guesses:
+            windows = [self._recalled(known, each.line, stale=True) or whole(each.line) for each in guesses]
+            for each, logits in zip(guesses, self._logits(windows), strict=True):
+                truth = torch.tensor(each.truth, device=logits.device)[:, None]
+                found[each.row] += logits.log_softmax(dim=-1).gather(1, truth)[:, 0].tolist()
+        return found
+
+    def _line(self, rows: Rows, row: int, context: MaskedContext) -> Line:
+        canvas = rows.canvas[row, : rows.lengths[row]].tolist()
+        open_ = rows.open[row, : rows.lengths[row]].tolist()
+        tail = next((back for back, each in enumerate(reversed(open_)) if each), len(open_))
+        gap = canvas[: len(canvas) - tail]
+        return Line(
+            ids=(*context.ids, *canvas),
+            context=context.length,
+            tail=tail,
+            asked=[context.length + at for at, each in enumerate(open_) if each],
+            known=[token for token in gap if token != self.facts.noise.mask_id],
+        )
+
+    def _run_whole(self, lines: Sequence[Line], contexts: Sequence[MaskedContext], logits: list[Tensor | None]) -> None:
+        """The lines that nothing remembered fits. Of those that know nothing of their gap yet, one is enough."""
+        chosen: list[int] = []
+        blank: set[tuple[int, int]] = set()
+        for row, (line, context) in enumerate(zip(lines, contexts, strict=True)):
+            if self._recalled(context, line) is not None:
+                continue
+            kind = (id(context), line.tail)
+            if self.remembers and worth_keeping(line) and not line.known and kind in blank:
+                continue
+            blank |= {kind} if not line.known else set()
+            chosen.append(row)
+        if not chosen:
+            return
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
+
+        def keep(index: int, key: Tensor, value: Tensor) -> None:
+            keys.append(key)
+            values.append(value)
+
+        kept = self.remembers and any(worth_keeping(lines[row]) for row in chosen)
+        windows = [whole(lines[row]) for row in chosen]
+        parts = self._logits(windows, keep if kept else None)
+        for at, row in enumerate(chosen):
+            logits[row] = parts[at]
+            if self.remembers and worth_keeping(lines[row]):
+                size = len(lines[row].ids)
+                contexts[row].remember(
+                    Pass(
+                        line=lines[row],
+                        keys=[key[at, :, :size].clone() for key in keys],
+                        values=[value[at, :, :size].clone() for value in values],
+                    )
+                )
+
+    def _run_windows(
+        self, lines: Sequence[Line], contexts: Sequence[MaskedContext], logits: list[Tensor | None]
+    ) -> None:
+        """The other lines, with the help of what is remembered."""
+        left = [row for row, part in enumerate(logits) if part is None]
+        if not left:
+            return
+        windows = [self._recalled(contexts[row], lines[row]) or whole(lines[row]) for row in left]
+        for row, part in zip(left, self._logits(windows), strict=True):
+            logits[row] = part
+        for held in {id(window.held): window.held for window in windows}.values():
+            if held is not None:
+                held.uses += 1
+
+    def _recalled(self, context: MaskedContext, line: Line, *, stale: bool = False) -> Window | None:
+        return context.recall(line, stale=stale) if self.remembers else None
+
+    def _logits(self, windows: Sequence[Window], keep: Any = None) -> list[Tensor]:
+        """Of the asked positions [F, V], line by line."""
+        hidden = run_windows(self.network, windows, keep)
+        parts: list[Tensor] = []
+        for row, window in enumerate(windows):
+            shift = 1 if self._shifted else 0
+            places = [max(position - shift, 0) - window.start for position in window.line.asked]
+            parts.append(hidden[row, places])
+        sizes = [len(part) for part in parts]
+        return list(self.network.logits(torch.cat(parts)).split(sizes))
+
+
+def _own(context: Context) -> MaskedContext:
+    assert isinstance(context, MaskedContext)
+    return context
+
+
+def _mask_of(facts: Facts) -> int:
+    assert facts.noise.mask_id is not None
+    return facts.noise.mask_id
+
+
+def _facts(
+    checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary, told: dict[str, Any]
+) -> Facts:
+    published = found.published
+    empty = {*vocabulary.empty, *range(vocabulary.size, found.architecture.vocab)}
+    return Facts(
+        name=checkpoint.name,
+        family=checkpoint.family,
+        parameters=checkpoint.parameters,
+        device=placement.device,
+        dtype=str(placement.dtype).removeprefix("torch."),
+        length=checkpoint.length,
+        noise=Noise(mask_id=found.mask, vocab_size=found.architecture.vocab),
+        sampling=Sampling(
+            max_steps=_MAX_STEPS,
+            t_min=published.temperature,
+            t_max=published.temperature,
+            entropy_bound=published.entropy_bound,
+            # The canvas is done when no mask is left.
+            stability_threshold=0,
+            confidence_threshold=0.0,
+            top_p=published.top_p,
+        ),
+        pad_id=found.end,
+        forbidden_ids=tuple(sorted(empty - {found.end})),
+        canvas_length=published.context // 2,
+        widths=(_EXPAND_FROM,) if checkpoint.length == "expand" else _CALIBRATED_WIDTHS,
+        context_limit=published.context,
+        instructions=False,
+        expand_id=found.expand,
+        prior=read_prior(prior_file(data_dir(), checkpoint.name)) or _told_prior(told),
+    )
+
+
+def _told_prior(told: dict[str, Any]) -> LengthPrior | None:
+    return LengthPrior(**told["prior"]) if "prior" in told else None

@@ -1,0 +1,137 @@
+"""What masked models remember of a gap's surroundings between steps.
+
+All positions look at all others here, so the keys and values of prefix and suffix depend on what stands in the gap,
+and none of them can be kept for good, as a causal context can. But they change little from one step to the next. A full
+pass leaves them here, the next few steps use them and compute the gap alone, and then everything is computed afresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+REFRESHED = 4
+"""Steps on one full pass, itself included."""
+NEAR = 8
+"""Suffix tokens behind the gap that are computed with it: they depend on it most."""
+SMALL = 0.5
+"""Share of a sequence up to which computing the rest of it alone is a gain."""
+REMEMBERED = 8
+"""Passes a gap keeps, one for each candidate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One sequence to run: [context | canvas]."""
+
+    ids: Sequence[int]
+    context: int
+    """Tokens before the gap."""
+    tail: int
+    """Tokens behind it that are fixed."""
+    asked: Sequence[int]
+    """Positions whose logits are wanted."""
+    known: Sequence[int]
+    """What stands in the gap for good, masks left out."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Pass:
+    """Keys and values of a full pass, [K, T, D] for each layer, keys not rotated."""
+
+    line: Line
+    keys: list[Tensor]
+    values: list[Tensor]
+    uses: int = 1
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class MaskedContext:
+    """What stands before a gap, and what is remembered of the steps of its gap."""
+
+    ids: tuple[int, ...]
+    suffix: tuple[int, ...] = ()
+    """What was pinned behind the gap when it was first looked at."""
+    passes: list[Pass] = field(default_factory=list[Pass])
+
+    @property
+    def length(self) -> int:
+        """Tokens."""
+        return len(self.ids)
+
+    def remember(self, new: Pass) -> None:
+        """Keep a pass; the oldest goes where there are too many."""
+        self.passes.append(new)
+        del self.passes[:-REMEMBERED]
+
+    def recall(self, line: Line, *, stale: bool = False) -> Window | None:
+        """What is left to compute of `line` with the help of the newest pass that fits it; None: all of it.
+
+        `stale`: a pass may have been used for as many steps as it likes and know another gap.
+        """
+        for held in reversed(self.passes):
+            if not stale and (held.uses >= REFRESHED or not _is_part(held.line.known, line.known)):
+                continue
+            window = _window(line, held)
+            if window is not None:
+                return window
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The part of a line that is computed: from `start` up to `end`. The rest is remembered."""
+
+    line: Line
+    start: int
+    end: int
+    held: Pass | None
+
+    @property
+    def before(self) -> int:
+        """Remembered tokens before it."""
+        return self.start
+
+    @property
+    def behind(self) -> int:
+        """Remembered tokens behind it."""
+        return len(self.line.ids) - self.end
+
+
+def whole(line: Line) -> Window:
+    """Nothing is remembered."""
+    return Window(line=line, start=0, end=len(line.ids), held=None)
+
+
+def worth_keeping(line: Line) -> bool:
+    """Whether a step that computes the gap alone would be a gain."""
+    return _fits(line, line.tail)
+
+
+def _window(line: Line, held: Pass) -> Window | None:
+    tail = min(line.tail, held.line.tail)
+    same = tail == 0 or list(line.ids[-tail:]) == list(held.line.ids[-tail:])
+    if not same or not _fits(line, tail):
+        return None
+    return Window(line=line, start=_start(line), end=_end(line, tail), held=held)
+
+
+def _fits(line: Line, tail: int) -> bool:
+    return _end(line, tail) - _start(line) <= SMALL * len(line.ids)
+
+
+def _start(line: Line) -> int:
+    # The token before the gap predicts the gap's first one where logits are shifted.
+    return max(line.context - 1, 0)
+
+
+def _end(line: Line, tail: int) -> int:
+    return len(line.ids) - max(tail - NEAR, 0)
+
+
+def _is_part(part: Sequence[int], of: Sequence[int]) -> bool:
+    """Whether `part` is a subsequence: a pass whose gap said something else by now is of no use."""
+    left = iter(of)
+    return all(token in left for token in part)
