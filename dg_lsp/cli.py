@@ -29,6 +29,8 @@ COMMANDS = {
     "engine": Mount(
         target="engine.commands.engine:engine", help="Start, stop or look at the engine that editors share."
     ),
+    "eval": Mount(target="engine.commands.eval:evaluate", help="Measure how good fills are."),
+    "bench": Mount(target="engine.commands.bench:bench", help="Measure how fast a model runs here."),
     "models": Mount(target="engine.commands.models:models", help="List the models on this machine."),
     "pull": Mount(target="engine.commands.pull:pull", help="Download a model from the Hugging Face Hub."),
     "doctor": Mount(target="engine.commands.doctor:doctor", help="Check that everything is in place."),

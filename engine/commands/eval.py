@@ -1,0 +1,125 @@
+"""`dg-lsp eval`: how good fills are."""
+
+from __future__ import annotations
+
+import hashlib
+import json as json_format
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from engine.commands.exits import one_line_errors
+from engine.errors import BadInput
+
+if TYPE_CHECKING:
+    from engine.eval.results import Results
+    from engine.eval.rows import Row
+    from engine.eval.tasks import Task
+    from engine.placement import Device
+
+_MAX_SEED = 2**63 - 1
+
+
+@one_line_errors()
+def evaluate(
+    tasks: Annotated[
+        Path | None, typer.Argument(metavar="TASKS.jsonl[.gz]", help="HumanEval-Infilling's or SAFIM's format.")
+    ] = None,
+    holes: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead: gaps in the code of a folder.")] = None,
+    lang: Annotated[str | None, typer.Option(help="With --holes: only files in this language.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many tasks, drawn by --seed.")] = None,
+    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Draws tasks, gaps and canvases.")] = 0,
+    width: Annotated[
+        list[str] | None, typer.Option(metavar="adaptive|oracle|N", help="How wide gaps are; several make rows.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="repair|ranking", help="A row without this part; several make rows.")
+    ] = None,
+    greedy: Annotated[bool, typer.Option("--greedy", help="A row that reads left to right, prefix only.")] = False,
+    generate: Annotated[bool, typer.Option("--generate", help="A row of transformers' own generate.")] = False,
+    all_rows: Annotated[bool, typer.Option("--all", help="Every row.")] = False,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 96,
+    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep results here; run again to go on.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Fill gaps whose answers are known, test the answers in a sandbox, and sum up."""
+    # Imported here because `--help` needs none of it.
+    from engine.eval.report import report, tables
+    from engine.eval.results import Results
+    from engine.eval.rows import ADAPTIVE, chosen_rows
+    from engine.eval.rows import all_rows as every_row
+    from engine.eval.run import Settings
+
+    named = chosen_rows(widths=width or (), without=without or (), greedy=greedy, generate=generate)
+    rows = every_row() if all_rows else named or chosen_rows(widths=(ADAPTIVE,))
+    chosen, source = _tasks(tasks, holes, lang, limit, seed)
+    settings = Settings(seed=seed, max_tokens=max_tokens)
+    about = {**_about(model, chosen, settings), "tasks": source}
+    with Results(out, about) as results:
+        about["device"] = _run(model, cast("Device", device), chosen, rows, results, settings)
+        names = {task.name for task in chosen}
+        by_row = {row.name: results.of(row.name, names) for row in rows}
+    if json:
+        typer.echo(json_format.dumps(report(about, by_row)))
+        return
+    console = Console()
+    for table in tables(f"{source}, {about['model']} on {about['device']}, seed {seed}", by_row):
+        console.print(table)
+
+
+def _tasks(
+    tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
+) -> tuple[list[Task], str]:
+    """The tasks and a name for them."""
+    from engine.eval.code_holes import code_holes
+    from engine.eval.tasks import choose, read_tasks
+
+    if (tasks is None) == (holes is None):
+        raise BadInput("Name either a file of tasks, or a folder with --holes.")
+    if holes is not None:
+        return code_holes(holes, lang, limit, seed), f"gaps in {holes.resolve().name}"
+    assert tasks is not None
+    if lang:
+        raise BadInput("--lang belongs to --holes: leave it out.")
+    return choose(read_tasks(tasks), limit, seed), tasks.name
+
+
+def _about(model: str, tasks: Sequence[Task], settings: Any) -> dict[str, Any]:
+    """What another run must share to go on with this one's results."""
+    return {"model": model, "weights": _weights(model), "seed": settings.seed, "max_tokens": settings.max_tokens}
+
+
+def _weights(name: str) -> str:
+    """A fingerprint of what is behind a model's name."""
+    from engine.catalog import find
+    from engine.loading import ORACLE
+
+    files = [Path(name.removeprefix(ORACLE))] if name.startswith(ORACLE) else sorted(find(name).path.glob("*.*"))
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+    return hashlib.sha256(repr(stats).encode()).hexdigest()[:16]
+
+
+def _run(name: str, device: Device, tasks: Sequence[Task], rows: Sequence[Row], results: Results, settings: Any) -> str:
+    """Fill what is not filled yet; returns the model's device, or that nothing was left to do."""
+    from engine.eval.run import evaluate
+    from engine.eval.sandbox import level_here
+    from engine.loading import load
+
+    left = sum((row.name, task.name) not in results for row in rows for task in tasks)
+    console = Console(stderr=True)
+    if not left:
+        return "results of an earlier run"
+    if any(task.check for task in tasks) and level_here() == "guards":
+        console.print("dg-lsp: The kernel gives no namespaces here, so solutions are held by the interpreter alone.")
+    model = load(name, device).model
+    columns = (TextColumn("filling"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("", total=len(rows) * len(tasks), completed=len(rows) * len(tasks) - left)
+        evaluate(model, tasks, rows, results, settings, on_done=lambda: progress.advance(bar))
+    return model.facts.device

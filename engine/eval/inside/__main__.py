@@ -1,0 +1,26 @@
+"""The sandbox's process: `python -I -S __main__.py ROLE LIMITS FD...` confines itself, then plays its role."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main(role: str, told: str, fds: list[int]) -> None:
+    """Never returns to the caller's trust: what runs after `confine` is not believed."""
+    # Isolated Python knows neither this package nor the folder of this script.
+    inside = os.path.dirname(os.path.realpath(__file__))
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(inside))))
+    from engine.eval.inside import program, solution, tester
+    from engine.eval.inside.confine import confine
+    from engine.eval.inside.limits import Limits
+
+    play = {"program": program.play, "solution": solution.play, "tester": tester.play}[role]
+    del sys.path[0]
+    confine(Limits(**json.loads(told)))
+    play(*fds)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], [int(fd) for fd in sys.argv[3:]])

@@ -1,0 +1,99 @@
+"""Confine this process for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from engine.eval.inside import kernel
+from engine.eval.inside.guards import guard
+from engine.eval.inside.limits import Limits
+
+_FIRST_FREE_USER = 60_000
+_FREE_USERS = 5_000
+
+
+def confine(limits: Limits) -> None:
+    """Everything that follows runs under `limits`. Raises OSError where the kernel does not let us."""
+    if limits.level == "namespaces":
+        user, group = os.getuid(), os.getgid()
+        kernel.unshare(user_namespace=user != 0)
+        if user != 0:
+            _map_own(user, group)
+        _continue_in_child(limits.wall_s)
+        kernel.enter_empty_root(limits.folder, _visible(), limits.file_nbytes)
+        _limit(limits)
+        _become_nobody(user)
+        kernel.drop_privileges()
+    else:
+        os.chdir(limits.folder)
+        _limit(limits)
+        guard(os.path.realpath(limits.folder))
+
+
+def _visible() -> list[str]:
+    """Python's own files and the libraries it needs; nothing of the user's."""
+    system = ["/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/etc/ld.so.cache"]
+    return [*system, *{sys.base_prefix, sys.base_exec_prefix}]
+
+
+def _map_own(user: int, group: int) -> None:
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{file}", "w") as map_:
+            map_.write(text)
+
+
+def _continue_in_child(wall_s: float) -> None:
+    """The child is the first process of its namespace: when it ends, all others there end. The parent only watches."""
+    child = 0
+
+    def kill(*_: Any) -> None:
+        if child:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+
+    def kill_when_known(number: int, frame: FrameType | None) -> None:
+        kill() if child else signal.setitimer(signal.ITIMER_REAL, 0.01)
+
+    signal.signal(signal.SIGALRM, kill_when_known)
+    signal.signal(signal.SIGTERM, kill_when_known)
+    kernel.die_with_parent(signal.SIGTERM)
+    child = os.fork()
+    if child:
+        signal.setitimer(signal.ITIMER_REAL, wall_s)
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _limit(limits: Limits) -> None:
+    import resource
+
+    wanted = {
+        "RLIMIT_CPU": limits.cpu_s,
+        "RLIMIT_AS": limits.memory_nbytes,
+        "RLIMIT_FSIZE": limits.file_nbytes,
+        "RLIMIT_NOFILE": limits.files,
+        "RLIMIT_NPROC": limits.processes,
+        "RLIMIT_CORE": 0,
+    }
+    for name, most in wanted.items():
+        kind = getattr(resource, name, None)
+        # Not every system has every limit; macOS refuses the one on memory.
+        if kind is not None:
+            with suppress(ValueError, OSError):
+                resource.setrlimit(kind, (most, most))
+
+
+def _become_nobody(user: int) -> None:
+    """A user who owns nothing and runs nothing else, as root's processes are not counted and root reads everything."""
+    if user == 0:
+        free = _FIRST_FREE_USER + kernel.outer_pid() % _FREE_USERS
+        os.setgroups([])
+        os.setresgid(free, free, free)
+        os.setresuid(free, free, free)

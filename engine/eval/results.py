@@ -1,0 +1,116 @@
+"""One line of JSON for each fill, written as it is known, so that a run that was cut off goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from engine.errors import BadInput, EngineError
+
+_FILE, _ABOUT = "results.jsonl", "run.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One gap filled in one way."""
+
+    row: str
+    task: str
+    kind: str
+    truth_tokens: int
+    text: str
+    tokens: int
+    """Of the answer; 0 where there was none."""
+    exact: bool
+    similarity: float
+    syntax: str
+    """What repair says of it; empty where there was no answer."""
+    clean: bool | None
+    """No new syntax problem; None where that can't be told."""
+    passed: bool | None
+    """None where there is no test."""
+    reason: str
+    """Why it did not pass."""
+    steps: int
+    forwards: int
+    ms: float
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is a result of."""
+        return self.row, self.task
+
+
+class Results:
+    """The results of a run, in memory and, where there is a folder, in it."""
+
+    def __init__(self, folder: Path | None, about: Mapping[str, Any]) -> None:
+        """`about`: everything that another run must share to go on here. Raises BadInput where it does not, EngineError
+        where the folder can't be written to."""
+        self._known: dict[tuple[str, str], Result] = {}
+        self._file = None
+        if folder is not None:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                _claim(folder, about)
+                self._known = {each.key: each for each in _read(folder / _FILE)}
+                self._file = (folder / _FILE).open("a", encoding="utf-8")
+            except OSError as error:
+                raise EngineError(f"{folder} can't be written to ({error.strerror}): choose another --out.") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return key in self._known
+
+    def add(self, result: Result) -> None:
+        """Keep one, at once."""
+        self._known[result.key] = result
+        if self._file:
+            self._file.write(json.dumps(asdict(result)) + "\n")
+            self._file.flush()
+
+    def of(self, row: str, tasks: set[str]) -> list[Result]:
+        """A row's results for these tasks."""
+        return [each for each in self._known.values() if each.row == row and each.task in tasks]
+
+
+def _claim(folder: Path, about: Mapping[str, Any]) -> None:
+    path = folder / _ABOUT
+    if not path.exists():
+        path.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        return
+    before: Any = None
+    with suppress(ValueError):
+        before = json.loads(path.read_text(encoding="utf-8"))
+    if before != json.loads(json.dumps(about)):
+        raise BadInput(f"{folder} holds a run with other settings or weights: choose another --out, or remove it.")
+
+
+def _read(path: Path) -> list[Result]:
+    """What is there; a last line that was cut off is dropped from the file."""
+    if not path.exists():
+        return []
+    found: list[Result] = []
+    size = 0
+    for line in path.read_bytes().splitlines(keepends=True):
+        try:
+            result = Result(**json.loads(line)) if line.endswith(b"\n") else None
+        except (ValueError, TypeError):
+            raise BadInput(f"{path} is damaged: choose another --out, or remove it.") from None
+        if result is None:
+            break
+        found.append(result)
+        size += len(line)
+    with path.open("r+b") as file:
+        file.truncate(size)
+    return found

@@ -1,0 +1,102 @@
+"""The rows of a table: ways to fill the same gaps with the same weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from engine.drive import drive
+from engine.errors import BadInput
+from engine.eval.tasks import Task
+from engine.infill import infill
+from engine.models.base import Model
+from engine.parts import Parts
+from engine.request import Filled, FillRequest
+
+ADAPTIVE, ORACLE = "adaptive", "oracle"
+GREEDY, GENERATE = "left to right", "generate"
+PARTS = {"repair": Parts(repair=False), "ranking": Parts(ranking=False)}
+"""What can be left out, by name."""
+FIXED_WIDTHS = ("8", "16", "32")
+"""Tokens, where all rows are asked for."""
+
+Way = Callable[[Model, FillRequest, str], Filled]
+"""(model, request, truth) -> answer"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One way to fill a gap."""
+
+    name: str
+    fill: Way
+
+
+def chosen_rows(
+    *, widths: Sequence[str] = (), without: Sequence[str] = (), greedy: bool = False, generate: bool = False
+) -> list[Row]:
+    """Rows by what was asked for, each once. Raises BadInput."""
+    rows = [_of_width(name) for name in dict.fromkeys(widths)]
+    rows += [_without(name) for name in dict.fromkeys(without)]
+    rows += [Row(name=GREEDY, fill=_left_to_right)] if greedy else []
+    rows += [Row(name=GENERATE, fill=_by_generate)] if generate else []
+    return rows
+
+
+def all_rows() -> list[Row]:
+    """Every row that means something beside the others."""
+    return chosen_rows(widths=(ADAPTIVE, ORACLE, *FIXED_WIDTHS), without=tuple(PARTS), greedy=True, generate=True)
+
+
+def request_of(task: Task, seed: int, max_tokens: int) -> FillRequest:
+    """What is asked about a task."""
+    return FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language, seed=seed, max_tokens=max_tokens)
+
+
+def true_width(model: Model, request: FillRequest, truth: str) -> int:
+    """Tokens of a gap that holds the truth, at least one."""
+    return max(1, len(model.tokenize(model.prompt(request).head + truth)))
+
+
+def _of_width(name: str) -> Row:
+    if name == ADAPTIVE:
+        return Row(name=name, fill=_adaptive)
+    if name == ORACLE:
+        return Row(name="oracle width", fill=_oracle)
+    if not name.isdecimal() or int(name) < 1:
+        raise BadInput(f"The width {name} is none: use adaptive, oracle or a number of tokens.")
+    return Row(name=f"width {int(name)}", fill=_fixed(int(name)))
+
+
+def _without(name: str) -> Row:
+    if name not in PARTS:
+        raise BadInput(f"There is no part {name} to leave out: name one of {', '.join(PARTS)}.")
+    return Row(name=f"without {name}", fill=_with_parts(PARTS[name]))
+
+
+def _adaptive(model: Model, request: FillRequest, truth: str) -> Filled:
+    return drive(model, infill(model, request))
+
+
+def _oracle(model: Model, request: FillRequest, truth: str) -> Filled:
+    return drive(model, infill(model, replace(request, width=true_width(model, request, truth))))
+
+
+def _fixed(width: int) -> Way:
+    return lambda model, request, truth: drive(model, infill(model, replace(request, width=width)))
+
+
+def _with_parts(parts: Parts) -> Way:
+    return lambda model, request, truth: drive(model, infill(model, request, parts=parts))
+
+
+def _left_to_right(model: Model, request: FillRequest, truth: str) -> Filled:
+    from engine.eval.left_to_right import fill_left_to_right
+
+    return fill_left_to_right(model, request)
+
+
+def _by_generate(model: Model, request: FillRequest, truth: str) -> Filled:
+    from engine.eval.reference import fill_by_generate
+
+    return fill_by_generate(model, request)

@@ -1,0 +1,91 @@
+"""The baselines: the same weights read left to right, and transformers' own generate."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.errors import BadInput
+from engine.eval.left_to_right import cut, fill_left_to_right, meeting, next_tokens
+from engine.eval.reference import fill_by_generate, generate
+from engine.models.diffusion_gemma import DiffusionGemma
+from engine.models.oracle import Case, Oracle
+from engine.request import FillRequest
+from engine.train.next_token import encode_rows
+from tests.engine.tiny import tiny_model
+
+REQUEST = FillRequest(prefix="def area(width):\n    return wid", suffix="\n\nprint(area(3))\n", max_tokens=12)
+
+
+@pytest.fixture(scope="module")
+def model(released: Path) -> DiffusionGemma:
+    return tiny_model(released)
+
+
+def test_the_cache_changes_no_token(model: DiffusionGemma):
+    """Beyond the window of the sliding layers, so that they must look at the right end of it."""
+    ids = model.tokenize("def area(width):\n    return width * 2\n\n\nprint(")
+    said = list(islice(next_tokens(model, ids), 24))
+    with torch.inference_mode():
+        hidden = encode_rows(model.network, torch.tensor([[*ids, *said]]))
+        recomputed = model.network.logits(hidden)[0].argmax(dim=-1).tolist()
+    assert said == recomputed[len(ids) - 1 : -1]
+    assert len(ids) + len(said) > 2 * model.network.config.sliding_window
+
+
+def test_the_context_can_be_used_again(model: DiffusionGemma):
+    ids = model.tokenize("value = compute(")
+    first = list(islice(next_tokens(model, ids), 6))
+    assert list(islice(next_tokens(model, ids), 6)) == first
+
+
+def test_at_most_the_tokens_asked_for_are_read(model: DiffusionGemma):
+    filled = fill_left_to_right(model, REQUEST)
+    assert 1 <= filled.forwards <= REQUEST.max_tokens
+
+
+def test_a_model_without_a_causal_encoder_is_refused():
+    with pytest.raises(BadInput, match="no causal encoder"):
+        fill_left_to_right(Oracle("oracle", [Case(text="a▮b▮")]), REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "answer"),
+    [
+        ("a + b)\n\nprint(1)", ")\n\nprint(1)\n", "a + b"),
+        ("x = 1\n    return x\n", "    return x\n", "x = 1\n"),
+        ("x) + f(y)\n", ")\n", "x"),
+        ("one\ntwo\nthree\n", "\nnever\n", "one"),
+        ("\n    one\ntwo\n", "    never\n", "\n    one\n"),
+        ("one\r\ntwo", "\r\nnever", "one"),
+        ("one\ntwo", "", "one"),
+        ("", "x", ""),
+    ],
+)
+def test_a_text_is_cut_where_it_meets_the_suffix_else_behind_its_first_line(text: str, suffix: str, answer: str):
+    assert cut(text, suffix) == answer
+
+
+def test_a_short_suffix_is_met_only_with_more_of_it():
+    assert meeting("f(a)\n", ")\n\nprint()\n") is None
+    assert meeting("f(a)\n\nprint()", ")\n\nprint()\n") == 3
+    assert meeting("anything", "\n  \n") is None
+
+
+def test_generate_fills_one_canvas_in_as_many_steps_as_told(model: DiffusionGemma):
+    ids = model.tokenize("def area(width):\n    return ")
+    passes: list[int] = []
+    hook = model.network.decoder.register_forward_hook(lambda *_: passes.append(1))
+    try:
+        said = generate(model, ids, model.facts.sampling, in_full=True)
+    finally:
+        hook.remove()
+    assert len(said) == model.facts.canvas_length
+    assert len(passes) == model.facts.sampling.max_steps
+
+
+def test_generate_answers_a_request(model: DiffusionGemma):
+    filled = fill_by_generate(model, REQUEST)
+    assert filled.width == model.facts.canvas_length
+    assert filled.ms.total > 0

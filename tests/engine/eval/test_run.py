@@ -1,0 +1,227 @@
+"""A run fills every task in every way, is kept line by line, and goes on where it was cut off."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dg_lsp.cli import run
+from engine.errors import BadInput
+from engine.eval.report import figures, report
+from engine.eval.results import Result, Results
+from engine.eval.rows import Row, chosen_rows, true_width
+from engine.eval.run import Settings, evaluate
+from engine.eval.tasks import Task, UnitTest
+from engine.loading import load
+from engine.models.oracle import Case, Oracle, Slip
+from engine.request import FillRequest
+from tests.engine.eval.test_tasks import HUMAN_EVAL, written
+
+CHECK = UnitTest(test="def check(candidate):\n    assert candidate(3) == 6\n", entry_point="f")
+SETTINGS = Settings(workers=1)
+
+
+def task(number: int, truth: str = "2 * x") -> Task:
+    prefix = f"def f(x):\n    y{number} = "
+    return Task(
+        name=f"task {number}",
+        kind="line" if number % 2 else "block",
+        language="python",
+        prefix=prefix,
+        suffix=f"\n    return y{number}\n",
+        truth=truth,
+        check=CHECK,
+    )
+
+
+def oracle_of(tasks: list[Task], answer: str = "", **case: Any) -> Oracle:
+    return Oracle("oracle", [Case(text=f"{t.prefix}▮{answer or t.truth}▮{t.suffix}", **case) for t in tasks])
+
+
+def run_rows(model: Oracle, tasks: list[Task], rows: list[Row], folder: Path | None = None, **about: Any) -> Results:
+    with Results(folder, about) as results:
+        evaluate(model, tasks, rows, results, SETTINGS)
+    return results
+
+
+def of(results: Results, row: str, tasks: list[Task]) -> list[Result]:
+    return results.of(row, {task.name for task in tasks})
+
+
+def test_the_truth_scores_all_there_is():
+    tasks = [task(number) for number in range(3)]
+    results = run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("adaptive", "oracle")))
+    for row in ("adaptive", "oracle width"):
+        own = figures(row, of(results, row, tasks))
+        assert (own.gaps, own.passed, own.exact, own.similarity, own.clean, own.silent) == (3, 1, 1, 1, 1, 0)
+        assert own.width_error == 0
+        assert own.forwards
+        assert own.forwards >= 1
+        assert own.p50_ms
+        assert own.p95_ms
+        assert 0 < own.p50_ms <= own.p95_ms
+
+
+def test_another_answer_that_passes_is_not_exact():
+    tasks = [task(0)]
+    (result,) = of(run_rows(oracle_of(tasks, "x + x"), tasks, chosen_rows(widths=("adaptive",))), "adaptive", tasks)
+    assert (result.passed, result.exact, result.text) == (True, False, "x + x")
+    assert 0 < result.similarity < 1
+
+
+def test_a_wrong_answer_fails_with_its_reason():
+    tasks = [task(0)]
+    (result,) = of(run_rows(oracle_of(tasks, "x"), tasks, chosen_rows(widths=("adaptive",))), "adaptive", tasks)
+    assert (result.passed, result.clean) == (False, True)
+    assert "AssertionError" in result.reason
+
+
+def test_without_repair_a_slip_shows():
+    tasks = [task(0, "max(x, 2 * x)")]
+    slipped = oracle_of(tasks, slip=Slip(at=1, text=")"))
+    results = run_rows(slipped, tasks, chosen_rows(widths=("adaptive",), without=("repair",)))
+    (mended,), (broken,) = of(results, "adaptive", tasks), of(results, "without repair", tasks)
+    assert (mended.passed, mended.syntax, mended.clean) == (True, "repaired", True)
+    assert (broken.passed, broken.syntax, broken.clean) == (False, "unchecked", False)
+    assert "SyntaxError" in broken.reason
+
+
+def test_a_fixed_width_is_kept():
+    tasks = [task(0)]
+    results = run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("2",)))
+    (result,) = of(results, "width 2", tasks)
+    assert (result.passed, result.tokens <= 2) == (False, True)
+
+
+def test_the_true_width_counts_what_was_taken_back_before_the_cursor(released: Path):
+    from tests.engine.tiny import tiny_model
+
+    model = tiny_model(released)
+    request = FillRequest(prefix="def area(width):\n    return wid", suffix="\n", language="python")
+    head = model.prompt(request).head
+    assert head
+    assert true_width(model, request, "th") == len(model.tokenize(head + "th"))
+
+
+class Cut(Exception):
+    pass
+
+
+def test_a_run_that_was_cut_off_goes_on(tmp_path: Path):
+    tasks = [task(number) for number in range(4)]
+    rows, model = chosen_rows(widths=("adaptive", "oracle")), oracle_of(tasks)
+
+    def cut_off() -> None:
+        if len(lines(tmp_path)) == 3:
+            raise Cut
+
+    with pytest.raises(Cut), Results(tmp_path, {"seed": 0}) as results:
+        evaluate(model, tasks, rows, results, SETTINGS, on_done=cut_off)
+    before = lines(tmp_path)
+    assert len(before) == 3
+    # The process died while it wrote.
+    with (tmp_path / "results.jsonl").open("a") as file:
+        file.write('{"row": "adap')
+    results = run_rows(model, tasks, rows, tmp_path, seed=0)
+    assert lines(tmp_path)[:3] == before
+    assert len({(line["row"], line["task"]) for line in lines(tmp_path)}) == len(lines(tmp_path)) == 8
+    assert figures("adaptive", of(results, "adaptive", tasks)).passed == 1
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def test_a_folder_belongs_to_one_kind_of_run(tmp_path: Path):
+    tasks = [task(0)]
+    run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("adaptive",)), tmp_path, seed=0)
+    with pytest.raises(BadInput, match="other settings"):
+        run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("adaptive",)), tmp_path, seed=1)
+    (tmp_path / "results.jsonl").write_text("nonsense\n")
+    with pytest.raises(BadInput, match="damaged"):
+        run_rows(oracle_of(tasks), tasks, [], tmp_path, seed=0)
+
+
+def test_figures_are_split_by_length_and_kind():
+    tasks = [task(0), task(1, "2 * x * 1 * 1 * 1 * 1 * 1")]
+    results = run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("adaptive",)))
+    made = report({}, {"adaptive": of(results, "adaptive", tasks)})
+    assert sum(made["lengths"][span][0]["gaps"] for span in made["lengths"]) == 2
+    assert {kind: made["kinds"][kind][0]["gaps"] for kind in made["kinds"]} == {"block": 1, "line": 1}
+    assert made["lengths"]["33+"][0]["passed"] is None
+
+
+@pytest.mark.parametrize("asked", [{"widths": ("wide",)}, {"widths": ("0",)}, {"without": ("hope",)}])
+def test_an_unknown_row_is_named(asked: dict[str, Any]):
+    with pytest.raises(BadInput):
+        chosen_rows(**asked)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two tasks and a model that knows one of them."""
+    monkeypatch.chdir(tmp_path)
+    second = {**HUMAN_EVAL, "task_id": "SingleLineInfilling/1", "prompt": "def add(a, b):\n    pass\n"}
+    written(tmp_path / "tasks.jsonl", HUMAN_EVAL, second)
+    text = f"{HUMAN_EVAL['prompt']}▮{HUMAN_EVAL['canonical_solution']}▮{HUMAN_EVAL['suffix']}"
+    Path("oracle.json").write_text(json.dumps({"cases": [{"text": text}]}))
+    return tmp_path
+
+
+def test_the_command_prints_a_summary_and_keeps_results(work: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["eval", "tasks.jsonl", "--model", "oracle:oracle.json", "--out", "out", "--width", "oracle"]
+    assert run(arguments) == 0
+    out = capsys.readouterr().out
+    assert "oracle width" in out
+    assert "50.0" in out
+    assert run([*arguments, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (row,) = told["rows"]
+    assert (row["gaps"], row["passed"]) == (2, 0.5)
+    assert len(lines(work / "out")) == 2
+
+
+def test_the_command_cuts_gaps_into_a_folder(work: Path, capsys: pytest.CaptureFixture[str]):
+    Path("code").mkdir()
+    source = "def add(a, b):\n    return a + b\n" * 20
+    Path("code/a.py").write_text(source)
+    Path("oracle.json").write_text(json.dumps({"cases": [{"text": f"▮{source}▮"}]}))
+    arguments = ["eval", "--holes", "code", "--lang", "python", "--limit", "3", "--model", "oracle:oracle.json"]
+    assert run([*arguments, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["gaps"], row["passed"]) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Name either"),
+        (["tasks.jsonl", "--holes", "."], "Name either"),
+        (["tasks.jsonl", "--lang", "python"], "--lang belongs to --holes"),
+        (["missing.jsonl"], "missing.jsonl"),
+        (["tasks.jsonl", "--width", "wide"], "wide"),
+        (["tasks.jsonl", "--greedy", "--model", "oracle:oracle.json"], "no causal encoder"),
+    ],
+)
+def test_what_can_not_be_done_is_said_in_a_line(
+    work: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+):
+    assert run(["eval", *arguments]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("dg-lsp: ")
+    assert said in error
+
+
+def test_the_bundled_model_runs_through_every_row():
+    from engine.eval.rows import all_rows
+
+    model = load("bundled", "cpu").model
+    tasks = [replace(task(0), check=None)]
+    with Results(None, {}) as results:
+        evaluate(model, tasks, all_rows(), results, Settings(max_tokens=12))
+    for row in all_rows():
+        (result,) = results.of(row.name, {"task 0"})
+        assert (result.steps > 0, result.ms > 0, result.passed) == (True, True, None)
+        assert 0 <= result.similarity <= 1

@@ -1,0 +1,316 @@
+"""A solution that is hostile neither passes nor harms, whichever walls hold it."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.eval.inside.limits import Level, Limits
+from engine.eval.sandbox import Printed, run_program, run_test, standard_limits
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sandboxes need Linux or macOS")
+
+CHECK = "def check(candidate):\n    for x in range(3):\n        assert candidate(x) == [x, 2 * x]\n"
+RIGHT = "def f(x):\n    return [x, 2 * x]\n"
+
+
+@pytest.fixture(scope="session")
+def strongest() -> Level:
+    return standard_limits().level
+
+
+@pytest.fixture(params=["namespaces", "guards"])
+def limits(request: pytest.FixtureRequest, strongest: Level) -> Limits:
+    if request.param == "namespaces" and strongest != "namespaces":
+        pytest.skip("the kernel gives no namespaces here")
+    return Limits(level=request.param, cpu_s=2, wall_s=30)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where sandboxes of this test have their folders, so that their processes can be told from others."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    """Another process of the same user."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def left_in(folder: Path) -> list[int]:
+    def belongs(process: psutil.Process) -> bool:
+        return any(str(folder) in argument for argument in process.info["cmdline"] or ())
+
+    return [process.pid for process in psutil.process_iter(["cmdline"]) if belongs(process)]
+
+
+def nothing_is_left_in(folder: Path) -> bool:
+    ends = time.monotonic() + 60
+    while left_in(folder):
+        assert time.monotonic() < ends, f"processes {left_in(folder)} are still there"
+        time.sleep(0.05)
+    return list(folder.glob("dg-lsp-sandbox-*")) == []
+
+
+def test_a_right_solution_passes(limits: Limits):
+    assert run_test(RIGHT, CHECK, "f", limits).passed
+
+
+@pytest.mark.parametrize(
+    ("solution", "reason"),
+    [
+        ("def f(x):\n    return [x, x]\n", "AssertionError"),
+        ("def f(x):\n    return 1 / 0\n", "ZeroDivisionError"),
+        ("def f(x):\n    return f(x)\n", "RecursionError"),
+        ("def g(x):\n    return [x, 2 * x]\n", "KeyError"),
+        ("def f(x:\n", "SyntaxError"),
+        ("", "KeyError"),
+        ("def f(x):\n    return (each for each in [x, 2 * x])\n", "generator can't be compared"),
+    ],
+)
+def test_a_wrong_one_does_not_and_the_reason_is_told(limits: Limits, solution: str, reason: str):
+    verdict = run_test(solution, CHECK, "f", limits)
+    assert not verdict.passed
+    assert reason in verdict.reason
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        "import os\nos._exit(0)\n",
+        "import sys\nsys.exit(0)\n",
+        "raise SystemExit(0)\n",
+        "import os\ndef f(x):\n    os._exit(0)\n",
+        "def f(x):\n    raise SystemExit(0)\n",
+        "import atexit, os\natexit.register(lambda: os._exit(0))\ndef f(x):\n    return None\n",
+    ],
+)
+def test_who_ends_early_does_not_pass(limits: Limits, solution: str):
+    assert not run_test(solution, CHECK, "f", limits).passed
+
+
+YES = '{"passed": true, "reason": ""}'
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        "class Same:\n    def __eq__(self, other):\n        return True\ndef f(x):\n    return Same()\n",
+        "class Same(list):\n    def __eq__(self, other):\n        return True\ndef f(x):\n    return Same()\n",
+        "import builtins\nbuiltins.AssertionError = KeyError\ndef f(x):\n    return 0\n",
+        "def check(candidate):\n    pass\ndef f(x):\n    return 0\n",
+        f"print('{YES}', flush=True)\ndef f(x):\n    return 0\n",
+        f"""
+import os
+for fd in range(64):
+    try:
+        os.write(fd, b'{YES}\\n')
+    except OSError:
+        pass
+def f(x):
+    return 0
+""",
+        """
+import sys
+frame = sys._getframe()
+while frame:
+    for value in list(frame.f_globals.values()):
+        if callable(value) and getattr(value, "__name__", "") in ("encode", "pack"):
+            frame.f_globals[value.__name__] = lambda value: b'{"value": true}\\n'
+    frame = frame.f_back
+def f(x):
+    return 0
+""",
+    ],
+    ids=["always equal", "always equal list", "no assertions", "own check", "says so", "says so everywhere", "frames"],
+)
+def test_who_cheats_does_not_pass(limits: Limits, solution: str):
+    assert not run_test(solution, CHECK, "f", limits).passed
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        "while True:\n    pass\n",
+        "def f(x):\n    while True:\n        pass\n",
+        "def f(x):\n    return 9 ** 9 ** 9\n",
+        "import time\ntime.sleep(600)\n",
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGALRM, "
+        "signal.SIG_IGN)\ntime.sleep(600)\n",
+    ],
+    ids=["loops at once", "loops", "counts", "sleeps", "sleeps deaf"],
+)
+def test_who_does_not_end_is_ended(limits: Limits, folder: Path, solution: str):
+    began = time.monotonic()
+    short = Limits(level=limits.level, cpu_s=1, wall_s=5)
+    assert not run_test(solution, CHECK, "f", short).passed
+    assert time.monotonic() - began < 100
+    assert nothing_is_left_in(folder)
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "import os\nwhile True:\n    os.fork()\n",
+        "import os\ndef f(x):\n    while 1:\n        try:\n            os.fork()\n        except OSError: pass\n",
+        "import os\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n        while True:\n            pass\n"
+        + RIGHT,
+        "import threading, time\nwhile True:\n    threading.Thread(target=time.sleep, args=(600,)).start()\n",
+    ],
+    ids=["bomb", "patient bomb", "daemon", "threads"],
+)
+def test_a_fork_bomb_is_put_out(limits: Limits, folder: Path, bomb: str):
+    short = Limits(level=limits.level, cpu_s=1, wall_s=5)
+    run_test(bomb, CHECK, "f", short)
+    assert nothing_is_left_in(folder)
+
+
+def test_memory_is_limited(limits: Limits):
+    small = Limits(level=limits.level, cpu_s=5, memory_nbytes=256 << 20)
+    assert "MemoryError" in run_test("held = bytearray(1 << 30)\n" + RIGHT, CHECK, "f", small).reason
+
+
+def test_output_is_limited(limits: Limits):
+    small = Limits(level=limits.level, cpu_s=5, file_nbytes=1 << 20)
+    printed = run_program("while True:\n    print('x' * 1000)\n", "", small)
+    assert printed.code != 0
+    assert len(printed.output) <= 1 << 20
+
+
+def test_files_are_limited_in_size_and_number(limits: Limits):
+    small = Limits(level=limits.level, cpu_s=5, file_nbytes=1 << 20, files=32)
+    large = run_program("with open('large', 'wb') as file:\n    file.write(bytes(4 << 20))\n", "", small)
+    assert large.code != 0
+    many = run_program("held = [open('many', 'wb') for _ in range(64)]\n", "", small)
+    assert many.code != 0
+
+
+def test_its_own_folder_can_be_written_to_and_is_removed(limits: Limits, folder: Path):
+    program = "open('mine', 'w').write('here')\nprint(open('mine').read())\n"
+    assert run_program(program, "", limits) == Printed(code=0, output="here\n")
+    assert nothing_is_left_in(folder)
+
+
+def test_nothing_can_be_written_elsewhere(limits: Limits, tmp_path: Path):
+    victim = tmp_path / "victim"
+    victim.write_text("unharmed")
+    program = f"""
+import os, shutil
+for act in (
+    lambda: open({str(victim)!r}, "w").write("harmed"),
+    lambda: os.remove({str(victim)!r}),
+    lambda: os.rename({str(victim)!r}, {str(victim)!r} + "2"),
+    lambda: os.truncate({str(victim)!r}, 0),
+    lambda: os.chmod({str(victim)!r}, 0),
+    lambda: shutil.rmtree({str(tmp_path)!r}),
+    lambda: open({str(tmp_path / "new")!r}, "w"),
+    lambda: os.mkdir({str(tmp_path / "folder")!r}),
+    lambda: os.symlink("/", {str(tmp_path / "link")!r}),
+    lambda: open(os.path.expanduser("~/dg-lsp-was-here"), "w"),
+    lambda: open("/usr/dg-lsp-was-here", "w"),
+    lambda: open(os.__file__, "a"),
+):
+    try:
+        act()
+        print("written")
+    except OSError:
+        print("refused")
+"""
+    assert run_program(program, "", limits).output.split() == ["refused"] * 12
+    assert [path.name for path in tmp_path.iterdir()] == ["victim"]
+    assert victim.read_text() == "unharmed"
+
+
+def test_nobody_else_can_be_killed(limits: Limits, bystander: subprocess.Popen[bytes]):
+    program = f"""
+import os, signal
+for pid in (os.getppid(), {os.getpid()}, {bystander.pid}, -1):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+try:
+    os.killpg(0, signal.SIGKILL)
+except OSError:
+    pass
+"""
+    run_program(program, "", limits)
+    assert not run_test(program, CHECK, "f", limits).passed
+    assert bystander.poll() is None
+
+
+def test_there_is_no_network(limits: Limits, tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+        path = tempfile.mktemp(prefix="dg-lsp-")
+        local.bind(path)
+        local.listen()
+        program = f"""
+import socket
+for family, address in ((socket.AF_INET, ("127.0.0.1", {server.getsockname()[1]})), (socket.AF_UNIX, {path!r})):
+    try:
+        socket.socket(family).connect(address)
+        print("connected")
+    except OSError:
+        print("refused")
+"""
+        assert run_program(program, "", limits).output.split() == ["refused", "refused"]
+        Path(path).unlink()
+
+
+def test_the_environment_and_files_of_the_user_are_hidden(
+    tmp_path: Path, strongest: Level, monkeypatch: pytest.MonkeyPatch
+):
+    if strongest != "namespaces":
+        pytest.skip("the kernel gives no namespaces here")
+    monkeypatch.setenv("DG_LSP_SECRET", "hidden")
+    (tmp_path / "secret").write_text("hidden")
+    program = f"""
+import os
+print(os.environ.get("DG_LSP_SECRET"), os.path.exists({str(tmp_path / "secret")!r}), os.path.exists("/proc/1"))
+"""
+    assert run_program(program, "", Limits()).output.split() == ["None", "False", "False"]
+
+
+def test_a_test_sees_values_functions_and_imports_of_the_solution(limits: Limits):
+    solution = (
+        "import math\nFACTOR = 2\ndef double(x):\n    return FACTOR * x\ndef f(x, *, plus=0):\n    return x + plus\n"
+    )
+    test = """
+def check(candidate):
+    assert candidate(1, plus=2) == 3
+    assert double(4) == FACTOR * 4
+    assert math.floor(1.5) == 1
+"""
+    assert run_test(solution, test, "f", limits) == run_test(solution, test, "f", limits)
+    assert run_test(solution, test, "f", limits).passed
+
+
+def test_an_exception_that_the_test_expects_reaches_it(limits: Limits):
+    test = """
+def check(candidate):
+    try:
+        candidate(0)
+    except ValueError as error:
+        assert str(error) == "too small"
+        return
+    assert False
+"""
+    assert run_test("def f(x):\n    raise ValueError('too small')\n", test, "f", limits).passed
+    assert not run_test("def f(x):\n    raise KeyError('too small')\n", test, "f", limits).passed
+
+
+def test_a_program_reads_and_prints(limits: Limits):
+    assert run_program("print(sum(map(int, input().split())))\n", "1 2 3\n", limits) == Printed(code=0, output="6\n")
+    assert run_program("raise ValueError\n", "", limits).code != 0

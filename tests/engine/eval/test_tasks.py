@@ -1,0 +1,162 @@
+"""Tasks come from files in two formats, or from anybody's code."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.errors import BadInput
+from engine.eval.code_holes import LONGEST, code_holes
+from engine.eval.measures import refusal, similarity, verdict
+from engine.eval.tasks import Runs, Task, UnitTest, choose, read_tasks
+
+HUMAN_EVAL = {
+    "task_id": "SingleLineInfilling/HumanEval/0/L0",
+    "entry_point": "add",
+    "prompt": "def add(a, b):\n",
+    "suffix": "    return c\n",
+    "canonical_solution": "    c = a + b\n",
+    "test": "def check(candidate):\n    assert candidate(1, 2) == 3\n",
+}
+SAFIM = {
+    "task_id": "block_1",
+    "lang": "python",
+    "eval_prompt": "n = int(input())\n{{completion}}\nprint(m)\n",
+    "ground_truth": "m = n * 2",
+    "unit_tests": [{"input": "2\n", "output": ["4"]}, {"input": "5\n", "output": ["11", "10\n"]}],
+}
+
+
+def written(path: Path, *lines: object) -> Path:
+    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines))
+    return path
+
+
+def test_human_eval_infilling_is_read(tmp_path: Path):
+    (task,) = read_tasks(written(tmp_path / "tasks.jsonl", HUMAN_EVAL, ""))
+    assert (task.name, task.kind, task.language) == (HUMAN_EVAL["task_id"], "SingleLineInfilling", "python")
+    assert task.prefix + task.truth + task.suffix == "def add(a, b):\n    c = a + b\n    return c\n"
+    assert task.check == UnitTest(test=HUMAN_EVAL["test"], entry_point="add")
+
+
+def test_a_compressed_file_is_read(tmp_path: Path):
+    path = tmp_path / "tasks.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(HUMAN_EVAL).encode()))
+    assert read_tasks(path)[0].truth == "    c = a + b\n"
+
+
+def test_safim_is_read(tmp_path: Path):
+    other = {**SAFIM, "lang": "csharp", "task_id": "block_2"}
+    api = {**SAFIM, "task_id": "api_1", "unit_tests": None}
+    tasks = read_tasks(written(tmp_path / "tasks.jsonl", SAFIM, other, api))
+    assert tasks[0].prefix + tasks[0].truth + tasks[0].suffix == "n = int(input())\nm = n * 2\nprint(m)\n"
+    assert tasks[0].check == Runs(cases=(("2\n", ("4",)), ("5\n", ("11", "10\n"))))
+    assert (tasks[1].language, tasks[1].check) == ("csharp", None)
+    assert tasks[2].check is None
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "tasks.jsonl:2 is no task"),
+        ("[]", "tasks.jsonl:2 is no task"),
+        ('{"task_id": "a"}', "lacks 'prompt'"),
+        (json.dumps({**SAFIM, "eval_prompt": "no hole"}), "has no hole"),
+    ],
+)
+def test_what_is_no_task_is_named_with_its_line(tmp_path: Path, line: str, said: str):
+    with pytest.raises(BadInput, match=said):
+        read_tasks(written(tmp_path / "tasks.jsonl", HUMAN_EVAL, line))
+
+
+def test_a_file_that_can_not_be_read_is_named(tmp_path: Path):
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"text" * 100)[:-12])
+    for name in ("missing.jsonl", "empty.jsonl", "cut.gz", ""):
+        with pytest.raises(BadInput, match=name or str(tmp_path)):
+            read_tasks(tmp_path / name)
+
+
+def test_a_seed_draws_the_same_tasks_and_another_others(tmp_path: Path):
+    lines = [{**HUMAN_EVAL, "task_id": f"Kind/{number}"} for number in range(50)]
+    tasks = read_tasks(written(tmp_path / "tasks.jsonl", *lines))
+    assert choose(tasks, 10, 1) == choose(tasks, 10, 1) != choose(tasks, 10, 2)
+    assert choose(tasks, None, 1) == choose(tasks, 50, 1) == tasks
+
+
+@pytest.mark.parametrize("told", [HUMAN_EVAL, SAFIM], ids=["HumanEval-Infilling", "SAFIM"])
+def test_the_truth_passes_and_nothing_does_not(tmp_path: Path, told: dict[str, object]):
+    (task,) = read_tasks(written(tmp_path / "tasks.jsonl", told))
+    right, empty, other = verdict(task, task.truth), verdict(task, ""), verdict(task, "    c = m = 7\n".lstrip())
+    assert right is not None
+    assert right.passed
+    assert empty is not None
+    assert not empty.passed
+    assert other is not None
+    assert not other.passed
+
+
+def test_what_is_no_python_needs_no_sandbox(tmp_path: Path):
+    task, safim = read_tasks(written(tmp_path / "tasks.jsonl", HUMAN_EVAL, SAFIM))
+    refused = refusal(task, "    c = (\n")
+    assert refused is not None
+    assert "SyntaxError" in refused.reason
+    assert refusal(task, task.truth) is refusal(safim, safim.truth) is None
+
+
+def test_similarity_counts_edits():
+    assert similarity("abc", "abc") == 1
+    assert similarity("", "abc") == 0
+    assert similarity("abcd", "abcx") == 0.75
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    for name in ("a.py", "b.py", ".hidden/c.py", "node_modules/d.py", "e.js", "notes.bin"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"def function{number}(a, b):\n    return call(a, b)\n\n\n" for number in range(20)))
+    (tmp_path / "short.py").write_text("x = 1\n")
+    (tmp_path / "broken.py").write_bytes(b"\xff" * 500)
+    return tmp_path
+
+
+def test_gaps_are_cut_into_real_code(code: Path):
+    tasks = code_holes(code, "python", 8, seed=1)
+    assert tasks == code_holes(code, "py", 8, seed=1) != code_holes(code, "python", 8, seed=2)
+    assert {task.name.partition(":")[0] for task in tasks} == {"a.py", "b.py"}
+    assert {task.kind for task in tasks} <= {"rest_of_line", "line", "block", "arguments"}
+    text = (code / "a.py").read_text()
+    for task in tasks:
+        assert task.prefix + task.truth + task.suffix == text
+        assert 0 < len(task.truth) <= LONGEST
+        assert task.language == "python"
+
+
+def test_every_file_gives_one_gap_before_any_gives_two(code: Path):
+    names = [task.name.partition(":")[0] for task in code_holes(code, None, 3, seed=0)]
+    assert sorted(names) == ["a.py", "b.py", "e.js"]
+
+
+def test_a_folder_without_code_is_named(tmp_path: Path):
+    for folder, language in ((tmp_path, None), (tmp_path / "missing", None), (tmp_path, "klingon")):
+        with pytest.raises(BadInput, match=language or folder.name):
+            code_holes(folder, language, None, 0)
+
+
+@pytest.mark.parametrize("name", ["SingleLineInfilling", "RandomSpanInfillingLight"])
+def test_the_published_solutions_pass(name: str):
+    folder = os.environ.get("DG_LSP_HUMAN_EVAL")
+    if not folder:
+        pytest.skip("DG_LSP_HUMAN_EVAL does not name the folder of HumanEval-Infilling's files")
+    tasks: list[Task] = choose(read_tasks(Path(folder) / f"HumanEval-{name}.jsonl.gz"), 15, seed=0)
+    assert [task.name for task in tasks if not _passes(task, task.truth)] == []
+    assert [task.name for task in tasks if not refusal(task, "") and _passes(task, "")] == []
+
+
+def _passes(task: Task, text: str) -> bool:
+    said = verdict(task, text)
+    assert said is not None
+    return said.passed
