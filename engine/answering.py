@@ -11,10 +11,14 @@ from engine.edits.pieces import in_pieces
 from engine.infill import infill
 from engine.models.base import Model
 from engine.request import FillRequest
+from engine.syntax.trees import Trees
 
 
-def answering(model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter) -> Filling:
-    """Do what a request asks for, step by step: see engine.drive. `clock` counts seconds.
+def answering(
+    model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter, trees: Trees | None = None
+) -> Filling:
+    """Do what a request asks for, step by step: see engine.drive. `clock` counts seconds; `trees` are those of earlier
+    requests.
 
     Raises BadInput at the first step for a request that contradicts itself.
     """
@@ -24,4 +28,4 @@ def answering(model: Model, request: FillRequest, clock: Callable[[], float] = t
         case "fix":
             return mending(model, request, clock)
         case "fill":
-            return infill(model, request, clock)
+            return infill(model, request, clock, trees=trees)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 from engine.gap import Gap
 from engine.length import Fitted
@@ -59,6 +60,10 @@ def offsets(gap: Gap, said: Answer) -> list[tuple[int, int]]:
 
 def _places(gap: Gap, said: Answer) -> list[tuple[int, int]]:
     """(start, end) of each token in what the answer's tokens say; negative before the cursor."""
-    before = len(gap.prompt.head) - len(gap.model.detokenize(gap.committed))
-    ends = [len(gap.model.detokenize(said.ids[: count + 1])) - before for count in range(len(said.ids))]
-    return list(zip([-before, *ends], ends, strict=False))
+    spelled = [gap.model.spelling(token) for token in (*gap.committed, *said.ids)]
+    data = b"".join(spelled)
+    bytes_ = list(accumulate(map(len, spelled), initial=0))[len(gap.committed) :]
+    # The end of a text cuts a character in two at most, which counts as one.
+    characters = bytes_ if data.isascii() else [len(data[:end].decode(errors="replace")) for end in bytes_]
+    ends = [end - len(gap.prompt.head) for end in characters]
+    return list(pairwise(ends))

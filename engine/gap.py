@@ -13,6 +13,7 @@ from engine.denoise import Denoising, denoise
 from engine.models.base import Context, Model, Prompt
 from engine.policies import Constrain, begin_with, forbid, in_turn, published_policies
 from engine.request import Cell, Draft, FillRequest
+from engine.syntax.trees import Trees
 
 MASKED = "░"
 """How a person sees a mask token."""
@@ -28,6 +29,8 @@ class Gap:
     context: Context
     generator: torch.Generator
     should_stop: Callable[[], bool]
+    trees: Trees = field(default_factory=Trees)
+    """What is known of the syntax of documents that fills were asked for before."""
     committed: list[int] = field(default_factory=list)
     """Tokens of canvases that are done, for a gap longer than one."""
     steps: int = 0

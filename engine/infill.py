@@ -21,6 +21,7 @@ from engine.parts import Parts
 from engine.ranking import ranked
 from engine.repair import repaired
 from engine.request import Filled, FillRequest, Timings
+from engine.syntax.trees import Trees
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {"slack": slack, "discover": discover}
 _ALL = Parts()
@@ -32,9 +33,13 @@ def fill(model: Model, request: FillRequest) -> Filled:
 
 
 def infill(
-    model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter, parts: Parts = _ALL
+    model: Model,
+    request: FillRequest,
+    clock: Callable[[], float] = time.perf_counter,
+    parts: Parts = _ALL,
+    trees: Trees | None = None,
 ) -> Filling:
-    """Fill a gap step by step: see engine.drive. `clock` counts seconds.
+    """Fill a gap step by step: see engine.drive. `clock` counts seconds; `trees` are those of earlier requests.
 
     Raises BadInput at the first step for a request that contradicts itself.
     """
@@ -48,6 +53,7 @@ def infill(
         context=model.encode(prompt.context),
         generator=torch.Generator(device=model.facts.device).manual_seed(request.seed),
         should_stop=deadline(request.deadline_ms, began, clock),
+        trees=trees or Trees(),
     )
     encoded = clock()
     fitted = yield from _fitted(gap)

@@ -27,7 +27,8 @@ def ranked(gap: Gap, answers: Sequence[Answer], *, read: bool = True) -> tuple[C
 
 def repeats_suffix(text: str, suffix: str) -> bool:
     """Whether a fill says again what the file goes on with: its last line is the suffix's first."""
-    first = next((line.strip() for line in suffix.splitlines() if line.strip()), "")
+    # Up to the first line feed only: a suffix may be a whole file.
+    first = next(iter(suffix.lstrip().partition("\n")[0].splitlines()), "").strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return len(first) > 2 and len(lines) > 0 and lines[-1] == first
 

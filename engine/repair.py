@@ -6,7 +6,7 @@ Only a canvas can do this: the tokens under a problem go back to noise while eve
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from engine.gap import Gap
 from engine.length import Fitted
 from engine.models.window import with_line_feeds
 from engine.policies import draw, linear_temperature
-from engine.syntax.brackets import Brackets, brackets_near
+from engine.syntax.brackets import Brackets
 from engine.syntax.budget import Budget
 from engine.syntax.doubled import undoubled
 from engine.syntax.extent import cut_to_extent
@@ -48,6 +48,8 @@ class _Check:
     brackets: Brackets
     whole: bool
     """Whether an answer stands for text that is there: then no part of it will do."""
+    judged: dict[str, tuple[Problem, ...] | None] = field(default_factory=dict[str, "tuple[Problem, ...] | None"])
+    """What was judged already: rows agree, and a model may insist on what it said."""
 
     def trim(self, text: str) -> str:
         """What of an answer belongs in the gap: not beyond what the gap lies in, and nothing that stands behind it."""
@@ -60,7 +62,9 @@ class _Check:
 
     def problems(self, text: str) -> tuple[Problem, ...] | None:
         """None: unchecked."""
-        return self.judge.new_problems(text, Budget(EDIT_CHECK_MS if self.whole else CHECK_MS))
+        if text not in self.judged:
+            self.judged[text] = self.judge.new_problems(text, Budget(EDIT_CHECK_MS if self.whole else CHECK_MS))
+        return self.judged[text]
 
 
 Repairing = Generator[Step, Tensor, list[Answer]]
@@ -91,11 +95,10 @@ def _check(gap: Gap) -> _Check | None:
     if language is None:
         return None
     before, after = with_line_feeds(gap.request.prefix), with_line_feeds(gap.request.suffix)
-    return _Check(
-        judge=Judge(before, after, language, with_line_feeds(gap.request.old)),
-        brackets=brackets_near(before, after, language),
-        whole=gap.request.task != "fill",
-    )
+    old = with_line_feeds(gap.request.old)
+    document = gap.trees.tree(before + old + after, language, Budget(CHECK_MS))
+    judge = Judge(before, after, language, old, document)
+    return _Check(judge=judge, brackets=judge.brackets, whole=gap.request.task != "fill")
 
 
 def _trimmed(gap: Gap, check: _Check, said: Answer) -> Answer:

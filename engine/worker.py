@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from engine.key_values import ContextCache
     from engine.models.base import Model
+    from engine.syntax.trees import Trees
 
 _log = logging.getLogger(__name__)
 _RETRY_LOAD_S = 10.0
@@ -58,6 +59,7 @@ class Worker(threading.Thread):
         self._unload_after_s = unload_after_s
         self._on_state = on_state
         self._model: Model | None = None
+        self._trees: Trees | None = None
         self._load_failure: Failed | None = None
         self._load_began = self._load_ended = self._idle_since = time.monotonic()
         self._memory_short = False
@@ -82,14 +84,14 @@ class Worker(threading.Thread):
         model = self._model
         return model.facts.device if model is not None else ""
 
-    def run(self) -> None:
-        """Round after round until the scheduler closes."""
     @property
     def instructions(self) -> bool | None:
         """Whether the model follows instructions; None while there are no weights."""
         model = self._model
         return model.facts.instructions if model is not None else None
 
+    def run(self) -> None:
+        """Round after round until the scheduler closes."""
         while True:
             work = self._scheduler.next_round(self._rest_s())
             for job in work.abandoned:
@@ -142,7 +144,7 @@ class Worker(threading.Thread):
                 self._scheduler.finish(job, Failed(id=job.id, code="late", message=message))
                 return
             request = replace(request, deadline_ms=left_ms)
-        filling = answering(model, request)
+        filling = answering(model, request, trees=self._known_trees())
         job.filling = filling
         job.step = self._attempt(job, filling.__next__)
         self._count_rows(job)
@@ -243,8 +245,14 @@ class Worker(threading.Thread):
     def _show_percent(self, percent: float) -> None:
         self._on_state(State(name="loading", percent=percent))
 
+    def _known_trees(self) -> Trees:
+        from engine.syntax.trees import Trees
+
+        self._trees = self._trees or Trees()
+        return self._trees
+
     def _unload(self) -> None:
-        self._model = None
+        self._model = self._trees = None
         memory.give_back()
         _log.info("unloaded after %.0f s without work", self._unload_after_s)
         self._on_state(State(name="unloaded"))

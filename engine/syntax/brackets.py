@@ -146,6 +146,11 @@ class Brackets:
         late = [bracket.start - shift for bracket, at in pairing.pairs if shift <= bracket.start < end <= at]
         return tuple(unclosed or late)
 
+    def all_pair(self, fill: str) -> bool:
+        """Whether each bracket near the gap has its partner; without that no code is whole."""
+        pairing, _ = self._with(fill)
+        return not pairing.unclosed and not self._surplus(pairing, fill)
+
     def _surplus(self, pairing: Pairing, fill: str) -> int:
         """How many closers have no opener, and can have none."""
         text = self.head + fill + self.after
@@ -167,4 +172,11 @@ class Brackets:
 
     def _with(self, fill: str) -> tuple[Pairing, int]:
         """The brackets from the gap on, and how far behind the beginning of that text the fill begins."""
-        return pair(self.head + fill + self.after, self.language, self._open), len(self.head)
+        if fill not in self._seen:
+            self._seen[fill] = pair(self.head + fill + self.after, self.language, self._open)
+        return self._seen[fill], len(self.head)
+
+    @cached_property
+    def _seen(self) -> dict[str, Pairing]:
+        """By fill: several questions are asked about each."""
+        return {}

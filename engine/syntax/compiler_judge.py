@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from engine.syntax.brackets import brackets_near, pair
+from engine.syntax.brackets import Brackets, pair
 from engine.syntax.budget import Budget
 from engine.syntax.compiling import CONTINUES, Chunk, Complaint, chunks, complaint
 from engine.syntax.judging import AS_BEFORE, WHOLE, OutOfTime, Verdict, of_brackets, specific, tails
@@ -22,10 +22,11 @@ _CHARACTERS_PER_MS = 2000
 class CompilerJudge:
     """Judges fills of one gap."""
 
-    def __init__(self, before: str, after: str, old: str) -> None:
+    def __init__(self, before: str, after: str, old: str, brackets: Brackets) -> None:
+        """`brackets` are those around the gap."""
         self._old = old
         self._before, self._after = before, after
-        self._brackets = brackets_near(before, after, "python")
+        self._brackets = brackets
         self._chunks = chunks(before, after, len(before) - self._brackets.depth)
         self._needs: dict[Chunk, list[Scaffold]] = {}
         self._candidates: list[Scaffold] | None = None

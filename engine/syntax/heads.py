@@ -23,6 +23,8 @@ def longest_valid_head(judge: Judge, fill: str, budget: Budget | None = None) ->
     """
     unfinished: str | None = None
     for head in islice(heads(fill, judge.after, judge.language), _TRIED):
+        if unfinished and not judge.brackets.all_pair(head):
+            continue
         verdict = judge.verdict(head, budget)
         if verdict is None:
             break

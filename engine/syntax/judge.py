@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
+from engine.syntax.brackets import Brackets, brackets_near
 from engine.syntax.budget import Budget
 from engine.syntax.compiler_judge import CompilerJudge
 from engine.syntax.focus import SMALL, focus
@@ -23,6 +25,11 @@ class Judge:
         self.before, self.after, self.language, self._old = plain(before), plain(after), language, plain(old)
         self._trees: TreeJudge | None = None
         self._compiler: CompilerJudge | None = None
+
+    @cached_property
+    def brackets(self) -> Brackets:
+        """Those around the gap."""
+        return brackets_near(self.before, self.after, self.language)
 
     def new_problems(self, fill: str, budget: Budget | None = None) -> tuple[Problem, ...] | None:
         """The problems of `Verdict`; None: unchecked."""
@@ -68,15 +75,16 @@ class Judge:
             )
             if tree is None:
                 return None
-            self._trees = TreeJudge(tree, len(before), self._old, document.data)
-            self._compiler = CompilerJudge(before, after, self._old) if self.language == "python" else None
+            brackets = self.brackets if whole else brackets_near(before, after, self.language)
+            self._trees = TreeJudge(tree, len(before), self._old, document.data, brackets)
+            self._compiler = CompilerJudge(before, after, self._old, brackets) if self.language == "python" else None
         return self._trees
 
     def _focus(self, document: SyntaxTree, budget: Budget) -> tuple[str, str]:
         """What decides about the gap. A tree with errors may misjudge what is far from it: then everything does."""
         start, end = len(self.before), len(self.before) + len(self._old)
         if len(document.data) > SMALL:
-            for standin in (self._old, "", "x"):
+            for standin in dict.fromkeys((self._old, "", "x", "x" + self.brackets.closers)):
                 tree = document if standin == self._old else document.edited(start, end, standin, budget)
                 if tree and not tree.root.has_error:
                     return focus(tree, start, start + len(standin))

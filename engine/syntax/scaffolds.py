@@ -105,7 +105,11 @@ class Scaffold:
 
 def scaffolds(before: str, after: str, language: str) -> Iterator[Scaffold]:
     """Scaffolds for a gap, those that add least first."""
-    yield from dict.fromkeys(_all(before, after, language))
+    seen = set[Scaffold]()
+    for scaffold in _all(before, after, language):
+        if scaffold not in seen:
+            seen.add(scaffold)
+            yield scaffold
 
 
 def _all(before: str, after: str, language: str) -> Iterator[Scaffold]:

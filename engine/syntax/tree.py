@@ -38,6 +38,8 @@ class SyntaxTree:
 
     def edited(self, start: int, end: int, replacement: str, budget: Budget | None = None) -> SyntaxTree | None:
         """The tree of the text with `text[start:end]` replaced; None if the budget ran out."""
+        if self.text[start:end] == replacement:
+            return self
         text = self.text[:start] + replacement + self.text[end:]
         # A CR at the edge of the edit may become or cease to be alone: then it changes too.
         low = start - (self.text[start - 1 : start] == "\r")

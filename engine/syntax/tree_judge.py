@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
-from engine.syntax.brackets import brackets_near, pair
+from engine.syntax.brackets import Brackets, brackets_near, pair
 from engine.syntax.budget import Budget
 from engine.syntax.judging import AS_BEFORE, WHOLE, OutOfTime, Verdict, of_brackets, specific, tails
 from engine.syntax.parsing import encoded
@@ -50,9 +50,10 @@ class TreeJudge:
     """Judges fills of one gap: the place `at` in the text of a tree, which has nothing in the gap and may be but a part
     of the document."""
 
-    def __init__(self, tree: SyntaxTree, at: int, old: str, document: bytes) -> None:
+    def __init__(self, tree: SyntaxTree, at: int, old: str, document: bytes, brackets: Brackets | None = None) -> None:
+        """`brackets` are those of the tree's text, where they are known already."""
         self._tree, self._at, self._old, self._document = tree, at, old, document
-        self._brackets = brackets_near(tree.text[:at], tree.text[at:], tree.language)
+        self._brackets = brackets or brackets_near(tree.text[:at], tree.text[at:], tree.language)
         self._first = tree.byte(at)
         self._reference: _Reference | None = None
 
@@ -127,8 +128,12 @@ class TreeJudge:
         if window is None:
             raise OutOfTime
         judge = TreeJudge(window, self._at - low, "", self._document)
-        everything = list(islice(scaffolds(before, after, self._tree.language), _SEARCHED))
-        return sorted(everything, key=lambda scaffold: len(judge._scaffolded(scaffold, budget).found))[:_KEPT]
+        rated: list[tuple[int, Scaffold]] = []
+        for scaffold in islice(scaffolds(before, after, self._tree.language), _SEARCHED):
+            rated.append((len(judge._scaffolded(scaffold, budget).found), scaffold))
+            if sum(not problems for problems, _ in rated) == _KEPT:
+                break
+        return [scaffold for _, scaffold in sorted(rated, key=lambda rating: rating[0])[:_KEPT]]
 
     def _scaffolded(self, scaffold: Scaffold, budget: Budget) -> _Version:
         return self._version(scaffold.text, scaffold.end, budget)

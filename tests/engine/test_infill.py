@@ -87,13 +87,14 @@ def test_a_single_line_holds_no_line_break(model):
 
 
 def test_an_answer_takes_the_files_line_ends(model):
-    found = False
-    for seed in range(12):
+    # The model babbles: some of its answers have line breaks.
+    for seed in range(100):
         filled = fill(model, ask("a = [\r\n  1,\r\n", "\r\n]\r\n", width=10, n=4, seed=seed))
-        for candidate in filled.candidates:
-            assert candidate.text.replace("\r\n", "").count("\n") == 0
-            found |= "\r\n" in candidate.text
-    assert found
+        texts = [candidate.text for candidate in filled.candidates]
+        assert not any("\n" in text.replace("\r\n", "") for text in texts)
+        if any("\r\n" in text for text in texts):
+            return
+    pytest.fail("no answer had a line break")
 
 
 def test_a_deadline_gives_the_best_so_far(model):

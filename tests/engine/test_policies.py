@@ -7,6 +7,7 @@ from engine.policies import (
     Look,
     all_known,
     begin_with,
+    draw,
     entropy_bound,
     forbid,
     in_turn,
@@ -118,6 +119,14 @@ def test_what_does_not_agree_with_the_head_is_out():
 def test_heads_and_bans_combine():
     both = in_turn(forbid([1]), begin_with("ab", Letters("ab", "abc", "z")))
     assert both(torch.zeros(1, 3), torch.tensor([[0, 0]])).argmax(-1).tolist() == [0]
+
+
+def test_tokens_are_drawn_as_often_as_they_are_likely_and_impossible_ones_never():
+    wanted = torch.tensor([0.0, 0.5, 0.0, 0.3, 0.2, 0.0])
+    tokens = draw(wanted.log().expand(20_000, -1), torch.zeros(20_000, 2), torch.Generator().manual_seed(0))
+    shares = tokens.bincount(minlength=6) / 20_000
+    assert (shares - wanted).abs().max() < 0.015
+    assert set(tokens.tolist()) == {1, 3, 4}
 
 
 def test_the_first_rows_take_the_likeliest_token():

@@ -119,6 +119,6 @@ def test_any_text_will_do(text: str, language: str, seed: int):
 def test_a_large_file_costs_little_more_than_its_parse():
     text = Path(random.__file__).read_text(encoding="utf-8") * 4
     holes(text, "python", random.Random(0))
-    begin = time.perf_counter()
+    begin = time.process_time()
     holes(text, "python", random.Random(0))
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5

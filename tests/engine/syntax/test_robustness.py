@@ -112,12 +112,12 @@ NASTY = {
 def test_nasty_texts_cost_no_more_than_the_budget(name, language):
     text = NASTY[name]
     before, after = text[: len(text) // 2], text[len(text) // 2 :]
-    begin = time.perf_counter()
+    begin = time.process_time()
     Judge(before, after, language).verdict("x(", Budget(50))
     brackets = brackets_near(before, after, language)
     cut_to_extent(brackets, "x(\ny)")
     undoubled(brackets, "x(\ny)")
-    assert time.perf_counter() - begin < 3.0
+    assert time.process_time() - begin < 3.0
 
 
 @pytest.mark.parametrize("name", ["lists", "sums", "signs", "calls", "quotes", "indented", "nothing"])

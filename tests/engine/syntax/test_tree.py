@@ -91,9 +91,9 @@ def test_common_ends(left, right):
 
 
 def test_a_parse_stops_when_its_time_is_up():
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert parsed("[x, (y)]\n" * 400_000, "python", Budget(20)) is None
-    assert time.perf_counter() - begin < 1.0
+    assert time.process_time() - begin < 1.0
     assert parsed("x\n", "python", Budget(1000)) is not None
 
 
@@ -110,9 +110,9 @@ def test_a_keystroke_in_a_large_file_costs_milliseconds():
     times = []
     for letter in "value = other(1)":
         place = rng.choice([at for at in range(0, len(text), 997) if text[at] == "\n"]) + 1
-        begin = time.perf_counter()
+        begin = time.process_time()
         assert tree.edited(place, place, letter + "\n") is not None
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     assert statistics.median(times) < 0.1
 
 
