@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from engine.gap import Gap
 from engine.length import Fitted
 from engine.request import Syntax
+from engine.slack import run_on
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -32,7 +33,10 @@ def answer(gap: Gap, fitted: Fitted, row: int) -> Answer | None:
     width = fitted.widths[row]
     sure = fitted.canvas.confidence[row, :width].tolist()
     pad = gap.model.facts.pad_id
-    kept = [(token, value) for token, value in zip(fitted.canvas.row(row), sure, strict=False) if token != pad]
+    tokens = fitted.canvas.row(row)[:width]
+    if fitted.slack and pad not in tokens:
+        tokens = tokens[: width - run_on(tokens, gap.suffix)]
+    kept = [(token, value) for token, value in zip(tokens, sure, strict=False) if token != pad]
     ids = tuple(token for token, _ in kept)
     said = gap.model.detokenize([*gap.committed, *ids])
     if _REPLACEMENT in said or not said.startswith(gap.prompt.head):
