@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.e2e.cases import CASES
+from tests.e2e.editors.edit_cases import EDITS
 from tests.engine.processes import Home, home, running
 
 PATIENT = {"inline": {"deadline_ms": 20_000}}
@@ -44,6 +44,3 @@ def neovim_program(version: str) -> Path:
     if found is None:
         pytest.skip(f"Neovim {version} is not installed; `make test-editors` brings it.")
     return found
-
-
-EDITS: tuple[dict[str, Any] | str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import shutil
+import socket
 import subprocess
 import tempfile
 import warnings
@@ -153,9 +154,9 @@ def neovim(program: Path, home: Home, **options: Any) -> Iterator[Neovim]:
         **home.environment,
         **{f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")},
     }
-    socket = folder / "socket"
+    address = folder / "socket"
     process = subprocess.Popen(
-        [str(program), "--headless", "--listen", str(socket), "--clean", "-n", "-u", str(init)],
+        [str(program), "--headless", "--listen", str(address), "--clean", "-n", "-u", str(init)],
         cwd=folder / "work",
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -163,8 +164,8 @@ def neovim(program: Path, home: Home, **options: Any) -> Iterator[Neovim]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(socket.exists, "Neovim to listen")
-        nvim = pynvim.attach("socket", path=str(socket))
+        wait_until(lambda: _listens(address), "Neovim to listen")
+        nvim = pynvim.attach("socket", path=str(address))
         nvim.ui_attach(100, 30, rgb=True)
         held = Neovim(nvim, folder / "work")
         del nvim
@@ -175,3 +176,8 @@ def neovim(program: Path, home: Home, **options: Any) -> Iterator[Neovim]:
         process.kill()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as held:
+        return held.connect_ex(str(path)) == 0

@@ -1,0 +1,186 @@
+// Rewriting, mending, filling: ask the server, show the canvas settle, offer what came.
+import * as vscode from "vscode";
+import { ExecuteCommandRequest } from "vscode-languageclient/node";
+import { Canvas } from "./canvas";
+import { askInstruction, remember } from "./instruction";
+import type { Proposals } from "./messages";
+import { Preview } from "./preview";
+import type { Server } from "./server";
+
+/** What commands take from the light bulb, from keybindings and from tests. */
+export interface Given {
+  uri?: vscode.Uri;
+  range?: vscode.Range;
+  instruction?: string;
+  strength?: number;
+}
+
+interface Work {
+  command: string;
+  title: string;
+  range: vscode.Range;
+  argument: object;
+}
+
+const CANDIDATES = 3;
+
+export class Edits implements vscode.Disposable {
+  readonly preview = new Preview();
+  readonly canvas = new Canvas();
+  private asked = 0;
+
+  constructor(
+    private readonly server: Server,
+    private readonly memory: vscode.Memento,
+  ) {}
+
+  async rewrite(given: Given = {}): Promise<boolean> {
+    const editor = await editorOf(given);
+    if (!editor) {
+      return false;
+    }
+    const range = given.range && !given.range.isEmpty ? given.range : selected(editor);
+    const instruction = given.instruction ?? (await askInstruction(this.memory));
+    if (instruction === undefined) {
+      return false;
+    }
+    if (instruction) {
+      await remember(this.memory, instruction);
+    }
+    const { strength } = given;
+    const argument = {
+      range: plain(range),
+      n: CANDIDATES,
+      ...(instruction ? { instruction } : {}),
+      ...(strength === undefined ? {} : { strength }),
+    };
+    return this.propose(editor, { command: "dg.rewrite", title: "Rewriting", range, argument });
+  }
+
+  async fix(given: Given = {}): Promise<boolean> {
+    const editor = await editorOf(given);
+    const range = given.range ?? (editor?.selection.isEmpty === false ? editor.selection : undefined);
+    const shown = range ?? editor?.visibleRanges[0];
+    if (!editor || !shown) {
+      return false;
+    }
+    const argument = range ? { range: plain(range) } : {};
+    return this.propose(editor, { command: "dg.fix", title: "Mending", range: shown, argument });
+  }
+
+  async fill(given: Given = {}): Promise<boolean> {
+    const editor = await editorOf(given);
+    if (!editor) {
+      return false;
+    }
+    const position = given.range?.start ?? editor.selection.active;
+    const range = new vscode.Range(position, position);
+    const argument = { position: { line: position.line, character: position.character } };
+    return this.propose(editor, { command: "dg.fillHere", title: "Filling", range, argument });
+  }
+
+  dispose(): void {
+    this.preview.dispose();
+    this.canvas.dispose();
+  }
+
+  private async propose(editor: vscode.TextEditor, work: Work): Promise<boolean> {
+    const { document } = editor;
+    const why = this.whyNot(document, work.command) ?? (await whyReadOnly(document));
+    if (why) {
+      void vscode.window.showWarningMessage(why);
+      return false;
+    }
+    const proposals = await this.ask(editor, work);
+    const client = this.server.client;
+    if (!proposals || !client) {
+      return false;
+    }
+    if (!proposals.candidates.length) {
+      void vscode.window.showInformationMessage(proposals.message || "The model has no proposal here.");
+      return false;
+    }
+    const edits = proposals.candidates.map(({ edit }) => client.protocol2CodeConverter.asWorkspaceEdit(edit));
+    const choices = await Promise.all(edits);
+    if (proposals.version !== document.version) {
+      void vscode.window.showWarningMessage("The text has changed meanwhile; ask again.");
+      return false;
+    }
+    await this.preview.show(
+      document,
+      proposals.candidates.flatMap((candidate, at) => {
+        const edit = choices[at];
+        return edit ? [{ candidate, edit }] : [];
+      }),
+    );
+    return true;
+  }
+
+  private async ask(editor: vscode.TextEditor, work: Work): Promise<Proposals | undefined> {
+    const token = `dg-vscode-${process.pid}-${++this.asked}`;
+    const argument = { uri: editor.document.uri.toString(), draftToken: token, ...work.argument };
+    const drawing = this.server.onDraft((draft) => {
+      if (draft.token === token) {
+        this.canvas.draw(editor, work.range, draft);
+      }
+    });
+    this.canvas.begin(editor, work.range);
+    const options = { location: vscode.ProgressLocation.Notification, title: `${work.title}…`, cancellable: true };
+    try {
+      return await vscode.window.withProgress(options, async (_, cancelled) => {
+        const params = { command: work.command, arguments: [argument] };
+        const sent = this.server.client?.sendRequest(ExecuteCommandRequest.type, params, cancelled);
+        return (await sent) as Proposals | undefined;
+      });
+    } catch (error) {
+      this.server.log.warn(String(error));
+      return undefined;
+    } finally {
+      drawing.dispose();
+      this.canvas.end(editor);
+    }
+  }
+
+  private whyNot(document: vscode.TextDocument, command: string): string | undefined {
+    const { client } = this.server;
+    if (!client) {
+      return "The server is not running; the menu in the status bar starts it again.";
+    }
+    const offered = client.initializeResult?.capabilities.executeCommandProvider?.commands ?? [];
+    if (!offered.includes(command)) {
+      return `This dg-lsp can't do ${command}; upgrade it.`;
+    }
+    return this.server.limits.whyOff(document);
+  }
+}
+
+async function editorOf(given: Given): Promise<vscode.TextEditor | undefined> {
+  const open = vscode.window.activeTextEditor;
+  if (!given.uri || open?.document.uri.toString() === given.uri.toString()) {
+    return open;
+  }
+  return vscode.window.showTextDocument(given.uri);
+}
+
+async function whyReadOnly({ uri }: vscode.TextDocument): Promise<string | undefined> {
+  if (uri.scheme === "untitled") {
+    return undefined;
+  }
+  const found = await vscode.workspace.fs.stat(uri).then(undefined, () => undefined);
+  const locked = ((found?.permissions ?? 0) & vscode.FilePermission.Readonly) !== 0;
+  return locked || vscode.workspace.fs.isWritableFileSystem(uri.scheme) === false
+    ? "This file is read-only."
+    : undefined;
+}
+
+/** The selection, or else the cursor's line. */
+function selected(editor: vscode.TextEditor): vscode.Range {
+  return editor.selection.isEmpty ? editor.document.lineAt(editor.selection.active.line).range : editor.selection;
+}
+
+function plain({ start, end }: vscode.Range): object {
+  return {
+    start: { line: start.line, character: start.character },
+    end: { line: end.line, character: end.character },
+  };
+}

@@ -1,0 +1,46 @@
+// What the server says and is asked beyond the protocol.
+import { NotificationType, RequestType, type WorkspaceEdit } from "vscode-languageclient/node";
+
+export type StateName = "starting" | "loading" | "ready" | "busy" | "off" | "error";
+
+export interface Status {
+  state: StateName;
+  percent?: number | null;
+  message: string;
+}
+
+export interface Account extends Status {
+  counts: Record<string, number>;
+  document?: { uri: string; off: string };
+  engine?: { model: string; device: string } | { error: string };
+}
+
+export interface Draft {
+  token: string;
+  step: number;
+  text: string;
+}
+
+export interface Candidate {
+  text: string;
+  confidence: number;
+  syntax: string;
+  edit: WorkspaceEdit;
+}
+
+export interface Proposals {
+  version: number;
+  candidates: Candidate[];
+  message?: string;
+}
+
+export interface Switch {
+  enabled: boolean;
+  language?: string;
+  folder?: string;
+}
+
+export const statusChanged = new NotificationType<Status>("dg/status");
+export const drafted = new NotificationType<Draft>("dg/draft");
+export const askStatus = new RequestType<{ uri?: string; engine?: boolean }, Account, void>("dg/status");
+export const setEnabled = new RequestType<Switch, Account, void>("dg/setEnabled");

@@ -1,0 +1,114 @@
+// Proposals as a diff: accept one, see the next, or leave it; nothing is changed before.
+import * as vscode from "vscode";
+import type { Candidate } from "./messages";
+
+export const SCHEME = "dg-lsp-proposal";
+
+export interface Choice {
+  candidate: Candidate;
+  edit: vscode.WorkspaceEdit;
+}
+
+interface Open {
+  document: vscode.TextDocument;
+  version: number;
+  choices: readonly Choice[];
+  index: number;
+  shown: vscode.Uri;
+}
+
+/** The document's text once an edit is applied. */
+export function textAfter(document: vscode.TextDocument, edit: vscode.WorkspaceEdit): string {
+  const edits = [...edit.get(document.uri)].sort(
+    (one, other) => document.offsetAt(other.range.start) - document.offsetAt(one.range.start),
+  );
+  return edits.reduce((text, { range, newText }) => {
+    const [start, end] = [document.offsetAt(range.start), document.offsetAt(range.end)];
+    return text.slice(0, start) + newText + text.slice(end);
+  }, document.getText());
+}
+
+export class Preview implements vscode.TextDocumentContentProvider, vscode.Disposable {
+  private readonly changes = new vscode.EventEmitter<vscode.Uri>();
+  private readonly registered = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
+  private readonly closed = vscode.window.tabGroups.onDidChangeTabs((event) => {
+    if (this.open && event.closed.some((tab) => this.isOurs(tab))) {
+      this.forget();
+    }
+  });
+  private open: Open | undefined;
+
+  readonly onDidChange = this.changes.event;
+
+  /** What is proposed now; undefined for nothing. */
+  get current(): Choice | undefined {
+    return this.open?.choices[this.open.index];
+  }
+
+  provideTextDocumentContent(): string {
+    return this.open && this.current ? textAfter(this.open.document, this.current.edit) : "";
+  }
+
+  async show(document: vscode.TextDocument, choices: readonly Choice[]): Promise<void> {
+    await this.reject();
+    const shown = vscode.Uri.from({ scheme: SCHEME, path: document.uri.path, query: `${document.version}` });
+    this.open = { document, version: document.version, choices, index: 0, shown };
+    await vscode.commands.executeCommand("setContext", "dg-lsp.proposing", true);
+    await this.draw();
+  }
+
+  async next(): Promise<void> {
+    if (this.open) {
+      this.open.index = (this.open.index + 1) % this.open.choices.length;
+      this.changes.fire(this.open.shown);
+      await this.draw();
+    }
+  }
+
+  async accept(): Promise<boolean> {
+    const [held, choice] = [this.open, this.current];
+    await this.reject();
+    if (!held || !choice) {
+      return false;
+    }
+    if (held.document.isClosed || held.document.version !== held.version) {
+      void vscode.window.showWarningMessage("The text has changed meanwhile; ask again.");
+      return false;
+    }
+    const applied = await vscode.workspace.applyEdit(choice.edit);
+    await vscode.window.showTextDocument(held.document);
+    return applied;
+  }
+
+  async reject(): Promise<void> {
+    const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter((tab) => this.isOurs(tab));
+    this.forget();
+    await vscode.window.tabGroups.close(tabs);
+  }
+
+  dispose(): void {
+    this.forget();
+    for (const held of [this.registered, this.closed, this.changes]) {
+      held.dispose();
+    }
+  }
+
+  private async draw(): Promise<void> {
+    const held = this.open;
+    const candidate = this.current?.candidate;
+    if (held && candidate) {
+      const sure = `${Math.round(candidate.confidence * 100)}%, ${candidate.syntax}`;
+      const title = `Proposal ${held.index + 1} of ${held.choices.length} (${sure})`;
+      await vscode.commands.executeCommand("vscode.diff", held.document.uri, held.shown, title, { preview: true });
+    }
+  }
+
+  private isOurs(tab: vscode.Tab): boolean {
+    return tab.input instanceof vscode.TabInputTextDiff && tab.input.modified.scheme === SCHEME;
+  }
+
+  private forget(): void {
+    this.open = undefined;
+    void vscode.commands.executeCommand("setContext", "dg-lsp.proposing", false);
+  }
+}

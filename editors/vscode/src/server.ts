@@ -1,0 +1,150 @@
+// The language server's life: found, started, started again, and left alone when that does not help.
+import * as vscode from "vscode";
+import {
+  CloseAction,
+  ErrorAction,
+  LanguageClient,
+  State,
+  type ErrorHandler,
+  type LanguageClientOptions,
+} from "vscode-languageclient/node";
+import { asksForInstruction } from "./actions";
+import { Crashes } from "./crashes";
+import { Limits } from "./limits";
+import { locate, surroundings } from "./locate";
+import { drafted, statusChanged, type Draft, type Status } from "./messages";
+import { tellMissing, tellOutdated, tellStopped } from "./remedies";
+import { forServer, own, SECTION } from "./settings";
+import { isOutdated } from "./version";
+
+export class Server implements vscode.Disposable {
+  readonly log = vscode.window.createOutputChannel("dg-lsp", { log: true });
+  readonly limits = new Limits();
+  private readonly trace = vscode.window.createOutputChannel("dg-lsp Trace", { log: true });
+  private readonly crashes = new Crashes();
+  private readonly statuses = new vscode.EventEmitter<Status>();
+  private readonly drafts = new vscode.EventEmitter<Draft>();
+  private held: LanguageClient | undefined;
+
+  readonly onStatus = this.statuses.event;
+  readonly onDraft = this.drafts.event;
+
+  /** The running client; undefined where none runs. */
+  get client(): LanguageClient | undefined {
+    return this.held?.state === State.Running ? this.held : undefined;
+  }
+
+  /** The program that was found for the workspace as it is. */
+  locate(): ReturnType<typeof locate> {
+    const folders = vscode.workspace.isTrusted
+      ? (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath)
+      : [];
+    return locate({ setting: own("serverPath", ""), folders, ...surroundings() });
+  }
+
+  async start(): Promise<void> {
+    const found = this.locate();
+    if ("missing" in found) {
+      this.tell({ state: "error", message: found.missing });
+      void tellMissing(found.missing);
+      return;
+    }
+    this.tell({ state: "starting", message: "" });
+    const run = { command: found.program, args: ["serve"] };
+    const client = new LanguageClient(SECTION, "dg-lsp", { run, debug: run }, this.options());
+    client.registerFeature({
+      fillClientCapabilities: (capabilities) => {
+        capabilities.experimental = { ...(capabilities.experimental as object), dgStatus: true };
+      },
+      initialize: () => {},
+      getState: () => ({ kind: "static" }),
+      clear: () => {},
+    });
+    client.onNotification(statusChanged, (status) => this.tell(status));
+    client.onNotification(drafted, (draft) => this.drafts.fire(draft));
+    this.held = client;
+    try {
+      await client.start();
+      await this.checkVersion(client);
+    } catch (error) {
+      this.tell({ state: "error", message: `The server did not start: ${String(error)}` });
+      this.log.error(String(error));
+    }
+  }
+
+  async stop(): Promise<void> {
+    const client = this.held;
+    this.held = undefined;
+    if (client?.needsStop()) {
+      await client.stop().catch((error: unknown) => this.log.warn(String(error)));
+    }
+    await client?.dispose().catch(() => {});
+  }
+
+  async restart(): Promise<void> {
+    this.crashes.forget();
+    await this.stop();
+    await this.start();
+  }
+
+  /** Let the server fetch the settings anew. */
+  async settingsChanged(): Promise<void> {
+    await this.client?.sendNotification("workspace/didChangeConfiguration", { settings: { [SECTION]: forServer() } });
+  }
+
+  dispose(): void {
+    void this.stop();
+    for (const held of [this.log, this.trace, this.statuses, this.drafts]) {
+      held.dispose();
+    }
+  }
+
+  private tell(status: Status): void {
+    this.statuses.fire(status);
+  }
+
+  private options(): LanguageClientOptions {
+    return {
+      documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
+      outputChannel: this.log,
+      traceOutputChannel: this.trace,
+      initializationOptions: forServer(),
+      errorHandler: this.errorHandler(),
+      middleware: {
+        ...this.limits.middleware,
+        provideCodeActions: async (document, range, context, token, next) =>
+          this.limits.whyOff(document)
+            ? []
+            : asksForInstruction((await next(document, range, context, token)) ?? [], document, range),
+        workspace: {
+          configuration: (params) => params.items.map((item) => (item.section === SECTION ? forServer() : null)),
+        },
+      },
+    };
+  }
+
+  private errorHandler(): ErrorHandler {
+    return {
+      error: () => ({ action: ErrorAction.Continue }),
+      closed: () => {
+        if (this.crashes.happened(Date.now())) {
+          return { action: CloseAction.Restart, handled: true };
+        }
+        const message = `The server ended ${this.crashes.count} times by itself.`;
+        this.tell({ state: "error", message });
+        void tellStopped(message);
+        return { action: CloseAction.DoNotRestart, handled: true };
+      },
+    };
+  }
+
+  private async checkVersion(client: LanguageClient): Promise<void> {
+    const version = client.initializeResult?.serverInfo?.version;
+    if (isOutdated(version)) {
+      const message = `dg-lsp ${version ?? "(unknown)"} is too old for this extension.`;
+      await this.stop();
+      this.tell({ state: "error", message });
+      void tellOutdated(message);
+    }
+  }
+}

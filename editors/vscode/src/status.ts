@@ -1,0 +1,100 @@
+// The status bar: how things stand, and a menu.
+import * as vscode from "vscode";
+import { askStatus, setEnabled, type StateName, type Status, type Switch } from "./messages";
+import type { Server } from "./server";
+
+const ICONS: Record<StateName, string> = {
+  starting: "$(loading~spin)",
+  loading: "$(loading~spin)",
+  ready: "$(sparkle)",
+  busy: "$(sync~spin)",
+  off: "$(circle-slash)",
+  error: "$(warning)",
+};
+
+export interface Entry extends vscode.QuickPickItem {
+  run: () => unknown;
+}
+
+export class StatusBar implements vscode.Disposable {
+  private readonly item = vscode.window.createStatusBarItem("dg-lsp", vscode.StatusBarAlignment.Right, 100);
+  private readonly following: vscode.Disposable;
+  status: Status = { state: "starting", message: "" };
+
+  constructor(private readonly server: Server) {
+    this.item.name = "dg-lsp";
+    this.item.command = "dg-lsp.menu";
+    this.following = server.onStatus((status) => this.show(status));
+    this.show(this.status);
+    this.item.show();
+  }
+
+  get text(): string {
+    return this.item.text;
+  }
+
+  /** What the menu offers as things stand. */
+  entries(): Promise<Entry[]> {
+    return entries(this.server);
+  }
+
+  dispose(): void {
+    this.following.dispose();
+    this.item.dispose();
+  }
+
+  private show(status: Status): void {
+    this.status = status;
+    const percent = status.state === "loading" && status.percent != null ? ` ${Math.round(status.percent)}%` : "";
+    this.item.text = `${ICONS[status.state]} dg${percent}`;
+    this.item.tooltip = status.message || `dg-lsp is ${status.state}.`;
+    const color = status.state === "error" ? "statusBarItem.warningBackground" : undefined;
+    this.item.backgroundColor = color ? new vscode.ThemeColor(color) : undefined;
+  }
+}
+
+/** Switch suggestions; false where no server runs. */
+export async function switchSuggestions(server: Server, change: Switch): Promise<boolean> {
+  const account = await server.client?.sendRequest(setEnabled, change);
+  return account !== undefined;
+}
+
+async function entries(server: Server): Promise<Entry[]> {
+  const command = (label: string, name: string, detail = ""): Entry => ({
+    label,
+    detail,
+    run: () => vscode.commands.executeCommand(name),
+  });
+  const always = [
+    command("$(debug-restart) Restart Server", "dg-lsp.restart"),
+    command("$(output) Show Log", "dg-lsp.log"),
+    command("$(pulse) Run Doctor", "dg-lsp.doctor"),
+  ];
+  const document = vscode.window.activeTextEditor?.document;
+  const asked = document ? { uri: document.uri.toString(), engine: true } : { engine: true };
+  const account = await server.client?.sendRequest(askStatus, asked);
+  if (!account) {
+    return always;
+  }
+  const engine = account.engine;
+  const model = engine && "model" in engine ? `${engine.model} on ${engine.device}` : (engine?.error ?? "");
+  const choose = (): unknown => vscode.commands.executeCommand("workbench.action.openSettings", "dg-lsp.engine.model");
+  return [...switches(server, account, document), { label: "$(chip) Model", detail: model, run: choose }, ...always];
+}
+
+function switches(server: Server, account: Status & { document?: { off: string } }, document?: vscode.TextDocument): Entry[] {
+  const off = account.document ? account.document.off !== "" : account.state === "off";
+  const enabled = off;
+  const verb = enabled ? "Enable" : "Disable";
+  const entry = (where: string, change: Omit<Switch, "enabled">): Entry => ({
+    label: `${enabled ? "$(circle-outline)" : "$(circle-slash)"} ${verb} ${where}`,
+    detail: account.document?.off ?? "",
+    run: () => switchSuggestions(server, { enabled, ...change }),
+  });
+  const folder = document && vscode.workspace.getWorkspaceFolder(document.uri);
+  return [
+    entry("everywhere", {}),
+    ...(document ? [entry(`for ${document.languageId}`, { language: document.languageId })] : []),
+    ...(folder ? [entry(`in ${folder.name}`, { folder: folder.uri.toString() })] : []),
+  ];
+}

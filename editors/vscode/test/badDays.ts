@@ -1,0 +1,52 @@
+// What goes wrong, and what is told.
+import { join } from "node:path";
+import { installCommand, locate } from "../src/locate";
+import { isOutdated } from "../src/version";
+import { account, api, equal, open, ready, set, test, until } from "./harness";
+
+/** Programs in place of the server, which the tests around these have put there. */
+const PROGRAMS = process.env["DG_TEST_PROGRAMS"] ?? "";
+const SERVER = join(PROGRAMS, "dg-lsp");
+
+async function whoever(program: string, message: RegExp): Promise<void> {
+  const { bar, server } = await api();
+  await set("serverPath", join(PROGRAMS, program));
+  await until(() => message.test(bar.status.message), () => `${message}, not ${JSON.stringify(bar.status)}`);
+  equal([bar.status.state, bar.text], ["error", "$(warning) dg"]);
+  equal(server.client, undefined);
+  await set("serverPath", SERVER);
+  await ready();
+}
+
+test("a server that is missing is named", () => whoever("missing", /missing, the setting dg-lsp.serverPath, can't be run/));
+
+test("a server that always crashes is left alone after some tries", () => whoever("crashing", /ended 4 times by itself/));
+
+test("a server that is too old is named", () => whoever("outdated", /dg-lsp 0.0.9 is too old/));
+
+test("a huge file is left alone", async () => {
+  const { server } = await ready();
+  const editor = await open(`${"x = 1\n".repeat(200_000)}▮`, "huge.py");
+  equal(server.limits.whyOff(editor.document), "This file is longer than the setting dg-lsp.maxFileBytes allows.");
+  const told = await account({ uri: editor.document.uri.toString() });
+  equal(told.document?.off, "The document is not open.");
+});
+
+test("the server is searched in its places, in order", async () => {
+  const folder = PROGRAMS;
+  const places = { setting: "", folders: [], path: "", home: "/nowhere" };
+  equal(locate({ ...places, path: folder }), { program: SERVER });
+  equal(locate({ ...places, folders: [join(folder, "project")], path: folder }), {
+    program: join(folder, "project", ".venv", "bin", "dg-lsp"),
+  });
+  equal(locate({ ...places, home: join(folder, "home") }), {
+    program: join(folder, "home", ".local", "bin", "dg-lsp"),
+  });
+  equal(locate(places), { missing: "The server dg-lsp was not found on this machine." });
+  equal(installCommand(""), "python3 -m pip install --user dg-lsp");
+  equal(installCommand(join(folder, "tools")), "uv tool install dg-lsp");
+});
+
+test("versions are compared by number", async () => {
+  equal(["0.0.9", "0.1.0", "0.10", "1.0.0rc1", undefined].map(isOutdated), [true, false, false, false, true]);
+});

@@ -1,0 +1,112 @@
+// Rewriting, mending, filling, from the oracle of the Python tests.
+import * as vscode from "vscode";
+import { api, equal, open, ready, test, until } from "./harness";
+
+const LINES = "# Growth.\ndef grow(size):\n    ▮size = size + 1\n    total = size * 2\n    return total\n";
+const BETTER = "# Growth.\ndef grow(size):\n    size += 1\n    total = size * 2\n    return total\n";
+const RENAMED = "# Growth.\ndef grow(size):\n    size += 2\n    total = size * 2\n    return total\n";
+const BROKEN = "def area(width, height):\n    return max(width * height, 1▮\n\n\nprint(area(2, 3))\n";
+const EMPTY_BODY = "# Twice.\ndef double(value):▮\n\n\nprint(double(2))\n";
+const SLOW = "▮slowly = [one, two, three]\n";
+const plain = (marked: string): string => marked.replaceAll("▮", "");
+const run = (name: string, given?: object): Thenable<unknown> => vscode.commands.executeCommand(`dg-lsp.${name}`, given);
+
+function selectLine(editor: vscode.TextEditor, line: number): void {
+  const { range } = editor.document.lineAt(line);
+  editor.selection = new vscode.Selection(range.start, range.end);
+}
+
+function tabs(): string[] {
+  return vscode.window.tabGroups.all.flatMap((group) => group.tabs.map((tab) => tab.label));
+}
+
+test("a rewrite is shown as a diff, accepted, and undone in one step", async () => {
+  const { edits } = await ready();
+  const editor = await open(LINES);
+  selectLine(editor, 2);
+  equal(await run("rewrite", { instruction: "" }), true);
+  equal(tabs().some((label) => label.startsWith("Proposal 1 of ")), true);
+  equal(editor.document.getText(), plain(LINES));
+  equal(await run("accept"), true);
+  equal(editor.document.getText(), BETTER);
+  equal(tabs().some((label) => label.startsWith("Proposal")), false);
+  equal(edits.preview.current, undefined);
+  await vscode.commands.executeCommand("undo");
+  equal(editor.document.getText(), plain(LINES));
+});
+
+test("the instruction reaches the model, and the proposal can be left", async () => {
+  const { edits } = await ready();
+  const editor = await open(LINES);
+  selectLine(editor, 2);
+  equal(await run("rewrite", { instruction: "by two" }), true);
+  const proposed = await until(() => edits.preview.current, "a proposal");
+  equal(proposed.candidate.text.includes("size += 2"), true);
+  await run("next");
+  await run("reject");
+  equal(edits.preview.current, undefined);
+  equal(editor.document.getText(), plain(LINES));
+  selectLine(editor, 2);
+  equal(await run("rewrite", { instruction: "by two" }), true);
+  equal(await run("accept"), true);
+  equal(editor.document.getText(), RENAMED);
+});
+
+test("a proposal for a text that changed since is not taken", async () => {
+  await ready();
+  const editor = await open(LINES);
+  selectLine(editor, 2);
+  equal(await run("rewrite", { instruction: "" }), true);
+  const edit = new vscode.WorkspaceEdit();
+  edit.insert(editor.document.uri, new vscode.Position(0, 0), "# New.\n");
+  await vscode.workspace.applyEdit(edit);
+  equal(await run("accept"), false);
+  equal(editor.document.getText(), `# New.\n${plain(LINES)}`);
+});
+
+test("the light bulb offers a rewrite through the extension, and mends", async () => {
+  await ready();
+  const editor = await open(LINES);
+  selectLine(editor, 2);
+  const offered = async (only?: string): Promise<vscode.CodeAction[]> =>
+    vscode.commands.executeCommand(
+      "vscode.executeCodeActionProvider", editor.document.uri, editor.selection, only,
+    );
+  const rewrite = await until(
+    async () => (await offered("refactor")).find(({ title }) => title === "Rewrite Selection…"),
+    "the action",
+  );
+  equal(rewrite.command?.command, "dg-lsp.rewrite");
+  const broken = await open(BROKEN, "broken.py");
+  const actions: vscode.CodeAction[] = await until(
+    () => vscode.commands.executeCommand("vscode.executeCodeActionProvider", broken.document.uri, broken.selection),
+    "actions",
+  );
+  const fix = await until(() => actions.find(({ title }) => title.startsWith("Fix syntax")), "a fix");
+  await vscode.commands.executeCommand(fix.command?.command ?? "", ...(fix.command?.arguments ?? []));
+  await until(() => broken.document.getText() === plain(BROKEN).replace(", 1\n", ", 1)\n"), "the mended text");
+});
+
+test("what is broken is mended and what is empty is filled, after a look", async () => {
+  await ready();
+  const broken = await open(BROKEN, "broken.py");
+  equal(await run("fix"), true);
+  equal(await run("accept"), true);
+  equal(broken.document.getText(), plain(BROKEN).replace(", 1\n", ", 1)\n"));
+  const empty = await open(EMPTY_BODY, "empty.py");
+  equal(await run("fill"), true);
+  equal(await run("accept"), true);
+  equal(empty.document.getText().includes("    return value * 2\n"), true);
+});
+
+test("the canvas settles beside the lines that it will replace", async () => {
+  const { edits } = await api();
+  await ready();
+  const editor = await open(SLOW, "slow.py");
+  selectLine(editor, 0);
+  const asked = run("rewrite", { instruction: "" });
+  await until(() => edits.canvas.lines.join("").length > 0, "a draft");
+  equal(await asked, true);
+  equal(edits.preview.current?.candidate.text.includes("1, 2, 3"), true);
+  await run("reject");
+});

@@ -1,0 +1,42 @@
+// The status bar, its menu, settings.
+import * as vscode from "vscode";
+import { account, equal, open, ready, set, test, until } from "./harness";
+
+test("the status bar says how things stand, and its menu switches", async () => {
+  const { bar } = await ready();
+  equal(bar.text, "$(sparkle) dg");
+  await open("x = 1▮\n");
+  const labels = async (): Promise<string[]> => (await bar.entries()).map(({ label }) => label);
+  const choose = async (part: string): Promise<unknown> =>
+    (await until(async () => (await bar.entries()).find(({ label }) => label.includes(part)), part)).run();
+  await choose("Disable for python");
+  await choose("Enable for python");
+  await choose("Disable everywhere");
+  await until(() => bar.status.state === "off", "off");
+  equal(bar.text, "$(circle-slash) dg");
+  await choose("Enable everywhere");
+  await until(() => bar.status.state === "ready", "ready again");
+  const offered = await labels();
+  for (const part of ["Model", "Restart Server", "Show Log", "Run Doctor", "Disable in"]) {
+    equal([part, offered.some((label) => label.includes(part))], [part, true]);
+  }
+});
+
+test("a changed setting reaches the server", async () => {
+  await ready();
+  const editor = await open("x = 1▮\n");
+  const off = async (): Promise<string | undefined> =>
+    (await account({ uri: editor.document.uri.toString() })).document?.off;
+  await set("languages", { python: false });
+  await until(async () => (await off()) === "Suggestions are switched off for python.", "the setting");
+  await set("languages", {});
+  await until(async () => (await off()) === "", "the setting's end");
+});
+
+test("commands are there", async () => {
+  await ready();
+  const known = await vscode.commands.getCommands(true);
+  for (const name of ["rewrite", "fix", "fill", "accept", "reject", "next", "menu", "restart", "log", "doctor"]) {
+    equal([name, known.includes(`dg-lsp.${name}`)], [name, true]);
+  }
+});

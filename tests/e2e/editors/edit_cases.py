@@ -1,0 +1,22 @@
+"""What the oracle knows of edits; the extension's own tests have the same texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LINES = "# Growth.\ndef grow(size):\n    size = size + 1\n    total = size * 2\n    return total\n"
+BETTER = LINES.replace("size = size + 1", "size += 1")
+BY_TWO = LINES.replace("size = size + 1", "size += 2")
+BROKEN = "def area(width, height):\n    return max(width * height, 1\n\n\nprint(area(2, 3))\n"
+WHOLE = BROKEN.replace(", 1\n", ", 1)\n")
+EMPTY_BODY = "# Twice.\ndef double(value):\n\n\nprint(double(2))\n"
+FULL_BODY = "# Twice.\ndef double(value):\n    return value * 2\n\n\nprint(double(2))\n"
+SLOW_OLD = "slowly = [one, two, three]\n"
+SLOW_NEW = "slowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+EDITS: tuple[dict[str, Any] | str, ...] = (
+    {"text": f"▮{BETTER}▮", "instruction": ""},
+    {"text": f"▮{BY_TWO}▮", "instruction": "by two"},
+    f"▮{WHOLE}▮",
+    f"▮{FULL_BODY}▮",
+    {"text": f"▮{SLOW_NEW}▮", "reveal": 1, "delay_ms": 100},
+)

@@ -1,0 +1,31 @@
+"""What stands in the place of a server: the real one, and some that fail in their own ways."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_MAIN = "from dg_lsp.cli import main\nmain()\n"
+_REAL = f"#!{sys.executable}\n{_MAIN}"
+_CRASHING = f"#!{sys.executable}\nimport os, threading\nthreading.Timer(3, os._exit, [3]).start()\n{_MAIN}"
+_OUTDATED = (
+    f"#!{sys.executable}\nimport importlib.metadata as held\nreal = held.version\n"
+    f'held.version = lambda name: "0.0.9" if name == "dg-lsp" else real(name)\n{_MAIN}'
+)
+PROGRAMS = {
+    "dg-lsp": _REAL,
+    "crashing": _CRASHING,
+    "outdated": _OUTDATED,
+    "project/.venv/bin/dg-lsp": _REAL,
+    "home/.local/bin/dg-lsp": _REAL,
+    "tools/uv": "#!/bin/sh\nexit 1\n",
+}
+
+
+def programs(folder: Path) -> None:
+    """Write them all into a folder."""
+    for name, text in PROGRAMS.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)

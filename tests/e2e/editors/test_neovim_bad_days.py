@@ -1,0 +1,150 @@
+"""What goes wrong in an editor's life, seen from a real Neovim."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
+
+from tests.e2e.cases import ADD
+from tests.e2e.editors.conftest import PATIENT, SERVE
+from tests.e2e.editors.neovim import Neovim, neovim
+from tests.e2e.editors.programs import programs
+from tests.engine.processes import Home, home, wait_until
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """Servers that fail in their own ways."""
+    programs(tmp_path)
+    return tmp_path
+
+
+def test_a_missing_server_is_named_once(newest, shared: Home):
+    with neovim(newest, shared, cmd=["/nowhere/dg-lsp"]) as editor:
+        editor.open(ADD)
+        editor.told("/nowhere/dg-lsp, the `cmd` in setup(), can't be run; correct it.")
+        editor.open(ADD, "other.py", insert=False)
+        editor.input("<Esc>:Dg status<CR>")
+        wait_until(lambda: len(editor.messages) == 2, "the answer to :Dg status")
+        assert editor.messages[0] == editor.messages[1]
+
+
+def test_a_server_on_the_path_is_found(nvim_program, shared: Home, odd: Path):
+    with neovim(nvim_program, shared, settings=PATIENT) as editor:
+        editor.lua("vim.env.VIRTUAL_ENV = nil vim.env.PATH = ...", str(odd))
+        editor.open(ADD)
+        editor.sees("a + b")
+
+
+def test_a_crash_loop_ends_with_a_sentence_and_a_restart_helps(nvim_program, shared: Home, odd: Path):
+    with neovim(nvim_program, shared, cmd=[str(odd / "crashing"), "serve"], settings=PATIENT, restarts=1) as editor:
+        editor.open(ADD)
+        editor.told("The server ended 2 times by itself (exit code 3, signal 0)")
+        assert editor.lua("return #vim.lsp.get_clients({ name = 'dg' })") == 0
+        editor.lua("require('dg.config').current.cmd = ...", SERVE)
+        editor.input("<Esc>:Dg restart<CR>A")
+        editor.sees("a + b")
+
+
+def test_a_server_that_is_too_old_is_named(newest, shared: Home, odd: Path):
+    with neovim(newest, shared, cmd=[str(odd / "outdated"), "serve"]) as editor:
+        editor.open(ADD)
+        editor.told("dg-lsp 0.0.9 is too old, this plugin needs 0.1.0")
+        wait_until(lambda: not editor.lua("return #vim.lsp.get_clients({ name = 'dg' })"), "the old server to end")
+
+
+def test_a_huge_file_a_remote_file_and_a_scratch_buffer_are_left_alone(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, max_file_bytes=1000) as editor:
+        refused = "return require('dg.guard').refused[vim.api.nvim_get_current_buf()]"
+        editor.open("x = 1\n" * 300 + "▮", insert=False)
+        assert "more than max_file_bytes (1000)" in editor.lua(refused)
+        editor.input(":Dg rewrite shorter<CR>")
+        editor.told("This file has 1800 bytes")
+        editor.command("enew | file scp://host/file.py | setlocal filetype=python")
+        assert "on another machine" in editor.lua(refused)
+        editor.command("new | setlocal buftype=nofile filetype=python")
+        assert editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
+
+
+def test_a_read_only_buffer_is_not_rewritten(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE) as editor:
+        editor.open(ADD, insert=False)
+        editor.attached()
+        editor.command("setlocal readonly")
+        editor.input(":Dg rewrite shorter<CR>")
+        editor.told("This buffer is read-only.")
+
+
+def test_two_editors_share_an_engine(newest, shared: Home):
+    options = {"cmd": SERVE, "settings": PATIENT}
+    with neovim(newest, shared, **options) as one, neovim(newest, shared, **options) as other:
+        one.open(ADD)
+        other.open(ADD)
+        one.sees("a + b")
+        other.sees("a + b")
+        assert _engine_pid(one) == _engine_pid(other)
+        assert one.server_pid() != other.server_pid()
+
+
+def test_an_engine_that_is_killed_comes_back(nvim_program):
+    with home() as place:
+        settings = {**PATIENT, "engine": {"model": place.oracle(ADD)}}
+        with neovim(nvim_program, place, cmd=SERVE, settings=settings) as editor:
+            editor.open(ADD)
+            editor.sees("a + b")
+            first = _engine_pid(editor)
+            os.kill(first, signal.SIGKILL)
+            wait_until(lambda: not psutil.pid_exists(first), "the engine's end")
+            editor.input("<Esc>S    return ")
+            editor.sees("a + b")
+            assert _engine_pid(editor) != first
+
+
+def test_leaving_the_editor_ends_the_server(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT) as editor:
+        editor.open(ADD)
+        editor.sees("a + b")
+        server = psutil.Process(editor.server_pid())
+    wait_until(lambda: not server.is_running(), "the server's end")
+
+
+def test_a_wrong_option_is_named(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE) as editor:
+        given = "return { pcall(require('dg').setup, ...) }"
+        assert editor.lua(given, {"cmds": ["x"]})[1] == 'dg.setup: unknown option "cmds"; `:help dg-options` has them all'
+        assert editor.lua(given, {"ghost": {"enabled": 1}})[1] == "dg.setup: ghost.enabled is a boolean, not a number"
+        assert editor.lua(given, {"edit": {"view": "popup"}})[1] == 'dg.setup: edit.view is "inline" or "split", not "popup"'
+
+
+def test_the_health_check_knows_it_all(nvim_program, shared: Home):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT) as editor:
+        editor.open(ADD)
+        editor.sees("a + b")
+        editor.input("<Esc>")
+        editor.command("checkhealth dg")
+        report = editor.text
+        assert "ERROR" not in report
+        assert f"OK dg-lsp 0.1.0: {sys.executable} -m dg_lsp serve" in report.replace("✅ ", "")
+        assert "The server is ready, the engine runs oracle:" in report
+
+
+def test_the_status_is_told_in_words(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT) as editor:
+        editor.open(ADD, insert=False)
+        editor.ready()
+        editor.input(":Dg status<CR>")
+        assert editor.told("ready · oracle:").endswith(" on cpu")
+        wait_until(lambda: editor.lua("return require('dg').statusline()") == "dg", "the status line")
+        editor.input(":Dg nonsense<CR>")
+        editor.told("There is no `:Dg nonsense`")
+
+
+def _engine_pid(editor: Neovim) -> int:
+    return editor.status(engine=True)["engine"]["pid"]

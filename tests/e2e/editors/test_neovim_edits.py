@@ -1,0 +1,163 @@
+"""Rewriting, mending and filling in real Neovims: shown first, accepted, undone."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+
+pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
+
+from tests.e2e.editors.conftest import PATIENT, SERVE
+from tests.e2e.editors.edit_cases import (
+    BETTER,
+    BROKEN,
+    BY_TWO,
+    EMPTY_BODY,
+    FULL_BODY,
+    LINES,
+    SLOW_NEW,
+    SLOW_OLD,
+    WHOLE,
+)
+from tests.e2e.editors.neovim import Neovim, neovim
+from tests.engine.processes import Home, wait_until
+
+PROPOSED = "return require('dg.preview').is_open()"
+
+
+@pytest.fixture
+def editor(nvim_program, shared: Home):
+    """An editor with the suggested keys."""
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT, keys=True) as held:
+        yield held
+
+
+def proposed(editor: Neovim) -> list[tuple[int, int, str, int]]:
+    """What is proposed, as it is drawn."""
+    wait_until(lambda: editor.lua(PROPOSED), "a proposal")
+    return editor.marks("dg.preview")
+
+
+def test_a_rewrite_is_shown_accepted_and_undone_in_one_step(editor: Neovim):
+    editor.open("▮" + LINES, insert=False)
+    editor.ready()
+    editor.input(":3Dg rewrite by two<CR>")
+    marks = proposed(editor)
+    # The third line is marked as going, and the new one stands below it.
+    assert (2, 0, "", 3) in marks
+    assert any(row == 2 and "\n    size += 2\n" in text for row, _, text, _ in marks), marks
+    assert editor.text == LINES
+    editor.input("<CR>")
+    wait_until(lambda: editor.text == BY_TWO, "the rewritten text")
+    assert editor.marks("dg.preview") == []
+    editor.input("u")
+    wait_until(lambda: editor.text == LINES, "the text as it was")
+
+
+def test_a_selection_of_characters_is_rewritten_after_a_prompt(editor: Neovim):
+    editor.open(LINES.replace("size = size + 1", "▮size = size + 1"), insert=False)
+    editor.ready()
+    editor.input("v$h\\dr")
+    wait_until(lambda: editor.nvim.api.get_mode()["mode"] == "c", "the prompt")
+    editor.input("<CR>")
+    proposed(editor)
+    editor.input("<Esc>")
+    wait_until(lambda: not editor.lua(PROPOSED), "the proposal's end")
+    assert editor.text == LINES
+    assert editor.lua("return vim.fn.maparg('<CR>', 'n')") == ""
+    editor.input(":3Dg rewrite by two<CR>")
+    proposed(editor)
+    editor.input("<CR>")
+    wait_until(lambda: editor.text == BY_TWO, "the rewritten text")
+
+
+def test_a_proposal_can_be_a_diff_in_a_split(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT, edit={"view": "split"}) as editor:
+        editor.open("▮" + LINES, insert=False)
+        editor.ready()
+        editor.input(":3Dg rewrite by two<CR>")
+        wait_until(lambda: editor.lua(PROPOSED), "a proposal")
+        windows = editor.lua("return vim.tbl_map(function(w) return vim.wo[w].diff end, vim.api.nvim_list_wins())")
+        assert windows == [True, True]
+        other = [buffer for buffer in editor.nvim.buffers if not buffer.name][-1]
+        assert "\n".join(other[:]) + "\n" == BY_TWO
+        editor.command("Dg accept")
+        wait_until(lambda: editor.text == BY_TWO, "the rewritten text")
+        assert len(editor.nvim.windows) == 1
+        assert not editor.nvim.current.window.options["diff"]
+
+
+def test_what_is_broken_is_mended(editor: Neovim):
+    editor.open("▮" + BROKEN, insert=False)
+    editor.ready()
+    editor.input(":Dg fix<CR>")
+    proposed(editor)
+    editor.input("<CR>")
+    wait_until(lambda: editor.text == WHOLE, "the mended text")
+
+
+def test_what_is_empty_is_filled(editor: Neovim):
+    editor.open(EMPTY_BODY.replace(":\n", ":▮\n", 1), insert=False)
+    editor.ready()
+    editor.input("2G$:Dg fill<CR>")
+    proposed(editor)
+    editor.input("<CR>")
+    wait_until(lambda: editor.text == FULL_BODY, "the filled text")
+
+
+def test_where_there_is_nothing_to_do_a_sentence_says_so(editor: Neovim):
+    editor.open("▮" + LINES, insert=False)
+    editor.ready()
+    editor.input("G:Dg fill<CR>")
+    editor.told("There is nothing to fill in here.")
+    editor.input(":Dg accept<CR>")
+    editor.told("Nothing is proposed")
+
+
+def test_the_canvas_settles_before_your_eyes_and_can_be_stopped(editor: Neovim):
+    editor.open("▮" + SLOW_OLD, insert=False)
+    editor.ready()
+    editor.input(":1Dg rewrite<Space>faster<CR>")
+    wait_until(lambda: any("slowly" in text for _, _, text, _ in editor.marks("dg.working")), "a draft")
+    editor.command("Dg reject")
+    assert editor.marks("dg.working") == []
+    wait_until(lambda: editor.status(engine=True)["engine"]["running"] == 0, "the engine to stop the work")
+    assert not editor.lua(PROPOSED)
+    editor.input(":1Dg rewrite<Space>faster<CR>")
+    proposed(editor)
+    editor.input("<CR>")
+    wait_until(lambda: editor.text == SLOW_NEW, "the rewritten text")
+
+
+def test_a_text_that_changed_meanwhile_is_left_alone(editor: Neovim):
+    editor.open("▮" + LINES, insert=False)
+    editor.ready()
+    editor.input(":3Dg rewrite by two<CR>")
+    proposed(editor)
+    editor.input("ggO# New.<Esc>")
+    wait_until(lambda: not editor.lua(PROPOSED), "the proposal's end")
+    assert editor.text == f"# New.\n{LINES}"
+
+
+def test_leaving_in_the_middle_of_a_rewrite_leaves_nothing_behind(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT) as editor:
+        editor.open("▮" + SLOW_OLD, insert=False)
+        editor.ready()
+        server = psutil.Process(editor.server_pid())
+        editor.input(":1Dg rewrite<Space>faster<CR>")
+        wait_until(lambda: editor.marks("dg.working"), "the work's beginning")
+    wait_until(lambda: not server.is_running(), "the server's end")
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT) as editor:
+        editor.open("▮" + LINES, insert=False)
+        editor.ready()
+        wait_until(lambda: editor.status(engine=True)["engine"]["running"] == 0, "the engine to stop the work")
+
+
+def test_neovim_s_own_light_bulb_rewrites_too(editor: Neovim):
+    editor.open("▮" + LINES, insert=False)
+    editor.ready()
+    editor.input("3GV")
+    editor.lua(
+        "vim.lsp.buf.code_action({ apply = true, context = { only = { 'refactor.rewrite' }, diagnostics = {} } })"
+    )
+    wait_until(lambda: editor.text == BETTER, "the rewritten text")

@@ -1,0 +1,153 @@
+"""A real VS Code: its server and extension host here, its window in a headless Chromium."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from playwright.sync_api import Page, sync_playwright
+
+from tests.e2e.editors.install import vscode
+from tests.e2e.editors.programs import programs
+from tests.engine.processes import WAIT_S, Home, wait_until
+
+EXTENSION = Path(__file__).parents[3] / "editors" / "vscode"
+QUIET = {
+    "security.workspace.trust.enabled": False,  # else the extension is quietly off
+    "chat.disableAIFeatures": True,
+    "workbench.startupEditor": "none",
+    "workbench.colorTheme": "Default Dark Modern",
+    "telemetry.telemetryLevel": "off",
+    "editor.inlineSuggest.enabled": True,
+    "editor.wordBasedSuggestions": "off",
+    "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
+    "files.autoSave": "off",
+    "git.enabled": False,
+    "dg-lsp.inline.deadline_ms": 20_000,
+}
+
+
+class Workbench:
+    """One window's server; `page()` opens it."""
+
+    def __init__(self, folder: Path, port: int, process: subprocess.Popen[bytes]) -> None:
+        self.folder = folder
+        self.work = folder / "work"
+        self.process = process
+        self._authority = f"127.0.0.1:{port}"
+
+    def remote(self, path: Path) -> str:
+        """A file's name as the window says it."""
+        return f"vscode-remote://{self._authority}{path}"
+
+    def url(self, payload: dict[str, str]) -> str:
+        held = quote(json.dumps(list(payload.items())))
+        return f"http://{self._authority}/?folder={quote(str(self.work))}&payload={held}"
+
+    @contextmanager
+    def page(self) -> Iterator[Page]:
+        """A window without a URL yet."""
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=str(vscode.chromium()), args=["--no-sandbox", "--disable-gpu"]
+            )
+            try:
+                yield browser.new_page(viewport={"width": 1000, "height": 620})
+            finally:
+                browser.close()
+
+    def run_host_tests(self) -> list[str]:
+        """Run the extension's own tests in its host; returns what they printed."""
+        lines: list[str] = []
+        codes: list[int] = []
+        with self.page() as page:
+            page.expose_function("codeAutomationLog", lambda kind, arguments: lines.append(_joined(arguments)))
+            page.expose_function("codeAutomationExit", lambda code, *_: codes.append(code))
+            payload = {
+                "extensionDevelopmentPath": self.remote(EXTENSION),
+                "extensionTestsPath": self.remote(EXTENSION / "out" / "test" / "index.js"),
+            }
+            page.goto(self.url(payload))
+            # Events are delivered while the page is waited for.
+            waited_s = 0.0
+            while not codes:
+                assert waited_s < HOST_TESTS_S, "\n".join(["The tests did not end.", *lines])
+                page.wait_for_timeout(250)
+                waited_s += 0.25
+        return lines
+
+
+HOST_TESTS_S = 420.0
+
+
+@contextmanager
+def workbench(home: Home, settings: dict[str, Any] | None = None, *, vsix: Path | None = None) -> Iterator[Workbench]:
+    """A VS Code server from start to end, with these settings; it leaves no process behind."""
+    folder = Path(tempfile.mkdtemp(prefix="dg-code-"))
+    programs(folder / "programs")
+    user = folder / "data" / "data" / "User"
+    for path in (folder / "work", folder / "extensions", user):
+        path.mkdir(parents=True)
+    server = folder / "programs" / "dg-lsp"
+    (user / "settings.json").write_text(json.dumps({**QUIET, "dg-lsp.serverPath": str(server), **(settings or {})}))
+    command = [str(vscode.node()), str(vscode.server()), "--accept-server-license-terms"]
+    places = ["--server-data-dir", str(folder / "data"), "--extensions-dir", str(folder / "extensions")]
+    environment = {
+        **home.environment,
+        "EXTENSIONS_GALLERY": '{"serviceUrl":""}',
+        "DG_TEST_PROGRAMS": str(folder / "programs"),
+        "HOME": str(folder),
+    }
+    if vsix:
+        subprocess.run([*command, *places, "--install-extension", str(vsix)], env=environment, check=True, timeout=WAIT_S)
+    port = _free_port()
+    listen = ["--host", "127.0.0.1", "--port", str(port), "--without-connection-token", "--enable-smoke-test-driver"]
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, *places, *listen], env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        wait_until(lambda: _listens(port) or process.poll() is not None, "the workbench's server")
+        assert process.poll() is None, (folder / "server.log").read_text()
+        yield Workbench(folder, port, process)
+    finally:
+        _end(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _joined(arguments: Any) -> str:
+    return " ".join(str(held) for held in arguments) if isinstance(arguments, list) else str(arguments)
+
+
+def _free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as held:
+        held.settimeout(1)
+        return held.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # Its extension hosts are in its group.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(10)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
