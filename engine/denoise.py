@@ -75,23 +75,27 @@ def _advance(
     chosen = policies.choose(logits, places, generator)
     top = logits.argmax(dim=-1)
     entropy = _spread(open_, -(log_probabilities.exp() * log_probabilities.nan_to_num(neginf=0.0)).sum(dim=-1), 0.0)
-    accepted = policies.accept(entropy, open_, left)
-    _place(canvas, accepted, chosen, top, log_probabilities, noise, generator)
+    sampled = _spread(open_, chosen, 0)
+    accepted = policies.accept(entropy, policies.permit(sampled) if policies.permit else open_, left)
+    earlier = canvas.known & ~canvas.pinned
+    _place(canvas, accepted, sampled, top, log_probabilities, noise, generator)
     canvas.logits = logits
+    # The last step leaves no time to guess again.
+    if policies.remask is not None and left > 1:
+        _doubt(canvas, policies.remask(canvas.confidence, earlier), noise, generator)
     return Look(best=canvas.best, before=before, entropy=entropy, free=~canvas.pinned, known=canvas.known)
 
 
 def _place(
     canvas: Canvas,
     accepted: Tensor,
-    chosen: Tensor,
+    sampled: Tensor,
     top: Tensor,
     log_probabilities: Tensor,
     noise: Noise,
     generator: torch.Generator,
 ) -> None:
     open_ = canvas.open
-    sampled = _spread(open_, chosen, 0)
     first_choice = _spread(open_, top, 0)
     answer = torch.where(accepted, sampled, first_choice) if noise.mask_id is not None else first_choice
     canvas.accepted = accepted
@@ -101,6 +105,18 @@ def _place(
     canvas.confidence = torch.where(open_, _spread(open_, likelihood, 0.0), canvas.confidence)
     if noise.mask_id is not None:
         canvas.known = canvas.known | accepted
+
+
+def _doubt(canvas: Canvas, doubtful: Tensor, noise: Noise, generator: torch.Generator) -> None:
+    """Put accepted tokens back to noise; nothing is known of them in the next step."""
+    canvas.known = canvas.known & ~doubtful
+    canvas.ids = torch.where(doubtful, noise.draw(doubtful.shape, generator), canvas.ids)
+    wider = canvas.open | doubtful
+    if canvas.logits is not None:
+        logits = canvas.logits.new_zeros(int(wider.sum()), canvas.logits.shape[1])
+        logits[canvas.open[wider]] = canvas.logits
+        canvas.logits = logits
+    canvas.open = wider
 
 
 def _reopen(canvas: Canvas, done: Tensor) -> None:

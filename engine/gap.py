@@ -13,6 +13,7 @@ from engine.denoise import Denoising, denoise
 from engine.models.base import Context, Model, Prompt
 from engine.policies import Constrain, begin_with, forbid, in_turn, published_policies
 from engine.request import Cell, Draft, FillRequest
+from engine.slack import from_the_end, spare_the_text
 from engine.syntax.trees import Trees
 
 MASKED = "░"
@@ -66,10 +67,10 @@ class Gap:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
         `changes`. `slack`: unused slots may be padded."""
         facts = self.model.facts
-        policies = published_policies(
-            facts.sampling, facts.noise, self._constraints(slack=slack), greedy_rows=len(set(widths))
-        )
-        policies = replace(policies, **changes)
+        constraints = self.constraints(slack=slack) + ([spare_the_text(canvas, facts.pad_id)] if slack else [])
+        policies = published_policies(facts.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
+        permit = from_the_end(canvas, facts.pad_id) if slack else None
+        policies = replace(policies, permit=permit, **changes)
         first = canvas.step
         canvas = yield from denoise(
             canvas,
@@ -109,12 +110,13 @@ class Gap:
             cells.append(Cell(text=text, state="pinned" if fixed else "accepted" if known else "noise"))
         return tuple(cells)
 
-    def _constraints(self, *, slack: bool) -> Constrain:
+    def constraints(self, *, slack: bool, requests: Sequence[int] = ()) -> list[Constrain]:
+        """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots."""
         facts = self.model.facts
-        banned = [*facts.forbidden_ids, *([] if slack else [facts.pad_id])]
+        banned = [*({*facts.forbidden_ids, facts.pad_id} - {*requests, *([facts.pad_id] if slack else [])})]
         if self.request.single_line:
             banned += self.model.line_breaks
         constraints = [forbid(banned)]
         if self.prompt.head and not self.committed:
             constraints.append(begin_with(self.prompt.head, self.model))
-        return in_turn(*constraints)
+        return constraints

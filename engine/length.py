@@ -16,7 +16,12 @@ from torch import Tensor
 from engine.canvas import Canvas, new_canvas, prime
 from engine.drive import Step
 from engine.gap import Gap
+from engine.slack import run_on
 
+AT_ONCE = 2
+"""Widths that `slack` tries in one batch."""
+MET = 4
+"""Suffix tokens at the end of a row that are no coincidence: the row ran on into the suffix."""
 FEELERS = 6
 """Unpinned steps before `discover` looks for the suffix."""
 MATCHED = 16
@@ -56,13 +61,20 @@ def fixed(width: int) -> Strategy:
 
 
 def slack(gap: Gap) -> Fitting:
-    """The gap is wider than needed, and the model pads what it does not need."""
+    """The gap is wider than needed, and the model pads what it does not need.
+
+    Narrow widths come first: most gaps are short, and a wide canvas costs as much as several narrow ones. A row that
+    neither has an unused slot nor met the suffix says that its gap may be longer.
+    """
     most = min(gap.budget, gap.room)
     widths = sorted({min(width, most) for width in gap.model.facts.widths})
-    rows = [*widths, *[widths[-1]] * (gap.request.n - len(widths))]
-    fitted = yield from _fit(gap, rows, slack=True)
-    padded = [gap.model.facts.pad_id in fitted.canvas.row(row)[:width] for row, width in enumerate(rows)]
-    return replace(fitted, complete=any(padded))
+    while True:
+        tried, widths = widths[:AT_ONCE], widths[AT_ONCE:]
+        rows = [*tried, *[tried[-1]] * (gap.request.n - len(tried))]
+        fitted = yield from _fit(gap, rows, slack=True)
+        complete = any(_ends(gap, fitted.canvas.row(row)[:width]) for row, width in enumerate(rows))
+        if complete or not widths or gap.should_stop():
+            return replace(fitted, complete=complete)
 
 
 def discover(gap: Gap) -> Fitting:
@@ -98,6 +110,10 @@ def suffix_places(canvas: Canvas, suffix: Sequence[int]) -> list[tuple[int, floa
         if all(abs(place - other) > 1 for other in chosen):
             chosen.append(place)
     return [(place, float(scores[place])) for place in chosen]
+
+
+def _ends(gap: Gap, ids: Sequence[int]) -> bool:
+    return gap.model.facts.pad_id in ids or run_on(ids, gap.suffix) >= MET
 
 
 def _feel(gap: Gap, width: int) -> Generator[Step, Tensor, Canvas]:

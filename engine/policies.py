@@ -17,8 +17,12 @@ Choose = Callable[[Tensor, Tensor, torch.Generator], Tensor]
 """Processed logits [F, V], their places [F, 2] (row, position) -> tokens [F]."""
 Accept = Callable[[Tensor, Tensor, int], Tensor]
 """Entropies [B, L] in nats, candidates [B, L], steps left -> which candidates are accepted [B, L]."""
+Permit = Callable[[Tensor], Tensor]
+"""Tokens [B, L] that would be taken -> which open positions [B, L] may take theirs now, one of a row at the least."""
 Settled = Callable[["Look"], Tensor]
 """-> which rows [B] are done."""
+Remask = Callable[[Tensor, Tensor], Tensor]
+"""Confidences [B, L], what was accepted in earlier steps [B, L] -> which of it goes back to noise [B, L]."""
 Constrain = Callable[[Tensor, Tensor], Tensor]
 """Raw logits [F, V], their places [F, 2] (row, position) -> logits; may write in place."""
 
@@ -47,6 +51,10 @@ class Policies:
     accept: Accept
     settled: Settled
     constrain: Constrain
+    remask: Remask | None = None
+    """None: what is accepted for good stays."""
+    permit: Permit | None = None
+    """None: every open position may."""
 
 
 class Spelled(Protocol):
@@ -72,7 +80,7 @@ def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *
     return Policies(
         max_steps=sampling.max_steps,
         temperature=linear_temperature(sampling.t_min, sampling.t_max, sampling.max_steps),
-        choose=likeliest_in_first(greedy_rows) if absorbing else draw,
+        choose=likeliest_in_first(greedy_rows, nucleus(sampling.top_p)) if absorbing else draw,
         accept=entropy_bound(sampling.entropy_bound, in_time=absorbing),
         settled=all_known if absorbing else stable_and_confident(sampling.confidence_threshold),
         constrain=constrain,
@@ -151,6 +159,15 @@ def stable_and_confident(confidence_threshold: float) -> Settled:
         return stable & (look.entropy.sum(dim=-1) / free < confidence_threshold)
 
     return settled
+
+
+def doubtful(below: float) -> Remask:
+    """What was accepted with a probability under `below` is guessed again, now that more is known around it."""
+
+    def remask(confidence: Tensor, accepted: Tensor) -> Tensor:
+        return accepted & (confidence < below)
+
+    return remask
 
 
 def all_known(look: Look) -> Tensor:

@@ -1,0 +1,91 @@
+"""Unused slots stand at the end of their gap, and a row that ran on into the suffix is cut where it says it again."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.canvas import Canvas, new_canvas
+from engine.denoise import denoise
+from engine.models.base import Noise
+from engine.policies import Policies, all_known, entropy_bound, in_turn, likeliest_in_first, linear_temperature
+from engine.request import Draft
+from engine.slack import from_the_end, run_on, spare_the_text
+
+PAD, MASK, VOCABULARY = 0, 1, 12
+NOISE = Noise(mask_id=MASK, vocab_size=VOCABULARY)
+
+
+class Nowhere:
+    length = 1
+
+
+def canvas(*rows: list[int | None]) -> Canvas:
+    return new_canvas([Nowhere()] * len(rows), rows, NOISE, torch.Generator().manual_seed(0))
+
+
+def permitted(state: Canvas, *chosen: list[int]) -> list[list[bool]]:
+    return from_the_end(state, PAD)(torch.tensor(chosen)).tolist()
+
+
+def test_an_unused_slot_waits_for_all_slots_behind_it():
+    gap = canvas([None, None, None, None, 9, 9])
+    assert permitted(gap, [5, PAD, 6, PAD, 0, 0]) == [[True, False, True, True, False, False]]
+    assert permitted(gap, [5, PAD, PAD, PAD, 0, 0]) == [[True, True, True, True, False, False]]
+
+
+def test_a_gap_without_a_suffix_ends_with_its_canvas():
+    assert permitted(canvas([None, None, None]), [PAD, 5, PAD]) == [[False, True, True]]
+
+
+def test_each_of_several_gaps_has_an_end_of_its_own():
+    assert permitted(canvas([None, None, 9, None, None]), [5, PAD, 0, PAD, 5]) == [[True, True, False, False, True]]
+
+
+def test_no_slot_in_front_of_a_taken_token_is_unused():
+    gap = canvas([None, None, None, 9])
+    gap.ids[0, 1], gap.known[0, 1], gap.open[0, 1] = 5, True, False
+    logits = spare_the_text(gap, PAD)(torch.zeros(2, VOCABULARY), gap.open.nonzero())
+    assert logits[:, PAD].tolist() == [-torch.inf, 0.0]
+    assert not logits[:, PAD + 1 :].any()
+
+
+@given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 6))
+def test_whatever_the_model_says_no_unused_slot_is_inside_the_text(seed: int, width: int, steps: int):
+    state = canvas([None] * width + [9], [None] * max(1, width - 2) + [9])
+    generator = torch.Generator().manual_seed(seed)
+    loop = denoise(
+        state,
+        Policies(
+            max_steps=steps,
+            temperature=linear_temperature(1, 1, steps),
+            choose=likeliest_in_first(1),
+            accept=entropy_bound(0.5, in_time=True),
+            settled=all_known,
+            constrain=in_turn(spare_the_text(state, PAD)),
+            permit=from_the_end(state, PAD),
+        ),
+        NOISE,
+        generator,
+        draft=lambda _: Draft(step=0, text=""),
+    )
+    step = next(loop)
+    try:
+        while True:
+            logits = 3 * torch.randn(int(step.rows.open.sum()), VOCABULARY, generator=generator)
+            logits[:, PAD] += 2
+            step = loop.send(logits)
+    except StopIteration as end:
+        settled = end.value
+    for row, length in enumerate(settled.lengths):
+        ids = [
+            token for token, known in zip(settled.row(row), settled.known[row, :length].tolist(), strict=True) if known
+        ]
+        text = [token for token in ids[:-1] if token != PAD]
+        assert ids[: len(text)] == text
+
+
+def test_a_row_that_ran_on_says_the_suffix_again():
+    assert run_on([5, 6, 7, 8], [7, 8, 9]) == 2
+    assert run_on([5, 6, 7, 8], [8, 9]) == 1
+    assert run_on([7, 8], [7, 8, 9]) == 2
+    assert run_on([5, 6], [7, 8]) == run_on([], [7]) == run_on([5], []) == 0
