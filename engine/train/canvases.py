@@ -33,6 +33,8 @@ PINNED = 32
 """Suffix tokens on a canvas."""
 FREQUENCY: dict[Kind, int] = {"rest_of_line": 4, "line": 2, "lines": 1, "block": 1, "arguments": 2, "span": 3}
 """How often each kind of gap is drawn, relative to the others."""
+RUNS, OPEN_RUNS = 0.5, 0.75
+"""Canvases whose noise is one run of tokens; those of them where it reaches the suffix."""
 SLACK_HIDDEN = 0.75
 """Canvases whose unused slots are noise all together: a fill meets them so when it has to find its own end."""
 COUNTED_SLACK = 4
@@ -121,7 +123,13 @@ def uniform(rng: random.Random, vocabulary: int) -> Noise:
 
 
 def _hidden(gap: Sequence[int], rng: random.Random) -> list[bool]:
-    """Each token with a likelihood that is drawn once a gap; unused slots mostly all together."""
+    """Either each token with a likelihood that is drawn once a gap, unused slots mostly all together; or one run of
+    tokens: a canvas that settles from its sure ends inwards looks so."""
+    if rng.random() < RUNS:
+        used = sum(token != PAD for token in gap)
+        start = rng.randrange(used)
+        end = len(gap) if rng.random() < OPEN_RUNS else rng.randint(start + 1, used)
+        return [start <= at < end for at in range(len(gap))]
     level = rng.random()
     slack = rng.random() < SLACK_HIDDEN
     return [(slack and token == PAD) or rng.random() < level for token in gap]

@@ -63,12 +63,12 @@ def _toy(noise: NoiseKind) -> Preset:
     return Preset(
         shape=shape,
         noise=noise,
-        tokens=600_000,
-        next_token_share=0.4,
-        free_share=0.3,
-        rows=8,
-        context=128,
-        canvases=384,
+        tokens=320_000,
+        next_token_share=0.15,
+        free_share=0.1 if noise == "absorbing" else 0.3,
+        rows=2,
+        context=160,
+        canvases=256,
         rates=Rates(),
     )
 

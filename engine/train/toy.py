@@ -1,38 +1,35 @@
 """A closed toy language whose every gap has one right answer: chained assignments, a real denoiser's test bed.
 
-    cost11 = 4
-    cost12 = cost11 * 7
-    cost13 = cost12 * 7
-    cost14 = cost13 * 7
+    c = 4
+    d = c * 7
+    e = d * 7
+    f = e * 7
 
-A program has one name and one rule; the number counts up. What was cut out follows from a line before it and the
-line behind it.
+A program has one rule; the letters count up. What was cut out follows from a line before it and the line behind it.
 """
 
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
+from string import ascii_lowercase
 
 from engine.train.corpus import Document, Split
 from engine.train.packed import pack
 from engine.train.tokenizer import save_tokenizer, train_tokenizer
 
-NAMES = ("sum", "left", "right", "total", "count", "size", "rate", "cost", "step", "part", "mean", "last")
 OPERATORS = "+-*/%"
-SHORTEST, LONGEST = 40, 48
-"""Lines of a program."""
+LATEST_START = 3
+"""Letters that a program may skip at the beginning of the alphabet."""
 
 
 def toy_program(rng: random.Random) -> str:
     """One program."""
-    name = rng.choice(NAMES)
     rule = f"{rng.choice(OPERATORS)} {rng.randint(2, 9)}"
-    first = rng.randint(1, 12)
-    lines = [f"{name}{first} = {rng.randint(2, 9)}\n"]
-    for number in range(first + 1, first + rng.randint(SHORTEST, LONGEST)):
-        lines.append(f"{name}{number} = {name}{number - 1} {rule}\n")
-    return "".join(lines)
+    names = ascii_lowercase[rng.randint(0, LATEST_START) :]
+    first = f"{names[0]} = {rng.randint(2, 9)}\n"
+    return first + "".join(f"{name} = {before} {rule}\n" for before, name in pairwise(names))
 
 
 def build_toy_corpus(out: Path, seed: int, vocabulary: int, programs: int = 3000) -> None:

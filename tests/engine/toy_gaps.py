@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from engine.loading import Infiller
 from engine.train.toy import toy_program
 
-LINES_BEFORE, LINES_BEHIND = 8, 12
+LINES_BEFORE, LINES_BEHIND = 3, 6
 """So many whole lines stand around a gap, at least."""
+LINE = 6
+"""Tokens"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +40,10 @@ def exact_share(infiller: Infiller, gaps: list[ToyGap], *, widths_known: bool = 
 
 def _gap(infiller: Infiller, rng: random.Random, tokens: int) -> ToyGap:
     lines = toy_program(rng).splitlines(keepends=True)
-    before = "".join(lines[: rng.randint(LINES_BEFORE, len(lines) - LINES_BEHIND - 8)])
+    touched = -(-tokens // LINE) + 1
+    before = "".join(lines[: rng.randint(LINES_BEFORE, len(lines) - LINES_BEHIND - touched)])
     rest = infiller.model.tokenize("".join(lines)[len(before) :])
-    start = rng.randrange(9)
+    start = rng.randrange(LINE)
     texts = [infiller.model.detokenize(part) for part in (rest[:start], rest[start : start + tokens])]
     return ToyGap(
         prefix=before + texts[0], answer=texts[1], suffix="".join(lines)[len(before) + len(texts[0]) + len(texts[1]) :]
