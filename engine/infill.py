@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from engine.answers import answers
+from engine.calibrated import calibrated
 from engine.drive import Filling, Step, drive
 from engine.edits.rewritten import rewritten
 from engine.errors import BadInput
+from engine.expand import expand
 from engine.gap import Gap
 from engine.length import Fitted, Strategy, discover, fixed, free, slack
 from engine.marked import dominant_line_end, with_line_ends
@@ -23,7 +25,12 @@ from engine.repair import repaired
 from engine.request import Filled, FillRequest, Timings
 from engine.syntax.trees import Trees
 
-STRATEGIES: dict[LengthStrategy, Strategy] = {"slack": slack, "discover": discover}
+STRATEGIES: dict[LengthStrategy, Strategy] = {
+    "slack": slack,
+    "discover": discover,
+    "expand": expand,
+    "calibrated": calibrated,
+}
 _ALL = Parts()
 
 

@@ -17,7 +17,7 @@ from engine.drive import Step
 from engine.gap import Gap
 from engine.length import Fitted
 from engine.models.window import with_line_feeds
-from engine.policies import draw, linear_temperature
+from engine.policies import doubtful, draw, linear_temperature
 from engine.syntax.brackets import Brackets
 from engine.syntax.budget import Budget
 from engine.syntax.doubled import undoubled
@@ -32,6 +32,8 @@ ROUNDS = 2
 STEPS = 6
 TEMPERATURE = 0.5
 """Cool, but drawn: the likeliest tokens are those that did not parse."""
+DOUBTFUL = 0.2
+"""A token that was drawn with less probability is drawn again once its neighbours are known."""
 NEIGHBOURS = 2
 """Tokens beside a problem that are denoised again with it."""
 CHECK_MS = 250.0
@@ -168,6 +170,7 @@ def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Tensor, F
         max_steps=STEPS,
         temperature=linear_temperature(TEMPERATURE, TEMPERATURE, STEPS),
         choose=draw,
+        remask=doubtful(DOUBTFUL),
     )
     return replace(fitted, canvas=canvas)
 

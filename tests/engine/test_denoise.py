@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from engine.canvas import new_canvas
+from engine.denoise import denoise
 from engine.models.base import Noise, Sampling
-from engine.policies import forbid, published_policies
+from engine.policies import doubtful, forbid, published_policies
+from engine.request import Draft
 from tests.engine.tiny import settle, states, tiny_model
 
 PINNED = 260
@@ -18,6 +20,10 @@ PINNED = 260
 @pytest.fixture(scope="module")
 def model(released: Path):
     return tiny_model(released)
+
+
+class Nowhere:
+    length = 1
 
 
 def unconstrained(logits, places):
@@ -167,3 +173,32 @@ def with_noise(model, mask_id: int | None):
 
 def fields(policies) -> dict:
     return {name: getattr(policies, name) for name in type(policies).__slots__}
+
+
+def test_what_was_accepted_doubtfully_is_guessed_again_when_more_is_known():
+    """Two masks, one accepted a step: the first was a guess, and is asked for once more behind the second."""
+    noise, generator = Noise(mask_id=9, vocab_size=10), torch.Generator()
+    canvas = new_canvas([Nowhere()], [[None, None]], noise, generator)
+    sampling = Sampling(
+        max_steps=4,
+        t_min=1.0,
+        t_max=1.0,
+        entropy_bound=0.0,
+        stability_threshold=0,
+        confidence_threshold=0.0,
+    )
+    policies = replace(published_policies(sampling, noise, unconstrained, greedy_rows=1), remask=doubtful(0.9))
+    loop = denoise(canvas, policies, noise, generator, draft=lambda state: Draft(step=state.step, text=""))
+
+    def surely(token: int, logit: float) -> torch.Tensor:
+        return torch.nn.functional.one_hot(torch.tensor([token]), 10).float() * logit
+
+    assert next(loop).rows.canvas.tolist() == [[9, 9]]
+    step = loop.send(torch.cat((surely(3, 3.0), surely(4, 1.0))))
+    assert step.rows.canvas.tolist() == [[3, 9]]
+    step = loop.send(surely(4, 20.0))
+    assert step.rows.canvas.tolist() == [[9, 4]]
+    assert step.rows.open.tolist() == [[True, False]]
+    with pytest.raises(StopIteration):
+        loop.send(surely(5, 20.0))
+    assert canvas.row(0) == [5, 4]

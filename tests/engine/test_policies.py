@@ -7,12 +7,14 @@ from engine.policies import (
     Look,
     all_known,
     begin_with,
+    doubtful,
     draw,
     entropy_bound,
     forbid,
     in_turn,
     likeliest_in_first,
     linear_temperature,
+    nucleus,
     stable_and_confident,
 )
 
@@ -135,3 +137,19 @@ def test_the_first_rows_take_the_likeliest_token():
     tokens = likeliest_in_first(1)(logits, places, torch.Generator().manual_seed(0))
     assert set(tokens[:50].tolist()) == {1}
     assert set(tokens[50:].tolist()) == {0, 1}
+
+
+def test_a_nucleus_holds_the_likeliest_tokens_and_no_others():
+    logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log().repeat(400, 1)
+    places = torch.zeros(400, 2, dtype=torch.int64)
+
+    def drawn(top_p: float) -> set[int]:
+        return set(nucleus(top_p)(logits, places, torch.Generator().manual_seed(0)).tolist())
+
+    assert [drawn(top_p) for top_p in (0.1, 0.5, 0.6, 0.9, 1.0)] == [{0}, {0}, {0, 1}, {0, 1, 2}, {0, 1, 2, 3}]
+
+
+def test_only_what_was_accepted_is_doubted():
+    confidence = torch.tensor([[0.1, 0.1, 0.9]])
+    accepted = torch.tensor([[True, False, True]])
+    assert doubtful(0.5)(confidence, accepted).tolist() == [[True, False, False]]
