@@ -21,6 +21,7 @@ from engine.protocol import (
     Fill,
     Filled,
     FillRequest,
+    Findings,
     MalformedMessage,
     Notice,
     Priority,
@@ -28,6 +29,8 @@ from engine.protocol import (
     Status,
     StatusQuery,
     Stop,
+    Survey,
+    Surveyed,
     Warm,
     find_engine,
 )
@@ -47,6 +50,8 @@ class Patience:
     """For an engine to start and answer."""
     fill_s: float = 120.0
     """For an answer, when the caller names no bound."""
+    survey_s: float = 1.5
+    """For what needs no model; a list of actions is of no use later."""
     return_s: float = 1.0
     """Between looks for an engine that was stopped and may be started again."""
     first_retry_s: float = 1.0
@@ -107,6 +112,14 @@ class EngineClient:
 
         bound_s = self._patience.fill_s if timeout_s is None else timeout_s
         return (await self._ask(message, Answer, bound_s, on_draft)).filled
+
+    async def survey(self, text: str, cursor: int, language: str) -> Findings:
+        """What a text offers at a place, without the model. Raises EngineFailure."""
+
+        def message(number: int) -> Survey:
+            return Survey(id=number, text=text, cursor=cursor, language=language)
+
+        return (await self._ask(message, Surveyed, self._patience.survey_s)).findings
 
     async def warm(self) -> None:
         """Load the weights if they are not loaded. Raises EngineFailure."""

@@ -32,6 +32,7 @@ from engine.protocol import (
     Notice,
     Peer,
     Report,
+    Surveyed,
     TcpAddress,
     UnixAddress,
     VersionMismatch,
@@ -45,7 +46,7 @@ from engine.protocol import (
 _CHUNK_NBYTES = 256 * 1024
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024
 
-Reply = Answer | Done | Report
+Reply = Answer | Surveyed | Done | Report
 
 
 class EngineFailure(Exception):

@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
 from dg_lsp.completion import completion
-from dg_lsp.greeting import ACCEPTED, wants_menu
+from dg_lsp.edit_commands import EDIT_COMMANDS
+from dg_lsp.greeting import ACCEPTED, ACTION_KINDS, wants_menu
 from dg_lsp.inline import inline_completion
 from dg_lsp.messages import SET_ENABLED, STATUS, SetEnabledParams, StatusParams
 from dg_lsp.server import Server
@@ -67,6 +69,7 @@ async def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> N
     if change is None:
         log.info("A change to a document that is not open was ignored.")
         return
+    ls.edits.tracking.changed(change)
     ls.acceptance.changed(change)
     ls.suggester.changed(change, time.monotonic() * 1000)
 
@@ -77,6 +80,7 @@ async def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> Non
     uri = params.text_document.uri
     ls.suggester.closed(uri)
     ls.acceptance.closed(uri)
+    ls.edits.forget(uri)
     ls.documents.close(uri)
 
 
@@ -111,9 +115,23 @@ async def menu(ls: Server, params: types.CompletionParams) -> types.CompletionLi
     return await completion(ls.documents, ls.suggester, ls.acceptance, params)
 
 
-async def accepted(ls: Server, *arguments: Any) -> None:
+@guarded
+async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction] | None:
+    """What can be done here."""
+    return await ls.actions.list(params)
+
+
+async def execute(ls: Server, params: types.ExecuteCommandParams) -> Any:
+    """Run a command of this server."""
+    command = COMMAND_HANDLERS.get(params.command)
+    if command is None:
+        raise JsonRpcInvalidParams(f"There is no command {params.command!r}.")
+    return await command(ls, params)
+
+
+async def accepted(ls: Server, params: types.ExecuteCommandParams) -> None:
     """The editor put a suggestion into the document."""
-    told = cast(object, arguments[0]) if arguments else None
+    told = cast(object, params.arguments[0]) if params.arguments else None
     id_ = cast(dict[str, object], told).get("id") if isinstance(told, dict) else None
     if isinstance(id_, int):
         ls.acceptance.ran(id_)
@@ -135,6 +153,10 @@ async def set_enabled(ls: Server, params: SetEnabledParams) -> dict[str, Any]:
     return await ls.account(None, engine=False)
 
 
+COMMAND_HANDLERS: dict[str, Callable[[Server, types.ExecuteCommandParams], Awaitable[Any]]] = {
+    ACCEPTED: accepted,
+    **EDIT_COMMANDS,
+}
 HANDLERS: dict[str, Callable[..., Awaitable[Any]]] = {
     types.INITIALIZE: initialize,
     types.INITIALIZED: initialized,
@@ -153,4 +175,8 @@ def register(server: Server) -> None:
     for method, handler in HANDLERS.items():
         server.feature(method)(handler)
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(inline)
-    server.command(ACCEPTED)(accepted)
+    kinds: list[types.CodeActionKind | str] = [*ACTION_KINDS]
+    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))(code_action)
+    server.feature(types.WORKSPACE_EXECUTE_COMMAND)(execute)
+    for name, handler in COMMAND_HANDLERS.items():
+        server.command(name)(handler)

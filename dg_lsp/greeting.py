@@ -15,7 +15,9 @@ from typing import Any, cast
 NAME = "dg-lsp"
 ACCEPTED = "dg.accepted"
 """The command behind each suggestion."""
-COMMANDS = (ACCEPTED,)
+REWRITE_SELECTION, REWRITE, FIX, FILL_HERE = "dg.rewriteSelection", "dg.rewrite", "dg.fix", "dg.fillHere"
+COMMANDS = (ACCEPTED, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE)
+ACTION_KINDS = ("refactor.rewrite", "quickfix", "source.fixAll.dg")
 _ENCODINGS = ("utf-8", "utf-16", "utf-32")
 
 
@@ -39,6 +41,7 @@ def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
         "positionEncoding": _encoding(client),
         "textDocumentSync": {"openClose": True, "change": 2},
         "inlineCompletionProvider": {},
+        "codeActionProvider": {"codeActionKinds": list(ACTION_KINDS)},
         "executeCommandProvider": {"commands": list(COMMANDS)},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}, "fileOperations": {}},
     }

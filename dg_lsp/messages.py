@@ -2,6 +2,8 @@
 
 `dg/status` (request): how things stand, for a document if one is given. `dg/status` (notification to the client): the
 state changed; sent to clients that announce `experimental: {"dgStatus": true}` or have asked once.
+`dg/draft` (notification to the client): {token, step, text}, the text as it stands after a step of an edit whose
+command named the token.
 `dg/setEnabled` (request): suggestions on or off, everywhere or for a language or a folder; answered like `dg/status`.
 """
 
@@ -13,6 +15,7 @@ import attrs
 
 STATUS = "dg/status"
 SET_ENABLED = "dg/setEnabled"
+DRAFT = "dg/draft"
 
 
 @attrs.define

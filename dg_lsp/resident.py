@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from dg_lsp.engine_client import EngineClient, EngineFailure
 from dg_lsp.status import StatusBoard
-from engine.protocol import Filled, FillRequest
+from engine.protocol import Draft, Filled, FillRequest
 
 GPU_DEADLINE_MS = 300.0
 CPU_DEADLINE_MS = 1000.0
@@ -17,6 +17,8 @@ LOAD_S = 60.0
 """How long somebody who asked for suggestions waits for the model."""
 GRACE_S = 2.0
 """An answer may come so much later than its deadline; then it is no longer waited for."""
+EDIT_S = 600.0
+"""For an edit that somebody waits for and can cancel."""
 RETRY_S = 10.0
 """Between two attempts to load a model that could not be loaded."""
 
@@ -37,6 +39,8 @@ class Resident:
         self._warming: asyncio.Task[None] | None = None
         self._retry_at_s = 0.0
         self._device = ""
+        self.instructions: bool | None = None
+        """Whether the model follows instructions; None: nobody asked it yet."""
 
     @property
     def is_ready(self) -> bool:
@@ -73,6 +77,18 @@ class Resident:
         self._board.trouble("")
         return filled
 
+    async def edit(
+        self, request: FillRequest, document: str, on_draft: Callable[[Draft], None] | None = None
+    ) -> Filled:
+        """The engine's answer to work that somebody waits for; typing goes first. Raises EngineFailure."""
+        with self._shown_busy():
+            filled = await self.client.fill(
+                request, document=document, priority="background", on_draft=on_draft, timeout_s=EDIT_S
+            )
+        if self.instructions is None:
+            self.instructions = (await self.client.status()).instructions
+        return filled
+
     async def close(self) -> None:
         """Let go of the engine, which goes on for others."""
         if self._warming:
@@ -101,7 +117,8 @@ class Resident:
         self._board.warming(True)
         try:
             await self.client.warm()
-            self._device = (await self.client.status()).device
+            status = await self.client.status()
+            self._device, self.instructions = status.device, status.instructions
         except EngineFailure as failure:
             self._retry_at_s = time.monotonic() + RETRY_S
             self._board.trouble(str(failure))

@@ -31,7 +31,12 @@ log = logging.getLogger(__name__)
 
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_OWN_DOCUMENTS = ("textDocument/", "notebookDocument/", types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+_OWN = (
+    "textDocument/",
+    "notebookDocument/",
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
+    types.WORKSPACE_EXECUTE_COMMAND,
+)
 
 
 class Rpc(LanguageServerProtocol):
@@ -131,8 +136,9 @@ class Rpc(LanguageServerProtocol):
 
     def _register_builtin_features(self) -> None:
         super()._register_builtin_features()
-        # Documents and folders are kept in `Documents` and `Configuration`, not in pygls' workspace.
-        for method in [name for name in self.fm.builtin_features if name.startswith(_OWN_DOCUMENTS)]:
+        # Documents and folders are kept in `Documents` and `Configuration`, not in pygls' workspace; its commands can't
+        # be cancelled and are not told of progress bars.
+        for method in [name for name in self.fm.builtin_features if name.startswith(_OWN)]:
             del self.fm.builtin_features[method]
 
     @lsp_method(types.SHUTDOWN)

@@ -23,10 +23,13 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path
 
 from dg_lsp.acceptance import Acceptance, Event
+from dg_lsp.actions import Actions
 from dg_lsp.configuration import SECTIONS, Configuration
 from dg_lsp.documents import Documents, Snapshot
+from dg_lsp.edits import Edits
 from dg_lsp.engine_client import EngineClient, EngineFailure, Launch
 from dg_lsp.exclusion import Exclusions
+from dg_lsp.findings import Surveys
 from dg_lsp.greeting import NAME
 from dg_lsp.messages import STATUS
 from dg_lsp.processes import is_alive
@@ -36,6 +39,7 @@ from dg_lsp.rpc import Rpc, converter
 from dg_lsp.stats import Stats, StatsError, stats_path
 from dg_lsp.status import Status, StatusBoard
 from dg_lsp.suggester import Suggester
+from dg_lsp.working import Working
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +66,18 @@ class Server(LanguageServer):
             resident=self.resident,
             may_show=self._may_show,
         )
+        self.surveys = Surveys(self.resident)
+        self.edits = Edits(
+            documents=self.documents,
+            resident=self.resident,
+            may_show=self._may_show,
+            why_off=self._why_off,
+            context_tokens=self._context_tokens,
+        )
+        self.actions = Actions(
+            documents=self.documents, surveys=self.surveys, resident=self.resident, why_off=self._why_off
+        )
+        self.working = Working(self.work_done_progress, self.in_background, self._shows_progress)
         self.wants_status = False
         self.editor_pid: int | None = None
         """The process whose end is the session's, too."""
@@ -110,6 +126,7 @@ class Server(LanguageServer):
         """A document was closed, or its text is no longer known."""
         self.suggester.closed(uri)
         self.acceptance.closed(uri)
+        self.edits.forget(uri)
         self.documents.forget(uri)
 
     def refresh_off(self) -> None:
@@ -184,9 +201,16 @@ class Server(LanguageServer):
     def _publish(self, status: Status) -> None:
         if self.wants_status:
             self.rpc.tell(STATUS, dataclasses.asdict(status))
-        window = self.client_capabilities.window
-        if window and window.work_done_progress:
+        if self._shows_progress():
             self._progress.show(status)
+
+    def _shows_progress(self) -> bool:
+        window = self.client_capabilities.window
+        return bool(window and window.work_done_progress)
+
+    def _context_tokens(self, uri: str) -> int:
+        context = self.configuration.settings_of(uri).context
+        return context.max_tokens if context.enabled else 0
 
     def _count(self, language: str, event: Event, chars: int) -> None:
         if self.configuration.editor.stats:

@@ -1,0 +1,50 @@
+"""From one text to another: the fewest whole lines that must be replaced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """[start, end) of a text gives way to `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+def replacements(old: str, new: str, shift: int = 0) -> list[Replacement]:
+    """What leads from `old` to `new`, in order; lines that did not change are not in it. `shift`: where `old` is."""
+    before, after = _LINE.findall(old), _LINE.findall(new)
+    starts = list(_starts(before))
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    return [
+        _without_common_ends(shift + starts[first], "".join(before[first:last]), "".join(after[start:end]))
+        for tag, first, last, start, end in matcher.get_opcodes()
+        if tag != "equal"
+    ]
+
+
+def _starts(lines: list[str]) -> Iterator[int]:
+    at = 0
+    for line in lines:
+        yield at
+        at += len(line)
+    yield at
+
+
+def _without_common_ends(start: int, old: str, new: str) -> Replacement:
+    """A cursor that stands in what is the same stays where it is, if only what differs is replaced."""
+    most = min(len(old), len(new))
+    head = next((at for at in range(most) if old[at] != new[at]), most)
+    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
+    # No edit may begin or end inside of a line break.
+    head -= old[head - 1 : head] == "\r" and head > 0
+    tail -= tail > 0 and old[len(old) - tail] == "\n" and old[len(old) - tail - 1 : len(old) - tail] == "\r"
+    return Replacement(start=start + head, end=start + len(old) - tail, new=new[head : len(new) - tail])

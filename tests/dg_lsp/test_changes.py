@@ -1,0 +1,54 @@
+"""The fewest replacements between two texts: exact, minimal, never inside a line break."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dg_lsp.changes import replacements
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "😋", "", "\n", "\r\n", "\r", "\x0c", "  x"]), max_size=14).map("".join)
+
+
+def applied(old: str, new: str) -> str:
+    text = old
+    for each in reversed(replacements(old, new)):
+        text = text[: each.start] + each.new + text[each.end :]
+    return text
+
+
+@given(TEXTS, TEXTS)
+def test_they_lead_from_one_text_to_the_other(old: str, new: str):
+    assert applied(old, new) == new
+    found = replacements(old, new)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+
+
+@given(TEXTS, TEXTS)
+def test_none_begins_or_ends_inside_a_line_break(old: str, new: str):
+    for each in replacements(old, new):
+        for at in (each.start, each.end):
+            assert old[at - 1 : at + 1] != "\r\n" or at == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        ("a\nb\nc\n", "a\nb\nc\n", []),
+        ("a\nb\nc\n", "a\nx\nc\n", [("b", "x")]),
+        ("a\nb\nc\nd\n", "x\nb\nc\ny\n", [("a", "x"), ("d", "y")]),
+        ("f(1\n", "f(1)\n", [("", ")")]),
+        ("one\r\ntwo\r\n", "one\r\n2\r\n", [("two", "2")]),
+        ("x = '😋' + a\n", "x = '😋' + b\n", [("a", "b")]),
+    ],
+)
+def test_what_did_not_change_is_not_in_them(old: str, new: str, parts: list[tuple[str, str]]):
+    assert [(old[each.start : each.end], each.new) for each in replacements(old, new)] == parts
+
+
+def test_offsets_may_count_in_a_larger_text():
+    (found,) = replacements("b\n", "x\n", 10)
+    assert (found.start, found.end) == (10, 11)
