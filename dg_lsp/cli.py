@@ -26,6 +26,8 @@ COMMANDS = {
         target="dg_lsp.commands.serve:serve", help="Speak the Language Server Protocol on standard input and output."
     ),
     "fill": Mount(target="engine.commands.fill:fill", help="Fill a gap in a file."),
+    "rewrite": Mount(target="engine.commands.rewrite:rewrite", help="Rewrite a part of a file, starting from itself."),
+    "fix": Mount(target="engine.commands.fix:fix", help="Mend the broken syntax of a file."),
     "engine": Mount(
         target="engine.commands.engine:engine", help="Start, stop or look at the engine that editors share."
     ),

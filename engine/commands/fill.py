@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 
 from engine.commands.exits import one_line_errors
+from engine.commands.source import language_in
 from engine.errors import BadInput, EngineError
 from engine.marked import Gap, gap_at_markers, gap_between, parse_position
 from engine.preview import figures, heading, preview
 from engine.request import Filled, FillRequest
-from engine.syntax.languages import language_of
 from engine.textfile import TextFile, read_text, replace_text, writable_path
 from engine.watch import Watch
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from engine.placement import Device
 
 _MAX_SEED = 2**63 - 1
-_LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
-"""Where LSP's name of a language is not its grammar's."""
 
 
 @one_line_errors()
@@ -53,7 +51,7 @@ def fill(
         prefix=gap.prefix,
         suffix=gap.suffix,
         old=gap.old,
-        language=_language(source),
+        language=language_in(source),
         n=n,
         max_tokens=max_tokens,
         width=width,
@@ -82,12 +80,6 @@ def _gap(text: str, at: str | None, to: str | None) -> Gap:
     if to is not None:
         raise BadInput("--to ends a span that --at starts: give both.")
     return gap_at_markers(text)
-
-
-def _language(source: TextFile) -> str:
-    first_line = source.text[:200].partition("\n")[0]
-    name = language_of(path="" if source.path is None else str(source.path), first_line=first_line) or ""
-    return _LSP_IDENTIFIERS.get(name, name)
 
 
 def _answer(request: FillRequest, gap: Gap, model: str, device: Device, *, watched: bool) -> Filled:

@@ -1,0 +1,52 @@
+"""`dg-lsp fix`: a file's broken syntax, mended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from engine.commands.exits import one_line_errors
+from engine.commands.source import language_in, show_or_write
+from engine.errors import BadInput, EngineError
+from engine.marked import Gap
+from engine.request import FillRequest
+from engine.textfile import read_text, writable_path
+
+if TYPE_CHECKING:
+    from engine.placement import Device
+
+_MAX_SEED = 2**63 - 1
+
+
+@one_line_errors()
+def fix(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file; - is standard input.")],
+    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
+    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Another seed, another answer.")] = 0,
+    diff: Annotated[bool, typer.Option("--diff", help="Print the difference; the default.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Apply it to FILE.")] = False,
+) -> None:
+    """Mend the broken syntax of FILE, touching nothing else. Exits with 1 where nothing helped."""
+    source = read_text(file)
+    language = language_in(source)
+    if not language:
+        raise BadInput(f"The language of {source.name} is not known here, so its syntax can't be checked.")
+    if write:
+        writable_path(source)
+    from engine.edits.damage import damages
+    from engine.syntax.languages import language_of
+
+    if damages(source.text, language_of(language) or "") == ():
+        typer.echo(f"{source.name} has no syntax problem.", err=True)
+        return
+    from engine.loading import load
+
+    infiller = load(model, cast("Device", device))
+    request = FillRequest(task="fix", prefix="", old=source.text, suffix="", language=language, seed=seed)
+    filled = infiller.answer(request)
+    if not filled.candidates:
+        raise EngineError(f"Nothing was found that mends the syntax: {source.name} is unchanged.")
+    gap = Gap(prefix="", old=source.text, suffix="")
+    show_or_write(source, gap, filled.candidates[0], diff=diff, write=write)

@@ -1,0 +1,68 @@
+"""`dg-lsp rewrite`: a part of a file, written anew from itself."""
+
+from __future__ import annotations
+
+import json as json_format
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from engine.commands.exits import one_line_errors
+from engine.commands.fill import answer_object
+from engine.commands.source import language_in, show_or_write, span_in
+from engine.errors import EngineError
+from engine.request import FillRequest
+from engine.textfile import read_text, writable_path
+
+if TYPE_CHECKING:
+    from engine.placement import Device
+
+_MAX_SEED = 2**63 - 1
+
+
+@one_line_errors()
+def rewrite(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file; - is standard input.")],
+    range_: Annotated[
+        str, typer.Option("--range", metavar="L:C-L:C", help="What to rewrite; lines and columns count from 1.")
+    ],
+    instruction: Annotated[str, typer.Option("-m", metavar="TEXT", help="What to do, for models that listen.")] = "",
+    strength: Annotated[
+        float, typer.Option(help="How much of it becomes noise: 0.3 mends, 0.6 changes, 1.0 starts from scratch.")
+    ] = 0.6,
+    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
+    n: Annotated[int, typer.Option("-n", min=1, max=64, help="Candidates wanted at most.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Another seed, another answer.")] = 0,
+    diff: Annotated[bool, typer.Option("--diff", help="Print the difference; the default.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Apply it to FILE.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all candidates.")] = False,
+) -> None:
+    """Rewrite a part of FILE, starting from what stands there. Exits with 1 where nothing better was found."""
+    source = read_text(file)
+    gap = span_in(source.text, range_)
+    if write:
+        writable_path(source)
+    from engine.loading import load
+
+    infiller = load(model, cast("Device", device))
+    if instruction and not infiller.model.facts.instructions:
+        typer.echo(f"dg-lsp: {model} follows no instructions: the text is rewritten without one.", err=True)
+    request = FillRequest(
+        task="rewrite",
+        prefix=gap.prefix,
+        old=gap.old,
+        suffix=gap.suffix,
+        language=language_in(source),
+        instruction=instruction,
+        strength=strength,
+        n=n,
+        seed=seed,
+    )
+    filled = infiller.answer(request)
+    if json:
+        typer.echo(json_format.dumps(answer_object(filled)))
+    if not filled.candidates:
+        raise EngineError(f"Nothing better was found for this range: {source.name} is unchanged.")
+    if write or not json:
+        show_or_write(source, gap, filled.candidates[0], diff=diff, write=write)
