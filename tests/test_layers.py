@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +68,20 @@ def test_the_editor_side_knows_only_the_wire(file: Path):
     foreign = {name for name in imports(file) if name.partition(".")[0] == "engine"}
     assert foreign <= OF_THE_ENGINE
     assert {name for name in imports(file) if name.partition(".")[0] in HEAVY} == set()
+
+
+def serving_modules() -> list[Path]:
+    """All that fills gaps, whatever the model; training, measuring and reference runs are a family's own."""
+    own = {"models", "train", "bench", "eval", "weights"}
+    files = [file for file in (ROOT / "engine").rglob("*.py") if file.relative_to(ROOT).parts[1] not in own]
+    return sorted(file for file in [*files, *(ROOT / "dg_lsp").rglob("*.py")] if file.name != "bench.py")
+
+
+@pytest.mark.parametrize("file", serving_modules(), ids=lambda file: str(file.relative_to(ROOT)))
+def test_only_the_models_know_their_families(file: Path):
+    named = re.compile(r"diffusion_?gemma|\"masked\"|models\.(masked|gemma|diffusion)", re.IGNORECASE)
+    assert named.findall(file.read_text(encoding="utf-8")) == []
+
+
+def test_looking_up_a_family_imports_no_model_library():
+    assert imported_by("import engine.models.families, engine.models.released") & HEAVY == set()

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from engine.commands.exits import one_line_errors
+from engine.models.released import known
 from engine.sizes import binary_bytes, decimal_bytes
 
 
@@ -21,5 +22,8 @@ def pull(model: Annotated[str, typer.Argument(metavar="HUB-ID", help="OWNER/MODE
         f"{model}: {decimal_bytes(plan.download_nbytes)} to download, {decimal_bytes(plan.free_nbytes)} of disk free; "
         f"about {binary_bytes(plan.weights_nbytes)} of memory to run."
     )
+    released = known(model)
+    if released is not None:
+        typer.echo(f"Licence: {released.licence}. Length of a gap: {released.length}. Good for {released.good_for}.")
     checkpoint = download(plan)
     typer.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {checkpoint.name}")
