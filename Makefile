@@ -12,11 +12,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 OURS := dg_lsp engine tests
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check format clean help
+.PHONY: demo test test-editors check format clean help
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
 	@echo "make test    run the tests"
+	@echo "make test-editors  install Neovim and VS Code in a cache, and run the tests in them (Debian, npm)"
 	@echo "make check   format, lint, types, layers"
 	@echo "make format  format the code"
 	@echo "make clean   remove the virtual environment"
@@ -26,6 +27,10 @@ demo: $(VENV)/installed
 
 test: $(VENV)/developing
 	@$(BIN)/python -m pytest
+
+test-editors: $(VENV)/editors
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.e2e.editors.install
+	@$(BIN)/python -m pytest tests/e2e/editors
 
 check: $(VENV)/developing
 	$(BIN)/ruff format --check $(OURS)
@@ -61,4 +66,8 @@ $(VENV)/installed: $(VENV)/torch pyproject.toml
 $(VENV)/developing: $(VENV)/installed
 	@echo "[4/4] Installing what tests and checks need"
 	@$(PIP) install --group dev
+	@touch $@
+
+$(VENV)/editors: $(VENV)/developing
+	@$(PIP) install --group editors
 	@touch $@

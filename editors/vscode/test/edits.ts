@@ -7,7 +7,7 @@ const BETTER = "# Growth.\ndef grow(size):\n    size += 1\n    total = size * 2\
 const RENAMED = "# Growth.\ndef grow(size):\n    size += 2\n    total = size * 2\n    return total\n";
 const BROKEN = "def area(width, height):\n    return max(width * height, 1▮\n\n\nprint(area(2, 3))\n";
 const EMPTY_BODY = "# Twice.\ndef double(value):▮\n\n\nprint(double(2))\n";
-const SLOW = "▮slowly = [one, two, three]\n";
+const SLOW = "# Slow.\n▮slowly = [one, two, three]\n";
 const plain = (marked: string): string => marked.replaceAll("▮", "");
 const run = (name: string, given?: object): Thenable<unknown> => vscode.commands.executeCommand(`dg-lsp.${name}`, given);
 
@@ -103,7 +103,7 @@ test("the canvas settles beside the lines that it will replace", async () => {
   const { edits } = await api();
   await ready();
   const editor = await open(SLOW, "slow.py");
-  selectLine(editor, 0);
+  selectLine(editor, 1);
   const asked = run("rewrite", { instruction: "" });
   await until(() => edits.canvas.lines.join("").length > 0, "a draft");
   equal(await asked, true);

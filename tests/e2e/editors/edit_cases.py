@@ -11,12 +11,12 @@ BROKEN = "def area(width, height):\n    return max(width * height, 1\n\n\nprint(
 WHOLE = BROKEN.replace(", 1\n", ", 1)\n")
 EMPTY_BODY = "# Twice.\ndef double(value):\n\n\nprint(double(2))\n"
 FULL_BODY = "# Twice.\ndef double(value):\n    return value * 2\n\n\nprint(double(2))\n"
-SLOW_OLD = "slowly = [one, two, three]\n"
-SLOW_NEW = "slowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+SLOW_OLD = "# Slow.\nslowly = [one, two, three]\n"
+SLOW_NEW = "# Slow.\nslowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
 EDITS: tuple[dict[str, Any] | str, ...] = (
     {"text": f"▮{BETTER}▮", "instruction": ""},
     {"text": f"▮{BY_TWO}▮", "instruction": "by two"},
     f"▮{WHOLE}▮",
     f"▮{FULL_BODY}▮",
-    {"text": f"▮{SLOW_NEW}▮", "reveal": 1, "delay_ms": 100},
+    {"text": f"▮{SLOW_NEW}▮", "reveal": 2, "delay_ms": 150},
 )

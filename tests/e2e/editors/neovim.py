@@ -92,7 +92,8 @@ class Neovim:
     def ready(self) -> None:
         """Wait until the model is loaded."""
         self.attached()
-        wait_until(lambda: self.status()["state"] == "ready" and not self.status()["message"], "the model")
+        # Starting an engine takes as long as importing torch does.
+        wait_until(lambda: (told := self.status())["state"] == "ready" and not told["message"], "the model", 2 * WAIT_S)
 
     def marks(self, *namespaces: str) -> list[tuple[int, int, str, int]]:
         return [tuple(mark) for mark in self.lua(_GHOST, *namespaces)]

@@ -63,7 +63,7 @@ def test_a_server_that_is_too_old_is_named(newest, shared: Home, odd: Path):
 def test_a_huge_file_a_remote_file_and_a_scratch_buffer_are_left_alone(newest, shared: Home):
     with neovim(newest, shared, cmd=SERVE, max_file_bytes=1000) as editor:
         refused = "return require('dg.guard').refused[vim.api.nvim_get_current_buf()]"
-        editor.open("x = 1\n" * 300 + "▮", insert=False)
+        editor.open("▮" + "x = 1\n" * 300, insert=False)
         assert "more than max_file_bytes (1000)" in editor.lua(refused)
         editor.input(":Dg rewrite shorter<CR>")
         editor.told("This file has 1800 bytes")
@@ -98,11 +98,13 @@ def test_an_engine_that_is_killed_comes_back(nvim_program):
         settings = {**PATIENT, "engine": {"model": place.oracle(ADD)}}
         with neovim(nvim_program, place, cmd=SERVE, settings=settings) as editor:
             editor.open(ADD)
+            editor.ready()
             editor.sees("a + b")
             first = _engine_pid(editor)
             os.kill(first, signal.SIGKILL)
             wait_until(lambda: not psutil.pid_exists(first), "the engine's end")
-            editor.input("<Esc>S    return ")
+            editor.input("<Esc>0C    return ")
+            editor.ready()
             editor.sees("a + b")
             assert _engine_pid(editor) != first
 
@@ -118,9 +120,14 @@ def test_leaving_the_editor_ends_the_server(newest, shared: Home):
 def test_a_wrong_option_is_named(newest, shared: Home):
     with neovim(newest, shared, cmd=SERVE) as editor:
         given = "return { pcall(require('dg').setup, ...) }"
-        assert editor.lua(given, {"cmds": ["x"]})[1] == 'dg.setup: unknown option "cmds"; `:help dg-options` has them all'
+        assert (
+            editor.lua(given, {"cmds": ["x"]})[1] == 'dg.setup: unknown option "cmds"; `:help dg-options` has them all'
+        )
         assert editor.lua(given, {"ghost": {"enabled": 1}})[1] == "dg.setup: ghost.enabled is a boolean, not a number"
-        assert editor.lua(given, {"edit": {"view": "popup"}})[1] == 'dg.setup: edit.view is "inline" or "split", not "popup"'
+        assert (
+            editor.lua(given, {"edit": {"view": "popup"}})[1]
+            == 'dg.setup: edit.view is "inline" or "split", not "popup"'
+        )
 
 
 def test_the_health_check_knows_it_all(nvim_program, shared: Home):

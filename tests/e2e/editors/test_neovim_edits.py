@@ -117,13 +117,13 @@ def test_where_there_is_nothing_to_do_a_sentence_says_so(editor: Neovim):
 def test_the_canvas_settles_before_your_eyes_and_can_be_stopped(editor: Neovim):
     editor.open("▮" + SLOW_OLD, insert=False)
     editor.ready()
-    editor.input(":1Dg rewrite<Space>faster<CR>")
+    editor.input(":2Dg rewrite<Space>faster<CR>")
     wait_until(lambda: any("slowly" in text for _, _, text, _ in editor.marks("dg.working")), "a draft")
     editor.command("Dg reject")
     assert editor.marks("dg.working") == []
     wait_until(lambda: editor.status(engine=True)["engine"]["running"] == 0, "the engine to stop the work")
     assert not editor.lua(PROPOSED)
-    editor.input(":1Dg rewrite<Space>faster<CR>")
+    editor.input(":2Dg rewrite<Space>faster<CR>")
     proposed(editor)
     editor.input("<CR>")
     wait_until(lambda: editor.text == SLOW_NEW, "the rewritten text")
@@ -144,7 +144,7 @@ def test_leaving_in_the_middle_of_a_rewrite_leaves_nothing_behind(newest, shared
         editor.open("▮" + SLOW_OLD, insert=False)
         editor.ready()
         server = psutil.Process(editor.server_pid())
-        editor.input(":1Dg rewrite<Space>faster<CR>")
+        editor.input(":2Dg rewrite<Space>faster<CR>")
         wait_until(lambda: editor.marks("dg.working"), "the work's beginning")
     wait_until(lambda: not server.is_running(), "the server's end")
     with neovim(newest, shared, cmd=SERVE, settings=PATIENT) as editor:

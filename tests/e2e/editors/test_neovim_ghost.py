@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
@@ -9,7 +11,7 @@ pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editor
 from tests.e2e.cases import ADD, ASTRAL, BODY, CALL, SEVERAL, text_of
 from tests.e2e.editors.conftest import PATIENT, SERVE
 from tests.e2e.editors.neovim import Neovim, neovim
-from tests.engine.processes import Home, wait_until
+from tests.engine.processes import Home, home, wait_until
 
 WHOLE = BODY.split("▮")[1]
 
@@ -112,10 +114,26 @@ def test_fast_typing_ends_with_the_last_suggestion(editor: Neovim):
     editor.sees("a + b")
 
 
+def test_the_bundled_model_suggests(newest):
+    settings = {"inline": {"deadline_ms": 60_000, "threshold": 0}}
+    case = (Path(__file__).parents[2] / "cases" / "bundled" / "return_statement.py").read_text()
+    with home() as place, neovim(newest, place, cmd=SERVE, settings=settings, keys=True) as editor:
+        editor.open(case, insert=False)
+        before = editor.text
+        editor.ready()
+        editor.input("A")
+        shown = wait_until(editor.ghost, "a suggestion")
+        editor.input("<Tab>")
+        wait_until(lambda: editor.text != before, "the suggestion in the text")
+        assert shown.strip() in editor.text
+
+
 def test_no_key_is_mapped_unless_asked(nvim_program, shared: Home):
     with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT) as editor:
         mapped = "return vim.iter({ 'n', 'i', 'x' }):map(vim.api.nvim_get_keymap):flatten():filter(function(map)"
-        plain = editor.lua(f"{mapped} return map.rhs and map.rhs:match('dg') and not map.lhs:match('Plug') end):totable()")
+        plain = editor.lua(
+            f"{mapped} return map.rhs and map.rhs:match('dg') and not map.lhs:match('Plug') end):totable()"
+        )
         assert plain == []
         editor.open(ADD)
         editor.sees("a + b")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import zipfile
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed; `make test-editors` brings it.")
 
+from playwright.sync_api import Page, expect
+
+from tests.e2e.cases import ADD
+from tests.e2e.editors.edit_cases import BY_TWO, LINES
 from tests.e2e.editors.install import vscode
-from tests.e2e.editors.workbench import EXTENSION, workbench
-from tests.engine.processes import Home
+from tests.e2e.editors.pictures import keep
+from tests.e2e.editors.workbench import EXTENSION, Workbench, workbench
+from tests.engine.processes import WAIT_S, Home, home, wait_until
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -20,20 +28,100 @@ pytestmark = [
         reason="VS Code is not installed; `make test-editors` brings it.",
     ),
 ]
+GHOST = "[class*='ghost-text']"
 
 
 @pytest.fixture(scope="module")
-def built() -> None:
-    """The extension and its tests, bundled."""
+def vsix() -> Path:
+    """The extension as it is installed, and its tests, both built."""
     assert shutil.which("npm"), "npm builds the extension."
+    environment = {**os.environ, "PATH": f"{vscode.node().parent}:{os.environ['PATH']}"}
+
+    def npm(*arguments: str) -> None:
+        subprocess.run(["npm", *arguments], cwd=EXTENSION, env=environment, check=True, timeout=500)
+
     if not (EXTENSION / "node_modules").is_dir():
-        subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=EXTENSION, check=True)
-    subprocess.run(["npm", "run", "--silent", "build"], cwd=EXTENSION, check=True)
+        npm("ci", "--ignore-scripts", "--no-audit", "--no-fund")
+    npm("run", "--silent", "package")
+    return EXTENSION / "dg-lsp.vsix"
 
 
-@pytest.mark.usefixtures("built")
+def test_what_is_installed_holds_what_it_needs_and_no_more(vsix: Path):
+    names = {name.removeprefix("extension/") for name in zipfile.ZipFile(vsix).namelist()}
+    assert {"package.json", "dist/extension.js", "media/server.md", "readme.md"} <= {
+        name.lower() for name in names
+    } | names
+    assert not [name for name in names if name.startswith(("src/", "test/", "out/", "node_modules/", "scripts/"))]
+    assert vsix.stat().st_size < 1_000_000
+
+
+@pytest.mark.usefixtures("vsix")
 def test_inside_the_extension_host(shared: Home):
     with workbench(shared) as held:
         lines = held.run_host_tests()
-    print("\n".join(lines))
     assert any(line.endswith(" passed, 0 failed") for line in lines), "\n".join(lines)
+
+
+def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
+    with workbench(shared, vsix=vsix) as held, held.page() as page:
+        path = held.work / "growth.py"
+        path.write_text(f"{LINES}\n\n")
+        _open(held, page, path)
+        page.keyboard.press("Control+End")
+        page.keyboard.type("def add(a, b):\n")
+        page.keyboard.type("return ")
+        expect(page.locator(GHOST).first).to_be_visible(timeout=2 * WAIT_S * 1000)
+        keep(page, "vscode-ghost-text")
+        page.keyboard.press("Tab")
+        _saved(page, path, f"{LINES}\n\n{ADD.replace('▮', '').rstrip()}")
+        page.keyboard.press("Control+Home")
+        for _ in range(2):
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("Shift+End")
+        page.keyboard.press("Control+Shift+R")
+        page.get_by_text("Rewrite Selection…").first.click(timeout=WAIT_S * 1000)
+        page.locator(".quick-input-widget input").first.fill("by two")
+        keep(page, "vscode-rewrite")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Proposal 1 of").first).to_be_visible(timeout=WAIT_S * 1000)
+        page.wait_for_timeout(1500)  # the diff is drawn piece by piece
+        keep(page, "vscode-proposal")
+        page.keyboard.press("Control+Enter")
+        expect(page.get_by_text("Proposal 1 of")).to_have_count(0, timeout=WAIT_S * 1000)
+        _saved(page, path, f"{BY_TWO}\n\n{ADD.replace('▮', '').rstrip()}")
+
+
+def test_the_bundled_model_suggests_in_the_window(vsix: Path):
+    settings = {"dg-lsp.inline.threshold": 0, "dg-lsp.inline.deadline_ms": 60_000}
+    with home() as place, workbench(place, settings, vsix=vsix) as held, held.page() as page:
+        path = held.work / "matrix.py"
+        marked = (Path(__file__).parents[2] / "cases" / "bundled" / "return_statement.py").read_text()
+        path.write_text(f"{marked.split('▮')[0]}\n")
+        _open(held, page, path)
+        expect(page.get_by_text("dg", exact=True).first).to_be_visible(timeout=WAIT_S * 1000)
+        page.keyboard.press("Control+End")
+        page.keyboard.press("ArrowLeft")
+
+        def suggested() -> bool:
+            page.keyboard.type(" ")
+            page.keyboard.press("Backspace")
+            page.wait_for_timeout(3000)
+            return page.locator(GHOST).count() > 0
+
+        wait_until(suggested, "a suggestion of the bundled model", 4 * WAIT_S)
+
+
+def _open(held: Workbench, page: Page, path: Path) -> None:
+    page.goto(held.url({"openFile": held.remote(path)}), timeout=2 * WAIT_S * 1000)
+    page.locator(".monaco-editor .view-lines").first.click(timeout=2 * WAIT_S * 1000)
+
+
+def _saved(page: Page, path: Path, text: str) -> None:
+    """Save, and look at the file."""
+
+    def holds() -> bool:
+        page.keyboard.press("Control+s")
+        page.wait_for_timeout(500)
+        return path.read_text().rstrip() == text
+
+    wait_until(holds, f"{text!r} in the file, not {path.read_text()!r}")

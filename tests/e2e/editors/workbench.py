@@ -110,7 +110,9 @@ def workbench(home: Home, settings: dict[str, Any] | None = None, *, vsix: Path 
         "HOME": str(folder),
     }
     if vsix:
-        subprocess.run([*command, *places, "--install-extension", str(vsix)], env=environment, check=True, timeout=WAIT_S)
+        subprocess.run(
+            [*command, *places, "--install-extension", str(vsix)], env=environment, check=True, timeout=WAIT_S
+        )
     port = _free_port()
     listen = ["--host", "127.0.0.1", "--port", str(port), "--without-connection-token", "--enable-smoke-test-driver"]
     with (folder / "server.log").open("wb") as log:

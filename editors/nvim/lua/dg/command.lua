@@ -47,7 +47,10 @@ local function doctor()
     return
   end
   vim.cmd.new()
-  vim.fn.jobstart({ command[1], "doctor" }, { term = true })
+  vim.fn.jobstart(
+    vim.list_extend(vim.list_slice(command, 1, #command - 1), { "doctor" }),
+    { term = true }
+  )
 end
 
 ---@type table<string, fun(words: string[], given: table)>
@@ -89,7 +92,10 @@ function M.run(given)
   local action = actions[words[1]]
   if not action then
     local known = table.concat(vim.fn.sort(vim.tbl_keys(actions)), ", ")
-    vim.notify(("dg: There is no `:Dg %s`; there are %s."):format(words[1], known), vim.log.levels.WARN)
+    vim.notify(
+      ("dg: There is no `:Dg %s`; there are %s."):format(words[1], known),
+      vim.log.levels.WARN
+    )
     return
   end
   action(words, given)
@@ -101,7 +107,8 @@ end
 function M.complete(lead, line)
   local words = vim.split(line, "%s+")
   local second = #words > 2
-  local offered = second and (words[2] == "toggle" and vim.tbl_keys(SCOPES) or {}) or vim.tbl_keys(actions)
+  local offered = second and (words[2] == "toggle" and vim.tbl_keys(SCOPES) or {})
+    or vim.tbl_keys(actions)
   return vim.fn.sort(vim.tbl_filter(function(word)
     return vim.startswith(word, lead)
   end, offered))

@@ -11,7 +11,7 @@ local M = {}
 ---@field strength? number Share of the selection that is written anew, in (0, 1]; nil: the server's choice
 
 ---@class dg.Config
----@field cmd? string[] Command line of the server; nil: `dg-lsp serve` of $VIRTUAL_ENV or $PATH
+---@field cmd? string[] Command line of the server, `serve` last; nil: that of $VIRTUAL_ENV or $PATH
 ---@field cmd_env? table<string, string> Environment of the server
 ---@field root_markers string[] Names that mark a project's folder
 ---@field max_file_bytes integer Longer files are left alone
@@ -63,7 +63,10 @@ local function check(config, prefix)
       error(("dg.setup: unknown option %q; `:help dg-options` has them all"):format(name), 0)
     end
     if not vim.list_contains(expected, type(value)) then
-      error(("dg.setup: %s is a %s, not a %s"):format(name, table.concat(expected, " or "), type(value)), 0)
+      error(
+        ("dg.setup: %s is a %s, not a %s"):format(name, table.concat(expected, " or "), type(value)),
+        0
+      )
     end
     if name == "ghost" or name == "edit" then
       check(value, name .. ".")

@@ -16,7 +16,8 @@ local asked = 0
 ---@param command string
 ---@return boolean
 local function offers(client, command)
-  local commands = vim.tbl_get(client, "server_capabilities", "executeCommandProvider", "commands") or {}
+  local commands = vim.tbl_get(client, "server_capabilities", "executeCommandProvider", "commands")
+    or {}
   return vim.list_contains(commands, command)
 end
 
@@ -73,22 +74,29 @@ local function ask(command, what, place, arguments)
   argument.uri, argument.draftToken = vim.uri_from_bufnr(buf), token
   local tick = vim.api.nvim_buf_get_changedtick(buf)
   working.begin(token, place, what)
-  local _, id = client:request("workspace/executeCommand", { command = command, arguments = { argument } }, function(err, result)
-    working.finish(token)
-    under_way = under_way and under_way.token ~= token and under_way or nil
-    if err then
-      -- Whoever cancels knows.
-      if err.code ~= vim.lsp.protocol.ErrorCodes.RequestCancelled then
-        notify.warn(err.message)
+  local _, id = client:request(
+    "workspace/executeCommand",
+    { command = command, arguments = { argument } },
+    function(err, result)
+      working.finish(token)
+      under_way = under_way and under_way.token ~= token and under_way or nil
+      if err then
+        -- Whoever cancels knows.
+        if err.code ~= vim.lsp.protocol.ErrorCodes.RequestCancelled then
+          notify.warn(err.message)
+        end
+      elseif not result or not result.candidates or #result.candidates == 0 then
+        notify.warn(result and result.message or "The model has no proposal here.")
+      elseif
+        not vim.api.nvim_buf_is_valid(buf) or vim.api.nvim_buf_get_changedtick(buf) ~= tick
+      then
+        notify.warn("The text has changed meanwhile; ask again.")
+      else
+        preview.open(buf, client, result.candidates)
       end
-    elseif not result or not result.candidates or #result.candidates == 0 then
-      notify.warn(result and result.message or "The model has no proposal here.")
-    elseif not vim.api.nvim_buf_is_valid(buf) or vim.api.nvim_buf_get_changedtick(buf) ~= tick then
-      notify.warn("The text has changed meanwhile; ask again.")
-    else
-      preview.open(buf, client, result.candidates)
-    end
-  end, buf)
+    end,
+    buf
+  )
   under_way = id and { client = client, id = id, token = token } or nil
 end
 

@@ -5,13 +5,20 @@ local WAIT_MS = 5000
 
 ---@param command string[]
 local function check_program(command)
-  local done = vim.system({ command[1], "--version" }, { text = true }):wait(WAIT_MS)
+  local asking = vim.list_extend(vim.list_slice(command, 1, #command - 1), { "--version" })
+  local done = vim.system(asking, { text = true }):wait(WAIT_MS)
   local server = require("dg.server")
   local version = vim.version.parse(done.stdout or "", { strict = false })
   if done.code ~= 0 or not version then
-    vim.health.error(("`%s --version` failed"):format(command[1]), { "Install dg-lsp again.", done.stderr or "" })
+    vim.health.error(
+      ("`%s` failed"):format(table.concat(asking, " ")),
+      { "Install dg-lsp again.", done.stderr or "" }
+    )
   elseif vim.version.lt(version, server.NEEDS) then
-    vim.health.error(("dg-lsp %s is older than %s"):format(version, server.NEEDS), "Run `pipx upgrade dg-lsp`.")
+    vim.health.error(
+      ("dg-lsp %s is older than %s"):format(version, server.NEEDS),
+      "Run `pipx upgrade dg-lsp`."
+    )
   else
     vim.health.ok(("dg-lsp %s: %s"):format(version, table.concat(command, " ")))
   end
@@ -22,7 +29,10 @@ local function check_client(client)
   local answer, err = client:request_sync("dg/status", { engine = true }, WAIT_MS)
   local told = answer and answer.result
   if not told then
-    vim.health.error("The server does not answer: " .. (err or vim.inspect(answer)), "Run `:Dg restart`.")
+    vim.health.error(
+      "The server does not answer: " .. (err or vim.inspect(answer)),
+      "Run `:Dg restart`."
+    )
     return
   end
   local engine = told.engine or {}
@@ -31,7 +41,9 @@ local function check_client(client)
   elseif told.state == "off" then
     vim.health.warn(told.message)
   else
-    vim.health.ok(("The server is %s, the engine runs %s on %s"):format(told.state, engine.model, engine.device))
+    vim.health.ok(
+      ("The server is %s, the engine runs %s on %s"):format(told.state, engine.model, engine.device)
+    )
   end
 end
 
@@ -43,7 +55,9 @@ function M.check()
     return
   end
   local native = vim.lsp.inline_completion ~= nil
-  vim.health.ok(("Ghost text by %s"):format(native and "Neovim" or "this plugin, as Neovim 0.11 has none"))
+  vim.health.ok(
+    ("Ghost text by %s"):format(native and "Neovim" or "this plugin, as Neovim 0.11 has none")
+  )
   local command, why = server.command()
   if not command then
     vim.health.error(why --[[@as string]])

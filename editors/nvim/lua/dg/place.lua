@@ -12,7 +12,13 @@ end
 ---@return dg.Place
 function M.lines(first, last)
   local buf = vim.api.nvim_get_current_buf()
-  return { buf = buf, start_row = first - 1, start_col = 0, end_row = last - 1, end_col = #line(last - 1) }
+  return {
+    buf = buf,
+    start_row = first - 1,
+    start_col = 0,
+    end_row = last - 1,
+    end_col = #line(last - 1),
+  }
 end
 
 ---@return dg.Place
@@ -38,16 +44,24 @@ local function between(from, to, mode)
   local at = math.min(to[3], #last)
   local end_col = at == 0 and 0 or at + vim.str_utf_end(last, at)
   local buf = vim.api.nvim_get_current_buf()
-  return { buf = buf, start_row = from[2] - 1, start_col = from[3] - 1, end_row = to[2] - 1, end_col = end_col }
+  return {
+    buf = buf,
+    start_row = from[2] - 1,
+    start_col = from[3] - 1,
+    end_row = to[2] - 1,
+    end_col = end_col,
+  }
 end
 
---- The visual selection, or else the cursor's line.
+--- The visual selection, which ends, or else the cursor's line.
 ---@return dg.Place
 ---@return boolean selected
 function M.selection()
   local mode = vim.api.nvim_get_mode().mode
   if mode:match("^[vV\22]") then
-    return between(vim.fn.getpos("v"), vim.fn.getpos("."), mode), true
+    local place = between(vim.fn.getpos("v"), vim.fn.getpos("."), mode)
+    vim.cmd.normal({ args = { "\27" }, bang = true })
+    return place, true
   end
   local row = vim.api.nvim_win_get_cursor(0)[1]
   return M.lines(row, row), false
@@ -59,7 +73,12 @@ end
 ---@return boolean selected
 function M.of_command(given)
   local from, to = vim.fn.getpos("'<"), vim.fn.getpos("'>")
-  if given.range == 2 and vim.fn.visualmode() == "v" and from[2] == given.line1 and to[2] == given.line2 then
+  if
+    given.range == 2
+    and vim.fn.visualmode() == "v"
+    and from[2] == given.line1
+    and to[2] == given.line2
+  then
     return between(from, to, "v"), true
   end
   return M.lines(given.line1, given.line2), given.range > 0

@@ -33,7 +33,11 @@ end
 function M.lines(buf, candidate, encoding)
   local scratch = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_buf_set_lines(scratch, 0, -1, false, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
-  vim.lsp.util.apply_text_edits(edits_of(candidate.edit, vim.uri_from_bufnr(buf)), scratch, encoding)
+  vim.lsp.util.apply_text_edits(
+    edits_of(candidate.edit, vim.uri_from_bufnr(buf)),
+    scratch,
+    encoding
+  )
   local lines = vim.api.nvim_buf_get_lines(scratch, 0, -1, false)
   vim.api.nvim_buf_delete(scratch, { force = true })
   return lines
@@ -44,7 +48,11 @@ end
 ---@return dg.Hunk[]
 function M.hunks(old, new)
   local diff = vim.text.diff or vim.diff
-  local found = diff(table.concat(old, "\n") .. "\n", table.concat(new, "\n") .. "\n", { result_type = "indices" })
+  local found = diff(
+    table.concat(old, "\n") .. "\n",
+    table.concat(new, "\n") .. "\n",
+    { result_type = "indices" }
+  )
   return vim.tbl_map(function(hunk)
     return { old_start = hunk[1], old_count = hunk[2], new_start = hunk[3], new_count = hunk[4] }
   end, found --[[@as integer[][] ]])

@@ -17,7 +17,8 @@ local stopping = {}
 ---@return string? program Path of `dg-lsp`
 local function find()
   local venv = vim.env.VIRTUAL_ENV
-  local inside = venv and vim.fs.joinpath(venv, vim.fn.has("win32") == 1 and "Scripts" or "bin", "dg-lsp")
+  local inside = venv
+    and vim.fs.joinpath(venv, vim.fn.has("win32") == 1 and "Scripts" or "bin", "dg-lsp")
   if inside and vim.fn.executable(inside) == 1 then
     return inside
   end
@@ -39,7 +40,8 @@ function M.command()
   if program then
     return { program, "serve" }
   end
-  return nil, "The server dg-lsp was not found; get it with `pipx install dg-lsp`, or set `cmd` in setup()."
+  return nil,
+    "The server dg-lsp was not found; get it with `pipx install dg-lsp`, or set `cmd` in setup()."
 end
 
 ---@return vim.lsp.Client?
@@ -55,7 +57,10 @@ local function check_version(client)
     return
   end
   notify.warn(
-    ("dg-lsp %s is too old, this plugin needs %s; upgrade it with `pipx upgrade dg-lsp`."):format(told, M.NEEDS)
+    ("dg-lsp %s is too old, this plugin needs %s; upgrade it with `pipx upgrade dg-lsp`."):format(
+      told,
+      M.NEEDS
+    )
   )
   M.stop()
 end

@@ -9,7 +9,15 @@ local M = {}
 ---@type dg.Status
 M.current = { state = "stopped" }
 
-local SIGNS = { starting = "…", loading = "…", ready = "", busy = "↻", off = "off", error = "!", stopped = "-" }
+local SIGNS = {
+  starting = "…",
+  loading = "…",
+  ready = "",
+  busy = "↻",
+  off = "off",
+  error = "!",
+  stopped = "-",
+}
 
 ---@param status dg.Status
 function M.set(status)

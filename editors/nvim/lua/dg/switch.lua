@@ -30,7 +30,9 @@ function M.set(scope, enabled)
     if err then
       notify.warn(err.message)
     else
-      local where = scope == "language" and " for this language" or scope == "folder" and " in this folder" or ""
+      local where = scope == "language" and " for this language"
+        or scope == "folder" and " in this folder"
+        or ""
       notify.tell(("Suggestions are %s%s."):format(enabled and "on" or "off", where))
     end
   end, buf)

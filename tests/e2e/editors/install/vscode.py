@@ -1,4 +1,4 @@
-"""VS Code's server, workbench and extension host, and a headless Chromium: `python -m tests.e2e.editors.install.vscode`.
+"""VS Code's server and extension host, and a headless Chromium: `python -m tests.e2e.editors.install.vscode`.
 
 npm's `code-server` carries VS Code itself; what it adds to it is left out.
 """

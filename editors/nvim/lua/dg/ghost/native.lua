@@ -55,7 +55,11 @@ function M.setup()
     group = vim.api.nvim_create_augroup("dg.ghost", { clear = true }),
     callback = function(event)
       local request = event.data.request
-      if request.type == "pending" and request.method == METHOD and event.buf == vim.api.nvim_get_current_buf() then
+      if
+        request.type == "pending"
+        and request.method == METHOD
+        and event.buf == vim.api.nvim_get_current_buf()
+      then
         asked[event.buf] = { suggestion.cursor() }
       end
     end,

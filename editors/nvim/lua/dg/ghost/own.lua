@@ -108,14 +108,16 @@ local function ask(kind, index)
   local tick = vim.api.nvim_buf_get_changedtick(buf)
   local _, id = client:request(METHOD, params, function(err, result)
     under_way = nil
-    local stale = vim.api.nvim_get_current_buf() ~= buf or vim.api.nvim_buf_get_changedtick(buf) ~= tick
+    local stale = vim.api.nvim_get_current_buf() ~= buf
+      or vim.api.nvim_buf_get_changedtick(buf) ~= tick
     if err or stale or vim.api.nvim_get_mode().mode:sub(1, 1) ~= "i" then
       return
     end
     local items = vim.tbl_map(function(item)
       return converted(client, buf, item, row, col)
     end, result and (result.items or result) or {})
-    shown = { buf = buf, items = items, index = #items > 0 and ((index or 1) - 1) % #items + 1 or 1 }
+    shown =
+      { buf = buf, items = items, index = #items > 0 and ((index or 1) - 1) % #items + 1 or 1 }
     draw()
   end, buf)
   under_way = id and { client = client, id = id } or nil

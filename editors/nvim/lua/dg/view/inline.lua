@@ -28,8 +28,15 @@ local function draw(buf, hunk, virtual)
     })
   end
   local above = hunk.old_start == 0
-  local row = hunk.old_count > 0 and hunk.old_start + hunk.old_count - 2 or math.max(hunk.old_start - 1, 0)
-  vim.api.nvim_buf_set_extmark(buf, namespace, row, 0, { virt_lines = virtual, virt_lines_above = above })
+  local row = hunk.old_count > 0 and hunk.old_start + hunk.old_count - 2
+    or math.max(hunk.old_start - 1, 0)
+  vim.api.nvim_buf_set_extmark(
+    buf,
+    namespace,
+    row,
+    0,
+    { virt_lines = virtual, virt_lines_above = above }
+  )
 end
 
 ---@param buf integer

@@ -1,0 +1,6 @@
+"""All editors: `python -m tests.e2e.editors.install`. What is there already stays."""
+
+from tests.e2e.editors.install import neovim, vscode
+
+neovim.main()
+vscode.main()
