@@ -18,6 +18,8 @@ from engine.models.layout import Layout
 from engine.models.window import with_line_feeds
 from engine.request import Candidate, Filled, FillRequest, Timings
 
+_NEVER = 1e-12
+"""Nats; no canvas is ever as sure as this."""
 _SUFFIX_SHARE, _PREFIX_SHARE = 0.3, 0.6
 """Of the context."""
 
@@ -52,7 +54,7 @@ def generate(model: DiffusionGemma, ids: list[int], sampling: Sampling, *, in_fu
         t_min=sampling.t_min,
         t_max=sampling.t_max,
         stability_threshold=sampling.stability_threshold,
-        confidence_threshold=-1.0 if in_full else sampling.confidence_threshold,
+        confidence_threshold=_NEVER if in_full else sampling.confidence_threshold,
         sampler_config=EntropyBoundSamplerConfig(entropy_bound=sampling.entropy_bound),
         pad_token_id=model.facts.pad_id,
         eos_token_id=None,

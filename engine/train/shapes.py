@@ -31,7 +31,17 @@ class Shape:
 
 
 def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
-    """A freshly initialised dense model of `shape`, in float32.
+    """A freshly initialised dense model of `shape`, in float32."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: Any = DiffusionGemmaForBlockDiffusion(new_config(shape))
+    for layer in model.model.decoder.layers:
+        torch.nn.init.zeros_(layer.post_feedforward_layernorm_2.weight)
+    return model
+
+
+def new_config(shape: Shape) -> DiffusionGemmaConfig:
+    """The released architecture in `shape`, dense.
 
     The architecture has experts and a vision tower. One tiny expert behind a norm of zeros adds exactly nothing, and
     the vision tower is as small as the classes allow; neither is trained.
@@ -69,13 +79,7 @@ def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
         head_dim=8,
         position_embedding_size=4,
     )
-    config = DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=shape.canvas)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model: Any = DiffusionGemmaForBlockDiffusion(config)
-    for layer in model.model.decoder.layers:
-        torch.nn.init.zeros_(layer.post_feedforward_layernorm_2.weight)
-    return model
+    return DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=shape.canvas)
 
 
 def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:

@@ -1,0 +1,114 @@
+"""All parts of the benchmark, or those that were asked for."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+from engine.bench.end_to_end import PART as END_TO_END
+from engine.bench.end_to_end import end_to_end
+from engine.bench.keystroke import PART as KEYSTROKE
+from engine.bench.keystroke import keystroke
+from engine.bench.processes import OVERHEAD, STARTS, Memory, overhead, starts
+from engine.bench.steps import BOUNDS, GRID, bounds, grid
+from engine.bench.timing import Figure, Ratio, Stopwatch
+from engine.models.diffusion_gemma import DiffusionGemma
+
+PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID, STARTS, OVERHEAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is measured, and how often."""
+
+    repetitions: int = 20
+    limit_s: float = 20.0
+    """For one figure."""
+    starts: int = 3
+    width: int = 32
+    """Of the gap end to end, and in the step beside its bounds."""
+    lengths: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+    longest_cold: int = 32768
+    widths: tuple[int, ...] = (16, 32, 64, 128, 256)
+    batches: tuple[int, ...] = (1, 2, 4, 8, 16)
+
+
+QUICK = Effort(
+    repetitions=5,
+    limit_s=1.0,
+    starts=1,
+    lengths=(256, 1024, 8192),
+    longest_cold=1024,
+    widths=(16, 64),
+    batches=(1, 4),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Benchmark:
+    """What came of it."""
+
+    about: dict[str, str | int]
+    figures: list[Figure] = field(default_factory=list[Figure])
+    ratios: list[Ratio] = field(default_factory=list[Ratio])
+    memory: list[Memory] = field(default_factory=list[Memory])
+
+
+def run(
+    model: DiffusionGemma,
+    effort: Effort,
+    parts: Sequence[str],
+    served: tuple[str, str] | None,
+    on_part: Callable[[str], None] = lambda part: None,
+) -> Benchmark:
+    """Measure, telling `on_part` what comes next. `served`: name and device of a model that an engine can load; without
+    one its start is not measured."""
+    watch = Stopwatch(repetitions=effort.repetitions, limit_s=effort.limit_s, device=model.facts.device)
+    made = Benchmark(about=about(model))
+    measured: dict[str, Callable[[], tuple[list[Figure], list[Ratio]]]] = {
+        END_TO_END: lambda: end_to_end(model, watch, effort.width),
+        BOUNDS: lambda: bounds(model, watch, effort.width),
+        KEYSTROKE: lambda: keystroke(model, watch, effort.lengths, effort.longest_cold),
+        GRID: lambda: grid(model, watch, effort.widths, effort.batches),
+        OVERHEAD: lambda: overhead(watch),
+    }
+    for part in parts:
+        on_part(part)
+        if part in measured:
+            figures, ratios = measured[part]()
+            made.figures += figures
+            made.ratios += ratios
+        elif served:
+            figures, made.memory = starts(*served, effort.starts)
+            made.figures += figures
+    return made
+
+
+def about(model: DiffusionGemma) -> dict[str, str | int]:
+    """What the figures hold for."""
+    facts = model.facts
+    gpu = facts.device.startswith("cuda")
+    return {
+        "model": facts.name,
+        "parameters": facts.parameters,
+        "device": torch.cuda.get_device_name(facts.device) if gpu else _processor(),
+        "cores": os.cpu_count() or 0,
+        "threads": torch.get_num_threads(),
+        "dtype": facts.dtype,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _processor() -> str:
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text().splitlines() if known.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()

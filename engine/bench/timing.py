@@ -1,0 +1,86 @@
+"""Repeated measurements: medians with their spread."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Milliseconds over `count` repetitions."""
+
+    median: float
+    low: float
+    """First quartile."""
+    high: float
+    """Third quartile."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One thing that was measured."""
+
+    part: str
+    """Of the benchmark, such as "step"."""
+    name: str
+    spread: Spread
+    at: int = 0
+    """What it was measured at (a context length, a canvas width), where there is such a scale."""
+    batch: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """Two figures by each other: what a benchmark is read for."""
+
+    name: str
+    value: float
+    aim: str = ""
+    """What it should be, such as ">= 4"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopwatch:
+    """Repeats work until it was done `repetitions` times or took `limit_s` seconds, twice at the least."""
+
+    repetitions: int
+    limit_s: float
+    device: str = "cpu"
+
+    def time(self, work: Callable[[], object], before: Callable[[], object] | None = None) -> Spread:
+        """How long `work` takes, its first run aside; `before` runs ahead of each and is not counted."""
+        taken: list[float] = []
+        began = time.perf_counter()
+        for run in range(self.repetitions + 1):
+            if before:
+                before()
+            ms = self._once(work)
+            if run:
+                taken.append(ms)
+            if run > 1 and time.perf_counter() - began > self.limit_s:
+                break
+        return spread(taken)
+
+    def _once(self, work: Callable[[], object]) -> float:
+        self._wait()
+        began = time.perf_counter()
+        work()
+        self._wait()
+        return (time.perf_counter() - began) * 1000
+
+    def _wait(self) -> None:
+        """A GPU works on after a call returns."""
+        if self.device.startswith("cuda"):
+            torch.cuda.synchronize()
+
+
+def spread(taken: list[float]) -> Spread:
+    """Of measurements in milliseconds."""
+    low, median, high = statistics.quantiles(taken, n=4, method="inclusive") if len(taken) > 1 else taken * 3
+    return Spread(median=median, low=low, high=high, count=len(taken))

@@ -1,0 +1,69 @@
+"""`dg-lsp bench`: how fast a model runs here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+from rich.console import Console
+
+from engine.commands.exits import one_line_errors
+from engine.errors import BadInput
+
+if TYPE_CHECKING:
+    from engine.models.diffusion_gemma import DiffusionGemma
+    from engine.placement import Device
+
+
+@one_line_errors()
+def bench(
+    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
+    shape: Annotated[
+        str | None, typer.Option(metavar="released|26b-layers=N|small", help="Instead: random weights in this shape.")
+    ] = None,
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer figures, under a minute.")] = False,
+    part: Annotated[list[str] | None, typer.Option(help="Only this part; several may be named.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="DIR", help="Write a PNG and an SVG there.")] = None,
+) -> None:
+    """Measure fills, steps, keystrokes and starts: ratios first, then medians; the last line is one JSON object."""
+    # Imported here because `--help` needs none of it.
+    from engine.bench.plot import check_plotting
+    from engine.bench.plot import plot as draw
+    from engine.bench.report import as_object, tables
+    from engine.bench.run import PARTS, QUICK, Effort, run
+
+    if plot:
+        check_plotting()
+    if unknown := set(part or ()) - set(PARTS):
+        raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join(PARTS)}.")
+    where = cast("Device", device)
+    measured = _model(model, shape, where)
+    served = None if shape else (model, device)
+    told = Console(stderr=True)
+    made = run(
+        measured,
+        QUICK if quick else Effort(),
+        part or PARTS,
+        served,
+        on_part=lambda name: told.print(f"measuring: {name}", highlight=False),
+    )
+    console = Console(highlight=False)
+    for table in tables(made):
+        console.print(table)
+    for path in draw(made, plot) if plot else ():
+        console.print(f"plotted: {path}", soft_wrap=True)
+    typer.echo(json.dumps(as_object(made)))
+
+
+def _model(name: str, shape: str | None, device: Device) -> DiffusionGemma:
+    from engine.eval.left_to_right import causal
+    from engine.loading import load
+
+    if shape is None:
+        return causal(load(name, device).model)
+    from engine.bench.random_model import random_model
+
+    return random_model(shape, device)

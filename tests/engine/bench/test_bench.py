@@ -1,0 +1,249 @@
+"""The benchmark measures what it says; its figures are another matter, and another machine's."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from dg_lsp.cli import run as command
+from engine.bench.end_to_end import end_to_end
+from engine.bench.keystroke import keystroke
+from engine.bench.numbered import NumberedPrompt
+from engine.bench.plot import plot
+from engine.bench.processes import overhead, starts
+from engine.bench.products import products_of, run_all
+from engine.bench.random_model import random_model
+from engine.bench.run import Effort, run
+from engine.bench.steps import bounds, grid
+from engine.bench.timing import Figure, Stopwatch, spread
+from engine.bench.workload import forget_contexts, request_for, rows_of, token_ids
+from engine.errors import BadInput, ModelError
+from engine.infill import fill
+from engine.loading import load
+from engine.models.diffusion_gemma import DiffusionGemma
+from tests.engine.tiny import tiny_model
+
+WATCH = Stopwatch(repetitions=2, limit_s=0.1)
+
+
+@pytest.fixture(scope="module")
+def small() -> DiffusionGemma:
+    return random_model("small", "cpu")
+
+
+@pytest.fixture(scope="module")
+def tiny(released: Path) -> DiffusionGemma:
+    """With experts and both kinds of layers."""
+    return tiny_model(released)
+
+
+def test_a_stopwatch_repeats_and_leaves_out_the_first_run_and_what_comes_before():
+    done: list[str] = []
+    taken = Stopwatch(repetitions=3, limit_s=60).time(lambda: done.append("work"), before=lambda: done.append("before"))
+    assert done == ["before", "work"] * 4
+    assert taken.count == 3
+    assert 0 <= taken.low <= taken.median <= taken.high
+
+
+def test_a_stopwatch_stops_when_its_time_is_up():
+    done: list[int] = []
+    assert Stopwatch(repetitions=1000, limit_s=0).time(lambda: done.append(1)).count == 2
+    assert len(done) == 3
+
+
+def test_a_spread_is_median_and_quartiles():
+    taken = spread([4.0, 1.0, 3.0, 2.0, 5.0])
+    assert (taken.low, taken.median, taken.high, taken.count) == (2.0, 3.0, 4.0, 5)
+    assert spread([7.0]).low == spread([7.0]).high == 7.0
+
+
+def test_a_random_model_fills_gaps_of_numbers(small: DiffusionGemma):
+    request = request_for(small, 8)
+    filled = fill(small, request)
+    assert filled.width == 8
+    assert filled.candidates
+    assert all(word.isdecimal() for word in filled.candidates[0].text.split())
+    assert small.facts.parameters > 1_000_000
+
+
+def test_a_random_model_is_as_random_as_its_seed(small: DiffusionGemma):
+    rows = rows_of(small, small.encode(token_ids(small, 20)), gap=4, pinned=4)
+    same, other = random_model("small", "cpu"), random_model("small", "cpu", seed=1)
+    logits = [
+        model.step(replace(rows, contexts=[model.encode(token_ids(model, 20))])) for model in (small, same, other)
+    ]
+    assert torch.equal(logits[0], logits[1])
+    assert not torch.equal(logits[0], logits[2])
+    assert logits[0].isfinite().all()
+
+
+def test_a_random_model_is_tied_and_dense_like_a_trained_one(small: DiffusionGemma):
+    network = small.network
+    assert all(network.dense)
+    assert network.encoder.layers[0].mlp.up_proj.weight is network.decoder.layers[0].mlp.up_proj.weight
+    assert network.module.lm_head.weight is network.decoder.embed_tokens.weight
+
+
+@pytest.mark.parametrize("shape", ["huge", "26b-layers=0", "26b-layers=31", "26b-layers=", ""])
+def test_an_unknown_shape_is_named(shape: str):
+    with pytest.raises(BadInput, match="There is no shape"):
+        random_model(shape, "cpu")
+
+
+def test_a_shape_that_does_not_fit_is_refused_with_numbers(monkeypatch: pytest.MonkeyPatch):
+    import psutil
+
+    held = psutil.virtual_memory()
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: held._replace(available=1 << 30))
+    with pytest.raises(ModelError, match=r"needs .* GiB .* 1\.0 GiB are free"):
+        random_model("26b-layers=2", "cpu")
+
+
+def test_numbers_are_their_own_tokens():
+    prompt = NumberedPrompt(100, limit=3, pinned=2)
+    assert prompt.tokenize("7 8 99 ") == [7, 8, 99]
+    assert prompt.vocabulary.text([7, 0, 8]) == "7 8 "
+    assert b"".join(prompt.vocabulary.bytes[token] for token in (7, 0, 8)) == b"7 8 "
+
+
+@pytest.mark.parametrize("name", ["small", "tiny"])
+def test_the_products_are_those_of_a_step(name: str, request: pytest.FixtureRequest):
+    """Counted in multiplications, which torch's own counter finds in a real step."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model: DiffusionGemma = request.getfixturevalue(name)
+    rows = rows_of(model, model.encode(token_ids(model, 40) if name == "small" else [20] * 40), gap=6, pinned=5)
+    products = products_of(model, rows)
+    counted: list[int] = []
+    for work in (lambda: model.step(rows), lambda: run_all(products)):
+        with FlopCounterMode(display=False) as counter:
+            work()
+        counted.append(counter.get_total_flops())
+    step, alone = counted
+    assert alone == pytest.approx(step, rel=0.1)
+    table = model.network.decoder.embed_tokens.weight.nbytes
+    assert sum(product.weight_nbytes for product in products) > 2 * table
+
+
+def test_a_step_is_held_against_its_bounds(small: DiffusionGemma):
+    figures, ratios = bounds(small, WATCH, gap=8)
+    assert [figure.name for figure in figures[:2]] == ["step", "matrix products alone"]
+    by = {ratio.name: ratio.value for ratio in ratios}
+    step, alone, read = (figure.spread.median for figure in figures)
+    assert by["step by its matrix products"] == step / alone
+    assert by["step by reading its weights"] == step / read
+
+
+def test_widths_and_batches_are_all_measured(small: DiffusionGemma):
+    figures, _ = grid(small, WATCH, (16, 32), (1, 3))
+    assert [(figure.at, figure.batch) for figure in figures] == [(16, 1), (16, 3), (32, 1), (32, 3)]
+
+
+def test_a_warm_keystroke_encodes_one_token_and_a_cold_one_all(small: DiffusionGemma):
+    figures, ratios = keystroke(small, WATCH, (64, 128), longest_cold=64)
+    measured = {(figure.name, figure.at) for figure in figures}
+    assert measured == {(name, at) for name in ("warm", "encode", "step") for at in (64, 128)} | {("cold", 64)}
+    assert ratios[0].name == "warm keystroke at 128 by 64 tokens"
+
+
+def test_contexts_are_forgotten(small: DiffusionGemma):
+    ids = token_ids(small, 50)
+    small.encode(ids)
+    forget_contexts(small)
+    small.encode(ids)
+    assert small.contexts.tokens_reused == 0
+    small.encode(ids)
+    assert small.contexts.tokens_reused == 50
+
+
+def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):
+    text = replace(request_for(tiny, 4), max_tokens=8)
+    assert text.language == "python"
+    figures, ratios = end_to_end(tiny, WATCH, width=4)
+    assert [figure.name for figure in figures] == [
+        "fill, cold cache",
+        "fill, warm cache",
+        f"generate, {tiny.facts.sampling.max_steps} steps",
+        "left to right, 4 tokens",
+    ]
+    by = {figure.name: figure.spread.median for figure in figures}
+    assert ratios[0].value == by[figures[2].name] / by["fill, cold cache"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are not measured on Windows")
+def test_both_processes_are_started_and_weighed(tmp_path: Path):
+    oracle = tmp_path / "oracle.json"
+    oracle.write_text(json.dumps({"cases": [{"text": "a▮b▮c"}]}))
+    figures, memory = starts(f"oracle:{oracle}", "cpu", repetitions=2)
+    assert [figure.name for figure in figures] == ["language server answers", "engine greets", "weights are loaded"]
+    assert all(figure.spread.count == 2 and figure.spread.median > 0 for figure in figures)
+    assert all(each.nbytes > 10 << 20 for each in memory)
+    assert memory[0].nbytes < memory[1].nbytes
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are not measured on Windows")
+def test_the_engine_adds_time_to_a_fill():
+    figures, (added,) = overhead(Stopwatch(repetitions=5, limit_s=30))
+    within, through = (figure.spread.median for figure in figures)
+    assert added.value == through - within
+
+
+def test_all_parts_are_plotted(small: DiffusionGemma, tmp_path: Path):
+    effort = Effort(
+        repetitions=1, limit_s=0.1, width=4, lengths=(32, 64), longest_cold=32, widths=(16,), batches=(1, 2)
+    )
+    told: list[str] = []
+    made = run(small, effort, ("step", "keystroke", "widths and batches", "start"), None, told.append)
+    assert told == ["step", "keystroke", "widths and batches", "start"]
+    assert made.memory == []
+    png, svg = plot(made, tmp_path / "plots")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in svg.read_text()
+    with pytest.raises(BadInput, match="nothing to plot"):
+        plot(replace(made, figures=[replace_part(made.figures[0], "start")]), tmp_path)
+
+
+def replace_part(figure: Figure, part: str) -> Figure:
+    return replace(figure, part=part)
+
+
+def test_the_command_ends_with_one_json_object(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    assert command(["bench", "--shape", "small", "--device", "cpu", "--quick", "--part", "step"]) == 0
+    out = capsys.readouterr().out
+    told = json.loads(out.splitlines()[-1])
+    assert told["model"] == "random small"
+    assert {ratio["name"] for ratio in told["ratios"]} == {"step by its matrix products", "step by reading its weights"}
+    assert out.index("ratio") < out.index("median ms")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--part", "luck"], "There is no part luck"),
+        (["--shape", "huge"], "There is no shape huge"),
+        (["--model", "oracle:missing.json"], "missing.json"),
+    ],
+)
+def test_what_can_not_be_measured_is_said_in_a_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+):
+    assert command(["bench", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_plots_need_their_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert command(["bench", "--plot", str(tmp_path)]) == 2
+    assert "install dg-lsp[bench]" in capsys.readouterr().err
+
+
+def test_the_bundled_model_is_measured_on_real_code():
+    model = load("bundled", "cpu").model
+    assert isinstance(model, DiffusionGemma)
+    request = request_for(model, 8)
+    compile(request.prefix + request.suffix, "code", "exec")
+    figures, _ = end_to_end(model, Stopwatch(repetitions=1, limit_s=0.1), width=8)
+    assert all(figure.spread.median > 0 for figure in figures)
