@@ -25,6 +25,7 @@ from engine.train.card import write_card
 from engine.train.compare import compare as compare_models
 from engine.train.corpus import build_corpus, corpus_folder, read_documents, read_manifest
 from engine.train.export import export as export_model
+from engine.train.masked import MaskedPreset, export_masked, train_masked
 from engine.train.packed import PackedCorpus, pack
 from engine.train.presets import PRESETS, Preset
 from engine.train.run import Sitting, train
@@ -155,17 +156,33 @@ def compare(
 def toy(
     out: Annotated[Path, typer.Option(help="The model directory to write.")],
     preset: PresetName = "toy-absorbing",
-    length: Annotated[str, typer.Option(metavar="slack|discover")] = "slack",
+    length: Annotated[str | None, typer.Option(metavar="slack|discover|expand|calibrated")] = None,
+    family: Annotated[str, typer.Option(metavar="diffusion_gemma|masked")] = "diffusion_gemma",
     tokens: Tokens = None,
     seed: Seed = 0,
 ) -> None:
     """Train a model of a closed toy language by the same recipe: a real denoiser for tests."""
+    if family == "masked":
+        _masked_toy(out, length or "expand", seed)
+        return
+    if family != "diffusion_gemma":
+        raise BadInput(f"There is no family {family!r}: use diffusion_gemma or masked.")
     recipe = _recipe(preset, tokens)
     with tempfile.TemporaryDirectory() as scratch:
         text = Path(scratch) / "corpus"
         build_toy_corpus(text, seed, recipe.shape.vocab)
         state = train(recipe, text, Path(scratch) / "run", seed, Sitting(device=torch.device("cpu")), typer.echo)
-        export_model(state, recipe, text / "tokenizer", out, cast(LengthStrategy, length))
+        export_model(state, recipe, text / "tokenizer", out, cast(LengthStrategy, length or "slack"))
+    typer.echo(f"{out} holds the toy model.")
+
+
+def _masked_toy(out: Path, length: str, seed: int) -> None:
+    preset = MaskedPreset()
+    with tempfile.TemporaryDirectory() as scratch:
+        text = Path(scratch)
+        build_toy_corpus(text, seed, preset.vocab)
+        module = train_masked(preset, text, seed, typer.echo)
+        export_masked(module, preset, text / "tokenizer", out, cast(LengthStrategy, length))
     typer.echo(f"{out} holds the toy model.")
 
 

@@ -1,0 +1,141 @@
+"""Train a small model of the masked family: a Llama without the causal mask, by the optimisers of the recipe."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from engine.checkpoint import FACTS_FILE, SINGLE_FILE
+from engine.models.base import LengthStrategy
+from engine.models.masked_family import OWN_TYPE
+from engine.models.masked_network import Attend, Network, attention, rotate
+from engine.train.masked_rows import EXPAND, NOTHING, MaskedRows, masked_rows
+from engine.train.optimise import Optimiser, Rates
+from engine.train.packed import PackedCorpus
+from engine.train.tokenizer import SPECIAL_TOKENS
+
+_ROPE_THETA = 10000.0
+_CONTEXT = 192
+"""Tokens that the model reads, gap included: see engine.train.masked_rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedPreset:
+    """Sizes in features, and what is trained on."""
+
+    vocab: int = 400
+    hidden: int = 128
+    intermediate: int = 320
+    layers: int = 3
+    heads: int = 2
+    rows: int = 16
+    steps: int = 900
+    rates: Rates = field(default_factory=Rates)
+
+
+def train_masked(
+    preset: MaskedPreset, corpus: Path, seed: int, say: Callable[[str], None], every: int = 50
+) -> LlamaForCausalLM:
+    """A model trained on the packed corpus in the folder `corpus`, on this processor."""
+    module = new_masked_model(preset, seed)
+    network = Network(module, _ROPE_THETA)
+    optimiser = Optimiser(dict(module.named_parameters()), preset.rates)
+    packed, rng = PackedCorpus(corpus / "packed" / "train"), random.Random(f"{seed}/masked")
+    for step in range(preset.steps):
+        loss = masked_loss(network, masked_rows(packed, rng, preset.rows))
+        loss.backward()
+        optimiser.step(step / preset.steps)
+        if (step + 1) % every == 0:
+            say(f"step {step + 1} of {preset.steps}: {loss.item():.3f} nats")
+    return module
+
+
+def new_masked_model(preset: MaskedPreset, seed: int) -> LlamaForCausalLM:
+    """A freshly initialised model, its head tied to its embeddings."""
+    config = LlamaConfig(
+        vocab_size=preset.vocab,
+        hidden_size=preset.hidden,
+        intermediate_size=preset.intermediate,
+        num_hidden_layers=preset.layers,
+        num_attention_heads=preset.heads,
+        rope_parameters={"rope_type": "default", "rope_theta": _ROPE_THETA},
+        tie_word_embeddings=True,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return LlamaForCausalLM(config)
+
+
+def masked_loss(network: Network, batch: MaskedRows) -> Tensor:
+    """Mean cross-entropy in nats of what stands behind the masks."""
+    hidden = network.run(batch.ids, _attend(network, batch))
+    asked = batch.truth != NOTHING
+    return F.cross_entropy(network.logits(hidden[asked]), batch.truth[asked])
+
+
+def export_masked(
+    module: LlamaForCausalLM, preset: MaskedPreset, tokenizer: Path, out: Path, length: LengthStrategy
+) -> None:
+    """Write config, weights in bfloat16, tokenizer and facts into the directory `out`, which is made."""
+    out.mkdir(parents=True, exist_ok=True)
+    stored = {name: tensor.detach().bfloat16() for name, tensor in module.named_parameters()}
+    save_file(stored, out / SINGLE_FILE, metadata={"format": "pt"})
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(tokenizer / name, out / name)
+    for name, content in (("config.json", _config(preset)), (FACTS_FILE, _facts(length))):
+        (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _attend(network: Network, batch: MaskedRows) -> Attend:
+    slots = torch.arange(batch.ids.shape[1])
+    mask = (slots < batch.lengths[:, None])[:, None, None, :]
+    rotation = network.rotation(slots[None])
+
+    def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        return attention(rotate(query, rotation), rotate(key, rotation), value, mask)
+
+    return attend
+
+
+def _config(preset: MaskedPreset) -> dict[str, Any]:
+    return {
+        "model_type": OWN_TYPE,
+        "vocab_size": preset.vocab,
+        "hidden_size": preset.hidden,
+        "intermediate_size": preset.intermediate,
+        "num_hidden_layers": preset.layers,
+        "num_attention_heads": preset.heads,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": _ROPE_THETA,
+        "tie_word_embeddings": True,
+    }
+
+
+def _facts(length: LengthStrategy) -> dict[str, Any]:
+    return {
+        "length": length,
+        "cut_anywhere": True,
+        "masked": {
+            "mask": "<mask>",
+            "shifted": False,
+            "context": _CONTEXT,
+            "begin": "<bos>",
+            "end": "<eos>",
+            "ends_suffix": True,
+            "expand": SPECIAL_TOKENS[EXPAND],
+            "temperature": 1.0,
+            "top_p": 0.95,
+            "entropy_bound": 0.1,
+        },
+    }
