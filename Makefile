@@ -18,6 +18,7 @@ help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
 	@echo "make test    run the tests"
 	@echo "make test-editors  install Neovim and VS Code in a cache, and run the tests in them (Debian, npm)"
+	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
 	@echo "make check   format, lint, types, layers"
 	@echo "make format  format the code"
 	@echo "make clean   remove the virtual environment"
@@ -31,6 +32,9 @@ test: $(VENV)/developing
 test-editors: $(VENV)/editors
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.e2e.editors.install
 	@$(BIN)/python -m pytest tests/e2e/editors
+
+test-gpu: $(VENV)/developing
+	@$(BIN)/python -m pytest tests/gpu -v -rs
 
 check: $(VENV)/developing
 	$(BIN)/ruff format --check $(OURS)

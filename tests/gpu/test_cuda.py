@@ -1,0 +1,133 @@
+"""The same model on a GPU: placed there, in bfloat16, saying what the CPU says, and gone when it is let go of."""
+
+import gc
+import json
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+from dg_lsp.cli import run
+from engine.bench.random_model import random_model
+from engine.bench.workload import rows_of
+from engine.eval.left_to_right import next_tokens
+from engine.infill import fill
+from engine.loading import load
+from engine.memory import device_nbytes, give_back
+from engine.models.diffusion_gemma import DiffusionGemma
+from engine.request import FillRequest
+
+IDS = [20 + at % 40 for at in range(60)]
+REQUEST = FillRequest(
+    prefix="def area(width):\n    return wid", suffix="\n\nprint(area(3))\n", language="python", width=8, n=2
+)
+TOLERANCE = 0.35
+"""Of logits capped at 30, over four layers in bfloat16 with 8 bits of mantissa."""
+
+
+def loaded(path: Path, device: str) -> DiffusionGemma:
+    model = load(str(path), device).model
+    assert isinstance(model, DiffusionGemma)
+    return model
+
+
+def in_float32(path: Path) -> DiffusionGemma:
+    """On the GPU, but as exact as on the CPU."""
+    model = loaded(path, "cuda")
+    model.network.module.float()
+    return model
+
+
+def logits(model: DiffusionGemma) -> torch.Tensor:
+    # The same canvas and signal for all: drawn on the CPU.
+    rows = rows_of(model, model.encode(IDS), gap=6, pinned=6, batch=2)
+    generator = torch.Generator().manual_seed(1)
+    signal = torch.randn(12, model.facts.noise.vocab_size, generator=generator)
+    return model.step(replace(rows, self_conditioning=signal.to(model.network.device))).float().cpu()
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_a_model_goes_to_the_gpu_in_bfloat16(released: Path, device: str):
+    model = loaded(released, device)
+    assert model.facts.device == "cuda:0"
+    assert model.facts.dtype == "bfloat16"
+    placed = {(str(parameter.device), parameter.dtype) for parameter in model.network.module.parameters()}
+    assert placed == {("cuda:0", torch.bfloat16)}
+
+
+def test_a_step_says_what_the_cpu_says(released: Path):
+    on_cpu = logits(loaded(released, "cpu"))
+    torch.testing.assert_close(logits(in_float32(released)), on_cpu, atol=1e-3, rtol=1e-3)
+    assert (logits(loaded(released, "cuda")) - on_cpu).abs().max() < TOLERANCE
+
+
+def test_reading_left_to_right_says_what_the_cpu_says(released: Path):
+    tokens = [list(islice(next_tokens(model, IDS), 12)) for model in (loaded(released, "cpu"), in_float32(released))]
+    assert tokens[0] == tokens[1]
+    rows = [IDS[:8], IDS[5:10]]
+    scores = [model.score(model.encode(IDS), rows) for model in (loaded(released, "cpu"), in_float32(released))]
+    for on_cpu, on_gpu in zip(*scores, strict=True):
+        assert on_gpu == pytest.approx(on_cpu, abs=1e-3)
+
+
+def test_contexts_that_differ_in_length_share_a_batch(released: Path):
+    model = in_float32(released)
+    short, long = model.encode(IDS[:20]), model.encode(IDS[::-1])
+    rows = rows_of(model, short, gap=5, pinned=5, batch=2, first=True)
+    together = model.step(replace(rows, contexts=[short, long]))
+    for row, context in enumerate((short, long)):
+        alone = replace(
+            rows,
+            contexts=[context],
+            canvas=rows.canvas[row : row + 1],
+            lengths=rows.lengths[:1],
+            open=rows.open[row : row + 1],
+            conditioned=[False],
+        )
+        torch.testing.assert_close(together[5 * row : 5 * row + 5], model.step(alone), atol=1e-3, rtol=1e-3)
+
+
+def test_a_seed_repeats_its_answer(released: Path):
+    model = loaded(released, "cuda")
+    answers = [fill(model, REQUEST) for _ in range(2)]
+    assert answers[0].device == "cuda:0"
+    first, again = (answer.candidates for answer in answers)
+    assert first == again
+    assert answers[0].width == 8
+
+
+def test_the_bundled_model_fills_on_the_gpu():
+    filled = load("bundled", "cuda").fill("def add(a, b):\n    return ", "\n", language="python", width=3)
+    assert filled.device == "cuda:0"
+    assert filled.steps >= 1
+
+
+def test_memory_is_given_back_when_a_model_goes():
+    gc.collect()
+    give_back()
+    before = device_nbytes()
+    model = random_model("small", "cuda")
+    fill(model, FillRequest(prefix="20 21 22", suffix="23 24", width=4))
+    assert device_nbytes() > before
+    del model
+    give_back()
+    assert device_nbytes() <= before
+
+
+def test_a_cached_context_lies_on_the_gpu_within_its_budget(released: Path):
+    model = loaded(released, "cuda")
+    context = model.encode(IDS)
+    keys, values = context.store.read(0, len(IDS))
+    assert keys.device.type == values.device.type == "cuda"
+    assert 0 < model.contexts.nbytes < torch.cuda.mem_get_info()[1]
+
+
+def test_the_benchmark_runs_on_the_gpu(capsys: pytest.CaptureFixture[str]):
+    parts = ["--part", "end to end", "--part", "step", "--part", "keystroke"]
+    assert run(["bench", "--shape", "26b-layers=2", "--device", "cuda", "--quick", *parts]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["device"] == torch.cuda.get_device_name()
+    assert told["dtype"] == "bfloat16"
+    assert all(figure["spread"]["median"] > 0 for figure in told["figures"])
