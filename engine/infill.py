@@ -21,7 +21,7 @@ from engine.marked import dominant_line_end, with_line_ends
 from engine.models.base import LengthStrategy, Model
 from engine.parts import Parts
 from engine.ranking import ranked
-from engine.repair import repaired
+from engine.repair import ROUNDS, repaired
 from engine.request import Filled, FillRequest, Timings
 from engine.syntax.trees import Trees
 
@@ -65,7 +65,8 @@ def infill(
     encoded = clock()
     fitted = yield from _fitted(gap)
     denoised = clock()
-    offered = (yield from repaired(gap, fitted)) if parts.repair else answers(gap, fitted)
+    rounds = ROUNDS if parts.renoise else 0
+    offered = (yield from repaired(gap, fitted, rounds)) if parts.repair else answers(gap, fitted)
     candidates = ranked(gap, offered, read=parts.ranking)
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(

@@ -11,5 +11,7 @@ class Parts:
 
     repair: bool = True
     """Validate answers, cut and mend them; else they are offered as the canvas has them, unchecked."""
+    renoise: bool = True
+    """Denoise again what does not parse; else it is only cut, or not offered."""
     ranking: bool = True
     """Order answers by the causal encoder's reading of them; else by the canvas's own confidence."""

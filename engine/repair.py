@@ -5,6 +5,7 @@ Only a canvas can do this: the tokens under a problem go back to noise while eve
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -65,14 +66,14 @@ class _Check:
     def problems(self, text: str) -> tuple[Problem, ...] | None:
         """None: unchecked."""
         if text not in self.judged:
-            self.judged[text] = self.judge.new_problems(text, Budget(EDIT_CHECK_MS if self.whole else CHECK_MS))
+            self.judged[text] = self.judge.new_problems(text, _budget(EDIT_CHECK_MS if self.whole else CHECK_MS))
         return self.judged[text]
 
 
 Repairing = Generator[Step, Tensor, list[Answer]]
 
 
-def repaired(gap: Gap, fitted: Fitted) -> Repairing:
+def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Repairing:
     """The answers of `fitted` that may be offered, with what was done to them."""
     check = _check(gap)
     if check is None:
@@ -80,9 +81,9 @@ def repaired(gap: Gap, fitted: Fitted) -> Repairing:
     held = fitted.canvas.pinned
     pending = {each.row: each for each in answers(gap, fitted)}
     done: list[Answer] = []
-    for round_ in range(ROUNDS + 1):
+    for round_ in range(rounds + 1):
         broken = _sort_out(gap, check, pending, done, "repaired" if round_ else "ok")
-        if not broken or round_ == ROUNDS or gap.should_stop():
+        if not broken or round_ == rounds or gap.should_stop():
             break
         # Tokens that were to stay as they are stay so here, too.
         places = _places(gap, fitted, pending, broken, whole_lines=round_ > 0) & ~held
@@ -92,13 +93,18 @@ def repaired(gap: Gap, fitted: Fitted) -> Repairing:
     return done + [cut for said in pending.values() if (cut := _cut(gap, check, said)) is not None]
 
 
+def _budget(ms: float) -> Budget:
+    """Of this thread's own time: a machine that is busy with other things must not let broken fills pass."""
+    return Budget(ms, time.thread_time)
+
+
 def _check(gap: Gap) -> _Check | None:
     language = language_of(gap.request.language)
     if language is None:
         return None
     before, after = with_line_feeds(gap.request.prefix), with_line_feeds(gap.request.suffix)
     old = with_line_feeds(gap.request.old)
-    document = gap.trees.tree(before + old + after, language, Budget(CHECK_MS))
+    document = gap.trees.tree(before + old + after, language, _budget(CHECK_MS))
     judge = Judge(before, after, language, old, document)
     return _Check(judge=judge, brackets=judge.brackets, whole=gap.request.task != "fill")
 
@@ -180,5 +186,5 @@ def _cut(gap: Gap, check: _Check, said: Answer) -> Answer | None:
         return None
     text = check.trim(said.text)
     if check.problems(text):
-        text = longest_valid_head(check.judge, text, Budget(CHECK_MS))
+        text = longest_valid_head(check.judge, text, _budget(CHECK_MS))
     return replace(shortened(gap, said, text), syntax="cut") if text and text.strip() else None

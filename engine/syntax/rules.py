@@ -10,11 +10,17 @@ from tree_sitter import Node
 
 from engine.syntax.budget import Budget
 from engine.syntax.problems import Found
+from engine.syntax.regexes import is_bad_regex
 from engine.syntax.reserved import RESERVED
 
 _MODULE = re.compile(rb"^(?:import|export)\b", re.MULTILINE)
+_COMMON = re.compile(rb"\brequire\(|\bexports\b")
+_STRICTNESS = re.compile(rb"""\A(?:\s|//[^\n]*|/\*.*?\*/)*+['"]use strict['"]""", re.DOTALL)
 _SCRIPTS = frozenset(["javascript", "typescript", "tsx"])
 _NAMES = frozenset(["identifier", "type_identifier", "shorthand_property_identifier"])
+_AWAIT, _YIELD = frozenset([b"await"]), frozenset([b"yield"])
+_STRICT = frozenset(b"yield let static implements package protected interface private public".split())
+"""Names in a sloppy script only."""
 _FUNCTIONS = frozenset(
     [
         "function_declaration",
@@ -29,6 +35,9 @@ _FUNCTIONS = frozenset(
 _LOOPS = frozenset(["for_statement", "for_in_statement", "while_statement", "do_statement"])
 _BODIED = _LOOPS | {"if_statement", "else_clause"}
 _DECLARATIONS = frozenset(["lexical_declaration", "class_declaration"])
+_NO_OPERANDS = frozenset(
+    ["assignment_expression", "augmented_assignment_expression", "arrow_function", "yield_expression"]
+)
 _LISTS = frozenset(["arguments", "object", "object_pattern"])
 _MODULE_LEVEL = frozenset(["program", "module", "internal_module", "ambient_declaration"])
 
@@ -46,8 +55,18 @@ class _Scope:
     module: bool = False
     """In a file that imports or exports, where `await` is no name."""
     in_function: bool = False
+    strict: bool = False
+    """Where a directive or a class says so; a module is strict anyway."""
     typed: bool = False
     """In TypeScript, where a declaration file has constants without values."""
+
+    @property
+    def words(self) -> frozenset[bytes]:
+        """Words that are names elsewhere."""
+        words = _AWAIT if self.module or (self.awaits and self.in_function) else frozenset[bytes]()
+        if (self.module or self.strict) and not self.typed:
+            return words | _STRICT
+        return words | _YIELD if self.yields else words
 
 
 def violations(
@@ -60,9 +79,10 @@ def violations(
     reserved = RESERVED.get(language, frozenset())
     scripts = language in _SCRIPTS
     module = _MODULE.search(document) is not None
-    modern = module or not (b"require(" in document or b"module.exports" in document)
+    modern = module or _COMMON.search(document) is None
     found: list[Found] = []
-    todo = [(root, _Scope(awaits=modern, module=module, typed=language != "javascript"))]
+    strict = _STRICTNESS.search(document) is not None
+    todo = [(root, _Scope(awaits=modern, module=module, strict=strict, typed=language != "javascript"))]
     while todo and not budget.over():
         node, scope = todo.pop()
         if node.type in _NAMES and data[node.start_byte : node.end_byte] in reserved:
@@ -90,6 +110,7 @@ def _inside(node: Node, scope: _Scope) -> _Scope:
             module_level=False,
             module=scope.module,
             in_function=True,
+            strict=scope.strict,
             typed=scope.typed,
         )
     if kind in _LOOPS:
@@ -99,7 +120,8 @@ def _inside(node: Node, scope: _Scope) -> _Scope:
     if kind == "labeled_statement":
         return replace(scope, breaks=True, labelled=True, module_level=False)
     if kind in ("class_body", "statement_block"):
-        return replace(scope, module_level=scope.module_level and _is_namespace(node))
+        strict = scope.strict or kind == "class_body"
+        return replace(scope, module_level=scope.module_level and _is_namespace(node), strict=strict)
     return scope
 
 
@@ -113,8 +135,20 @@ def _broken(node: Node, data: bytes, document: bytes, scope: _Scope) -> Iterator
         yield from _empty_items(node)
     elif (kind == "await_expression" and not scope.awaits) or (kind == "yield_expression" and not scope.yields):
         yield Found(f"{kind} outside", node.start_byte, node.start_byte + 5)
-    elif kind == "identifier" and scope.module and data[node.start_byte : node.end_byte] == b"await":
-        yield Found("await as a name", node.start_byte, node.end_byte)
+    elif kind in _NAMES and data[node.start_byte : node.end_byte] in scope.words and not _is_applied(node):
+        yield Found("keyword as a name", node.start_byte, node.end_byte)
+    elif kind == "regex_pattern" and is_bad_regex(data[node.start_byte : node.end_byte].decode(errors="replace")):
+        yield Found("bad regular expression", node.start_byte, node.end_byte)
+    elif kind == "binary_expression":
+        right = node.child_by_field_name("right")
+        if right and right.type in _NO_OPERANDS:
+            yield Found(f"{right.type} as an operand", right.start_byte, right.end_byte)
+    elif kind == "formal_parameters":
+        yield from (
+            Found("no parameter", child.start_byte, child.end_byte)
+            for child in node.named_children
+            if child.type in ("member_expression", "subscript_expression")
+        )
     elif kind == "return_statement" and scope.module and not scope.in_function:
         yield Found("return outside", node.start_byte, node.start_byte + 6)
     elif kind == "break_statement" and not scope.breaks:
@@ -139,6 +173,12 @@ def _broken(node: Node, data: bytes, document: bytes, scope: _Scope) -> Iterator
         yield from _bare_constants(node)
     elif kind in ("statement_block", "program"):
         yield from _declared_twice(node, data)
+
+
+def _is_applied(name: Node) -> bool:
+    """Whether a grammar takes `await (x)` or `await [x]` for a call or a subscript."""
+    parent = name.parent
+    return parent is not None and parent.type in ("call_expression", "subscript_expression") and parent.child(0) == name
 
 
 def _is_body(node: Node) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -216,3 +217,59 @@ async def test_an_engine_killed_in_the_middle_of_a_request_is_replaced():
 
             await until(answered, "a suggestion of a new engine")
             assert (await held.status(engine=True))["engine"]["pid"] != first
+
+
+async def test_a_wedged_engine_keeps_nobody_waiting_and_is_replaced():
+    with home() as place:
+        async with window(place, options={"inline": {"deadline_ms": 1000}}, model=place.oracle(ADD)) as held:
+            first = (await held.status(engine=True))["engine"]["pid"]
+            os.kill(first, signal.SIGSTOP)
+            held.open(ADD)
+            assert await held.ghost() is None
+
+            async def answered() -> bool:
+                return await held.ghost() == "a + b"
+
+            await until(answered, "a suggestion of a new engine")
+            assert (await held.status(engine=True))["engine"]["pid"] != first
+
+
+async def test_running_out_of_memory_costs_one_suggestion_only():
+    with home() as place:
+        greedy = {"text": "huge = ▮1▮\n", "fault": "out_of_memory"}
+        async with window(place, options=PATIENT, model=place.oracle(greedy, ADD)) as held:
+            held.open("huge = ▮\n")
+            assert await held.ghost() is None
+            assert await held.ghost(invoked=True) is None
+            await still_works(held)
+            engine = (await held.status(engine=True))["engine"]
+            assert engine["failed"]["out_of_memory"] >= 1
+
+
+async def test_what_a_killed_engine_left_behind_is_in_nobodys_way():
+    with home() as place:
+        place.runtime.mkdir(mode=0o700)
+        stale = socket.socket(socket.AF_UNIX)
+        stale.bind(str(place.socket_path))
+        stale.close()
+        async with window(place, options=PATIENT, model=place.oracle(ADD)) as held:
+            await still_works(held)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a folder away")
+async def test_a_folder_of_another_user_is_a_sentence_in_the_status():
+    with home() as place:
+        place.runtime.mkdir(mode=0o700)
+        os.chown(place.runtime, 65534, -1)
+        try:
+            async with window(place, model=place.oracle(ADD), ready=False) as held:
+
+                async def error() -> str:
+                    told = await held.status()
+                    return told["message"] if told["state"] == "error" else ""
+
+                assert "belongs to user 65534" in await until(error, "the error")
+                held.open(ADD)
+                assert await held.ghost() is None
+        finally:
+            os.chown(place.runtime, os.geteuid(), -1)

@@ -208,6 +208,14 @@ class TestRules:
             ("▮function f() {} in g▮\n", " in g"),
             ("import x from 'y'\n▮return 1▮\n", "return"),
             ("import x from 'y'\nfunction f() { ▮x = await ;▮ }\n", "await"),
+            ("async function f() { const r = ▮{ await }▮ }\n", "await"),
+            ("function* f() { const r = ▮{ yield }▮ }\n", "yield"),
+            ("'use strict'\nconst r = ▮{ static }▮\n", "static"),
+            ("'use strict'\nexports.a = ▮await 0▮\n", "await"),
+            ("const r = ▮/(a\\/|b/▮\n", "(a\\/|b"),
+            ("x = ▮a ?? ▮\ny = b ?? c\n", ""),
+            ("x = ▮a || () => 1▮\n", "() => 1"),
+            ("z.reduce(▮(acc [a, b]) => 1▮)\n", "acc [a, b]"),
         ],
     )
     def test_scripts(self, marked, place):
@@ -230,6 +238,10 @@ class TestRules:
             "▮import x from 'y'▮\n",
             "▮export const x = await y▮\n",
             "for (▮const x of y▮) {}\n",
+            "async function f() { const r = ▮await (0, x.y)(z)▮ }\n",
+            "x = ▮a && (b = c)▮\n",
+            "const r = ▮/(a\\/)|[(]/g▮\n",
+            "function f() { ▮let static = 1▮ }\n",
         ],
     )
     def test_scripts_that_follow_them(self, marked):

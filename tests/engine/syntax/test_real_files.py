@@ -3,62 +3,29 @@
 from __future__ import annotations
 
 import ast
-import json
 import random
-import shutil
-import subprocess
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from engine.eval.damage import damage
+from engine.eval.parsers import Parsers, Parses, parses_as_python
 from engine.syntax.holes import holes
 from engine.syntax.judge import Judge
 from engine.syntax.languages import GRAMMARS, language_of
 from engine.syntax.lexing import lexemes, pairs_brackets
-from tests.engine.syntax.damage import damage
 from tests.engine.syntax.test_languages import CASES
-
-Parses = Callable[[str], bool]
-_NODE = """
-const vm = require('node:vm');
-require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
-  let good = true;
-  try { vm.compileFunction(JSON.parse(line)); } catch { good = false; }
-  process.stdout.write(good + '\\n');
-});
-"""
-
-
-def parses_as_python(text: str) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 @pytest.fixture
 def parses_as_javascript() -> Iterator[Parses]:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("there is no node")
-    with subprocess.Popen([node, "-e", _NODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin
-        assert process.stdout
-        pipe, answers = process.stdin, process.stdout
-
-        def parses(text: str) -> bool:
-            pipe.write(json.dumps(text) + "\n")
-            pipe.flush()
-            return answers.readline() == "true\n"
-
+    with Parsers() as parsers:
+        parses = parsers.of("javascript", "")
+        if parses is None:
+            pytest.skip("there is no node")
         yield parses
-        pipe.close()
 
 
 def check_gaps(texts: list[str], language: str, parses: Parses, gaps: int, seed: int) -> Counter[str]:

@@ -1,0 +1,90 @@
+"""The bundled model behind a real server: what comes is for the model to know, that it comes and is sound is ours."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.window import Window, until, window
+from tests.engine.processes import home
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PATIENT = {"inline": {"threshold": 0, "deadline_ms": 60_000}}
+GAPS = (
+    "def add(a, b):\n    return ▮\n\n\nprint(add(1, 2))\n",
+    "import os\n\nfor name in os.listdir(▮):\n    print(name)\n",
+    "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        ▮\n\n    def move(self):\n        pass\n",
+    "def read(path):\n    with open(path) as file:\n        ▮\n",
+    "try:\n    import json\nexcept ▮:\n    json = None\n",
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def held():
+    with home() as place:
+        async with window(place, "neovim", options=PATIENT, model="bundled") as opened:
+            yield opened
+
+
+async def test_the_status_shows_the_model(held: Window):
+    told = await held.status(engine=True)
+    assert told["state"] == "ready"
+    assert (told["engine"]["model"], told["engine"]["device"]) == ("bundled", "cpu")
+    assert told["engine"]["loaded_s"] >= 0
+    assert told["engine"]["rss_nbytes"] > 100e6
+
+
+async def test_suggestions_come_and_leave_files_that_parse(held: Window):
+    before = (await held.status(engine=True))["engine"]
+    shown = 0
+    for marked in GAPS:
+        held.open(marked)
+        text = held.editor.buffer.text
+        for ghost in await held.ghosts(invoked=True):
+            shown += 1
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ast.parse(text[: ghost.start] + ghost.text + text[ghost.end :])
+    assert shown >= 1
+    after = (await held.status(engine=True))["engine"]
+    assert after["served"] - before["served"] == len(GAPS)
+    assert after["forwards"] > before["forwards"]
+
+
+async def test_typing_along_is_served_without_the_model(held: Window):
+    for marked in GAPS:
+        held.open(marked)
+        whole = await held.ghost()
+        if whole and len(whole) > 1:
+            break
+    else:
+        pytest.skip("the model is silent everywhere")
+    before = await held.counts()
+    held.editor.type(whole[0])
+    assert await held.ghost() == whole[1:]
+    after = await held.counts()
+    assert (after["asked"], after["without_model"]) == (before["asked"], before["without_model"] + 1)
+
+
+async def test_weights_are_given_back_after_a_rest_and_return_when_asked():
+    with home() as place:
+        options = {**PATIENT, "engine": {"unload_after_s": 3}}
+        async with window(place, options=options, model="bundled") as opened:
+
+            async def engine() -> dict[str, object]:
+                return (await opened.status(engine=True))["engine"]
+
+            async def unloaded() -> bool:
+                return (await engine())["loaded_s"] is None
+
+            held_nbytes = (await engine())["rss_nbytes"]
+            await until(unloaded, "the weights to be given back")
+            assert (await engine())["rss_nbytes"] < held_nbytes
+            opened.open(GAPS[0])
+            await opened.ghosts(invoked=True)
+            assert (await engine())["loaded_s"] is not None
+            assert (await engine())["served"] >= 1
