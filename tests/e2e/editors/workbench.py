@@ -96,11 +96,14 @@ def workbench(home: Home, settings: dict[str, Any] | None = None, *, vsix: Path 
     """A VS Code server from start to end, with these settings; it leaves no process behind."""
     folder = Path(tempfile.mkdtemp(prefix="dg-code-"))
     programs(folder / "programs")
-    user = folder / "data" / "data" / "User"
-    for path in (folder / "work", folder / "extensions", user):
+    data = folder / "data" / "data"
+    for path in (folder / "work", folder / "extensions", data / "User", data / "Machine"):
         path.mkdir(parents=True)
-    server = folder / "programs" / "dg-lsp"
-    (user / "settings.json").write_text(json.dumps({**QUIET, "dg-lsp.serverPath": str(server), **(settings or {})}))
+    (data / "User" / "settings.json").write_text(json.dumps({**QUIET, **(settings or {})}))
+    # Where a program is, is a matter of the machine that the files are on.
+    (data / "Machine" / "settings.json").write_text(
+        json.dumps({"dg-lsp.serverPath": str(folder / "programs" / "dg-lsp")})
+    )
     command = [str(vscode.node()), str(vscode.server()), "--accept-server-license-terms"]
     places = ["--server-data-dir", str(folder / "data"), "--extensions-dir", str(folder / "extensions")]
     environment = {

@@ -50,16 +50,32 @@ function M.refresh()
   end
 end
 
+--- Neovim goes on showing what the text has left behind, until another suggestion comes.
+---@param buf integer
+local function drop_outdated(buf)
+  local drawn = completor(buf)
+  local item = drawn and drawn.current
+  local client = item and vim.lsp.get_client_by_id(item.client_id)
+  if client and client.name == server.NAME and not suggestion.rest(buf, converted(buf, item)) then
+    drawn.current = nil
+    drawn:hide()
+  end
+end
+
 function M.setup()
+  local group = vim.api.nvim_create_augroup("dg.ghost", { clear = true })
+  vim.api.nvim_create_autocmd("CursorMovedI", {
+    group = group,
+    callback = function(event)
+      drop_outdated(event.buf)
+    end,
+  })
   vim.api.nvim_create_autocmd("LspRequest", {
-    group = vim.api.nvim_create_augroup("dg.ghost", { clear = true }),
+    group = group,
     callback = function(event)
       local request = event.data.request
-      if
-        request.type == "pending"
-        and request.method == METHOD
-        and event.buf == vim.api.nvim_get_current_buf()
-      then
+      local pending = request.type == "pending" and request.method == METHOD
+      if pending and event.buf == vim.api.nvim_get_current_buf() then
         asked[event.buf] = { suggestion.cursor() }
       end
     end,
