@@ -17,10 +17,12 @@ from engine.bench.keystroke import PART as KEYSTROKE
 from engine.bench.keystroke import keystroke
 from engine.bench.processes import OVERHEAD, STARTS, Memory, overhead, starts
 from engine.bench.steps import BOUNDS, GRID, bounds, grid
+from engine.bench.syntax_keystroke import PART as SYNTAX
+from engine.bench.syntax_keystroke import syntax_keystroke
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.models.diffusion_gemma import DiffusionGemma
 
-PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID, STARTS, OVERHEAD)
+PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID, SYNTAX, STARTS, OVERHEAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ def run(
         BOUNDS: lambda: bounds(model, watch, effort.width),
         KEYSTROKE: lambda: keystroke(model, watch, effort.lengths, effort.longest_cold),
         GRID: lambda: grid(model, watch, effort.widths, effort.batches),
+        SYNTAX: lambda: syntax_keystroke(watch),
         OVERHEAD: lambda: overhead(watch),
     }
     for part in parts:
