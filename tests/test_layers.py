@@ -47,7 +47,16 @@ def test_the_language_server_never_imports_a_model_library():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--version"], ["--help"], ["fill", "--help"], ["pull", "--help"], ["models", "--help"]]
+    "arguments",
+    [
+        ["--version"],
+        ["--help"],
+        ["fill", "--help"],
+        ["pull", "--help"],
+        ["models", "--help"],
+        ["eval", "--help"],
+        ["bench", "--help"],
+    ],
 )
 def test_looking_at_the_command_line_imports_no_model_library(arguments: list[str]):
     assert imported_by(f"from dg_lsp.cli import run\nassert run({arguments}) == 0") & HEAVY == set()
