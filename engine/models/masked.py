@@ -129,7 +129,7 @@ class Masked:
         for row, (line, context) in enumerate(zip(lines, contexts, strict=True)):
             if self._recalled(context, line) is not None:
                 continue
-            kind = (id(context), line.tail)
+            kind = (id(context), len(line.ids))
             if self.remembers and worth_keeping(line) and not line.known and kind in blank:
                 continue
             blank |= {kind} if not line.known else set()

@@ -1,7 +1,6 @@
 """The forward pass of masked-diffusion coders over transformers' modules: same parameters, no causal mask, our caches.
 
-Keys are kept without their rotation, which is applied where they are used: when a gap grows, what stands behind it
-moves, and its keys are turned to their new places.
+Who attends to what is not decided here: every layer calls an `Attend`, which rotates, and owns caches and masks.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from engine.models.masked_memory import Pass, Window
 from engine.models.masked_network import Attend, Network, attention, rotate
 
 Keep = Callable[[int, Tensor, Tensor], None]
-"""(layer, keys [B, K, T, D], values [B, K, T, D]), keys not rotated."""
+"""(layer, keys [B, K, T, D], values [B, K, T, D]), keys rotated."""
 
 
 def run_windows(network: Network, windows: Sequence[Window], keep: Keep | None = None) -> Tensor:
@@ -29,13 +29,12 @@ def _attend(
 ) -> Attend:
     """Every position sees all of its line: what is computed now, and what is remembered before and behind it."""
     before, behind = [window.before for window in windows], [window.behind for window in windows]
-    own = network.rotation(positions)
-    slots = torch.cat((_counted(windows, before, 0), _tails(windows, behind), positions.cpu()), dim=1)
-    turned = network.rotation(slots.to(positions.device))
+    rotation = network.rotation(positions)
     mask = _mask(before, behind, sizes).to(positions.device)
     complete = bool(mask.all())
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        key = rotate(key, rotation)
         if keep is not None:
             keep(index, key, value)
         keys, values = (
@@ -43,18 +42,9 @@ def _attend(
             for side, new in (("keys", key), ("values", value))
         )
         seen = None if complete else mask.to(query.device)
-        return attention(rotate(query, own), rotate(keys, turned), values, seen)
+        return attention(rotate(query, rotation), keys, values, seen)
 
     return attend
-
-
-def _counted(windows: Sequence[Window], counts: Sequence[int], first: int) -> Tensor:
-    return (first + torch.arange(max(counts))).expand(len(windows), -1)
-
-
-def _tails(windows: Sequence[Window], counts: Sequence[int]) -> Tensor:
-    firsts = torch.tensor([window.end for window in windows])
-    return firsts[:, None] + torch.arange(max(counts))
 
 
 def _mask(before: Sequence[int], behind: Sequence[int], sizes: Sequence[int]) -> Tensor:
