@@ -13,7 +13,7 @@ from engine.denoise import Denoising, denoise
 from engine.models.base import Context, Model, Prompt
 from engine.policies import Constrain, begin_with, forbid, in_turn, published_policies
 from engine.request import Cell, Draft, FillRequest
-from engine.slack import from_the_end, spare_the_text
+from engine.slack import end_behind_text, end_once
 from engine.syntax.trees import Trees
 
 MASKED = "░"
@@ -67,9 +67,9 @@ class Gap:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
         `changes`. `slack`: unused slots may be padded."""
         facts = self.model.facts
-        constraints = self.constraints(slack=slack) + ([spare_the_text(canvas, facts.pad_id)] if slack else [])
+        constraints = self.constraints(slack=slack) + ([end_once(canvas, facts.pad_id)] if slack else [])
         policies = published_policies(facts.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
-        permit = from_the_end(canvas, facts.pad_id) if slack else None
+        permit = end_behind_text(canvas, facts.pad_id) if slack else None
         policies = replace(policies, permit=permit, **changes)
         first = canvas.step
         canvas = yield from denoise(

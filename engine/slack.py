@@ -1,7 +1,8 @@
-"""A gap that is wider than needed: where unused slots may stand, and what a row says that has none.
+"""A gap that is wider than needed: how its end is found, and what a row says that has none.
 
-Unused slots stand at the end of their gap, never inside its text. A row that found no end may have run on into the
-suffix, and then says it twice.
+Unused slots stand at the end of their gap, never inside its text. The first of them is taken when all slots before it
+hold text, as an end of text is: taken earlier, one would draw the next after it and eat into the text. A row that
+found no end may have run on into the suffix, and then says it twice.
 """
 
 from __future__ import annotations
@@ -15,26 +16,29 @@ from engine.canvas import Canvas
 from engine.policies import Constrain, Permit
 
 
-def spare_the_text(canvas: Canvas, pad_id: int) -> Constrain:
-    """In front of a token that is taken no slot of the same gap is unused."""
+def end_once(canvas: Canvas, pad_id: int) -> Constrain:
+    """In front of a token that is taken no slot of its gap is unused; behind an unused one all are."""
 
     def constrain(logits: Tensor, places: Tensor) -> Tensor:
-        text = canvas.known & ~canvas.pinned & (canvas.ids != pad_id)
-        inside = _text_first(canvas, text)
+        taken = canvas.known & ~canvas.pinned
+        inside = _next(taken & (canvas.ids != pad_id)) < _next(canvas.pinned)
+        behind = _last(taken & (canvas.ids == pad_id)) > _last(canvas.pinned)
         rows, positions = places.unbind(dim=1)
+        text = torch.arange(logits.shape[1], device=logits.device) != pad_id
         logits[inside[rows, positions].to(logits.device), pad_id] = -torch.inf
-        return logits
+        return logits.masked_fill_(behind[rows, positions].to(logits.device)[:, None] & text, -torch.inf)
 
     return constrain
 
 
-def from_the_end(canvas: Canvas, pad_id: int) -> Permit:
-    """A slot is taken as unused only together with all slots behind it in the same gap."""
+def end_behind_text(canvas: Canvas, pad_id: int) -> Permit:
+    """A slot is taken as unused only where all slots before it in its gap are taken, and no text behind it then."""
 
     def permit(chosen: Tensor) -> Tensor:
-        tokens = torch.where(canvas.open, chosen, canvas.ids)
-        text = ~canvas.pinned & (tokens != pad_id)
-        return canvas.open & ~((tokens == pad_id) & _text_first(canvas, text))
+        first = canvas.open & (_last(canvas.open) <= _last(canvas.pinned))
+        ends = first & (chosen == pad_id)
+        behind = _last(ends) > _last(canvas.pinned)
+        return canvas.open & (first | ((chosen != pad_id) & ~behind))
 
     return permit
 
@@ -45,14 +49,16 @@ def run_on(ids: Sequence[int], suffix: Sequence[int]) -> int:
     return next((size for size in range(longest, 0, -1) if [*ids[-size:]] == [*suffix[:size]]), 0)
 
 
-def _text_first(canvas: Canvas, text: Tensor) -> Tensor:
-    """Positions [B, L] that `text` stands behind in the same gap: before what is pinned, or the canvas ends."""
-    return _next(text) < _next(canvas.pinned)
-
-
 def _next(marked: Tensor) -> Tensor:
     """Where the next marked position behind each one is [B, L]; the canvas's end where there is none."""
     size = marked.shape[1]
     positions = torch.arange(size, device=marked.device).expand(marked.shape)
     nearest = torch.where(marked, positions, size).flip(1).cummin(dim=1).values.flip(1)
     return torch.nn.functional.pad(nearest[:, 1:], (0, 1), value=size)
+
+
+def _last(marked: Tensor) -> Tensor:
+    """Where the last marked position before each one is [B, L]; -1 where there is none."""
+    positions = torch.arange(marked.shape[1], device=marked.device).expand(marked.shape)
+    nearest = torch.where(marked, positions, -1).cummax(dim=1).values
+    return torch.nn.functional.pad(nearest[:, :-1], (1, 0), value=-1)

@@ -9,7 +9,7 @@ from engine.denoise import denoise
 from engine.models.base import Noise
 from engine.policies import Policies, all_known, entropy_bound, in_turn, likeliest_in_first, linear_temperature
 from engine.request import Draft
-from engine.slack import from_the_end, run_on, spare_the_text
+from engine.slack import end_behind_text, run_on, end_once
 
 PAD, MASK, VOCABULARY = 0, 1, 12
 NOISE = Noise(mask_id=MASK, vocab_size=VOCABULARY)
@@ -24,27 +24,39 @@ def canvas(*rows: list[int | None]) -> Canvas:
 
 
 def permitted(state: Canvas, *chosen: list[int]) -> list[list[bool]]:
-    return from_the_end(state, PAD)(torch.tensor(chosen)).tolist()
+    return end_behind_text(state, PAD)(torch.tensor(chosen)).tolist()
 
 
-def test_an_unused_slot_waits_for_all_slots_behind_it():
+def test_an_unused_slot_waits_for_the_text_before_it():
     gap = canvas([None, None, None, None, 9, 9])
-    assert permitted(gap, [5, PAD, 6, PAD, 0, 0]) == [[True, False, True, True, False, False]]
-    assert permitted(gap, [5, PAD, PAD, PAD, 0, 0]) == [[True, True, True, True, False, False]]
+    assert permitted(gap, [5, PAD, 6, PAD, 0, 0]) == [[True, False, True, False, False, False]]
+    gap.ids[0, 0], gap.known[0, 0], gap.open[0, 0] = 5, True, False
+    assert permitted(gap, [0, 7, PAD, 6, 0, 0]) == [[False, True, False, True, False, False]]
 
 
-def test_a_gap_without_a_suffix_ends_with_its_canvas():
-    assert permitted(canvas([None, None, None]), [PAD, 5, PAD]) == [[False, True, True]]
+def test_the_end_of_a_gap_leaves_no_text_behind_it():
+    gap = canvas([None, None, None, None, 9, 9])
+    gap.ids[0, 0], gap.known[0, 0], gap.open[0, 0] = 5, True, False
+    assert permitted(gap, [0, PAD, 6, PAD, 0, 0]) == [[False, True, False, False, False, False]]
 
 
 def test_each_of_several_gaps_has_an_end_of_its_own():
-    assert permitted(canvas([None, None, 9, None, None]), [5, PAD, 0, PAD, 5]) == [[True, True, False, False, True]]
+    assert permitted(canvas([None, None, 9, None, None]), [PAD, 5, 0, 5, PAD]) == [[True, False, False, True, False]]
+
+
+def test_behind_an_unused_slot_all_are():
+    gap = canvas([None, None, None, 9, None])
+    gap.ids[0, 0], gap.known[0, 0], gap.open[0, 0] = PAD, True, False
+    logits = end_once(gap, PAD)(torch.zeros(3, VOCABULARY), gap.open.nonzero())
+    assert logits[:, PAD].tolist() == [0.0, 0.0, 0.0]
+    assert logits[:2, PAD + 1 :].isneginf().all()
+    assert not logits[2].any()
 
 
 def test_no_slot_in_front_of_a_taken_token_is_unused():
     gap = canvas([None, None, None, 9])
     gap.ids[0, 1], gap.known[0, 1], gap.open[0, 1] = 5, True, False
-    logits = spare_the_text(gap, PAD)(torch.zeros(2, VOCABULARY), gap.open.nonzero())
+    logits = end_once(gap, PAD)(torch.zeros(2, VOCABULARY), gap.open.nonzero())
     assert logits[:, PAD].tolist() == [-torch.inf, 0.0]
     assert not logits[:, PAD + 1 :].any()
 
@@ -61,8 +73,8 @@ def test_whatever_the_model_says_no_unused_slot_is_inside_the_text(seed: int, wi
             choose=likeliest_in_first(1),
             accept=entropy_bound(0.5, in_time=True),
             settled=all_known,
-            constrain=in_turn(spare_the_text(state, PAD)),
-            permit=from_the_end(state, PAD),
+            constrain=in_turn(end_once(state, PAD)),
+            permit=end_behind_text(state, PAD),
         ),
         NOISE,
         generator,
