@@ -34,7 +34,7 @@ def answer(gap: Gap, fitted: Fitted, row: int) -> Answer | None:
     sure = fitted.canvas.confidence[row, :width].tolist()
     pad = gap.model.facts.pad_id
     tokens = fitted.canvas.row(row)[:width]
-    if fitted.slack and pad not in tokens:
+    if fitted.slack and pad not in tokens and gap.request.task == "fill":
         tokens = tokens[: width - run_on(tokens, gap.suffix)]
     kept = [(token, value) for token, value in zip(tokens, sure, strict=False) if token != pad]
     ids = tuple(token for token, _ in kept)

@@ -28,7 +28,7 @@ _MOST = 48
 _CHOICES = 8
 """Likeliest tokens that are tried in a hole of one token; fewer in one of two."""
 _PAIR_CHOICES = 3
-_DELETION = -3.0
+_DELETION = -2.0
 """Log-probability that stands for taking tokens out without asking the model what else they could be."""
 _PUNCTUATION = "()[]{}:;,.'\"`="
 
@@ -87,9 +87,11 @@ def _without(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Iterator[Prop
     text = _said(gap, tokens.ids)
     for at, (start, end) in enumerate(zip(tokens.bounds, tokens.bounds[1:], strict=False)):
         if not tokens.kept[at] and end > start:
+            # Of two spaces that a word leaves behind, one goes with it.
+            end += text[:start].endswith(" ") and text[start:end].strip() != "" and text[end : end + 1] == " "
             yield Proposal(text=text[:start] + text[end:], likely=_DELETION)
     for at, letter in enumerate(text):
-        if letter in _PUNCTUATION and at >= 0:
+        if letter in _PUNCTUATION:
             yield Proposal(text=text[:at] + text[at + 1 :], likely=_DELETION)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.edits.damage import Health, damages_of, health
+from engine.edits.damage import Health, damages_of, health, structural_complaint
 from engine.findings import Damage
 from engine.syntax.budget import Budget
+from engine.syntax.problems import Found, find
 from engine.syntax.tree import SyntaxTree, parsed
 
 
@@ -27,33 +28,36 @@ class Patient:
         """What is wrong, in order."""
         return damages_of(self.tree, self.state)
 
+    @property
+    def severity(self) -> tuple[int, int]:
+        """How bad it is: problems, and how much text from the compiler's complaint on has not been judged."""
+        complaint = self.state.complaint
+        return len(self.state.found), len(self.text) - complaint.offset + 1 if complaint else 0
+
     def edited(self, start: int, end: int, new: str, budget: Budget) -> Patient | None:
         """With [start, end) replaced; None where that does not make it better, or can't be told in time.
 
         Better is: nothing is wrong any more; or fewer problems, and none where the text was replaced.
         """
         tree = self.tree.edited(start, end, new, budget)
-        found = tree and health(tree, budget) if tree and _may_be_better(tree, self.tree) else None
-        if tree is None or found is None:
+        found = find(tree.root, budget) if tree else None
+        if tree is None or found is None or not self._may_be_better(tree, found, start, start + len(new)):
             return None
-        better = found.sound or self._is_better(found, tree, start, start + len(new))
-        return Patient(tree=tree, state=found) if better else None
+        # Compiling costs most, so it comes last.
+        better = Patient(tree=tree, state=Health(found=tuple(found), complaint=structural_complaint(tree)))
+        return better if better.state.sound or better._is_better_than(self, start + len(new)) else None
 
-    def _is_better(self, found: Health, tree: SyntaxTree, start: int, end: int) -> bool:
-        if len(found.found) > len(self.state.found):
-            return False
+    def _may_be_better(self, tree: SyntaxTree, found: list[Found], start: int, end: int) -> bool:
         first, last = tree.byte(start), tree.byte(end)
-        if any(each.start <= last and each.end >= first for each in found.found):
+        if any(each.start <= last and each.end >= first for each in found):
             return False
-        before, after = self.state.complaint, found.complaint
-        if after is not None and after.offset <= end:
-            return False
-        return len(found.found) < len(self.state.found) or before is not None
+        before = len(self.state.found)
+        return len(found) < before or (len(found) == before and self.state.complaint is not None)
 
-
-def _may_be_better(tree: SyntaxTree, before: SyntaxTree) -> bool:
-    """A quick look, before every node is looked at."""
-    return before.root.has_error or not tree.root.has_error
+    def _is_better_than(self, other: Patient, end: int) -> bool:
+        """Whether less is wrong, and what the compiler complains about now, if anything, comes behind `end`."""
+        complaint = self.state.complaint
+        return self.severity < other.severity and (complaint is None or complaint.offset > end)
 
 
 def patient(text: str, language: str, budget: Budget | None = None) -> Patient | None:

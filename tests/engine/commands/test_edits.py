@@ -1,0 +1,119 @@
+"""`dg-lsp rewrite` and `dg-lsp fix`: differences, writing, exit codes."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dg_lsp.cli import run
+
+HEAD, TAIL = "# A file.\n", "print(grow(1))\n"
+OLD = "def grow(size):\n    size = size + 1\n    return size\n"
+NEW = "def grow(size):\n    size += 1\n    return size\n"
+BROKEN = HEAD + NEW + "print(grow(1)\n"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with a model that knows the better file."""
+    monkeypatch.chdir(tmp_path)
+    Path("oracle.json").write_text(json.dumps({"cases": [{"text": f"▮{HEAD}{NEW}{TAIL}▮"}]}))
+    Path("a.py").write_text(HEAD + OLD + TAIL)
+    Path("broken.py").write_text(BROKEN)
+    return tmp_path
+
+
+def call(*arguments: str) -> int:
+    return run([*arguments, "--model", "oracle:oracle.json"])
+
+
+def rewrite(*arguments: str, span: str = "2:1-5:1") -> int:
+    return call("rewrite", "a.py", "--range", span, "--strength", "1", *arguments)
+
+
+def test_the_difference_is_printed_and_patch_takes_it(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert rewrite() == 0
+    shown = capsys.readouterr().out
+    assert "-    size = size + 1\n+    size += 1\n" in shown
+    assert Path("a.py").read_text() == HEAD + OLD + TAIL
+    if shutil.which("patch") is None:
+        pytest.skip("there is no patch")
+    subprocess.run(["patch", "-p1"], input=shown, text=True, check=True, capture_output=True)
+    assert Path("a.py").read_text() == HEAD + NEW + TAIL
+
+
+def test_writing_prints_nothing_unless_told_to(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert rewrite("--write") == 0
+    assert Path("a.py").read_text() == HEAD + NEW + TAIL
+    assert capsys.readouterr().out == ""
+    Path("a.py").write_text(HEAD + OLD + TAIL)
+    assert rewrite("--write", "--diff") == 0
+    assert capsys.readouterr().out.startswith("--- a/a.py\n")
+
+
+def test_json_has_all_candidates(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert rewrite("--json", "-n", "2") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [candidate["text"] for candidate in found["candidates"]] == [NEW]
+    assert Path("a.py").read_text() == HEAD + OLD + TAIL
+
+
+def test_nothing_better_is_exit_code_1(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert rewrite("--write") == 0
+    assert rewrite("--write", span="2:1-4:16") == 1
+    assert "Nothing better was found for this range: a.py is unchanged." in capsys.readouterr().err
+    assert Path("a.py").read_text() == HEAD + NEW + TAIL
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("rewrite", "a.py"), "Missing option '--range'"),
+        (("rewrite", "a.py", "--range", "2:1"), "'2:1' is not a range: give LINE:COL-LINE:COL"),
+        (("rewrite", "a.py", "--range", "3:1-2:1"), "ends at 2:1, before it starts at 3:1"),
+        (("rewrite", "a.py", "--range", "2:1-99:1"), "Line 99 is outside the text"),
+        (("rewrite", "a.py", "--range", "2:1-5:1", "--strength", "0"), "The strength is 0.0"),
+        (("rewrite", "-", "--range", "1:1-1:2", "--write"), "There is no file to write to"),
+        (("fix", "none.py"), "There is no file none.py"),
+        (("fix", "notes.klingon"), "The language of notes.klingon is not known here"),
+        (("fix", "-"), "The language of standard input is not known here"),
+    ],
+)
+def test_bad_input_is_one_line(
+    work: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    message: str,
+):
+    Path("notes.klingon").write_text("qo' (")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x = (")))
+    assert call(*arguments) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_fix_mends_a_file(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert call("fix", "broken.py") == 0
+    assert "-print(grow(1)\n+print(grow(1))\n" in capsys.readouterr().out
+    assert Path("broken.py").read_text() == BROKEN
+    assert call("fix", "broken.py", "--write") == 0
+    assert Path("broken.py").read_text() == HEAD + NEW + TAIL
+
+
+def test_a_sound_file_needs_no_model(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["fix", "a.py", "--model", "no/such-model"]) == 0
+    assert capsys.readouterr().err == "a.py has no syntax problem.\n"
+
+
+def test_what_can_not_be_mended_is_exit_code_1(work: Path, capsys: pytest.CaptureFixture[str]):
+    hopeless = "x = ((((((\n" * 30
+    Path("broken.py").write_text(hopeless)
+    assert call("fix", "broken.py", "--write") == 1
+    assert "Nothing was found that mends the syntax" in capsys.readouterr().err
+    assert Path("broken.py").read_text() == hopeless

@@ -1,0 +1,164 @@
+"""Mending: only what is damaged changes, only what parses is offered, and the bundled model does it for real."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from engine.answering import answering
+from engine.drive import drive
+from engine.edits.breakages import KINDS, breakage
+from engine.edits.damage import damages
+from engine.edits.measure import Tally, breakages, tried_with, without_line
+from engine.edits.mending import by_strength, mending, touched_chars
+from engine.edits.patient import patient
+from engine.errors import BadInput
+from engine.loading import load
+from engine.models.oracle import Case, Oracle
+from engine.request import Draft, FillRequest
+from engine.syntax.budget import Budget
+from engine.syntax.languages import language_of
+from tests.engine.syntax.test_languages import CASES
+
+WHOLE = "import os\n\n\ndef area(width, height):\n    return max(width * height, 1)\n\n\nprint(area(2, 3), os.sep)\n"
+
+
+def fixed(broken: str, whole: str = WHOLE, language: str = "python", drafts: list[Draft] | None = None, **options):
+    """The best fix by an oracle that knows the whole text; None where there is none."""
+    model = Oracle("oracle", [Case(text=f"▮{whole}▮")])
+    request = FillRequest(task="fix", **{"prefix": "", "old": broken, "suffix": "", "language": language, **options})
+    filled = drive(model, answering(model, request), drafts.append if drafts is not None else None)
+    return filled.candidates[0].text if filled.candidates else None
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("height, 1)\n", "height, 1\n"),
+        ("height, 1)\n", "height, 1))\n"),
+        ("height):\n", "height)\n"),
+        ("(2, 3)", "(2, 3"),
+        ("return max", "return return max"),
+    ],
+)
+def test_what_was_broken_is_whole_again(right: str, wrong: str):
+    assert right in WHOLE
+    assert fixed(WHOLE.replace(right, wrong, 1)) == WHOLE
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_line_ends_stay(end: str):
+    assert fixed(WHOLE.replace(", 1)", ", 1").replace("\n", end)) == WHOLE.replace("\n", end)
+
+
+def test_characters_beyond_ascii_stay():
+    whole = "face = '😋'\nprint(face)\n"
+    assert fixed("face = '😋'\nprint(face\n", whole) == whole
+
+
+def test_javascript_is_mended():
+    whole = "function f(a) {\n  return [1, a];\n}\n"
+    assert fixed(whole.replace("]", ""), whole, "javascript") == whole
+
+
+def test_several_damages_are_mended_one_after_the_other():
+    # Further apart than the oracle looks.
+    whole = WHOLE.replace("print", "value = 1\n" * 40 + "print")
+    assert fixed(whole.replace("height):", "height)").replace("os.sep)", "os.sep))"), whole) == whole
+
+
+def test_only_what_is_asked_for_is_touched():
+    broken = "x = (1\n\n\n\n\ny = f(2))\n"
+    start = broken.index("y")
+    text = fixed(broken[start:], "x = (1\n\n\n\n\ny = f(2)\n", prefix=broken[:start])
+    assert text in (None, "y = f(2)\n")
+
+
+def test_drafts_show_the_whole_text():
+    drafts: list[Draft] = []
+    fixed(WHOLE.replace(", 1)", ", 1"), drafts=drafts)
+    assert drafts
+    assert all(draft.text.startswith("import os\n") and draft.text.endswith("os.sep)\n") for draft in drafts)
+
+
+@pytest.mark.parametrize(("text", "language"), [(WHOLE, "python"), ("x = (", "klingon"), ("", "python")])
+def test_where_nothing_can_be_done_nothing_is_offered(text: str, language: str):
+    assert fixed(text, language=language) is None
+
+
+def test_an_edit_is_better_only_where_it_leaves_fewer_problems():
+    broken = "x = (1\n\n\n\n\ny = 2)\n"
+    start = patient(broken, "python")
+    assert start is not None
+    assert not start.state.sound
+    mended = start.edited(6, 6, ")", Budget())
+    assert mended is not None
+    assert not mended.state.sound
+    assert start.edited(6, 6, "(", Budget()) is None
+    assert start.edited(0, 0, "z = 1\n", Budget()) is None
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return load("bundled", "cpu").model
+
+
+@pytest.mark.parametrize(
+    ("broken", "whole"),
+    [
+        ("def add(a, b)\n    return a + b\n", "def add(a, b):\n    return a + b\n"),
+        ("def f(x):\n    return max(x, 1\n\n\ny = 1\n", "def f(x):\n    return max(x, 1)\n\n\ny = 1\n"),
+    ],
+)
+def test_the_bundled_model_mends_small_damage(bundled, broken: str, whole: str):
+    request = FillRequest(task="fix", prefix="", old=broken, suffix="", language="python", n=3)
+    candidates = drive(bundled, answering(bundled, request)).candidates
+    assert whole in [candidate.text for candidate in candidates]
+    assert sum(candidate.confidence for candidate in candidates) <= 1.0001
+    for candidate in candidates:
+        assert damages(candidate.text, "python") == ()
+
+
+def test_starting_from_noise_is_another_way(bundled):
+    request = FillRequest(task="fix", prefix="", old="x = f(1\ny = 2\n", suffix="", language="python")
+    for candidate in drive(bundled, mending(bundled, request, ways=[by_strength(1.0)])).candidates:
+        assert damages(candidate.text, "python") == ()
+
+
+def test_touched_characters_are_those_between_what_is_the_same():
+    assert touched_chars("f(1)", "f(1)") == 0
+    assert touched_chars("f(1", "f(1)") == 1
+    assert touched_chars("abcd", "axyd") == 4
+
+
+@pytest.mark.parametrize("file", ["ferry.py", "inventory.js"])
+def test_breakages_break_and_repeat(file: str):
+    text, language = (CASES / file).read_text(encoding="utf-8"), language_of(path=file) or ""
+    made = [breakage(text, language, random.Random(seed)) for seed in range(12)]
+    assert made == [breakage(text, language, random.Random(seed)) for seed in range(12)]
+    assert {each.kind for each in made if each} == set(KINDS)
+    for each in made:
+        assert each is not None
+        assert damages(each.broken, language) != ()
+        assert (
+            each.broken[: each.start] + each.original[each.start : each.end] + each.broken[each.start + len(each.new) :]
+            == text
+        )
+
+
+def test_measuring_counts_what_parses_and_what_is_the_same():
+    cases = list(breakages([CASES], 6, seed=1))
+    assert [case.language for case in cases] == ["python", "javascript"] * 3
+    tally = Tally()
+    for case in cases:
+        tally.add(tried_with(lambda case: case.original, case))
+        tally.add(tried_with(lambda case: None, case))
+    told = tally.told()
+    assert (told["cases"], told["parses"], told["identical"], told["touched_beyond_mean"]) == (12, 0.5, 0.5, 0)
+    assert without_line(cases[0]).count("\n") < cases[0].broken.count("\n")
+
+
+def test_a_folder_without_code_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="No file of python"):
+        next(breakages([tmp_path], 1, seed=0))
