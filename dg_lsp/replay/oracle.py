@@ -10,12 +10,15 @@ from pathlib import Path
 
 from dg_lsp.replay.session import Accept, Delete, Focus, Move, Open, Session, Type
 
+REACH = 80
+"""Tokens of a suggestion; with more of them the engine would have to cut what does not fit."""
+
 
 @contextmanager
 def oracle(session: Session) -> Generator[str]:
     """The name of such a model, for as long as the block lasts."""
     # The latest first: where old and new text share a gap's surroundings, the person is on the way to the new one.
-    cases = [{"text": f"▮{text}▮"} for text in reversed(settled_texts(session))]
+    cases = [{"text": f"▮{text}▮", "reach": REACH} for text in reversed(settled_texts(session))]
     with tempfile.TemporaryDirectory(prefix="dg-") as folder:
         path = Path(folder, "oracle.json")
         path.write_text(json.dumps({"cases": cases}), encoding="utf-8")

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, takewhile
+from itertools import accumulate, groupby, takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -60,6 +60,8 @@ class Case:
     """Probability of a revealed token."""
     reveal: int = 4096
     """Tokens revealed by step, from the left."""
+    reach: int = 4096
+    """Tokens of an answer at most; a longer one ends with a line at which no bracket is open, if there is one."""
     delay_ms: float = 0.0
     """Time a step takes."""
     slip: Slip | None = None
@@ -169,7 +171,7 @@ class Oracle:
         return OracleContext(
             length=len(ids),
             case=case,
-            answers=[self.tokenize(answer) for answer in answers],
+            answers=[self._within_reach(answer, case.reach) for answer in answers],
             suffix=ids[suffix_at + 1 : prefix_at],
         )
 
@@ -211,6 +213,15 @@ class Oracle:
                 whole = answer == case.parts[1]
                 return case, (answer, *(case.alternatives if whole else ()))
         return Case(text="▮▮"), ("",)
+
+    def _within_reach(self, answer: str, reach: int) -> list[int]:
+        ids = self.tokenize(answer)
+        if len(ids) <= reach:
+            return ids
+        lines = accumulate(answer.splitlines(keepends=True))
+        near = takewhile(lambda head: len(self.tokenize(head)) <= reach, lines)
+        heads = [head.rstrip("\n") for head in near if head.strip() and not _leaves_open(head)]
+        return self.tokenize(heads[-1]) if heads else ids[:reach]
 
     def _target(self, context: OracleContext, canvas: list[int], turn: int, open_: list[bool]) -> list[int]:
         """What the oracle wants on the canvas: the answer that it resembles most, on a tie one by turns."""
@@ -304,6 +315,13 @@ def _index_of(part: Sequence[int], ids: Sequence[int], start: int) -> int:
     """Where a part of some tokens begins; their end where it does not occur."""
     places = range(start, len(ids) - len(part) + 1)
     return next((at for at in places if list(ids[at : at + len(part)]) == list(part)), len(ids))
+
+
+def _leaves_open(text: str) -> bool:
+    depth = 0
+    for letter in text:
+        depth = max(0, depth + (letter in "([{") - (letter in ")]}"))
+    return depth > 0
 
 
 def _own(context: Context) -> OracleContext:

@@ -93,6 +93,13 @@ def test_tokens_are_revealed_from_the_left_with_the_confidence_that_was_set():
         assert probabilities.max(-1).values[0, 3].item() < 0.1
 
 
+def test_a_long_answer_ends_with_a_line_within_reach():
+    text = "▮if (a) {\n  b(1)\n}\nc(\n  2,\n)\n▮"
+    assert answers(oracle(Case(text=text, reach=20)), "", "") == ["if (a) {\n  b(1)\n}"]
+    assert answers(oracle(Case(text=text, reach=3)), "", "") == ["if ("]
+    assert answers(oracle(Case(text=text)), "", "") == [text.strip("▮")]
+
+
 def test_a_slip_stays_until_it_is_taken_off_the_canvas():
     model = oracle(Case(text="▮a+c▮", slip=Slip(at=1, text="(")))
     gap = context(model, "", "")
