@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +19,7 @@ from rich.table import Table
 
 from engine.drive import drive
 from engine.eval.code_holes import code_holes
-from engine.eval.erring import INSISTS, RIGHT, SLIPS, erring
+from engine.eval.erring import erring
 from engine.eval.parsers import Parsers, Parses
 from engine.eval.tasks import Task
 from engine.infill import infill
@@ -177,8 +178,11 @@ def _measure(
     # Some are left out later.
     share = -(-gaps * 5 // (4 * len(folders)))
     tasks = [task for folder in folders for task in code_holes(folder, None, share, seed)]
-    with Parsers() as parsers:
-        found = list(outcomes(tasks, _models(model, seed), list(WAYS), parsers))
+    found: list[Outcome] = []
+    # Interrupted, it tells what it has.
+    with Parsers() as parsers, suppress(KeyboardInterrupt):
+        for each in outcomes(tasks, _models(model, seed), list(WAYS), parsers):
+            found.append(each)  # noqa: PERF402 a comprehension would lose them
     for each in [each for each in found if show and each.parses is False and each.way != "unchecked"][:_SHOWN]:
         typer.echo(f"{each.way} {each.model} {each.task}: {each.text!r}")
     rows = figures(found)
@@ -186,8 +190,6 @@ def _measure(
     languages = sorted({each.language for each in found})
     typer.echo(json.dumps({"languages": languages, "rows": [asdict(row) for row in rows]}))
 
-
-__all__ = ["INSISTS", "RIGHT", "SLIPS", "Figures", "Outcome", "figures", "outcomes"]
 
 if __name__ == "__main__":
     typer.run(_measure)
