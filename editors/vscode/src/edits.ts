@@ -27,6 +27,8 @@ const CANDIDATES = 3;
 export class Edits implements vscode.Disposable {
   readonly preview = new Preview();
   readonly canvas = new Canvas();
+  /** The sentence shown last; empty where something was proposed. */
+  said = "";
   private asked = 0;
 
   constructor(
@@ -88,8 +90,7 @@ export class Edits implements vscode.Disposable {
     const { document } = editor;
     const why = this.whyNot(document, work.command) ?? (await whyReadOnly(document));
     if (why) {
-      void vscode.window.showWarningMessage(why);
-      return false;
+      return this.say(why);
     }
     const proposals = await this.ask(editor, work);
     const client = this.server.client;
@@ -97,15 +98,14 @@ export class Edits implements vscode.Disposable {
       return false;
     }
     if (!proposals.candidates.length) {
-      void vscode.window.showInformationMessage(proposals.message || "The model has no proposal here.");
-      return false;
+      return this.say(proposals.message || "The model has no proposal here.");
     }
     const edits = proposals.candidates.map(({ edit }) => client.protocol2CodeConverter.asWorkspaceEdit(edit));
     const choices = await Promise.all(edits);
     if (proposals.version !== document.version) {
-      void vscode.window.showWarningMessage("The text has changed meanwhile; ask again.");
-      return false;
+      return this.say("The text has changed meanwhile; ask again.");
     }
+    this.said = "";
     await this.preview.show(
       document,
       proposals.candidates.flatMap((candidate, at) => {
@@ -133,12 +133,18 @@ export class Edits implements vscode.Disposable {
         return (await sent) as Proposals | undefined;
       });
     } catch (error) {
-      this.server.log.warn(String(error));
+      this.say(error instanceof Error ? error.message : String(error));
       return undefined;
     } finally {
       drawing.dispose();
       this.canvas.end(editor);
     }
+  }
+
+  private say(sentence: string): false {
+    this.said = sentence;
+    void vscode.window.showWarningMessage(sentence);
+    return false;
   }
 
   private whyNot(document: vscode.TextDocument, command: string): string | undefined {

@@ -67,23 +67,25 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
 
   async accept(): Promise<boolean> {
     const [held, choice] = [this.open, this.current];
+    const holds = held && !held.document.isClosed && held.document.version === held.version;
+    const applied = Boolean(holds && choice && (await vscode.workspace.applyEdit(choice.edit)));
     await this.reject();
-    if (!held || !choice) {
-      return false;
+    if (held && !applied) {
+      const why = holds ? "The edit could not be made; is the file read-only?" : "The text has changed meanwhile; ask again.";
+      void vscode.window.showWarningMessage(why);
     }
-    if (held.document.isClosed || held.document.version !== held.version) {
-      void vscode.window.showWarningMessage("The text has changed meanwhile; ask again.");
-      return false;
-    }
-    const applied = await vscode.workspace.applyEdit(choice.edit);
-    await vscode.window.showTextDocument(held.document);
     return applied;
   }
 
+  /** End the proposal, and show the text that it was for. */
   async reject(): Promise<void> {
+    const held = this.open;
     const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter((tab) => this.isOurs(tab));
     this.forget();
     await vscode.window.tabGroups.close(tabs);
+    if (held) {
+      await vscode.window.showTextDocument(held.document);
+    }
   }
 
   dispose(): void {
@@ -99,7 +101,7 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
     if (held && candidate) {
       const sure = `${Math.round(candidate.confidence * 100)}%, ${candidate.syntax}`;
       const title = `Proposal ${held.index + 1} of ${held.choices.length} (${sure})`;
-      await vscode.commands.executeCommand("vscode.diff", held.document.uri, held.shown, title, { preview: true });
+      await vscode.commands.executeCommand("vscode.diff", held.document.uri, held.shown, title, { preview: false });
     }
   }
 

@@ -16,6 +16,12 @@ function selectLine(editor: vscode.TextEditor, line: number): void {
   editor.selection = new vscode.Selection(range.start, range.end);
 }
 
+/** Run a command, which then has proposed something. */
+async function propose(name: string, given?: object): Promise<void> {
+  const { edits } = await api();
+  equal([await run(name, given), edits.said], [true, ""]);
+}
+
 function tabs(): string[] {
   return vscode.window.tabGroups.all.flatMap((group) => group.tabs.map((tab) => tab.label));
 }
@@ -24,7 +30,7 @@ test("a rewrite is shown as a diff, accepted, and undone in one step", async () 
   const { edits } = await ready();
   const editor = await open(LINES);
   selectLine(editor, 2);
-  equal(await run("rewrite", { instruction: "" }), true);
+  await propose("rewrite", { instruction: "" });
   equal(tabs().some((label) => label.startsWith("Proposal 1 of ")), true);
   equal(editor.document.getText(), plain(LINES));
   equal(await run("accept"), true);
@@ -39,7 +45,7 @@ test("the instruction reaches the model, and the proposal can be left", async ()
   const { edits } = await ready();
   const editor = await open(LINES);
   selectLine(editor, 2);
-  equal(await run("rewrite", { instruction: "by two" }), true);
+  await propose("rewrite", { instruction: "by two" });
   const proposed = await until(() => edits.preview.current, "a proposal");
   equal(proposed.candidate.text.includes("size += 2"), true);
   await run("next");
@@ -47,7 +53,7 @@ test("the instruction reaches the model, and the proposal can be left", async ()
   equal(edits.preview.current, undefined);
   equal(editor.document.getText(), plain(LINES));
   selectLine(editor, 2);
-  equal(await run("rewrite", { instruction: "by two" }), true);
+  await propose("rewrite", { instruction: "by two" });
   equal(await run("accept"), true);
   equal(editor.document.getText(), RENAMED);
 });
@@ -56,7 +62,7 @@ test("a proposal for a text that changed since is not taken", async () => {
   await ready();
   const editor = await open(LINES);
   selectLine(editor, 2);
-  equal(await run("rewrite", { instruction: "" }), true);
+  await propose("rewrite", { instruction: "" });
   const edit = new vscode.WorkspaceEdit();
   edit.insert(editor.document.uri, new vscode.Position(0, 0), "# New.\n");
   await vscode.workspace.applyEdit(edit);
@@ -90,11 +96,11 @@ test("the light bulb offers a rewrite through the extension, and mends", async (
 test("what is broken is mended and what is empty is filled, after a look", async () => {
   await ready();
   const broken = await open(BROKEN, "broken.py");
-  equal(await run("fix"), true);
+  await propose("fix");
   equal(await run("accept"), true);
   equal(broken.document.getText(), plain(BROKEN).replace(", 1\n", ", 1)\n"));
   const empty = await open(EMPTY_BODY, "empty.py");
-  equal(await run("fill"), true);
+  await propose("fill");
   equal(await run("accept"), true);
   equal(empty.document.getText().includes("    return value * 2\n"), true);
 });
@@ -106,7 +112,7 @@ test("the canvas settles beside the lines that it will replace", async () => {
   selectLine(editor, 1);
   const asked = run("rewrite", { instruction: "" });
   await until(() => edits.canvas.lines.join("").length > 0, "a draft");
-  equal(await asked, true);
+  equal([await asked, edits.said], [true, ""]);
   equal(edits.preview.current?.candidate.text.includes("1, 2, 3"), true);
   await run("reject");
 });

@@ -24,11 +24,11 @@ test("the status bar says how things stand, and its menu switches", async () => 
 
 test("a changed setting reaches the server", async () => {
   await ready();
-  const editor = await open("x = 1▮\n");
+  const editor = await open("# Notes▮\n", "notes.md");
   const off = async (): Promise<string | undefined> =>
     (await account({ uri: editor.document.uri.toString() })).document?.off;
-  await set("languages", { python: false });
-  await until(async () => (await off()) === "Suggestions are switched off for python.", "the setting");
+  await set("languages", { markdown: false });
+  await until(async () => (await off()) === "Suggestions are switched off for markdown.", "the setting");
   await set("languages", {});
   await until(async () => (await off()) === "", "the setting's end");
 });

@@ -20,7 +20,7 @@ from tests.e2e.editors.edit_cases import BY_TWO, EDITS
 from tests.e2e.editors.install.neovim import NEWEST, program
 from tests.e2e.editors.lua import as_lua
 from tests.e2e.editors.neovim import PLUGIN
-from tests.engine.processes import Home, home, running, wait_until
+from tests.engine.processes import WAIT_S, Home, home, running, wait_until
 
 WIDTH, HEIGHT = 84, 14
 
@@ -44,7 +44,7 @@ class Terminal:
 
     def shows(self, part: str) -> None:
         """Wait for a text on the screen."""
-        wait_until(lambda: part in self.screen(), f"{part!r} on the screen")
+        wait_until(lambda: part in self.screen(), f"{part!r} on the screen", 3 * WAIT_S)
 
     def draw(self, path: Path, title: str) -> None:
         """The screen as an SVG."""
@@ -72,7 +72,7 @@ def draw(place: Home, into: Path) -> None:
     init.write_text(
         f"vim.opt.runtimepath:append({as_lua(str(PLUGIN))})\n"
         "vim.o.termguicolors, vim.o.number, vim.o.swapfile, vim.o.laststatus = true, true, false, 2\n"
-        "vim.o.statusline = \" %f %= %{v:lua.require'dg'.statusline()} \"\n"
+        "vim.o.statusline = \" %f %= %{%v:lua.require'dg'.statusline()%} \"\n"
         "vim.o.background, vim.o.showmode, vim.o.shadafile = 'dark', false, 'NONE'\n"
         f"require('dg').setup({as_lua(options)})\n"
     )

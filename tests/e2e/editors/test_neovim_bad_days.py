@@ -149,6 +149,9 @@ def test_the_status_is_told_in_words(newest, shared: Home):
         editor.input(":Dg status<CR>")
         assert editor.told("ready · oracle:").endswith(" on cpu")
         wait_until(lambda: editor.lua("return require('dg').statusline()") == "dg", "the status line")
+        loading = "require('dg.status').set({ state = 'loading', percent = %s }) return require('dg').statusline()"
+        assert editor.lua(loading % "vim.NIL") == "dg …"
+        assert editor.lua(loading % "40.0") == "dg 40%%"
         editor.input(":Dg nonsense<CR>")
         editor.told("There is no `:Dg nonsense`")
 

@@ -64,16 +64,19 @@ def test_inside_the_extension_host(shared: Home):
 
 def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
     with workbench(shared, vsix=vsix) as held, held.page() as page:
-        path = held.work / "growth.py"
-        path.write_text(f"{LINES}\n\n")
+        path = held.work / "add.py"
+        path.write_text("\n")
         _open(held, page, path)
-        page.keyboard.press("Control+End")
+        page.keyboard.press("Control+Home")
         page.keyboard.type("def add(a, b):\n")
         page.keyboard.type("return ")
         expect(page.locator(GHOST).first).to_be_visible(timeout=2 * WAIT_S * 1000)
         keep(page, "vscode-ghost-text")
         page.keyboard.press("Tab")
-        _saved(page, path, f"{LINES}\n\n{ADD.replace('▮', '').rstrip()}")
+        _saved(page, path, ADD.replace("▮", "").rstrip())
+        path = held.work / "growth.py"
+        path.write_text(LINES)
+        _open(held, page, path)
         page.keyboard.press("Control+Home")
         for _ in range(2):
             page.keyboard.press("ArrowDown")
@@ -88,7 +91,7 @@ def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
         keep(page, "vscode-proposal")
         page.keyboard.press("Control+Enter")
         expect(page.get_by_text("Proposal 1 of")).to_have_count(0, timeout=WAIT_S * 1000)
-        _saved(page, path, f"{BY_TWO}\n\n{ADD.replace('▮', '').rstrip()}")
+        _saved(page, path, BY_TWO.rstrip())
 
 
 def test_the_bundled_model_suggests_in_the_window(vsix: Path):

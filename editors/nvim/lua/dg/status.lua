@@ -30,9 +30,9 @@ end
 ---@return string
 function M.line()
   local status = M.current
-  local sign = status.state == "loading" and status.percent and ("%d%%%%"):format(status.percent)
-    or SIGNS[status.state]
-    or status.state
+  -- A percentage that is not known comes as vim.NIL.
+  local known = status.state == "loading" and type(status.percent) == "number"
+  local sign = known and ("%d%%%%"):format(status.percent) or SIGNS[status.state] or status.state
   return sign == "" and "dg" or "dg " .. sign
 end
 
