@@ -182,7 +182,7 @@ def _measure(
     # Interrupted, it tells what it has.
     with Parsers() as parsers, suppress(KeyboardInterrupt):
         for each in outcomes(tasks, _models(model, seed), list(WAYS), parsers):
-            found.append(each)  # noqa: PERF402 a comprehension would lose them
+            found.append(each)
     for each in [each for each in found if show and each.parses is False and each.way != "unchecked"][:_SHOWN]:
         typer.echo(f"{each.way} {each.model} {each.task}: {each.text!r}")
     rows = figures(found)
