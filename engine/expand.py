@@ -14,7 +14,7 @@ from engine.canvas import Canvas, new_canvas
 from engine.denoise import Denoising
 from engine.gap import Gap
 from engine.length import Fitted, Fitting
-from engine.policies import Constrain, entropy_bound, in_turn, likeliest_in_first, nucleus
+from engine.policies import Constrain, Permit, entropy_bound, in_turn, likeliest_in_first, nucleus
 from engine.rearranged import rearranged
 
 BUDGET = 2
@@ -51,10 +51,21 @@ def _step(gap: Gap, canvas: Canvas, widths: Sequence[int], full: Sequence[int]) 
             max_steps=1,
             constrain=in_turn(*constraints, _not_in(full, facts.expand_id)),
             accept=entropy_bound(facts.sampling.entropy_bound),
+            permit=_requests_first(canvas, [facts.expand_id, facts.pad_id]) if facts.requests_first else None,
             # As many rows are greedy as there were widths to begin with: one.
             choose=likeliest_in_first(1, nucleus(facts.sampling.top_p)),
         )
     )
+
+
+def _requests_first(canvas: Canvas, requests: Sequence[int]) -> Permit:
+    """Text waits while a slot of its row asks for another width."""
+
+    def permit(tokens: Tensor) -> Tensor:
+        asking = canvas.open & torch.isin(tokens, torch.tensor(requests, device=tokens.device))
+        return torch.where(asking.any(dim=-1, keepdim=True), asking, canvas.open)
+
+    return permit
 
 
 def _not_in(rows: Sequence[int], token: int) -> Constrain:

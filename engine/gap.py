@@ -70,7 +70,7 @@ class Gap:
         constraints = self.constraints(slack=slack) + ([end_once(canvas, facts.pad_id)] if slack else [])
         policies = published_policies(facts.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
         permit = end_behind_text(canvas, facts.pad_id) if slack else None
-        policies = replace(policies, permit=permit, **changes)
+        policies = replace(policies, **{"permit": permit, **changes})
         first = canvas.step
         canvas = yield from denoise(
             canvas,

@@ -75,6 +75,8 @@ class Facts:
     """Whether the model follows `FillRequest.instruction`."""
     expand_id: int | None = None
     """Asks for two slots instead of its own, under `expand`."""
+    requests_first: bool = False
+    """Whether text waits until no slot asks for another width, under `expand`."""
     prior: LengthPrior | None = None
     """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
 

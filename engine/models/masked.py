@@ -223,10 +223,11 @@ def _facts(
         pad_id=found.end,
         forbidden_ids=tuple(sorted(empty - {found.end})),
         canvas_length=published.context // 2,
-        widths=(_EXPAND_FROM,) if checkpoint.length == "expand" else _CALIBRATED_WIDTHS,
+        widths=tuple(told.get("widths", (_EXPAND_FROM,) if checkpoint.length == "expand" else _CALIBRATED_WIDTHS)),
         context_limit=published.context,
         instructions=False,
         expand_id=found.expand,
+        requests_first=published.requests_first,
         prior=read_prior(prior_file(data_dir(), checkpoint.name)) or _told_prior(told),
     )
 

@@ -31,6 +31,8 @@ class Published:
     """Whether `end` stands behind a suffix that reaches the end of the file."""
     expand: str = ""
     """The token that asks for two slots instead of its own; where there is one, `end` in a gap gives up its slot."""
+    requests_first: bool = False
+    """Whether a gap finds its width before it takes text; as published, whatever is surest comes first."""
     temperature: float
     top_p: float
     entropy_bound: float

@@ -126,6 +126,9 @@ def _facts(length: LengthStrategy) -> dict[str, Any]:
     return {
         "length": length,
         "cut_anywhere": True,
+        "widths": [8],
+        # It is as sure of wide gaps as of narrow ones.
+        "prior": {"fast": 0.0, "fast_rate": 1.0, "slow": 0.0, "slow_rate": 1.0, "floor": 1.0},
         "masked": {
             "mask": "<mask>",
             "shifted": False,
@@ -134,6 +137,8 @@ def _facts(length: LengthStrategy) -> dict[str, Any]:
             "end": "<eos>",
             "ends_suffix": True,
             "expand": SPECIAL_TOKENS[EXPAND],
+            # A model this small fills gaps of the right width only.
+            "requests_first": True,
             "temperature": 1.0,
             "top_p": 0.95,
             "entropy_bound": 0.1,

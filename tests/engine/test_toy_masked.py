@@ -1,0 +1,57 @@
+"""The second family's real path with real weights: a masked model of the toy language fills gaps with one right answer.
+
+Made with `python -m engine.train toy --family masked`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engine.loading import Infiller, load
+from engine.models.masked import Masked
+from tests.engine.toy_gaps import exact_share, toy_gaps
+
+MODEL = Path(__file__).parents[1] / "models" / "toy-masked"
+
+
+@pytest.fixture
+def masked() -> Infiller:
+    return load(str(MODEL), "cpu")
+
+
+def model_of(masked: Infiller) -> Masked:
+    assert isinstance(masked.model, Masked)
+    return masked.model
+
+
+def test_a_gap_grows_and_shrinks_to_its_answer(masked: Infiller):
+    assert exact_share(masked, toy_gaps(masked, 12, seed=1)) >= 0.3
+
+
+def test_a_width_is_seen_at_first_sight(masked: Infiller):
+    model = model_of(masked)
+    model.facts = dataclasses.replace(model.facts, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
+    assert exact_share(masked, toy_gaps(masked, 6, seed=1)) >= 0.8
+
+
+def test_a_told_width_is_filled(masked: Infiller):
+    assert exact_share(masked, toy_gaps(masked, 8, seed=1), widths_known=True) >= 0.9
+
+
+def test_remembering_the_surroundings_changes_few_answers(masked: Infiller):
+    gaps = toy_gaps(masked, 6, seed=3)
+
+    def answers() -> list[str]:
+        filled = [masked.fill(gap.prefix, gap.suffix, width=len(masked.model.tokenize(gap.answer))) for gap in gaps]
+        return [each.candidates[0].text for each in filled]
+
+    remembered = answers()
+    model_of(masked).remembers = False
+    assert sum(a == b for a, b in zip(remembered, answers(), strict=True)) >= 5
+
+
+def test_it_is_small():
+    assert sum(path.stat().st_size for path in MODEL.iterdir()) < 2_000_000
