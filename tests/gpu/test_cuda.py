@@ -23,8 +23,8 @@ IDS = [20 + at % 40 for at in range(60)]
 REQUEST = FillRequest(
     prefix="def area(width):\n    return wid", suffix="\n\nprint(area(3))\n", language="python", width=8, n=2
 )
-TOLERANCE = 0.35
-"""Of logits capped at 30, over four layers in bfloat16 with 8 bits of mantissa."""
+TOLERANCE = 0.15
+"""Of logits up to 0.4, over four layers in bfloat16; a CPU's bfloat16 is 0.06 off."""
 
 
 def loaded(path: Path, device: str) -> DiffusionGemma:

@@ -121,8 +121,8 @@ def test_the_products_are_those_of_a_step(name: str, request: pytest.FixtureRequ
     rows = rows_of(model, model.encode([20] * CONTEXT), gap=OPEN, pinned=PINNED)
     products = products_of(model, rows)
     step, alone = counted(lambda: model.step(rows)), counted(lambda: run_all(products))
-    assert alone["aten.mm"] == step["aten.mm"]
-    assert alone["aten.bmm"] == attention_flops(model) + expert_flops(model)
+    assert alone["aten.mm"] == step["aten.mm"] + expert_flops(model)
+    assert alone["aten.bmm"] == attention_flops(model)
     table = model.network.decoder.embed_tokens.weight.nbytes
     assert sum(product.weight_nbytes for product in products) > 2 * table
 
