@@ -22,7 +22,7 @@ from tests.e2e.editors.workbench import EXTENSION, Workbench, workbench
 from tests.engine.processes import WAIT_S, Home, home, wait_until
 
 pytestmark = [
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(
         not (vscode.server().exists() and vscode.chromium().exists()),
         reason="VS Code is not installed; `make test-editors` brings it.",
@@ -115,8 +115,9 @@ def test_the_bundled_model_suggests_in_the_window(vsix: Path):
 
 
 def _open(held: Workbench, page: Page, path: Path) -> None:
-    page.goto(held.url({"openFile": held.remote(path)}), timeout=2 * WAIT_S * 1000)
-    page.locator(".monaco-editor .view-lines").first.click(timeout=2 * WAIT_S * 1000)
+    # A window is a lot of code to load; it takes minutes on a busy machine.
+    page.goto(held.url({"openFile": held.remote(path)}), timeout=4 * WAIT_S * 1000)
+    page.locator(".monaco-editor .view-lines").first.click(timeout=4 * WAIT_S * 1000)
 
 
 def _saved(page: Page, path: Path, text: str) -> None:
