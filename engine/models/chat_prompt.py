@@ -21,6 +21,8 @@ _CHARACTERS = 4
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.2
 _TASK = "Continue this file at the point where your answer begins, so that what follows fits."
 
+_REWRITE = "Write a part of this file anew, so that it says the same in a better way and what follows fits."
+
 
 class ChatPrompt:
     """Lays out requests for a checkpoint with a chat template."""
@@ -48,10 +50,14 @@ class ChatPrompt:
         )
 
     def _turns(self, request: FillRequest, after: str) -> list[int]:
-        parts = [request.instruction or _TASK]
+        rewrites = request.task == "rewrite"
+        parts = [request.instruction or (_REWRITE if rewrites else _TASK)]
         if request.language:
             parts.append(f"The language is {request.language}.")
         parts += [f"{snippet.path}:\n```\n{snippet.text}\n```" for snippet in self._chosen(request)]
+        if rewrites:
+            old = with_line_feeds(request.old)
+            parts.append(f"Where your answer begins the file says now:\n```{request.language}\n{old}\n```")
         if after:
             parts.append(f"The file goes on with:\n```{request.language}\n{after}\n```")
         turn = [{"role": "user", "content": "\n\n".join(parts)}]

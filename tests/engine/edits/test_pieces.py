@@ -149,6 +149,15 @@ def test_a_chat_model_rewrites_too_and_keeps_what_it_must(model, strength: float
     assert drive(model, in_pieces(model, request)).candidates == filled.candidates
 
 
+def test_a_chat_model_is_told_the_instruction_and_the_old_text(model):
+    request = FillRequest(prefix="x = ", suffix="\n", task="rewrite", old="width * height", instruction="Shorter.")
+    said = model.detokenize(model.prompt(request).context)
+    assert "Shorter." in said
+    assert "width * height" in said
+    without = model.detokenize(model.prompt(replace(request, instruction="", task="fill")).context)
+    assert "width * height" not in without
+
+
 def test_a_part_that_is_not_noise_stays_under_masks(absorbing):
     old = absorbing.detokenize(absorbing.tokenize("alpha = beta + gamma\n" * 3))
     request = FillRequest(prefix="", suffix="\n", task="rewrite", old=old, strength=0.2, n=4)
