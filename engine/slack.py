@@ -32,13 +32,13 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
 
 
 def end_behind_text(canvas: Canvas, pad_id: int) -> Permit:
-    """A slot is taken as unused only where all slots before it in its gap are taken, and no text behind it then."""
+    """A slot is taken as unused only where all slots before it in its gap are taken, and no text would stand behind."""
 
     def permit(chosen: Tensor) -> Tensor:
-        first = canvas.open & (_last(canvas.open) <= _last(canvas.pinned))
-        ends = first & (chosen == pad_id)
-        behind = _last(ends) > _last(canvas.pinned)
-        return canvas.open & (first | ((chosen != pad_id) & ~behind))
+        text = canvas.open & (chosen != pad_id)
+        first = _last(canvas.open) <= _last(canvas.pinned)
+        last = _next(text) >= _next(canvas.pinned)
+        return text | (canvas.open & first & last)
 
     return permit
 

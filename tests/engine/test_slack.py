@@ -9,7 +9,7 @@ from engine.denoise import denoise
 from engine.models.base import Noise
 from engine.policies import Policies, all_known, entropy_bound, in_turn, likeliest_in_first, linear_temperature
 from engine.request import Draft
-from engine.slack import end_behind_text, run_on, end_once
+from engine.slack import end_behind_text, end_once, run_on
 
 PAD, MASK, VOCABULARY = 0, 1, 12
 NOISE = Noise(mask_id=MASK, vocab_size=VOCABULARY)
@@ -37,11 +37,12 @@ def test_an_unused_slot_waits_for_the_text_before_it():
 def test_the_end_of_a_gap_leaves_no_text_behind_it():
     gap = canvas([None, None, None, None, 9, 9])
     gap.ids[0, 0], gap.known[0, 0], gap.open[0, 0] = 5, True, False
-    assert permitted(gap, [0, PAD, 6, PAD, 0, 0]) == [[False, True, False, False, False, False]]
+    assert permitted(gap, [0, PAD, 6, PAD, 0, 0]) == [[False, False, True, False, False, False]]
+    assert permitted(gap, [0, PAD, PAD, PAD, 0, 0]) == [[False, True, False, False, False, False]]
 
 
 def test_each_of_several_gaps_has_an_end_of_its_own():
-    assert permitted(canvas([None, None, 9, None, None]), [PAD, 5, 0, 5, PAD]) == [[True, False, False, True, False]]
+    assert permitted(canvas([None, None, 9, None, None]), [PAD, PAD, 0, 5, PAD]) == [[True, False, False, True, False]]
 
 
 def test_behind_an_unused_slot_all_are():
