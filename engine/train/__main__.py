@@ -30,7 +30,7 @@ from engine.train.packed import PackedCorpus, pack
 from engine.train.presets import PRESETS, Preset
 from engine.train.run import Sitting, train
 from engine.train.sources import Sources
-from engine.train.state import CHECKPOINT, open_state, read_curve
+from engine.train.state import newest_state, read_curve
 from engine.train.tokenizer import save_tokenizer, train_tokenizer
 from engine.train.toy import build_toy_corpus
 
@@ -120,9 +120,7 @@ def export(
 ) -> None:
     """Write the newest checkpoint as a model directory with its card."""
     recipe, folder = _recipe(preset), folder or _run_folder(name)
-    if not (folder / CHECKPOINT).exists():
-        raise BadInput(f"{folder} holds no run: train one first, or name its folder.")
-    state = open_state(recipe, folder, seed, torch.device("cpu"))
+    state = newest_state(recipe, folder, seed, torch.device("cpu"))
     text = corpus_folder(corpus)
     export_model(state, recipe, text / "tokenizer", out, "slack")
     write_card(

@@ -42,6 +42,25 @@ def open_state(preset: Preset, folder: Path, seed: int, device: torch.device, we
 
     Raises BadInput for a checkpoint or weights of another shape.
     """
+    saved = _saved(folder, preset)
+    state = _state(preset, folder, seed, device, saved)
+    if saved is not None:
+        _cut_curve(folder / CURVE, state.step)
+    elif weights is not None:
+        parameters = trained_parameters(state.module)
+        stored = load_file(weights / "model.safetensors")
+        _copy({name: stored[f"model.decoder.{name}"] for name in parameters}, parameters, weights)
+    return state
+
+
+def newest_state(preset: Preset, folder: Path, seed: int, device: torch.device) -> State:
+    """The run in `folder` as it stands, to look at. Raises BadInput where there is none, or one of another shape."""
+    if not (folder / CHECKPOINT).exists():
+        raise BadInput(f"{folder} holds no run: train one first, or name its folder.")
+    return _state(preset, folder, seed, device, torch.load(folder / CHECKPOINT, weights_only=True))
+
+
+def _state(preset: Preset, folder: Path, seed: int, device: torch.device, saved: dict[str, Any] | None) -> State:
     module: Any = new_model(preset.shape, seed)
     module.to(device)
     parameters = trained_parameters(module)
@@ -50,15 +69,10 @@ def open_state(preset: Preset, folder: Path, seed: int, device: torch.device, we
     for parameter in parameters.values():
         parameter.requires_grad_(True)
     state = State(module=module, optimiser=Optimiser(parameters, preset.rates))
-    saved = _saved(folder, preset)
     if saved is not None:
         _copy(saved["weights"], parameters, folder)
         state.optimiser.restore(saved["optimiser"])
         state.step, state.tokens, state.seconds = saved["step"], saved["tokens"], saved["seconds"]
-        _cut_curve(folder / CURVE, state.step)
-    elif weights is not None:
-        stored = load_file(weights / "model.safetensors")
-        _copy({name: stored[f"model.decoder.{name}"] for name in parameters}, parameters, weights)
     return state
 
 

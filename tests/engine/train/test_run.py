@@ -9,7 +9,7 @@ from engine.train.batches import Batches, BatchSource
 from engine.train.presets import Preset
 from engine.train.run import Sitting, train
 from engine.train.shapes import trained_parameters
-from engine.train.state import CHECKPOINT, State, open_state, read_curve
+from engine.train.state import CHECKPOINT, State, newest_state, open_state, read_curve
 from tests.engine.train.tiny import CPU, tiny, toy_corpus
 
 quiet = lambda line: None  # noqa: E731
@@ -109,3 +109,13 @@ def test_the_curve_forgets_what_a_cut_undid(tmp_path: Path):
     longer = run(tmp_path, tiny(steps=40))
     assert [point.step for point in read_curve(tmp_path)] == [10, 20, 30, 40]
     assert longer.step == 40
+
+
+def test_looking_at_a_run_leaves_its_end_alone(tmp_path: Path):
+    with pytest.raises(BadInput, match="holds no run"):
+        newest_state(tiny(), tmp_path, 0, torch.device("cpu"))
+    run(tmp_path, tiny(steps=8))
+    curve = read_curve(tmp_path)
+    looked_at = newest_state(tiny(steps=16), tmp_path, 0, torch.device("cpu"))
+    assert looked_at.step == 8
+    assert read_curve(tmp_path) == curve
