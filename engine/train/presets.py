@@ -63,13 +63,13 @@ def _toy(noise: NoiseKind) -> Preset:
     return Preset(
         shape=shape,
         noise=noise,
-        tokens=320_000,
-        next_token_share=0.15,
+        tokens=480_000 if noise == "absorbing" else 600_000,
+        next_token_share=0.12,
         free_share=0.1 if noise == "absorbing" else 0.3,
-        rows=2,
+        rows=4,
         context=160,
         canvases=256,
-        rates=Rates(),
+        rates=Rates(matrices=0.01, rest=0.0015),
     )
 
 

@@ -26,11 +26,15 @@ def uniform() -> Infiller:
 
 
 def test_discover_finds_width_and_answer(uniform: Infiller):
-    assert exact_share(uniform, toy_gaps(uniform, 30, seed=0)) >= 0.8
+    assert exact_share(uniform, toy_gaps(uniform, 30, seed=0)) >= 0.85
+
+
+def test_slack_finds_the_width(absorbing: Infiller):
+    assert exact_share(absorbing, toy_gaps(absorbing, 30, seed=0)) >= 0.5
 
 
 def test_a_told_width_is_filled_from_masks(absorbing: Infiller):
-    assert exact_share(absorbing, toy_gaps(absorbing, 30, seed=0), widths_known=True) >= 0.9
+    assert exact_share(absorbing, toy_gaps(absorbing, 30, seed=0), widths_known=True) >= 0.8
 
 
 def test_a_told_width_is_filled_from_random_tokens(uniform: Infiller):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from engine.drive import drive
+from engine.infill import infill
 from engine.loading import Infiller
+from engine.parts import Parts
+from engine.request import FillRequest
 from engine.train.toy import toy_program
 
 LINES_BEFORE, LINES_BEHIND = 3, 6
@@ -32,8 +36,9 @@ def exact_share(infiller: Infiller, gaps: list[ToyGap], *, widths_known: bool = 
     right = 0
     for gap in gaps:
         width = len(infiller.model.tokenize(gap.answer)) if widths_known else None
-        # Without a language nothing is cut: an editor's answer ends with its statement, these gaps end anywhere.
-        filled = infiller.fill(gap.prefix, gap.suffix, width=width, max_tokens=48)
+        request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language="python", width=width, max_tokens=48)
+        # Nothing is cut: an editor's answer ends with its statement, these gaps end anywhere.
+        filled = drive(infiller.model, infill(infiller.model, request, parts=Parts(repair=False)))
         right += bool(filled.candidates) and filled.candidates[0].text == gap.answer
     return right / len(gaps)
 
