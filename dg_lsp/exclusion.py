@@ -140,7 +140,12 @@ def _top(path: Path, folder: Path | None) -> Path:
 
 def _valid_lines(text: str) -> list[str]:
     """Lines that git would take; a broken one is skipped as git skips it."""
-    return [line for line in text.splitlines() if _is_valid(line)]
+    return [_inside_only(line) for line in text.splitlines() if _is_valid(line)]
+
+
+def _inside_only(line: str) -> str:
+    # To git `a/**` is what lies in a, not a itself; to pathspec it is the folder too.
+    return f"{line}/*" if line.endswith("/**") else line
 
 
 def _is_valid(line: str) -> bool:
