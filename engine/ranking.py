@@ -35,10 +35,13 @@ def repeats_suffix(text: str, suffix: str) -> bool:
 
 def _is_idle(gap: Gap, text: str) -> bool:
     old, suffix = gap.request.old, gap.request.suffix
-    idle = text == with_line_feeds(old)
-    # An edit replaces text, it does not just take it away; and what repeated the suffix before may go on doing so.
-    vain = gap.request.task != "fill" and not text.strip()
-    return idle or vain or (repeats_suffix(text, suffix) and not repeats_suffix(old, suffix))
+    if gap.request.task == "fill":
+        idle = not text and not old
+    else:
+        # An edit changes something, and does not just take text away.
+        idle = text == with_line_feeds(old) or not text.strip()
+    # What repeated the suffix before may go on doing so.
+    return idle or (repeats_suffix(text, suffix) and not repeats_suffix(old, suffix))
 
 
 def _readings(gap: Gap, chosen: Sequence[Answer]) -> list[list[float]]:

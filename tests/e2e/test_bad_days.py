@@ -219,21 +219,6 @@ async def test_an_engine_killed_in_the_middle_of_a_request_is_replaced():
             assert (await held.status(engine=True))["engine"]["pid"] != first
 
 
-async def test_a_wedged_engine_keeps_nobody_waiting_and_is_replaced():
-    with home() as place:
-        async with window(place, options={"inline": {"deadline_ms": 1000}}, model=place.oracle(ADD)) as held:
-            first = (await held.status(engine=True))["engine"]["pid"]
-            os.kill(first, signal.SIGSTOP)
-            held.open(ADD)
-            assert await held.ghost() is None
-
-            async def answered() -> bool:
-                return await held.ghost() == "a + b"
-
-            await until(answered, "a suggestion of a new engine")
-            assert (await held.status(engine=True))["engine"]["pid"] != first
-
-
 async def test_running_out_of_memory_costs_one_suggestion_only():
     with home() as place:
         greedy = {"text": "huge = ▮1▮\n", "fault": "out_of_memory"}

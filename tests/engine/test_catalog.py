@@ -23,8 +23,7 @@ def test_bundled_is_listed_and_found(
     monkeypatch.setattr(catalog, "BUNDLED_PATH", changeable)
     assert find("bundled").path == changeable
     assert run(["models"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "bundled" in line]
-    assert line.split()[:2] == ["bundled", "package"]
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.split()[:2] == ["bundled", "package"]]
     assert line.split()[-2:] == ["diffusion_gemma", "slack"]
 
 

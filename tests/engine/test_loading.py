@@ -70,11 +70,12 @@ def test_the_seed_decides(released: Path):
     model = load(str(released))
 
     def texts(seed: int) -> list[str]:
-        filled = model.fill("x = ", "\ny = 2\n", width=6, seed=seed)
+        # Wide enough to differ, narrow enough that random tokens are UTF-8 now and then.
+        filled = model.fill("x = ", "\ny = 2\n", width=2, seed=seed)
         return [candidate.text for candidate in filled.candidates]
 
     assert texts(1) == texts(1)
-    assert len({str(texts(seed)) for seed in range(4)}) > 1
+    assert len({str(texts(seed)) for seed in range(12)}) > 1
 
 
 def test_loading_never_touches_the_network(released: Path, monkeypatch: pytest.MonkeyPatch):
