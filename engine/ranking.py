@@ -35,11 +35,9 @@ def repeats_suffix(text: str, suffix: str) -> bool:
 
 def _is_idle(gap: Gap, text: str) -> bool:
     old, suffix = gap.request.old, gap.request.suffix
-    if gap.request.task == "fill":
-        idle = not text and not old
-    else:
-        # An edit changes something, and does not just take text away.
-        idle = text == with_line_feeds(old) or not text.strip()
+    # An edit changes something, and does not just take text away.
+    vain = text == with_line_feeds(old) or not text.strip()
+    idle = not text and not old if gap.request.task == "fill" else vain
     # What repeated the suffix before may go on doing so.
     return idle or (repeats_suffix(text, suffix) and not repeats_suffix(old, suffix))
 
