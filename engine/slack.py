@@ -32,13 +32,14 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
 
 
 def end_behind_text(canvas: Canvas, pad_id: int) -> Permit:
-    """A slot is taken as unused only where all slots before it in its gap are taken, and no text would stand behind."""
+    """The first open slot of a gap is taken as unused, and all behind it are, where no text would stand behind it."""
 
     def permit(chosen: Tensor) -> Tensor:
         text = canvas.open & (chosen != pad_id)
-        first = _last(canvas.open) <= _last(canvas.pinned)
-        last = _next(text) >= _next(canvas.pinned)
-        return text | (canvas.open & first & last)
+        ends = (
+            canvas.open & ~text & (_last(canvas.open) <= _last(canvas.pinned)) & (_next(text) >= _next(canvas.pinned))
+        )
+        return text | (canvas.open & (ends | (_last(ends) > _last(canvas.pinned))))
 
     return permit
 

@@ -38,11 +38,11 @@ def test_the_end_of_a_gap_leaves_no_text_behind_it():
     gap = canvas([None, None, None, None, 9, 9])
     gap.ids[0, 0], gap.known[0, 0], gap.open[0, 0] = 5, True, False
     assert permitted(gap, [0, PAD, 6, PAD, 0, 0]) == [[False, False, True, False, False, False]]
-    assert permitted(gap, [0, PAD, PAD, PAD, 0, 0]) == [[False, True, False, False, False, False]]
+    assert permitted(gap, [0, PAD, PAD, PAD, 0, 0]) == [[False, True, True, True, False, False]]
 
 
 def test_each_of_several_gaps_has_an_end_of_its_own():
-    assert permitted(canvas([None, None, 9, None, None]), [PAD, PAD, 0, 5, PAD]) == [[True, False, False, True, False]]
+    assert permitted(canvas([None, None, 9, None, None]), [PAD, PAD, 0, 5, PAD]) == [[True, True, False, True, False]]
 
 
 def test_behind_an_unused_slot_all_are():
