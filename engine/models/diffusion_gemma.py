@@ -13,15 +13,15 @@ from transformers import GenerationConfig
 
 from engine.checkpoint import FACTS_FILE, Checkpoint
 from engine.key_values import ContextCache, EncodedContext, window_mask
-from engine.models.base import Context, Facts, LengthStrategy, Noise, Prompt, Rows, Sampling
+from engine.models.base import Context, Facts, LengthStrategy, Noise, Rows, Sampling
 from engine.models.chat_prompt import ChatPrompt
 from engine.models.gemma_checkpoint import read_module, read_tokenizer
 from engine.models.gemma_network import Attend, Network, attention
 from engine.models.layout import MASK, PAD
+from engine.models.texts import Texts
 from engine.models.token_prompt import TokenPrompt
 from engine.models.vocabulary import Vocabulary
 from engine.placement import Placement
-from engine.request import FillRequest
 
 Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(layer, new keys, new values) -> keys and values from the context's first token on."""
@@ -40,16 +40,15 @@ _CONTEXT_LIMIT = 4096
 """Tokens of context by default; a longer one costs memory and time, and helps little at a cursor."""
 
 
-class DiffusionGemma:
+class DiffusionGemma(Texts):
     """A resident checkpoint of the family."""
 
     def __init__(self, module: Any, tokenizer: Any, facts: Facts, prompt: TokenPrompt | ChatPrompt) -> None:
         """`module`: transformers' DiffusionGemmaForBlockDiffusion, with or without its vision parts."""
+        super().__init__(prompt)
         self.facts = facts
         self.network = Network(module)
-        self.vocabulary = prompt.vocabulary
         self._tokenizer = tokenizer
-        self._prompt = prompt
         self._layers = len(self.network.decoder.layers)
         self._window: int = self.network.config.sliding_window
         self.contexts = ContextCache(self._layers, _cache_budget(self.network.device))
@@ -64,31 +63,6 @@ class DiffusionGemma:
         bundled = told.get("layout") == "tokens"
         prompt = (TokenPrompt if bundled else ChatPrompt)(tokenizer, vocabulary, told.get("context", _CONTEXT_LIMIT))
         return cls(module, tokenizer, _facts(checkpoint, placement, module, vocabulary, told), prompt)
-
-    @property
-    def line_breaks(self) -> Sequence[int]:
-        """Tokens that hold a line break."""
-        return self.vocabulary.with_line_break
-
-    def agreeing(self, head: bytes) -> Sequence[int]:
-        """Tokens that begin with `head`, and those that `head` begins with."""
-        return self.vocabulary.agreeing(head)
-
-    def spelling(self, token: int) -> bytes:
-        """The bytes of one token; none for control tokens."""
-        return self.vocabulary.bytes[token]
-
-    def tokenize(self, text: str) -> list[int]:
-        """Ids of `text`; a control token's name in it is plain text."""
-        return self._prompt.tokenize(text)
-
-    def detokenize(self, ids: Sequence[int]) -> str:
-        """Text of `ids`; control tokens have none."""
-        return self.vocabulary.text(ids)
-
-    def prompt(self, request: FillRequest) -> Prompt:
-        """Context and pinned suffix of a request."""
-        return self._prompt.lay_out(request)
 
     @torch.inference_mode()
     def encode(self, ids: Sequence[int]) -> EncodedContext:

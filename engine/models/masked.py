@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine.checkpoint import Checkpoint, read_files
 from engine.length_prior import LengthPrior, prior_file, read_prior
-from engine.models.base import Context, Facts, Noise, Prompt, Rows, Sampling
+from engine.models.base import Context, Facts, Noise, Rows, Sampling
 from engine.models.masked_checkpoint import read_module, read_tokenizer
 from engine.models.masked_family import Described, described
 from engine.models.masked_memory import Line, MaskedContext, Pass, Window, whole, worth_keeping
@@ -18,10 +18,10 @@ from engine.models.masked_network import Network
 from engine.models.masked_pass import run_windows
 from engine.models.masked_prompt import MaskedPrompt
 from engine.models.masked_score import guesses_of
+from engine.models.texts import Texts
 from engine.models.vocabulary import Vocabulary
 from engine.placement import Placement
 from engine.places import data_dir
-from engine.request import FillRequest
 
 _MAX_STEPS = 128
 """Steps of a canvas, one token each at the least; a wider gap takes several a step."""
@@ -31,16 +31,15 @@ _CALIBRATED_WIDTHS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Widths that are looked at first under `calibrated`."""
 
 
-class Masked:
+class Masked(Texts):
     """A resident checkpoint of the family."""
 
     def __init__(self, network: Network, facts: Facts, prompt: MaskedPrompt, *, shifted: bool) -> None:
+        super().__init__(prompt)
         self.facts = facts
         self.network = network
-        self.vocabulary = prompt.vocabulary
         self.remembers = True
         """Whether steps reuse keys and values of the surroundings; without, each step computes everything."""
-        self._prompt = prompt
         self._shifted = shifted
 
     @classmethod
@@ -54,31 +53,6 @@ class Masked:
         prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=files.told.get("cut_anywhere", False))
         facts = _facts(checkpoint, placement, found, vocabulary, files.told)
         return cls(network, facts, prompt, shifted=found.published.shifted)
-
-    @property
-    def line_breaks(self) -> Sequence[int]:
-        """Tokens that hold a line break."""
-        return self.vocabulary.with_line_break
-
-    def agreeing(self, head: bytes) -> Sequence[int]:
-        """Tokens that begin with `head`, and those that `head` begins with."""
-        return self.vocabulary.agreeing(head)
-
-    def spelling(self, token: int) -> bytes:
-        """The bytes of one token; none for control tokens."""
-        return self.vocabulary.bytes[token]
-
-    def tokenize(self, text: str) -> list[int]:
-        """Ids of `text`; a control token's name in it is plain text."""
-        return self._prompt.tokenize(text)
-
-    def detokenize(self, ids: Sequence[int]) -> str:
-        """Text of `ids`; control tokens have none."""
-        return self.vocabulary.text(ids)
-
-    def prompt(self, request: FillRequest) -> Prompt:
-        """Context and pinned suffix of a request."""
-        return self._prompt.lay_out(request)
 
     def encode(self, ids: Sequence[int]) -> MaskedContext:
         """Nothing can be computed yet: what stands before a gap looks at it, too."""
