@@ -18,11 +18,12 @@ from engine.policies import Constrain, Permit
 
 def end_once(canvas: Canvas, pad_id: int) -> Constrain:
     """In front of a token that is taken no slot of its gap is unused; behind an unused one all are."""
+    begins, ends = _last(canvas.pinned), _next(canvas.pinned)
 
     def constrain(logits: Tensor, places: Tensor) -> Tensor:
         taken = canvas.known & ~canvas.pinned
-        inside = _next(taken & (canvas.ids != pad_id)) < _next(canvas.pinned)
-        behind = _last(taken & (canvas.ids == pad_id)) > _last(canvas.pinned)
+        inside = _next(taken & (canvas.ids != pad_id)) < ends
+        behind = _last(taken & (canvas.ids == pad_id)) > begins
         rows, positions = places.unbind(dim=1)
         text = torch.arange(logits.shape[1], device=logits.device) != pad_id
         logits[inside[rows, positions].to(logits.device), pad_id] = -torch.inf
@@ -33,13 +34,12 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
 
 def end_behind_text(canvas: Canvas, pad_id: int) -> Permit:
     """The first open slot of a gap is taken as unused, and all behind it are, where no text would stand behind it."""
+    begins, ends = _last(canvas.pinned), _next(canvas.pinned)
 
     def permit(chosen: Tensor) -> Tensor:
         text = canvas.open & (chosen != pad_id)
-        ends = (
-            canvas.open & ~text & (_last(canvas.open) <= _last(canvas.pinned)) & (_next(text) >= _next(canvas.pinned))
-        )
-        return text | (canvas.open & (ends | (_last(ends) > _last(canvas.pinned))))
+        first = canvas.open & ~text & (_last(canvas.open) <= begins) & (_next(text) >= ends)
+        return text | (canvas.open & (first | (_last(first) > begins)))
 
     return permit
 
