@@ -62,7 +62,7 @@ def random_model(shape: str, device: Device, seed: int = 0) -> DiffusionGemma:
         instructions=True,
     )
     stand_in: Any = prompt
-    return DiffusionGemma(module, None, facts, stand_in)
+    return DiffusionGemma(module, facts, stand_in)
 
 
 def _config(shape: str) -> DiffusionGemmaConfig:

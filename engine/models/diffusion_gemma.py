@@ -43,12 +43,11 @@ _CONTEXT_LIMIT = 4096
 class DiffusionGemma(Texts):
     """A resident checkpoint of the family."""
 
-    def __init__(self, module: Any, tokenizer: Any, facts: Facts, prompt: TokenPrompt | ChatPrompt) -> None:
+    def __init__(self, module: Any, facts: Facts, prompt: TokenPrompt | ChatPrompt) -> None:
         """`module`: transformers' DiffusionGemmaForBlockDiffusion, with or without its vision parts."""
         super().__init__(prompt)
         self.facts = facts
         self.network = Network(module)
-        self._tokenizer = tokenizer
         self._layers = len(self.network.decoder.layers)
         self._window: int = self.network.config.sliding_window
         self.contexts = ContextCache(self._layers, _cache_budget(self.network.device))
@@ -62,7 +61,7 @@ class DiffusionGemma(Texts):
         told = _told(checkpoint)
         bundled = told.get("layout") == "tokens"
         prompt = (TokenPrompt if bundled else ChatPrompt)(tokenizer, vocabulary, told.get("context", _CONTEXT_LIMIT))
-        return cls(module, tokenizer, _facts(checkpoint, placement, module, vocabulary, told), prompt)
+        return cls(module, _facts(checkpoint, placement, module, vocabulary, told), prompt)
 
     @torch.inference_mode()
     def encode(self, ids: Sequence[int]) -> EncodedContext:
