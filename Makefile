@@ -16,7 +16,7 @@ OURS := dg_lsp engine tests
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
-	@echo "make test    run the tests"
+	@echo "make test    run the tests, those in real editors aside"
 	@echo "make test-editors  install Neovim and VS Code in a cache, and run the tests in them (Debian, npm)"
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
 	@echo "make check   format, lint, types, layers"
@@ -27,7 +27,7 @@ demo: $(VENV)/installed
 	@$(BIN)/python -m engine.demo
 
 test: $(VENV)/developing
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --ignore=tests/e2e/editors
 
 test-editors: $(VENV)/editors
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.e2e.editors.install
