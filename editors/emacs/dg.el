@@ -1,6 +1,6 @@
 ;;; dg.el --- Code infilling by a text-diffusion model, with lsp-mode  -*- lexical-binding: t; -*-
 
-;; lsp-mode 10 or newer.  C-RET takes a suggestion, C-n and C-p show others, ESC hides it.
+;; lsp-mode 10 or newer, installed as a package; it shows suggestions by itself.  C-RET takes a suggestion, C-n and C-p show others, ESC hides it.
 
 ;;; Code:
 
@@ -19,8 +19,6 @@
   :initialization-options (lambda () dg-settings)
   :add-on? t
   :server-id 'dg))
-
-(add-hook 'lsp-after-open-hook #'lsp-inline-completion-mode)
 
 (provide 'dg)
 ;;; dg.el ends here

@@ -14,7 +14,14 @@ from tests.engine.processes import Home, home, running
 
 PATIENT = {"inline": {"deadline_ms": 20_000}}
 """On a loaded machine the usual deadline would cut answers short."""
+EAGER = {"inline": {"deadline_ms": 60_000, "threshold": 0}}
+"""For the bundled model, which may be slow here and unsure."""
 SERVE = [sys.executable, "-m", "dg_lsp", "serve"]
+
+
+def bundled_case() -> str:
+    """A text that the bundled model fills; its own answer stands between two ▮."""
+    return (Path(__file__).parents[2] / "cases" / "bundled" / "return_statement.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

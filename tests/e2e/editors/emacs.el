@@ -2,16 +2,21 @@
 
 ;;; Code:
 
+(require 'package)
+(require 'json)
+;; As in any user's Emacs: packages are found and their autoloads loaded.
+(setq package-directory-list (list (getenv "DG_TEST_PACKAGES")))
+(package-initialize)
 (setq lsp-session-file (expand-file-name "session" temporary-file-directory)
       lsp-auto-guess-root t
+      lsp-enable-snippet nil
       lsp-enable-suggest-server-download nil
       lsp-warn-no-matched-clients nil)
 (require 'dg)
-(require 'json)
 
 (defun dg-test-until (holds)
   "Wait until HOLDS returns something, and return it."
-  (let ((ends (+ (float-time) 90)) value)
+  (let ((ends (+ (float-time) 120)) value)
     (while (and (not (setq value (funcall holds))) (< (float-time) ends))
       (accept-process-output nil 0.2))
     (or value (error "Waited in vain"))))
@@ -30,9 +35,12 @@
 (lsp)
 (dg-test-until (lambda () (and lsp--buffer-workspaces
                                (eq 'initialized (lsp--workspace-status (car lsp--buffer-workspaces))))))
-(goto-char (point-min))
-(search-forward "return ")
-(message "SHOWN %s" (dg-test-until #'dg-test-shown))
+(unless lsp-inline-completion-mode
+  (error "Suggestions do not come by themselves"))
+(goto-char (+ (point-min) (string-to-number (getenv "DG_TEST_OFFSET"))))
+(let ((shown (dg-test-until #'dg-test-shown)))
+  (with-temp-file "shown.json"
+    (insert (json-serialize shown))))
 (lsp-inline-completion-accept)
 (save-buffer)
 (kill-emacs 0)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.e2e.cases import ADD
-from tests.e2e.editors.conftest import PATIENT, SERVE
+from tests.e2e.editors.conftest import EAGER, PATIENT, SERVE, bundled_case
 from tests.e2e.editors.install import emacs
-from tests.engine.processes import Home
+from tests.engine.processes import Home, home
 
 ROOT = Path(__file__).parents[3]
 QUIET = "(setq native-comp-jit-compilation nil native-comp-enable-subr-trampolines nil)"
@@ -23,38 +24,49 @@ pytestmark = [
 
 
 def test_a_suggestion_is_shown_and_taken(tmp_path: Path, shared: Home):
-    root = emacs.root()
-    before, answer, after = ADD.split("▮")
-    file = tmp_path / "add.py"
+    shown, text = suggested(ADD, tmp_path, shared, PATIENT)
+    assert (shown, text) == (ADD.split("▮")[1], ADD.replace("▮", ""))
+
+
+def test_the_bundled_model_suggests(tmp_path: Path):
+    marked = bundled_case()
+    before, _, after = marked.split("▮")
+    with home() as place:
+        shown, text = suggested(marked, tmp_path, place, EAGER)
+    assert shown
+    assert text == f"{before}{shown}{after}"
+
+
+def suggested(marked: str, folder: Path, place: Home, settings: dict[str, Any]) -> tuple[str, str]:
+    """What Emacs shows at the first marker, and the file after it was taken and saved."""
+    before, _, after = marked.split("▮")
+    file = folder / "file.py"
     file.write_text(before + after)
+    root = emacs.root()
     (lisp,) = root.glob("usr/share/emacs/[0-9]*/lisp")
     (dump,) = root.glob("usr/libexec/emacs/*/*/*.pdmp")
-    folders = [
-        lisp,
-        *(path for path in lisp.rglob("*") if path.is_dir()),
-        *root.glob("usr/share/emacs/site-lisp/elpa-src/*"),
-    ]
     done = subprocess.run(
         [
             *(str(root / "usr" / "bin" / "emacs-nox"), f"--dump-file={dump}", "-Q", "--batch", "--eval", QUIET),
             *("-L", str(ROOT / "editors" / "emacs"), "-l", str(Path(__file__).with_name("emacs.el"))),
         ],
         env={
-            **shared.environment,
-            "HOME": str(tmp_path),
-            "EMACSLOADPATH": ":".join(map(str, folders)),
+            **place.environment,
+            "HOME": str(folder),
+            "EMACSLOADPATH": ":".join(map(str, [lisp, *(path for path in lisp.rglob("*") if path.is_dir())])),
             "EMACSDATA": str(lisp.parent / "etc"),
             "EMACSPATH": str(dump.parent),
+            "DG_TEST_PACKAGES": str(root / "usr" / "share" / "emacs" / "site-lisp" / "elpa-src"),
             "DG_TEST_COMMAND": json.dumps(SERVE),
-            "DG_TEST_SETTINGS": json.dumps(PATIENT),
+            "DG_TEST_SETTINGS": json.dumps(settings),
             "DG_TEST_FILE": str(file),
+            "DG_TEST_OFFSET": str(len(before)),
         },
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert f"SHOWN {answer}" in done.stderr or f"SHOWN {answer}" in done.stdout, done.stderr[-2000:]
-    assert file.read_text() == ADD.replace("▮", "")
+    return json.loads((folder / "shown.json").read_text()), file.read_text()
