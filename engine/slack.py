@@ -22,6 +22,8 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
 
     def constrain(logits: Tensor, places: Tensor) -> Tensor:
         taken = canvas.known & ~canvas.pinned
+        if not taken.any():
+            return logits
         inside = _next(taken & (canvas.ids != pad_id)) < ends
         behind = _last(taken & (canvas.ids == pad_id)) > begins
         rows, positions = places.unbind(dim=1)
@@ -33,13 +35,14 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
 
 
 def end_behind_text(canvas: Canvas, pad_id: int) -> Permit:
-    """The first open slot of a gap is taken as unused, and all behind it are, where no text would stand behind it."""
-    begins, ends = _last(canvas.pinned), _next(canvas.pinned)
+    """Unused slots wait for text; where no open slot of a gap holds any, all of them are taken at once."""
+    gaps = canvas.pinned.cumsum(dim=1)  # numbers what lies between pinned tokens
+    rows, length = gaps.shape
 
     def permit(chosen: Tensor) -> Tensor:
         text = canvas.open & (chosen != pad_id)
-        first = canvas.open & ~text & (_last(canvas.open) <= begins) & (_next(text) >= ends)
-        return text | (canvas.open & (first | (_last(first) > begins)))
+        said = gaps.new_zeros(rows, length + 1).scatter_add_(1, gaps, text.long())
+        return text | (canvas.open & (said.gather(1, gaps) == 0))
 
     return permit
 
