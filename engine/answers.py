@@ -26,6 +26,8 @@ class Answer:
     confidence: tuple[float, ...]
     """One for each of `ids`."""
     syntax: Syntax = "unchecked"
+    whole: bool = True
+    """False where the code around the gap is known to be unfinished with it."""
 
 
 def answer(gap: Gap, fitted: Fitted, row: int) -> Answer | None:

@@ -22,7 +22,9 @@ def ranked(gap: Gap, answers: Sequence[Answer], *, read: bool = True) -> tuple[C
     chosen = list(distinct.values())
     scores = _readings(gap, chosen) if read else [_logs(each) for each in chosen]
     candidates = [_candidate(gap, each, score) for each, score in zip(chosen, scores, strict=True)]
-    return tuple(sorted(candidates, key=lambda candidate: -candidate.score)[: gap.request.n])
+    # What finishes the code comes before what leaves it unfinished, however likely that is.
+    order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))
+    return tuple(candidates[at] for at in order[: gap.request.n])
 
 
 def repeats_suffix(text: str, suffix: str) -> bool:

@@ -25,6 +25,7 @@ from engine.syntax.doubled import undoubled
 from engine.syntax.extent import cut_to_extent
 from engine.syntax.heads import longest_valid_head
 from engine.syntax.judge import Judge
+from engine.syntax.judging import Verdict
 from engine.syntax.languages import language_of
 from engine.syntax.problems import Problem
 
@@ -51,7 +52,7 @@ class _Check:
     brackets: Brackets
     whole: bool
     """Whether an answer stands for text that is there: then no part of it will do."""
-    judged: dict[str, tuple[Problem, ...] | None] = field(default_factory=dict[str, "tuple[Problem, ...] | None"])
+    judged: dict[str, Verdict | None] = field(default_factory=dict[str, "Verdict | None"])
     """What was judged already: rows agree, and a model may insist on what it said."""
 
     def trim(self, text: str) -> str:
@@ -63,10 +64,10 @@ class _Check:
         tail = text[len(trimmed) :].strip()
         return any(letter.isalnum() for letter in tail) and not self.brackets.after.lstrip().startswith(tail)
 
-    def problems(self, text: str) -> tuple[Problem, ...] | None:
+    def verdict(self, text: str) -> Verdict | None:
         """None: unchecked."""
         if text not in self.judged:
-            self.judged[text] = self.judge.new_problems(text, _budget(EDIT_CHECK_MS if self.whole else CHECK_MS))
+            self.judged[text] = self.judge.verdict(text, _budget(EDIT_CHECK_MS if self.whole else CHECK_MS))
         return self.judged[text]
 
 
@@ -79,7 +80,8 @@ def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Repairing:
     if check is None:
         return answers(gap, fitted)
     held = fitted.canvas.pinned
-    pending = {each.row: each for each in answers(gap, fitted)}
+    # What says nothing is not offered whatever a judge says.
+    pending = {each.row: each for each in answers(gap, fitted) if each.text or gap.request.old}
     done: list[Answer] = []
     for round_ in range(rounds + 1):
         broken = _sort_out(gap, check, pending, done, "repaired" if round_ else "ok")
@@ -121,12 +123,12 @@ def _sort_out(
     broken: dict[int, tuple[Problem, ...]] = {}
     for row, said in list(pending.items()):
         short = _trimmed(gap, check, said)
-        problems = check.problems(said.text) if check.loses(said.text, short.text) else ()
-        problems = problems or check.problems(short.text)
-        if problems:
-            broken[row] = problems
-        elif problems is not None or not check.whole:
-            done.append(replace(short, syntax="unchecked" if problems is None else verdict))
+        lost = check.verdict(said.text) if check.loses(said.text, short.text) else None
+        found = lost if lost and lost.problems else check.verdict(short.text)
+        if found and found.problems:
+            broken[row] = found.problems
+        elif found or not check.whole:
+            done.append(replace(short, syntax=verdict if found else "unchecked", whole=bool(found and found.whole)))
             del pending[row]
     return broken
 
@@ -184,7 +186,11 @@ def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Tensor, F
 def _cut(gap: Gap, check: _Check, said: Answer) -> Answer | None:
     if check.whole:
         return None
-    text = check.trim(said.text)
-    if check.problems(text):
+    text: str | None = check.trim(said.text)
+    found = check.verdict(text)
+    if found and found.problems:
         text = longest_valid_head(check.judge, text, _budget(CHECK_MS))
-    return replace(shortened(gap, said, text), syntax="cut") if text and text.strip() else None
+    if not text or not text.strip():
+        return None
+    found = check.verdict(text)
+    return replace(shortened(gap, said, text), syntax="cut", whole=bool(found and found.whole))

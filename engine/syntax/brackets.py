@@ -29,6 +29,8 @@ class Pairing:
     """Openers without a closer, outermost first."""
     pending: Lexeme | None
     """The string or comment that the end of the text cuts off."""
+    cut_off: tuple[int, ...] = ()
+    """Where the strings begin that the end of their line cuts off."""
 
 
 def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pairing:
@@ -37,6 +39,7 @@ def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pai
     dropped: list[Bracket] = []
     pairs: list[tuple[Bracket, int]] = []
     unopened: list[int] = []
+    cut_off: list[int] = []
     last: Lexeme | None = None
     for last in lexemes(text, language):
         if last.kind == "open":
@@ -50,13 +53,17 @@ def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pai
                 dropped += stack[depth + 1 :]
                 pairs.append((stack[depth], last.start))
                 del stack[depth:]
+        elif last.kind == "string" and not last.ended and last.end < len(text):
+            cut_off.append(last.start)
     pending = last if last and not last.ended and last.end == len(text) else None
     unclosed = tuple(sorted((*dropped, *stack), key=lambda bracket: bracket.start))
-    return Pairing(tuple(pairs), tuple(unopened), unclosed, pending)
+    return Pairing(tuple(pairs), tuple(unopened), unclosed, pending, tuple(cut_off))
 
 
 _REACH = 16_000
 """Characters on either side of a gap that are read for brackets."""
+_FAR_REACH = 120_000
+"""Characters before a gap among which a beginning is looked for."""
 _TOP_LEVEL = re.compile(
     r"^(?:\}|(?:(?:export|default|public|static|async|pub)\s+)*"
     r"(?:def|class|function|func|fn|import|from|const|let|var|type|struct|impl|interface|namespace|package|use)\b)",
@@ -68,8 +75,19 @@ def brackets_near(before: str, after: str, language: str) -> Brackets:
     """The brackets of the text near a gap; those further away rarely matter."""
     if len(before) <= _REACH:
         return Brackets(before, after[:_REACH], language)
-    start = _TOP_LEVEL.search(before, len(before) - _REACH)
-    return Brackets(before[start.start() if start else -_REACH :], after[:_REACH], language, cut=True)
+    return Brackets(before[_beginning(before) :], after[:_REACH], language, cut=True)
+
+
+def _beginning(before: str) -> int:
+    """Where to begin to read a long text: at the first top-level line within reach; at the last one before that, for a
+    place in the middle of a long class may lie in a string."""
+    low, near = max(0, len(before) - _FAR_REACH), len(before) - _REACH
+    last = low
+    for found in _TOP_LEVEL.finditer(before, low):
+        last = found.start()
+        if last >= near:
+            break
+    return last
 
 
 @dataclass(frozen=True)
@@ -146,6 +164,16 @@ class Brackets:
         late = [bracket.start - shift for bracket, at in pairing.pairs if shift <= bracket.start < end <= at]
         return tuple(unclosed or late)
 
+    def cut_off(self, fill: str) -> tuple[int, ...]:
+        """Offsets in `fill` of the quotes that begin a string without an end, if it leaves more of these than there
+        are without it."""
+        if self._keeps_all(fill):
+            return ()
+        pairing, shift = self._with(fill)
+        if len(pairing.cut_off) <= len(self._without_fill.cut_off):
+            return ()
+        return tuple(at - shift for at in pairing.cut_off if shift <= at < shift + len(fill))
+
     def all_pair(self, fill: str) -> bool:
         """Whether each bracket near the gap has its partner; without that no code is whole."""
         pairing, _ = self._with(fill)
@@ -159,7 +187,7 @@ class Brackets:
     def _keeps_all(self, fill: str) -> bool:
         """Whether a fill neither opens nor closes anything for the text after the gap."""
         pairing = pair(fill, self.language)
-        return not (self.head or pairing.unopened or pairing.unclosed or pairing.pending)
+        return not (self.head or pairing.unopened or pairing.unclosed or pairing.pending or pairing.cut_off)
 
     @cached_property
     def _open(self) -> tuple[Bracket, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from itertools import islice
 
 from engine.syntax.brackets import Brackets, pair
@@ -12,6 +14,8 @@ from engine.syntax.problems import Problem
 from engine.syntax.scaffolds import Scaffold, scaffolds
 
 _LACKS = ("expected an indented block", "expected 'except' or 'finally' block")
+_ENDS = re.compile(r"invalid syntax$|expected '[^']+'$")
+"""Complaints about a token that nothing may go on with."""
 _SEARCHED = 80
 """Scaffolds tried in one piece of code."""
 _KEPT = 6
@@ -31,15 +35,19 @@ class CompilerJudge:
         self._needs: dict[Chunk, list[Scaffold]] = {}
         self._candidates: list[Scaffold] | None = None
 
-    def accepts(self, fill: str, budget: Budget) -> bool:
-        """Whether the whole text compiles. Raises OutOfTime."""
-        return bool(self._chunks) and _complaint(self._chunks[-1].text(fill), budget) is None
-
     def verdict(self, fill: str, budget: Budget) -> Verdict | None:
         """What the fill adds; None where the code around the gap is so broken that the compiler can't tell.
 
         Raises OutOfTime.
         """
+        if self._chunks:
+            text = self._chunks[-1]
+            objection = _complaint(text.text(fill), budget)
+            if objection is None:
+                return WHOLE
+            # It reads from the left: what it can't go on with is no fault of what stands before or behind.
+            if _ENDS.match(objection.message) and 0 <= objection.offset - len(text.before) < len(fill):
+                return self._refused(text, fill, objection)
         for chunk in reversed(self._chunks):
             needs = self._needed(chunk, budget)
             if needs and (chunk == self._chunks[-1] or self._stays_inside(fill)):
@@ -58,6 +66,9 @@ class CompilerJudge:
             return AS_BEFORE if self._broken_nearby(fill, budget) else WHOLE
         if self._lacking_before(chunk, objection, budget) or self._unfinished_before(chunk, fill, needs, budget):
             return AS_BEFORE
+        return self._refused(chunk, fill, objection)
+
+    def _refused(self, chunk: Chunk, fill: str, objection: Complaint) -> Verdict:
         at = min(max(0, objection.offset - len(chunk.before)), len(fill))
         problem = Problem(start=at, end=min(at + 1, len(fill)), what=objection.message)
         return Verdict(problems=specific([problem, *of_brackets(fill, self._brackets)], len(fill)), whole=False)
@@ -92,14 +103,14 @@ class CompilerJudge:
             if any(_complaint(chunk.text(reference), budget) is None for reference in {"", self._old}):
                 self._needs[chunk] = [Scaffold()]
             else:
-                self._needs[chunk] = _clean(chunk, self._searched(budget), budget)
+                self._needs[chunk] = list(_clean(chunk, self._searched(budget), budget))
         return self._needs[chunk]
 
     def _searched(self, budget: Budget) -> list[Scaffold]:
         """Scaffolds that suit the smallest piece of code that any suits."""
         if self._candidates is None:
             everything = list(islice(scaffolds(self._before, self._after, "python"), _SEARCHED))
-            found = (_clean(chunk, everything, budget)[:_KEPT] for chunk in self._chunks[:2])
+            found = (list(islice(_clean(chunk, everything, budget), _KEPT)) for chunk in self._chunks[:2])
             self._candidates = next((clean for clean in found if clean), [])
         return self._candidates
 
@@ -111,9 +122,5 @@ def _complaint(text: str, budget: Budget) -> Complaint | None:
     return complaint(text)
 
 
-def _clean(chunk: Chunk, scaffolds: list[Scaffold], budget: Budget) -> list[Scaffold]:
-    clean: list[Scaffold] = []
-    for scaffold in scaffolds:
-        if _complaint(chunk.text(scaffold.text) + scaffold.end, budget) is None:
-            clean.append(scaffold)
-    return clean
+def _clean(chunk: Chunk, scaffolds: list[Scaffold], budget: Budget) -> Iterator[Scaffold]:
+    return (each for each in scaffolds if _complaint(chunk.text(each.text) + each.end, budget) is None)

@@ -9,7 +9,7 @@ from engine.syntax.brackets import Brackets, brackets_near
 from engine.syntax.budget import Budget
 from engine.syntax.compiler_judge import CompilerJudge
 from engine.syntax.focus import SMALL, focus
-from engine.syntax.judging import AS_BEFORE, WHOLE, OutOfTime, Verdict
+from engine.syntax.judging import AS_BEFORE, WHOLE, OutOfTime, Verdict, of_brackets, of_quotes, specific
 from engine.syntax.parsing import plain
 from engine.syntax.problems import Problem
 from engine.syntax.tree import SyntaxTree, parsed
@@ -47,16 +47,19 @@ class Judge:
             trees = self._ready(budget)
             verdict = trees and self._judged(trees, plain(fill), budget)
         except OutOfTime:
-            return None
-        if verdict and fill in ("", self._old):
-            return WHOLE if verdict.whole else AS_BEFORE
-        return verdict
+            verdict = None
+        if fill in ("", self._old):
+            return verdict and (WHOLE if verdict.whole else AS_BEFORE)
+        return verdict if verdict and (verdict.whole or verdict.problems) else self._left(plain(fill), verdict)
+
+    def _left(self, fill: str, verdict: Verdict | None) -> Verdict | None:
+        """What no parser is needed for, where none can tell what is the fill's fault: brackets and quotes."""
+        problems = [*of_brackets(fill, self.brackets), *of_quotes(fill, self.brackets)]
+        return Verdict(problems=specific(problems, len(fill)), whole=False) if problems else verdict
 
     def _judged(self, trees: TreeJudge, fill: str, budget: Budget) -> Verdict:
         if self._compiler is None:
             return trees.verdict(fill, budget)
-        if self._compiler.accepts(fill, budget):
-            return WHOLE
         return self._compiler.verdict(fill, budget) or replace(trees.verdict(fill, budget), whole=False)
 
     def _ready(self, budget: Budget) -> TreeJudge | None:

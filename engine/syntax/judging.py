@@ -11,6 +11,8 @@ from engine.syntax.problems import Problem
 from engine.syntax.scaffolds import Scaffold
 
 _WORD_EDGE = re.compile(r"(?<=\W)(?=\w)|(?=\W)")
+_GLUED = re.compile(r"\w\w")
+"""The end of a fill and a word behind it that would become one word: `for` is no name because `forx` is one."""
 
 
 class OutOfTime(Exception):
@@ -38,7 +40,9 @@ def tails(fill: str, scaffold: Scaffold, brackets: Brackets) -> Iterator[str]:
     closers = "".join(bracket.closer for bracket in reversed(still) if bracket.start < -len(fill))
     edges = [edge.start() for edge in _WORD_EDGE.finditer(scaffold.tail)]
     for start in dict.fromkeys([0, *edges, len(scaffold.tail)]):
-        yield replace(scaffold, tail=scaffold.tail[start:], closers=closers).finish
+        finish = replace(scaffold, tail=scaffold.tail[start:], closers=closers).finish
+        if not _GLUED.fullmatch(fill[-1:] + finish[:1]):
+            yield finish
 
 
 def specific(problems: list[Problem], size: int) -> tuple[Problem, ...]:
@@ -54,3 +58,8 @@ def of_brackets(fill: str, brackets: Brackets) -> list[Problem]:
     excess = brackets.excess(fill)
     places = [*brackets.left_open(fill), *([] if excess is None else [excess])]
     return [Problem(start=at, end=at + 1, what=f"unpaired {fill[at]}") for at in places]
+
+
+def of_quotes(fill: str, brackets: Brackets) -> list[Problem]:
+    """The quotes of a fill that begin a string which its line does not end."""
+    return [Problem(start=at, end=at + 1, what="string without an end") for at in brackets.cut_off(fill)]

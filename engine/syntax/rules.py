@@ -137,6 +137,8 @@ def _broken(node: Node, data: bytes, document: bytes, scope: _Scope) -> Iterator
         yield Found(f"{kind} outside", node.start_byte, node.start_byte + 5)
     elif kind in _NAMES and data[node.start_byte : node.end_byte] in scope.words and not _is_applied(node):
         yield Found("keyword as a name", node.start_byte, node.end_byte)
+    elif kind == "super" and not _is_applied(node) and not _is_object(node):
+        yield Found("super alone", node.start_byte, node.end_byte)
     elif kind == "regex_pattern" and is_bad_regex(data[node.start_byte : node.end_byte].decode(errors="replace")):
         yield Found("bad regular expression", node.start_byte, node.end_byte)
     elif kind == "binary_expression":
@@ -179,6 +181,11 @@ def _is_applied(name: Node) -> bool:
     """Whether a grammar takes `await (x)` or `await [x]` for a call or a subscript."""
     parent = name.parent
     return parent is not None and parent.type in ("call_expression", "subscript_expression") and parent.child(0) == name
+
+
+def _is_object(node: Node) -> bool:
+    """Whether a member of it is named."""
+    return node.parent is not None and node.parent.type == "member_expression" and node.parent.child(0) == node
 
 
 def _is_body(node: Node) -> bool:

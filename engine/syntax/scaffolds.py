@@ -57,6 +57,7 @@ _QUOTES: dict[str, tuple[str, ...]] = {
 }
 _PIECES = ("x", "x\n{indent}x", "\n{indent}", "{pad}", "{pad}x")
 _HEADERS: dict[str, tuple[str, ...]] = {
+    "python": ("def x(", "class x(", "from x import ("),
     "javascript": ("x() {", "if (x) {", " = function () {", "(x) => {"),
     "typescript": ("x() {", "if (x) {", " = function () {", "(x) => {", "interface x {"),
     "tsx": ("x() {", "if (x) {", " = function () {", "(x) => {", "interface x {"),
@@ -68,7 +69,7 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "csharp": ("if (x) {", "x() {", "void x() {", "class x {"),
     "php": ("if (x) {", "x() {", "function x() {", "class x {"),
 }
-"""What may have stood before an opening brace that is missing."""
+"""What may have stood where an opening bracket, the last of the line, is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ def _all(before: str, after: str, language: str) -> Iterator[Scaffold]:
         yield Scaffold(standin=standin)
         yield from _closing(here, standin)
     if here.openers:
-        headers = _HEADERS.get(language, ()) if here.openers == "{" else ()
+        headers = [header for header in _HEADERS.get(language, ()) if header[-1] == here.openers]
         yield from (Scaffold(standin=standin) for standin in (here.openers, f"x{here.openers}", *headers))
     for quote in (*_QUOTES.get(language, ('"', "'", "*/")), *_PIECES):
         standin = quote.format_map(words)

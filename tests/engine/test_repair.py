@@ -67,6 +67,12 @@ def test_unfinished_code_around_the_cursor_is_normal():
     check("def f(x):\n    if ▮x > 1:▮", "x > 1:", "ok")
 
 
+def test_what_finishes_the_code_comes_before_likelier_text_that_does_not():
+    candidates, _ = ask(Case(text="items = [▮a▮\nprint(items)\n", alternatives=("b]",)), n=2)
+    assert [each.text for each in candidates] == ["b]", "a"]
+    assert candidates[0].score < candidates[1].score
+
+
 def test_brackets_that_the_editor_closed_are_not_doubled():
     case = Case(text="print(▮total)▮)\n")
     candidates, _ = ask(case)

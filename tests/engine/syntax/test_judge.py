@@ -88,9 +88,9 @@ class TestFinishedCode:
     def test_what_the_grammar_lets_pass(self, marked):
         check_broken(marked)
 
-    def test_a_gap_that_nothing_usual_fits_is_not_blamed_on_the_fill(self):
+    def test_a_gap_that_nothing_usual_fits(self):
         check_whole("for x ▮in▮ y:\n    pass\n")
-        check_unfinished("for x ▮of▮ y:\n    pass\n")
+        check_broken("for x ▮of▮ y:\n    pass\n")
 
     def test_a_problem_behind_the_gap_is_put_at_its_end(self):
         verdict, fill = judged("▮x = '''abc▮\ny = 1\n")
@@ -128,7 +128,20 @@ class TestUnfinishedCode:
     def test_a_fill_may_finish_it(self, marked):
         check_whole(marked)
 
-    @pytest.mark.parametrize("marked", ["foo(▮a]▮", "def f(a, b▮):\n    return (a▮", "foo(▮(a▮", "if ▮y > > 0▮"])
+    @pytest.mark.parametrize(
+        "marked",
+        [
+            "foo(▮a]▮",
+            "def f(a, b▮):\n    return (a▮",
+            "foo(▮(a▮",
+            "if ▮y > > 0▮",
+            "if ▮y >= ;▮\n    pass\n",
+            "from .▮a import for▮\n",
+            "x = y ▮else'▮\n",
+            "def▮ g.h▮\n    pass\n",
+            "▮def f if▮\n    a,\n    b,\n):\n    pass\n",
+        ],
+    )
     def test_and_may_not_break_more(self, marked):
         check_broken(marked)
 
@@ -216,6 +229,7 @@ class TestRules:
             ("x = ▮a ?? ▮\ny = b ?? c\n", ""),
             ("x = ▮a || () => 1▮\n", "() => 1"),
             ("z.reduce(▮(acc [a, b]) => 1▮)\n", "acc [a, b]"),
+            ("class A extends B { constructor() { ▮super▮ } }\n", "super"),
         ],
     )
     def test_scripts(self, marked, place):
@@ -242,6 +256,7 @@ class TestRules:
             "x = ▮a && (b = c)▮\n",
             "const r = ▮/(a\\/)|[(]/g▮\n",
             "function f() { ▮let static = 1▮ }\n",
+            "class A extends B { constructor() { ▮super(); super.x = super['y']▮ } }\n",
         ],
     )
     def test_scripts_that_follow_them(self, marked):
@@ -268,20 +283,33 @@ class TestUnchecked:
         assert new_problems("x = ", "((((", "\n", "klingon") is None
 
     def test_no_time(self):
-        assert new_problems("x = ", "((((", "\n", "python", budget=Budget(0)) is None
-        assert new_problems("x = ", "((((", "\n", "javascript", budget=Budget(0)) is None
+        assert new_problems("x = ", "a", "\n", "python", budget=Budget(0)) is None
+        assert new_problems("x = ", "a", "\n", "javascript", budget=Budget(0)) is None
+
+    @pytest.mark.parametrize("language", ["python", "javascript"])
+    @pytest.mark.parametrize("fill", ["a(", "a]", "'a", "(')')]"])
+    def test_brackets_and_quotes_need_none(self, language, fill):
+        assert new_problems("x = ", fill, "\n", language, budget=Budget(0))
 
     def test_time_that_runs_out_does_no_harm_later(self):
         judge = Judge("x = (1,\n" * 300, "\n", "javascript")
         ticks = iter([0.0] * 20 + [10.0] * 100)
-        assert judge.verdict("(", Budget(1, clock=lambda: next(ticks))) is None
-        assert judge.verdict("(") is not None
+        assert judge.verdict("a", Budget(1, clock=lambda: next(ticks))) is None
+        assert judge.verdict("a") is not None
 
 
 def test_a_known_tree_is_used():
     tree = parsed("x = 1\n", "python")
     verdict = Judge("x = ", "\n", "python", "1", tree).verdict("(")
     assert verdict is not None
+    assert verdict.problems
+
+
+def test_a_place_deep_in_a_long_class_is_no_place_in_a_string():
+    method = '    def f(self):\n        """Say\n\n        it.\n        """\n        return [1]\n\n'
+    before = "class A:\n" + method * 400 + "    def f(self"
+    verdict = Judge(before, "\n        a,\n    ):\n        pass\n", "python").verdict("]")
+    assert verdict
     assert verdict.problems
 
 

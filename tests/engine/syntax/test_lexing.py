@@ -83,7 +83,7 @@ class TestBrackets:
         assert around("x = 1▮").depth == 0
 
     def test_text_that_was_left_out_may_open_a_brace(self):
-        padding = "x = 1;\n" * 5000
+        padding = "x = 1;\n" * 20000
         near = brackets_near("{\n" + padding + "if (a) {", "\n}\n}\n", "javascript")
         assert len(near.before) < len(padding)
         assert near.excess("}") is None
