@@ -60,7 +60,7 @@ def _made(repository: Path, commits: int, seed: int) -> Session:
 
 
 def _play(session: Session, client: str, *, model: str, knows: bool, speed: float) -> None:
-    from dg_lsp.replay.oracle import oracle
+    from dg_lsp.replay.oracle import SETTINGS, oracle
     from dg_lsp.replay.player import STYLES
     from dg_lsp.replay.report import table
     from dg_lsp.replay.stage import own_engine, play
@@ -68,6 +68,8 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
     with ExitStack() as stack:
         model = stack.enter_context(oracle(session)) if knows else model
         environment = stack.enter_context(own_engine()) if model else dict(os.environ)
-        made = asyncio.run(play(session, STYLES[client], model=model, speed=speed, environment=environment))
+        settings = SETTINGS if knows else {}
+        playing = play(session, STYLES[client], model=model, speed=speed, environment=environment, settings=settings)
+        made = asyncio.run(playing)
     Console().print(table(made))
     typer.echo(json.dumps(asdict(made)))

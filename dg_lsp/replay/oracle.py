@@ -10,40 +10,45 @@ from pathlib import Path
 
 from dg_lsp.replay.session import Accept, Delete, Focus, Move, Open, Session, Type
 
-REACH = 80
+REACH = 120
 """Tokens of a suggestion; with more of them the engine would have to cut what does not fit."""
+SETTINGS = {"inline": {"max_tokens": REACH + 8}}
+"""The editor's, so that the engine lets it say that much."""
 
 
 @contextmanager
 def oracle(session: Session) -> Generator[str]:
     """The name of such a model, for as long as the block lasts."""
     # The latest first: where old and new text share a gap's surroundings, the person is on the way to the new one.
-    cases = [{"text": f"▮{text}▮", "reach": REACH} for text in reversed(settled_texts(session))]
+    cases = [
+        {"text": f"▮{text}▮", "language": language, "reach": REACH}
+        for text, language in reversed(settled_texts(session))
+    ]
     with tempfile.TemporaryDirectory(prefix="dg-") as folder:
         path = Path(folder, "oracle.json")
         path.write_text(json.dumps({"cases": cases}), encoding="utf-8")
         yield f"oracle:{path}"
 
 
-def settled_texts(session: Session) -> list[str]:
-    """The texts of all documents whenever the person turned elsewhere: where a piece of work was done."""
+def settled_texts(session: Session) -> list[tuple[str, str]]:
+    """Texts of documents, each with its language, whenever the person turned elsewhere: a piece of work was done."""
     documents, path = dict[str, _Document](), ""
-    settled = dict[str, None]()
+    settled = dict[tuple[str, str], None]()
     for event in session.events:
         if isinstance(event, Open | Focus):
             path = event.path
             if isinstance(event, Open):
-                documents[path] = _Document(event.text, event.cursor)
+                documents[path] = _Document(event.text, event.language, event.cursor)
         if isinstance(event, Open | Focus | Move):
-            settled.update(dict.fromkeys(document.text for document in documents.values()))
+            settled.update(dict.fromkeys((document.text, document.language) for document in documents.values()))
         documents[path].follow(event)
-    settled.update(dict.fromkeys(document.text for document in documents.values()))
-    return [text for text in settled if "▮" not in text]
+    settled.update(dict.fromkeys((document.text, document.language) for document in documents.values()))
+    return [(text, language) for text, language in settled if "▮" not in text]
 
 
 class _Document:
-    def __init__(self, text: str, cursor: int) -> None:
-        self.text = text
+    def __init__(self, text: str, language: str, cursor: int) -> None:
+        self.text, self.language = text, language
         self._cursor = cursor
         self._undo = list[tuple[str, int]]()
 

@@ -24,10 +24,21 @@ READY_S = 300.0
 _LOOK_S = 0.05
 
 
-async def play(session: Session, style: Style, *, model: str, speed: float, environment: Mapping[str, str]) -> Report:
+async def play(
+    session: Session,
+    style: Style,
+    *,
+    model: str,
+    speed: float,
+    environment: Mapping[str, str],
+    settings: Mapping[str, Any],
+) -> Report:
     """Play a session and measure it. Raises SessionError where the server does not get ready."""
     command = [sys.executable, "-m", "dg_lsp", "serve"]
-    async with _served([*command, "--model", model] if model else command, environment, style) as (wire, encoding):
+    async with _served([*command, "--model", model] if model else command, environment, style, settings) as (
+        wire,
+        encoding,
+    ):
         before = await _ready(wire)
         player = Player(Editor(wire, encoding), style, speed)
         outcome = await player.play(session)
@@ -50,22 +61,23 @@ def own_engine() -> Generator[dict[str, str]]:
 
 @asynccontextmanager
 async def _served(
-    command: list[str], environment: Mapping[str, str], style: Style
+    command: list[str], environment: Mapping[str, str], style: Style, settings: Mapping[str, Any]
 ) -> AsyncGenerator[tuple[Connection, Encoding]]:
     wire = await Connection.start(command, environment)
     try:
-        yield wire, await _greeted(wire, style)
+        yield wire, await _greeted(wire, style, settings)
     finally:
         await wire.close()
 
 
-async def _greeted(wire: Connection, style: Style) -> Encoding:
+async def _greeted(wire: Connection, style: Style, settings: Mapping[str, Any]) -> Encoding:
     offered = {
         "general": {"positionEncodings": list(style.encodings)},
         "textDocument": {"inlineCompletion": {"dynamicRegistration": False}},
     }
     # A replay says nothing about the user.
-    params = {"processId": None, "rootUri": None, "capabilities": offered, "initializationOptions": {"stats": False}}
+    options = {**settings, "stats": False}
+    params = {"processId": None, "rootUri": None, "capabilities": offered, "initializationOptions": options}
     result = await wire.request("initialize", params)
     wire.notify("initialized", {})
     return result["capabilities"]["positionEncoding"]

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, groupby, takewhile
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -29,12 +29,14 @@ from engine.marked import gap_at_markers
 from engine.models.base import Context, Facts, Noise, Prompt, Rows, Sampling
 from engine.request import FillRequest
 
-PAD, INSTRUCTION, SUFFIX, PREFIX, END = range(256, 261)
-_FIRST_WORD = 261
+PAD, INSTRUCTION, LANGUAGE, SUFFIX, PREFIX, END = range(256, 262)
+_FIRST_WORD = 262
 _VOCAB_SIZE = 512
 _NEAR_CHARS = 256
 """Characters on either side of the gap that the oracle looks at; more would cost time and tell no cases apart."""
-_PIECE = re.compile(r"\w+|\s|[^\w\s]")
+_PIECE = re.compile(r"\w+|[^\S\r\n]+|\s|[^\w\s]")
+_BRACKET = re.compile(r"[()\[\]{}]")
+_UNFINISHED = re.compile(r"[^\w\s)\]}\"'`;.!?]\s*\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +58,14 @@ class Case:
     """Other answers, for further rows of a request."""
     instruction: str | None = None
     """Only requests with this instruction match; None: any."""
+    language: str | None = None
+    """Only requests in this language match; None: any."""
     confidence: float = 0.9999
     """Probability of a revealed token."""
     reveal: int = 4096
     """Tokens revealed by step, from the left."""
     reach: int = 4096
-    """Tokens of an answer at most; a longer one ends with a line at which no bracket is open, if there is one."""
+    """Tokens of an answer at most; a longer one ends with a line that may end a statement, if there is one."""
     delay_ms: float = 0.0
     """Time a step takes."""
     slip: Slip | None = None
@@ -104,7 +108,8 @@ class Oracle:
         words = Counter(piece for case in cases for piece in _PIECE.findall("".join(case.parts)) if len(piece) > 1)
         frequent = [word for word, _ in words.most_common(_VOCAB_SIZE - _FIRST_WORD)]
         self._ids = {word: _FIRST_WORD + index for index, word in enumerate(frequent)}
-        self._bytes = [bytes([value]) for value in range(256)] + [b""] * 5 + [word.encode() for word in frequent]
+        controls = [b""] * (_FIRST_WORD - PAD)
+        self._bytes = [bytes([value]) for value in range(256)] + controls + [word.encode() for word in frequent]
         self.facts = Facts(
             name=name,
             family="oracle",
@@ -122,7 +127,7 @@ class Oracle:
                 confidence_threshold=0.005,
             ),
             pad_id=PAD,
-            forbidden_ids=(INSTRUCTION, SUFFIX, PREFIX, END),
+            forbidden_ids=(INSTRUCTION, LANGUAGE, SUFFIX, PREFIX, END),
             canvas_length=512,
             widths=(128,),
             context_limit=4096,
@@ -156,18 +161,21 @@ class Oracle:
         return b"".join(self._bytes[token] for token in ids).decode(errors="replace")
 
     def prompt(self, request: FillRequest) -> Prompt:
-        """Instruction, suffix, prefix, as far as the oracle looks."""
+        """Instruction, language, suffix, prefix, as far as the oracle looks."""
         near = self.tokenize(request.suffix[:_NEAR_CHARS])
-        context = [INSTRUCTION, *self.tokenize(request.instruction), SUFFIX, *near]
-        context += [PREFIX, *self.tokenize(request.prefix[-_NEAR_CHARS:])]
+        context = [INSTRUCTION, *self.tokenize(request.instruction), LANGUAGE, *self.tokenize(request.language)]
+        context += [SUFFIX, *near, PREFIX, *self.tokenize(request.prefix[-_NEAR_CHARS:])]
         return Prompt(context=tuple(context), suffix=tuple(near))
 
     def encode(self, ids: Sequence[int]) -> OracleContext:
         """Read the gap's surroundings back from the context and look up what is known about them."""
-        suffix_at, prefix_at = ids.index(SUFFIX), ids.index(PREFIX)
-        instruction = self.detokenize(ids[1:suffix_at])
-        suffix = self.detokenize(ids[suffix_at + 1 : prefix_at])
-        case, answers = self._look_up(self.detokenize(ids[prefix_at + 1 :]), suffix, instruction)
+        language_at, suffix_at, prefix_at = ids.index(LANGUAGE), ids.index(SUFFIX), ids.index(PREFIX)
+        case, answers = self._look_up(
+            prefix=self.detokenize(ids[prefix_at + 1 :]),
+            suffix=self.detokenize(ids[suffix_at + 1 : prefix_at]),
+            instruction=self.detokenize(ids[1:language_at]),
+            language=self.detokenize(ids[language_at + 1 : suffix_at]),
+        )
         return OracleContext(
             length=len(ids),
             case=case,
@@ -181,14 +189,17 @@ class Oracle:
         delay_ms = max(context.case.delay_ms for context in contexts)
         if delay_ms:
             time.sleep(delay_ms / 1000)
-        logits = torch.zeros(*rows.canvas.shape, len(self._bytes))
+        logits = torch.zeros(int(rows.open.sum()), len(self._bytes))
         turns: Counter[int] = Counter()
+        done = 0
         for row, context in enumerate(contexts):
-            canvas = rows.canvas[row, : rows.lengths[row]].tolist()
-            target = self._target(context, canvas, turns[id(context)], rows.open[row].tolist())
+            canvas, open_ = rows.canvas[row, : rows.lengths[row]].tolist(), rows.open[row].tolist()
+            target = self._target(context, canvas, turns[id(context)], open_)
             turns[id(context)] += 1
-            self._reveal(logits[row], context.case, canvas, target)
-        return logits[rows.open]
+            count = sum(open_)
+            self._reveal(logits[done : done + count], context.case, canvas, target, open_)
+            done += count
+        return logits
 
     def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
         """High where a row is an answer followed by the suffix."""
@@ -204,9 +215,9 @@ class Oracle:
 
         return [score(row) for row in rows]
 
-    def _look_up(self, prefix: str, suffix: str, instruction: str) -> tuple[Case, tuple[str, ...]]:
+    def _look_up(self, *, prefix: str, suffix: str, instruction: str, language: str) -> tuple[Case, tuple[str, ...]]:
         for case in self._cases:
-            if case.instruction is not None and case.instruction != instruction:
+            if case.instruction not in (None, instruction) or case.language not in (None, language):
                 continue
             answer = _between(case, prefix, suffix)
             if answer is not None:
@@ -215,13 +226,18 @@ class Oracle:
         return Case(text="▮▮"), ("",)
 
     def _within_reach(self, answer: str, reach: int) -> list[int]:
-        ids = self.tokenize(answer)
-        if len(ids) <= reach:
-            return ids
-        lines = accumulate(answer.splitlines(keepends=True))
-        near = takewhile(lambda head: len(self.tokenize(head)) <= reach, lines)
-        heads = [head.rstrip("\n") for head in near if head.strip() and not _leaves_open(head)]
-        return self.tokenize(heads[-1]) if heads else ids[:reach]
+        ids: list[int] = []
+        said, whole = "", 0
+        for line in answer.splitlines(keepends=True):
+            more = self.tokenize(line)
+            ends = len(ids) + len(more) - (line[-1:] == "\n")
+            if ends > reach:
+                return ids[:whole] if whole else [*ids, *more][:reach]
+            said += line
+            ids += more
+            if said.strip() and not _is_unfinished(said):
+                whole = ends
+        return ids
 
     def _target(self, context: OracleContext, canvas: list[int], turn: int, open_: list[bool]) -> list[int]:
         """What the oracle wants on the canvas: the answer that it resembles most, on a tie one by turns."""
@@ -238,7 +254,7 @@ class Oracle:
                 target[slip.at] = wrong
         return target
 
-    def _reveal(self, logits: Tensor, case: Case, canvas: list[int], target: list[int]) -> None:
+    def _reveal(self, logits: Tensor, case: Case, canvas: list[int], target: list[int], open_: list[bool]) -> None:
         if case.fault == "out_of_memory":
             torch.empty(2**60)
         if case.fault == "defect":
@@ -246,12 +262,13 @@ class Oracle:
         done = next(
             (at for at, (here, wanted) in enumerate(zip(canvas, target, strict=True)) if here != wanted), len(target)
         )
-        shown = torch.arange(len(target)) < done + case.reveal
         # What is not revealed yet looks like an unused slot, faintly, so that a draft is the head of the answer.
-        ids = torch.where(shown, torch.tensor(target), PAD)
-        odds = case.confidence / (1 - case.confidence) * (len(self._bytes) - 1)
-        peaks = torch.where(shown, math.log(odds), 1.0)
-        logits[: len(target)].scatter_(1, ids[:, None], peaks[:, None])
+        told = [at < done + case.reveal for at in range(len(target)) if open_[at]]
+        ids = [wanted for at, wanted in enumerate(target) if open_[at]]
+        sure = math.log(case.confidence / (1 - case.confidence) * (len(self._bytes) - 1))
+        places = torch.tensor([id if known else PAD for id, known in zip(ids, told, strict=True)], dtype=torch.int64)
+        peaks = torch.tensor([sure if known else 1.0 for known in told])
+        logits.scatter_(1, places[:, None], peaks[:, None])
 
 
 def read_oracle(path: Path) -> Oracle:
@@ -290,7 +307,12 @@ def _start_of(text: str, suffix: str, start: int) -> int:
 
 
 def _ends(text: str, part: str) -> list[int]:
-    return [match.start() + len(part) for match in re.finditer(f"(?={re.escape(part)})", text)]
+    ends: list[int] = []
+    at = text.find(part)
+    while at >= 0:
+        ends.append(at + len(part))
+        at = text.find(part, at + 1)
+    return ends
 
 
 def _around_fixed(answer: Sequence[int], canvas: Sequence[int], open_: Sequence[bool]) -> list[int]:
@@ -317,11 +339,12 @@ def _index_of(part: Sequence[int], ids: Sequence[int], start: int) -> int:
     return next((at for at in places if list(ids[at : at + len(part)]) == list(part)), len(ids))
 
 
-def _leaves_open(text: str) -> bool:
+def _is_unfinished(text: str) -> bool:
+    """Whether a bracket or a long string is open, or the last line asks for more, as `if x:` and `y = (a) =>` do."""
     depth = 0
-    for letter in text:
-        depth = max(0, depth + (letter in "([{") - (letter in ")]}"))
-    return depth > 0
+    for bracket in _BRACKET.findall(text):
+        depth = max(0, depth + (1 if bracket in "([{" else -1))
+    return depth > 0 or text.count('"""') % 2 == 1 or _UNFINISHED.search(text) is not None
 
 
 def _own(context: Context) -> OracleContext:

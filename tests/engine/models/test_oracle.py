@@ -71,6 +71,13 @@ def test_a_case_with_an_instruction_answers_only_that():
     assert answers(model, "x = ", "\n", "anything else") == ["1"]
 
 
+def test_a_case_of_a_language_answers_only_there():
+    model = oracle(Case(text="x = ▮2▮\n", language="go"), "x = ▮1▮\n")
+    asked = [FillRequest(prefix="x = ", suffix="\n", language=language) for language in ("go", "python")]
+    contexts = [model.encode(model.prompt(request).context) for request in asked]
+    assert [model.detokenize(context.answers[0]) for context in contexts] == ["2", "1"]
+
+
 def test_rows_of_one_request_get_the_alternatives_by_turns():
     model = oracle(Case(text="x = ▮1▮\n", alternatives=("2", "3")))
     gap = context(model, "x = ", "\n")
@@ -98,6 +105,15 @@ def test_a_long_answer_ends_with_a_line_within_reach():
     assert answers(oracle(Case(text=text, reach=20)), "", "") == ["if (a) {\n  b(1)\n}"]
     assert answers(oracle(Case(text=text, reach=3)), "", "") == ["if ("]
     assert answers(oracle(Case(text=text)), "", "") == [text.strip("▮")]
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["if x:", "y = (a) =>", "for x in y:", 'z = """A string', "total = one +"],
+)
+def test_a_long_answer_does_not_end_where_more_has_to_come(head):
+    text = f"begun = True\n{head}\n    b + c + d + e + f + g + h + i + j\n"
+    assert answers(oracle(Case(text=f"▮{text}▮", reach=len(oracle().tokenize(head)) + 14)), "", "") == ["begun = True"]
 
 
 def test_a_slip_stays_until_it_is_taken_off_the_canvas():
