@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import sys
 import threading
@@ -43,6 +44,8 @@ async def _run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, gr
     server.rpc.set_writer(outbox)
     server.rpc.on_exit = over.set
     server.rpc.greeted_id = greeted_id
+    # What is imported by now stays; to walk through it again and again would hold up answers.
+    gc.freeze()
     reader = threading.Thread(target=_read, args=(incoming, server, loop, end), name="reader", daemon=True)
     reader.start()
     watch = asyncio.create_task(_watch_editor(server, over), name="editor watch")

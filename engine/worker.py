@@ -119,6 +119,7 @@ class Worker(threading.Thread):
         self._idle_since = time.monotonic()
         if self._memory_short:
             memory.give_back()
+            memory.settle()
             self._memory_short = False
 
     def _advance(self, model: Model, jobs: Sequence[Job]) -> None:
@@ -228,6 +229,7 @@ class Worker(threading.Thread):
             self._on_state(State(name="error", message=self._load_failure.message))
         else:
             _log.info("loaded in %.1f s", self._load_ended - self._load_began)
+            memory.settle()
             self._on_state(State(name="ready"))
         return self._model
 
