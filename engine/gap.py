@@ -18,6 +18,14 @@ from engine.syntax.trees import Trees
 
 MASKED = "░"
 """How a person sees a mask token."""
+CLEARLY = 0.1
+"""Mean confidence by which another row has to be ahead: drafts that jump between rows can't be read."""
+
+
+def steady(shown: int, sure: Sequence[float]) -> int:
+    """The surest row, or `shown` while that is nearly as sure."""
+    best = max(range(len(sure)), key=sure.__getitem__)
+    return shown if shown < len(sure) and sure[shown] > sure[best] - CLEARLY else best
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +44,8 @@ class Gap:
     """Tokens of canvases that are done, for a gap longer than one."""
     steps: int = 0
     forwards: int = 0
+    shown: int = 0
+    """Row that the last draft showed."""
 
     @property
     def suffix(self) -> tuple[int, ...]:
@@ -85,9 +95,9 @@ class Gap:
         return canvas
 
     def draft(self, canvas: Canvas, widths: Sequence[int]) -> Draft:
-        """The most confident row as a person may see it."""
+        """The most confident row as a person may see it: the one of the last draft, unless another is clearly surer."""
         sure = [float(canvas.confidence[row, :width].mean()) if width else 1.0 for row, width in enumerate(widths)]
-        row = max(range(len(widths)), key=sure.__getitem__)
+        row = self.shown = steady(self.shown, sure)
         text = self.text(canvas.row(row)[: widths[row]])
         return Draft(step=self.steps + canvas.step, text=text, cells=self._cells(canvas, row))
 
