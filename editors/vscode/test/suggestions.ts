@@ -42,7 +42,7 @@ test("typing along needs no model", async () => {
   const counts = async (): Promise<Record<string, number>> =>
     (await account()).counts;
   await until(async () => ((await counts())["requests"] ?? 0) > 0, "a request");
-  await take(editor, "editor.action.inlineSuggest.acceptNextWord", "def add(a, b):\n    return a");
+  await take(editor, "editor.action.inlineSuggest.acceptNextWord", "def add(a, b):\n    return a\n");
   const before = await counts();
   for (const character of " + ") {
     await vscode.commands.executeCommand("type", { text: character });

@@ -19,6 +19,11 @@ EAGER = {"inline": {"deadline_ms": 60_000, "threshold": 0}}
 SERVE = [sys.executable, "-m", "dg_lsp", "serve"]
 
 
+def model_of(place: Home) -> str:
+    """The name of the oracle that was made in a home, for an engine that is started anew."""
+    return f"oracle:{place.folder / 'oracle.json'}"
+
+
 def bundled_case() -> str:
     """A text that the bundled model fills; its own answer stands between two ▮."""
     return (Path(__file__).parents[2] / "cases" / "bundled" / "return_statement.py").read_text(encoding="utf-8")

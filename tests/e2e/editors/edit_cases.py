@@ -11,8 +11,9 @@ BROKEN = "def area(width, height):\n    return max(width * height, 1\n\n\nprint(
 WHOLE = BROKEN.replace(", 1\n", ", 1)\n")
 EMPTY_BODY = "# Twice.\ndef double(value):\n\n\nprint(double(2))\n"
 FULL_BODY = "# Twice.\ndef double(value):\n    return value * 2\n\n\nprint(double(2))\n"
-SLOW_OLD = "# Slow.\nslowly = [one, two, three]\n"
-SLOW_NEW = "# Slow.\nslowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+# As many tokens after as before: an answer that found no room would be no answer.
+SLOW_OLD = "# Slow.\nslowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+SLOW_NEW = "# Slow.\nslowly = [9, 8, 7, 6, 5, 4, 3, 2, 1]\n"
 EDITS: tuple[dict[str, Any] | str, ...] = (
     {"text": f"▮{BETTER}▮", "instruction": ""},
     {"text": f"▮{BY_TWO}▮", "instruction": "by two"},

@@ -114,19 +114,21 @@ def test_where_there_is_nothing_to_do_a_sentence_says_so(editor: Neovim):
     editor.told("Nothing is proposed")
 
 
-def test_the_canvas_settles_before_your_eyes_and_can_be_stopped(editor: Neovim):
-    editor.open("▮" + SLOW_OLD, insert=False)
-    editor.ready()
-    editor.input(":2Dg rewrite<Space>faster<CR>")
-    wait_until(lambda: any("slowly" in text for _, _, text, _ in editor.marks("dg.working")), "a draft")
-    editor.command("Dg reject")
-    assert editor.marks("dg.working") == []
-    wait_until(lambda: editor.status(engine=True)["engine"]["running"] == 0, "the engine to stop the work")
-    assert not editor.lua(PROPOSED)
-    editor.input(":2Dg rewrite<Space>faster<CR>")
-    proposed(editor)
-    editor.input("<CR>")
-    wait_until(lambda: editor.text == SLOW_NEW, "the rewritten text")
+def test_the_canvas_settles_before_your_eyes_and_can_be_stopped(nvim_program, shared: Home):
+    # The whole line is written anew: less would leave words of the old one standing.
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT, keys=True, edit={"strength": 1}) as editor:
+        editor.open("▮" + SLOW_OLD, insert=False)
+        editor.ready()
+        editor.input(":2Dg rewrite<Space>faster<CR>")
+        wait_until(lambda: any("slowly" in text for _, _, text, _ in editor.marks("dg.working")), "a draft")
+        editor.command("Dg reject")
+        assert editor.marks("dg.working") == []
+        wait_until(lambda: editor.status(engine=True)["engine"]["running"] == 0, "the engine to stop the work")
+        assert not editor.lua(PROPOSED)
+        editor.input(":2Dg rewrite<Space>faster<CR>")
+        proposed(editor)
+        editor.input("<CR>")
+        wait_until(lambda: editor.text == SLOW_NEW, "the rewritten text")
 
 
 def test_a_text_that_changed_meanwhile_is_left_alone(editor: Neovim):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
 
 from tests.e2e.cases import ADD, ASTRAL, BODY, CALL, SEVERAL, text_of
-from tests.e2e.editors.conftest import PATIENT, SERVE
+from tests.e2e.editors.conftest import EAGER, PATIENT, SERVE, bundled_case
 from tests.e2e.editors.neovim import Neovim, neovim
 from tests.engine.processes import Home, home, wait_until
 
@@ -119,10 +117,8 @@ def test_fast_typing_ends_with_the_last_suggestion(editor: Neovim):
 
 
 def test_the_bundled_model_suggests(newest):
-    settings = {"inline": {"deadline_ms": 60_000, "threshold": 0}}
-    case = (Path(__file__).parents[2] / "cases" / "bundled" / "return_statement.py").read_text()
-    with home() as place, neovim(newest, place, cmd=SERVE, settings=settings, keys=True) as editor:
-        editor.open(case, insert=False)
+    with home() as place, neovim(newest, place, cmd=SERVE, settings=EAGER, keys=True) as editor:
+        editor.open(bundled_case(), insert=False)
         before = editor.text
         editor.ready()
         editor.input("A")

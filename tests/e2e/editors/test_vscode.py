@@ -15,6 +15,7 @@ pytest.importorskip("playwright", reason="playwright is not installed; `make tes
 from playwright.sync_api import Page, expect
 
 from tests.e2e.cases import ADD
+from tests.e2e.editors.conftest import bundled_case, model_of
 from tests.e2e.editors.edit_cases import BY_TWO, LINES
 from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
@@ -57,7 +58,7 @@ def test_what_is_installed_holds_what_it_needs_and_no_more(vsix: Path):
 
 @pytest.mark.usefixtures("vsix")
 def test_inside_the_extension_host(shared: Home):
-    with workbench(shared) as held:
+    with workbench(shared, {"dg-lsp.engine.model": model_of(shared)}) as held:
         lines = held.run_host_tests()
     assert any(line.endswith(" passed, 0 failed") for line in lines), "\n".join(lines)
 
@@ -98,8 +99,7 @@ def test_the_bundled_model_suggests_in_the_window(vsix: Path):
     settings = {"dg-lsp.inline.threshold": 0, "dg-lsp.inline.deadline_ms": 60_000}
     with home() as place, workbench(place, settings, vsix=vsix) as held, held.page() as page:
         path = held.work / "matrix.py"
-        marked = (Path(__file__).parents[2] / "cases" / "bundled" / "return_statement.py").read_text()
-        path.write_text(f"{marked.split('▮')[0]}\n")
+        path.write_text(f"{bundled_case().split('▮')[0]}\n")
         _open(held, page, path)
         expect(page.get_by_text("dg", exact=True).first).to_be_visible(timeout=WAIT_S * 1000)
         page.keyboard.press("Control+End")
