@@ -93,3 +93,25 @@ def reopened(canvas: Canvas, positions: Tensor, noise: Noise, generator: torch.G
         confidence=canvas.confidence.clone(),
         open=positions.clone(),
     )
+
+
+def beside(first: Canvas, second: Canvas) -> Canvas:
+    """The rows of both, to look at: nothing conditions a further step."""
+    width = max(first.ids.shape[1], second.ids.shape[1])
+
+    def joined(name: str, beyond: int | float | bool) -> Tensor:
+        parts: list[Tensor] = [getattr(canvas, name) for canvas in (first, second)]
+        return torch.cat([torch.nn.functional.pad(part, (0, width - part.shape[1]), value=beyond) for part in parts])
+
+    return Canvas(
+        contexts=[*first.contexts, *second.contexts],
+        lengths=[*first.lengths, *second.lengths],
+        ids=joined("ids", 0),
+        pinned=joined("pinned", True),
+        known=joined("known", True),
+        accepted=joined("accepted", False),
+        best=joined("best", 0),
+        confidence=joined("confidence", 1.0),
+        open=joined("open", False),
+        step=first.step + second.step,
+    )

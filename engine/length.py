@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from engine.canvas import Canvas, new_canvas, prime
+from engine.canvas import Canvas, beside, new_canvas, prime
 from engine.drive import Step
 from engine.gap import Gap
-from engine.slack import run_on
+from engine.slack import met
 
 AT_ONCE = 2
 """Widths that `slack` tries in one batch."""
-MET = 4
-"""Suffix tokens at the end of a row that are no coincidence: the row ran on into the suffix."""
 FEELERS = 6
 """Unpinned steps before `discover` looks for the suffix."""
 MATCHED = 16
@@ -68,11 +66,15 @@ def slack(gap: Gap) -> Fitting:
     """
     most = min(gap.budget, gap.room)
     widths = sorted({min(width, most) for width in gap.model.facts.widths})
+    fitted: Fitted | None = None
     while True:
         tried, widths = widths[:AT_ONCE], widths[AT_ONCE:]
         rows = [*tried, *[tried[-1]] * (gap.request.n - len(tried))]
-        fitted = yield from _fit(gap, rows, slack=True)
-        complete = any(_ends(gap, fitted.canvas.row(row)[:width]) for row, width in enumerate(rows))
+        latest = yield from _fit(gap, rows, slack=True)
+        ended = [_ended(gap, latest.canvas, row, width) for row, width in enumerate(rows)]
+        fitted = _beside(fitted, latest) if fitted else latest
+        # Where a narrow row has an end and a wider one has none, they contradict each other.
+        complete = any(ended[len(tried) - 1 :])
         if complete or not widths or gap.should_stop():
             return replace(fitted, complete=complete)
 
@@ -112,8 +114,18 @@ def suffix_places(canvas: Canvas, suffix: Sequence[int]) -> list[tuple[int, floa
     return [(place, float(scores[place])) for place in chosen]
 
 
-def _ends(gap: Gap, ids: Sequence[int]) -> bool:
-    return gap.model.facts.pad_id in ids or run_on(ids, gap.suffix) >= MET
+def _ended(gap: Gap, canvas: Canvas, row: int, width: int) -> bool:
+    """Whether a row found the gap's end; what it says again of the suffix becomes unused."""
+    ids, pad = canvas.row(row)[:width], gap.model.facts.pad_id
+    end = met(ids, gap.suffix)
+    if end is not None:
+        canvas.best[row, end:width] = canvas.ids[row, end:width] = pad
+    return end is not None or pad in ids
+
+
+def _beside(first: Fitted, second: Fitted) -> Fitted:
+    canvas = beside(first.canvas, second.canvas)
+    return Fitted(canvas=canvas, widths=(*first.widths, *second.widths), slack=True, complete=second.complete)
 
 
 def _feel(gap: Gap, width: int) -> Generator[Step, Tensor, Canvas]:

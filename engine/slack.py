@@ -15,6 +15,11 @@ from torch import Tensor
 from engine.canvas import Canvas
 from engine.policies import Constrain, Permit
 
+SURELY = 8
+"""Suffix tokens that are no coincidence wherever they stand: there the row ran on into the suffix."""
+MET = 4
+"""Those that are none at the end of a row."""
+
 
 def end_once(canvas: Canvas, pad_id: int) -> Constrain:
     """In front of a token that is taken no slot of its gap is unused; behind an unused one all are."""
@@ -51,6 +56,16 @@ def run_on(ids: Sequence[int], suffix: Sequence[int]) -> int:
     """Tokens at the end of a gap's `ids` that say the beginning of the suffix again, at the most."""
     longest = min(len(ids), len(suffix))
     return next((size for size in range(longest, 0, -1) if [*ids[-size:]] == [*suffix[:size]]), 0)
+
+
+def met(ids: Sequence[int], suffix: Sequence[int]) -> int | None:
+    """Where a gap's `ids` go on with the suffix, by its first SURELY tokens or, at their end, by MET; None: nowhere."""
+    said, wanted = [*ids], [*suffix[:SURELY]]
+    for start in range(len(said)):
+        size = min(len(wanted), len(said) - start)
+        if size >= MET and said[start : start + size] == wanted[:size]:
+            return start
+    return None
 
 
 def _next(marked: Tensor) -> Tensor:

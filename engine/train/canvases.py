@@ -33,10 +33,15 @@ PINNED = 32
 """Suffix tokens on a canvas."""
 FREQUENCY: dict[Kind, int] = {"rest_of_line": 4, "line": 2, "lines": 1, "block": 1, "arguments": 2, "span": 3}
 """How often each kind of gap is drawn, relative to the others."""
-RUNS, OPEN_RUNS = 0.5, 0.75
-"""Canvases whose noise is one run of tokens; those of them where it reaches the suffix."""
+RUNS, OPEN_RUNS, ENDED_RUNS = 0.5, 0.75, 0.25
+"""Canvases whose noise is one run of tokens; those of them where it reaches the suffix, and those with unused slots
+where it is nothing but these: all text is there, and the gap ends."""
 SLACK_HIDDEN = 0.75
 """Canvases whose unused slots are noise all together: a fill meets them so when it has to find its own end."""
+LATER = 0.5
+"""Rows whose context tells what comes later in their text."""
+LONGEST_SPAN = 44
+"""Tokens of a gap that is not placed by syntax, at most."""
 COUNTED_SLACK = 4
 """Of the unused slots one in so many counts, and the first: they are easy, and would be most of a wide canvas."""
 CONTEXT_A_CUT = 128
@@ -100,33 +105,37 @@ Noise = Callable[[Sequence[int]], tuple[list[int], list[bool]]]
 """Tokens of a gap -> the same with some replaced, and which of them count."""
 
 
-def absorbing(rng: random.Random) -> Noise:
-    """Hidden tokens of a gap become masks and are in question; at least one is."""
+def absorbing(rng: random.Random, blank: float = 0.0) -> Noise:
+    """Hidden tokens of a gap become masks and are in question; at least one is. All of a share `blank` of gaps are."""
 
     def noise(gap: Sequence[int]) -> tuple[list[int], list[bool]]:
-        hidden = _hidden(gap, rng)
+        hidden = _hidden(gap, rng, blank)
         hidden[rng.randrange(len(gap))] = True
         return [MASK if each else token for token, each in zip(gap, hidden, strict=True)], hidden
 
     return noise
 
 
-def uniform(rng: random.Random, vocabulary: int) -> Noise:
-    """Hidden tokens of a gap become any token; all of the gap is in question."""
+def uniform(rng: random.Random, vocabulary: int, blank: float = 0.0) -> Noise:
+    """Hidden tokens of a gap become any token, all tokens of a share `blank` of gaps; all of the gap is in question."""
 
     def noise(gap: Sequence[int]) -> tuple[list[int], list[bool]]:
-        hidden = _hidden(gap, rng)
+        hidden = _hidden(gap, rng, blank)
         noised = [rng.randrange(vocabulary) if each else token for token, each in zip(gap, hidden, strict=True)]
         return noised, [True] * len(gap)
 
     return noise
 
 
-def _hidden(gap: Sequence[int], rng: random.Random) -> list[bool]:
-    """Either each token with a likelihood that is drawn once a gap, unused slots mostly all together; or one run of
+def _hidden(gap: Sequence[int], rng: random.Random, blank: float) -> list[bool]:
+    """All tokens; or each with a likelihood that is drawn once a gap, unused slots mostly all together; or one run of
     tokens: a canvas that settles from its sure ends inwards looks so."""
+    if rng.random() < blank:
+        return [True] * len(gap)
     if rng.random() < RUNS:
         used = sum(token != PAD for token in gap)
+        if used < len(gap) and rng.random() < ENDED_RUNS:
+            return [at >= used for at in range(len(gap))]
         start = rng.randrange(used)
         end = len(gap) if rng.random() < OPEN_RUNS else rng.randint(start + 1, used)
         return [start <= at < end for at in range(len(gap))]
@@ -137,7 +146,8 @@ def _hidden(gap: Sequence[int], rng: random.Random) -> list[bool]:
 
 def canvas_batch(corpus: PackedCorpus, tokenizer: Tokenizer, preset: Preset, rng: random.Random) -> Canvases:
     """Rows of context, each with as many canvases as fit beside it."""
-    noise = absorbing(rng) if preset.noise == "absorbing" else uniform(rng, preset.shape.vocab)
+    blank = preset.blank_share
+    noise = absorbing(rng, blank) if preset.noise == "absorbing" else uniform(rng, preset.shape.vocab, blank)
     maker = _Maker(corpus, tokenizer, preset, noise, rng)
     rows = [maker.row() for _ in range(preset.rows)]
     beside = preset.canvases
@@ -219,12 +229,11 @@ class _Maker:
         index = choose_document(self._corpus, rng)
         text, language = self._corpus.text(index), self._corpus.language(index)
         start = rng.randrange(max(1, len(text) - self._size // 2)) if rng.random() < 0.7 else 0
-        later = self._later(text, start + self._size)
+        end, later = self._end_and_later(text, start)
         room = preset.context - len(self._layout.context(language, later, ()))
-        window = text[start : start + self._size]
-        edges = self._edges(window)
-        reached = window[: edges[min(room, len(edges) - 1)]]
-        found = holes(reached, language, rng, self._kinds, count=2 * preset.canvases // PINNED)
+        window = text[start:end]
+        edges = self._edges(window)[: room + 1]
+        found = self._holes(text, language, start, edges)
         made = self._canvases(text, start, found, set(edges))
         pieces, cuts = self._pieces(window, [begin for begin, _, _ in made])
         row = _Row(context=self._layout.context(language, later, pieces[:room]))
@@ -233,6 +242,20 @@ class _Maker:
             if cut <= room:
                 row.add(ahead + cut, gap, pinned, self._noise)
         return row
+
+    def _holes(self, text: str, language: str, start: int, edges: Sequence[int]) -> list[Hole]:
+        """More gaps than fit beside a row, in characters behind `start`; each begins in front of the last edge."""
+        count = 2 * self._preset.canvases // PINNED
+        spans = sum(self._rng.random() < self._preset.span_share for _ in range(count))
+        drawn = [self._span(text[start:], self._rng.choice(edges)) for _ in range(spans)]
+        by_syntax = holes(text[start : start + edges[-1]], language, self._rng, self._kinds, count=count - spans)
+        return [span for span in drawn if span] + by_syntax
+
+    def _span(self, text: str, start: int) -> Hole | None:
+        """A gap between two tokens, short ones as often as long ones; None where the text ends before it does."""
+        size = self._rng.randint(1, LONGEST_SPAN)
+        ahead = self._tokenizer.encode(text[start : start + 8 * size], add_special_tokens=False).offsets
+        return Hole(kind="span", start=start, end=start + ahead[size - 1][1]) if len(ahead) > size else None
 
     def _edges(self, window: str) -> list[int]:
         """Where tokens begin or end, in characters."""
@@ -259,23 +282,36 @@ class _Maker:
         if self._rng.random() < self._preset.free_share:
             width = self._rng.choice((*WIDTHS, self._preset.shape.canvas))
             gap = encode(self._tokenizer, text[begin : begin + 8 * width])[:width]
+            if begin + 8 * width >= len(text):
+                gap = [*gap, EOS, *[PAD] * width][:width]
             return (gap, []) if len(gap) == width else ([], [])
         gap = encode(self._tokenizer, text[begin:end])
         if not gap or len(gap) > WIDTHS[-1]:
             return [], []
-        wide_enough = WIDTHS[bisect_left(WIDTHS, len(gap)) :]
-        # A wide canvas costs as much as several narrow ones, and mostly teaches padding.
-        width = self._rng.choices(wide_enough, [1 / width for width in wide_enough])[0]
+        width = self._width(gap)
         after = encode(self._tokenizer, text[end : end + 12 * PINNED])
         pinned = after[:PINNED] if len(after) >= PINNED else [*after, EOS]
-        return gap + [PAD] * (width - len(gap)), pinned
+        return gap[:width] + [PAD] * (width - len(gap)), pinned
 
-    def _later(self, text: str, end: int) -> list[int]:
-        at = end + self._rng.randrange(200)
-        if self._rng.random() < 0.5 or at >= len(text):
-            return []
-        width = self._preset.context
-        return encode(self._tokenizer, text[at : at + 2 * width])[: self._rng.randrange(16, width // 3)]
+    def _width(self, gap: Sequence[int]) -> int:
+        kind = self._rng.random()
+        if kind < self._preset.fitting_share:
+            return len(gap)
+        if kind > 1 - self._preset.narrow_share and len(gap) > WIDTHS[0]:
+            return self._rng.choice(WIDTHS[: bisect_left(WIDTHS, len(gap))])
+        wide_enough = WIDTHS[bisect_left(WIDTHS, len(gap)) :]
+        # A wide canvas costs as much as several narrow ones, and mostly teaches padding.
+        return self._rng.choices(wide_enough, [1 / width for width in wide_enough])[0]
+
+    def _end_and_later(self, text: str, start: int) -> tuple[int, list[int]]:
+        """Where the window ends, and what comes later; of a short text the window is a part, so that something does."""
+        end, width = start + self._size, self._preset.context
+        if self._rng.random() >= LATER:
+            return end, []
+        if end >= len(text):
+            end = self._rng.randint((start + len(text)) // 2, len(text))
+        at = end + self._rng.randrange(min(200, max(1, len(text) - end)))
+        return end, encode(self._tokenizer, text[at : at + 2 * width])[: self._rng.randrange(16, width // 3)]
 
     def _pieces(self, window: str, starts: Sequence[int]) -> tuple[list[int], list[int]]:
         """The window's tokens with a boundary at each of `starts`, and how many lie before each."""

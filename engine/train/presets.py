@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from engine.train.optimise import DECAY, Rates
@@ -24,6 +24,14 @@ class Preset:
     """Of the next-token loss beside the canvases' own."""
     free_share: float = 0.08
     """Canvases without a suffix: the text just goes on."""
+    span_share: float = 0.0
+    """Gaps between any two tokens, short and long ones alike; the others are placed by syntax."""
+    fitting_share: float = 0.0
+    """Of the canvases with a suffix, those that are as wide as they need to be."""
+    narrow_share: float = 0.0
+    """Those that are too narrow: text up to their last slot, as nothing is unused there."""
+    blank_share: float = 0.0
+    """Canvases of which nothing is known yet, as a fill begins."""
     rows: int
     """Rows of one step."""
     context: int
@@ -47,8 +55,8 @@ class Preset:
         return int(tokens >= self.next_token_share * self.tokens)
 
 
-def _toy(noise: NoiseKind) -> Preset:
-    shape = Shape(
+_TOY = Preset(
+    shape=Shape(
         vocab=400,
         hidden=128,
         intermediate=256,
@@ -59,19 +67,20 @@ def _toy(noise: NoiseKind) -> Preset:
         window=96,
         full_every=3,
         canvas=96,
-    )
-    return Preset(
-        shape=shape,
-        noise=noise,
-        tokens=480_000 if noise == "absorbing" else 600_000,
-        next_token_share=0.12,
-        free_share=0.1 if noise == "absorbing" else 0.3,
-        rows=4,
-        context=160,
-        canvases=256,
-        rates=Rates(matrices=0.01, rest=0.0015),
-    )
-
+    ),
+    noise="uniform",
+    tokens=640_000,
+    next_token_share=0.1,
+    # As `discover` asks: canvases that go on freely, then widths that fit.
+    free_share=0.4,
+    span_share=0.7,
+    fitting_share=1.0,
+    blank_share=0.3,
+    rows=4,
+    context=160,
+    canvases=256,
+    rates=Rates(matrices=0.01, rest=0.0015),
+)
 
 PRESETS = {
     "small": Preset(
@@ -114,6 +123,17 @@ PRESETS = {
         canvases=1024,
         rates=Rates(matrices=0.015, rest=0.002),
     ),
-    "toy-absorbing": _toy("absorbing"),
-    "toy-uniform": _toy("uniform"),
+    "toy-absorbing": replace(
+        _TOY,
+        # To see that a gap ends takes more layers than to fill one.
+        shape=replace(_TOY.shape, layers=4, full_every=2),
+        noise="absorbing",
+        tokens=800_000,
+        # As `slack` asks: widths that are too large or too small.
+        free_share=0.04,
+        fitting_share=0.25,
+        narrow_share=0.25,
+        blank_share=0.25,
+    ),
+    "toy-uniform": _TOY,
 }

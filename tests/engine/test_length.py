@@ -1,8 +1,8 @@
-"""Where a canvas goes on with the suffix, and what a guess does to a first step."""
+"""Where a canvas goes on with the suffix, what a guess does to a first step, and which widths are tried."""
 
 import torch
 
-from engine.canvas import Canvas, new_canvas, prime
+from engine.canvas import Canvas, beside, new_canvas, prime
 from engine.length import FLOOR, suffix_places
 from engine.models.base import Noise
 
@@ -57,3 +57,12 @@ def test_a_guess_conditions_the_first_step_of_its_row_alone():
     assert state.logits.shape == (5, 20)
     assert not state.logits[:3].any()
     assert state.logits[3:].argmax(-1).tolist() == [11, 12]
+
+
+def test_rows_of_two_batches_stand_beside_each_other():
+    narrow, wide = canvas(5, 6), canvas(7, 8, 9)
+    narrow.pinned[0, 0] = False
+    both = beside(narrow, wide)
+    assert [both.row(row) for row in range(2)] == [[5, 6], [7, 8, 9]]
+    assert both.pinned.tolist() == [[False, True, True], [True] * 3]
+    assert not both.open.any()

@@ -9,7 +9,7 @@ from engine.denoise import denoise
 from engine.models.base import Noise
 from engine.policies import Policies, all_known, entropy_bound, in_turn, likeliest_in_first, linear_temperature
 from engine.request import Draft
-from engine.slack import end_behind_text, end_once, run_on
+from engine.slack import MET, SURELY, end_behind_text, end_once, met, run_on
 
 PAD, MASK, VOCABULARY = 0, 1, 12
 NOISE = Noise(mask_id=MASK, vocab_size=VOCABULARY)
@@ -102,3 +102,14 @@ def test_a_row_that_ran_on_says_the_suffix_again():
     assert run_on([5, 6, 7, 8], [8, 9]) == 1
     assert run_on([7, 8], [7, 8, 9]) == 2
     assert run_on([5, 6], [7, 8]) == run_on([], [7]) == run_on([5], []) == 0
+
+
+def test_a_row_meets_the_suffix_where_it_says_enough_of_it():
+    suffix = [*range(50, 70)]
+    assert met([5, 6, *suffix[:SURELY], 7, 8], suffix) == 2, "what comes behind may be bent towards what is pinned"
+    assert met([5, 6, *suffix[: SURELY - 1], 7], suffix) is None
+    assert met([5, *suffix[:MET]], suffix) == 1, "a row ends there"
+    assert met([5, *suffix[: MET - 1]], suffix) is None
+    assert met(suffix[:SURELY] * 2, suffix) == 0
+    assert met([5, 51, 52, 53, 54], [51, 52]) is None, "two tokens are a coincidence"
+    assert met([], suffix) is met([5], []) is None

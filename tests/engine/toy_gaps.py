@@ -1,4 +1,4 @@
-"""Gaps in programs of the toy language, each with one right answer."""
+"""Gaps in held-out programs of the toy language, each with one right answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def exact_share(infiller: Infiller, gaps: list[ToyGap], *, widths_known: bool = 
 
 
 def _gap(infiller: Infiller, rng: random.Random, tokens: int) -> ToyGap:
-    lines = toy_program(rng).splitlines(keepends=True)
+    lines = toy_program(rng, "held-out").splitlines(keepends=True)
     touched = -(-tokens // LINE) + 1
     before = "".join(lines[: rng.randint(LINES_BEFORE, len(lines) - LINES_BEHIND - touched)])
     rest = infiller.model.tokenize("".join(lines)[len(before) :])

@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from engine.models.gemma_network import Network
-from engine.models.layout import EOS, MASK, PAD, PREFIX
+from engine.models.layout import EOS, MASK, PAD, PREFIX, SUFFIX
 from engine.train.canvases import (
     NO_CANVAS,
     PINNED,
+    WIDTHS,
     Canvases,
     absorbing,
     canvas_batch,
@@ -25,10 +26,11 @@ from tests.engine.train.tiny import random_network, tiny, toy_corpus
 NOISES: list[NoiseKind] = ["absorbing", "uniform"]
 
 
-def batch(noise: NoiseKind = "absorbing", seed: int = 0) -> Canvases:
+def batch(noise: NoiseKind = "absorbing", seed: int = 0, **shares: float) -> Canvases:
     corpus = toy_corpus()
     tokenizer = load_tokenizer(corpus / "tokenizer")
-    return canvas_batch(PackedCorpus(corpus / "packed" / "train"), tokenizer, tiny(noise), random.Random(seed))
+    preset = replace(tiny(noise), **shares)  # type: ignore[arg-type]
+    return canvas_batch(PackedCorpus(corpus / "packed" / "train"), tokenizer, preset, random.Random(seed))
 
 
 def canvases(made: Canvases) -> list[tuple[int, torch.Tensor]]:
@@ -94,6 +96,38 @@ def test_unused_slots_are_padding_in_front_of_the_suffix():
             assert pads == list(range(pads[0], pads[0] + len(pads))) if pads else True
             padded += bool(pads)
     assert padded > 20
+
+
+def widths(shares: dict[str, float]) -> tuple[set[int], int]:
+    """Widths of gaps that have a whole suffix, and how many of them have unused slots."""
+    found: set[int] = set()
+    padded = 0
+    for seed in range(10):
+        made = batch(seed=seed, free_share=0.0, span_share=1.0, blank_share=1.0, **shares)
+        for row, places in canvases(made):
+            found.add(int(made.asked[row, places].sum()))
+            padded += bool((made.truth[row, places] == PAD).any())
+    return found, padded
+
+
+def test_a_gap_is_as_wide_as_it_was_drawn():
+    roomy, padded = widths({"fitting_share": 0.0})
+    assert roomy <= {*WIDTHS}
+    assert padded > 20
+    fitting, padded = widths({"fitting_share": 1.0})
+    assert len(fitting) > 20
+    assert padded == 0
+    narrow, padded = widths({"fitting_share": 0.0, "narrow_share": 1.0})
+    assert narrow <= {*WIDTHS}
+    assert max(narrow) < max(WIDTHS)
+    assert padded < 20, "only gaps of up to four tokens have a slot too many"
+
+
+def test_short_texts_have_something_that_comes_later():
+    rows = [row.tolist() for seed in range(10) for row in batch(seed=seed).ids]
+    later = [row for row in rows if SUFFIX in row]
+    assert 5 < len(later) < 18
+    assert all(row.index(SUFFIX) < row.index(PREFIX) for row in later)
 
 
 def test_noise_levels_span_everything():

@@ -31,7 +31,7 @@ _SHAPE = Shape(
 def tiny(noise: NoiseKind = "absorbing", steps: int = 8) -> Preset:
     """Half of the steps without canvases."""
     recipe = replace(PRESETS["toy-absorbing"], shape=_SHAPE, noise=noise, rows=2, context=96, canvases=160)
-    return replace(recipe, tokens=steps * recipe.step_tokens, next_token_share=0.5)
+    return replace(recipe, tokens=steps * recipe.step_tokens, next_token_share=0.5, narrow_share=0.0)
 
 
 @cache
