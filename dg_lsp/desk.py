@@ -35,8 +35,8 @@ class Desk:
     async def fill(self, document: str, request: FillRequest) -> Filled | None:
         """The answer to a request, or None where there is none or a newer request took its place.
 
-        The same request as the latest one shares its answer. When nobody waits any more the work is cancelled.
-        Raises what `ask` raises.
+        The same request as the latest one shares its answer, if there is one. When nobody waits any more the work is
+        cancelled. Raises what `ask` raises.
         """
         job = self._job(document, request, kept=False)
         job.waiting += 1
@@ -52,7 +52,7 @@ class Desk:
     def begin(self, document: str, request: FillRequest) -> None:
         """Start on a request that is expected to come."""
         # Whoever comes sees the failure; if nobody does, it does not matter.
-        self._job(document, request, kept=True).task.add_done_callback(_failed)
+        self._job(document, request, kept=True).task.add_done_callback(_was_in_vain)
 
     def supersede(self, document: str) -> None:
         """Give up what is under way for a document."""
@@ -63,7 +63,7 @@ class Desk:
 
     def _job(self, document: str, request: FillRequest, *, kept: bool) -> _Job:
         held = self._jobs.get(document)
-        if held and held.request == request and not _failed(held.task):
+        if held and held.request == request and not _was_in_vain(held.task):
             return held
         self.supersede(document)
         task = asyncio.create_task(self._work(document, request), name=f"fill {document}")
@@ -85,8 +85,8 @@ class Desk:
         return filled
 
 
-def _failed(task: asyncio.Task[Filled | None]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
+def _was_in_vain(task: asyncio.Task[Filled | None]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None or task.result() is None)
 
 
 def _now_ms() -> float:

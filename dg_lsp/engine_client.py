@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 
 from dg_lsp.engine_connection import EngineConnection, EngineFailure, EngineWedged, Reply, kill, open_connection
 from dg_lsp.engine_launch import Launch, start
+from dg_lsp.heartbeat import watch
 from engine.protocol import (
     Answer,
     BadInput,
@@ -48,6 +49,12 @@ class Patience:
     """For a connection and its welcome; an engine that needs longer is wedged and gets replaced."""
     start_s: float = 60.0
     """For an engine to start and answer."""
+    beat_s: float = 1.0
+    """Of silence, while somebody waits, before the engine is asked for a sign of life."""
+    silence_s: float = 10.0
+    """For that sign to come; an engine that needs longer is wedged and gets replaced."""
+    loading_silence_s: float = 60.0
+    """The same while a model is loaded: to import what it needs may hold up the whole process."""
     fill_s: float = 120.0
     """For an answer, when the caller names no bound."""
     survey_s: float = 1.5
@@ -86,6 +93,7 @@ class EngineClient:
         self._connection: EngineConnection | None = None
         self._connecting: asyncio.Task[EngineConnection] | None = None
         self._background: set[asyncio.Task[None]] = set()
+        self._watched: EngineConnection | None = None
         self._stopped = False
         self._closed = False
         self._failures = 0
@@ -176,12 +184,12 @@ class EngineClient:
         try:
             async with asyncio.timeout(bound_s):
                 connection = await self.connect()
+                self._watch(connection)
                 number = connection.next_id()
                 reply = await connection.ask(number, make(number), on_draft)
         except TimeoutError:
             if connection:
                 self._give_up(connection, number)
-                self._probe(connection)
             raise EngineFailure("timeout", f"The engine gave no answer within {bound_s:g} s.") from None
         except asyncio.CancelledError:
             if connection:
@@ -196,21 +204,23 @@ class EngineClient:
         with contextlib.suppress(EngineFailure):
             connection.send(Cancel(id=number))
 
-    def _probe(self, connection: EngineConnection) -> None:
-        """After a timeout: an engine that doesn't even answer a status query is replaced."""
+    def _watch(self, connection: EngineConnection) -> None:
+        if self._watched is not connection:
+            self._watched = connection
+            self._in_background(self._follow(connection))
 
-        async def probe() -> None:
-            number = connection.next_id()
-            try:
-                async with asyncio.timeout(self._patience.greet_s):
-                    await connection.ask(number, StatusQuery(id=number))
-            except TimeoutError:
-                connection.kill_peer()
-                connection.close()
-            except EngineFailure:
-                pass  # Lost or refused in the meantime: then it isn't wedged.
+    async def _follow(self, connection: EngineConnection) -> None:
+        """Replace an engine that says nothing any more while it is waited for."""
+        try:
+            lives = await watch(connection, self._patience.beat_s, self._silence_s)
+        finally:
+            self._watched = None if self._watched is connection else self._watched
+        if not lives:
+            connection.kill_peer()
+            connection.close()
 
-        self._in_background(probe())
+    def _silence_s(self) -> float:
+        return self._patience.silence_s if self.state.name == "ready" else self._patience.loading_silence_s
 
     async def _connect(self) -> EngineConnection:
         self._check_retry()
@@ -292,17 +302,21 @@ class EngineClient:
         self._connection = None
         if self._closed:
             return
+        was_ready = self.state.name == "ready"
         if not self._stopped:
             # An engine that died is replaced before the next keystroke asks for it.
             self._show(EngineState(name="starting"))
-        self._in_background(self._revive())
+        self._in_background(self._revive(was_ready))
 
-    async def _revive(self) -> None:
+    async def _revive(self, was_ready: bool) -> None:
         while self._stopped and not self._closed and not _leaves_trace():
             await asyncio.sleep(self._patience.return_s)
         # What goes wrong is in the state already.
         with contextlib.suppress(EngineFailure):
             await self.connect()
+            if was_ready:
+                # An engine that died while it was loading might do so again; that one waits for a request.
+                await self.warm()
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)

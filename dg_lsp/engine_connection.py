@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -93,6 +94,8 @@ class EngineConnection:
         self._ids = itertools.count(1)
         self._read: asyncio.Task[None] | None = None
         self.closed = False
+        self.heard_s = time.monotonic()
+        """When the engine last said anything, monotonic seconds."""
         self.peer = peer_of(writer.get_extra_info("socket"))
 
     async def greet(self, hello: Hello) -> Welcome:
@@ -108,6 +111,11 @@ class EngineConnection:
             raise MalformedMessage("The engine's first message is no welcome.")
         self._read = asyncio.create_task(self._listen(bodies[1:]), name="engine reader")
         return welcome
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return bool(self._waiting)
 
     def next_id(self) -> int:
         """An id that no other request on this connection has."""
@@ -158,6 +166,7 @@ class EngineConnection:
         data = await self._reader.read(_CHUNK_NBYTES)
         if not data:
             raise ConnectionResetError("The engine closed the connection.")
+        self.heard_s = time.monotonic()
         return data
 
     async def _listen(self, bodies: list[bytes]) -> None:

@@ -118,3 +118,16 @@ async def test_a_burst_is_waited_out_before_the_model_is_asked():
     slow.go.set()
     assert (await last).model == "3"
     assert (slow.asked, desk.superseded) == (["3"], 2)
+
+
+@pytest.mark.asyncio
+async def test_what_had_no_answer_is_asked_again():
+    answers: list[Filled | None] = [None, Filled(model="1", device="", candidates=(), width=0, steps=0, forwards=0)]
+
+    async def ask(request: FillRequest, document: str) -> Filled | None:
+        return answers.pop(0)
+
+    desk = Desk(ask, Rhythm(0))
+    assert await desk.fill("a", request("1")) is None
+    assert (await desk.fill("a", request("1"))).model == "1"
+    assert (await desk.fill("a", request("1"))).model == "1"

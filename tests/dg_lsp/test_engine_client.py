@@ -116,7 +116,8 @@ async def test_an_engine_killed_at_work_is_replaced_before_the_next_request(plac
 
 @pytest.mark.asyncio
 async def test_a_wedged_engine_is_replaced(place):
-    async with client_of(place, Patience(greet_s=1.5, start_s=WAIT_S)) as (client, _):
+    impatient = Patience(start_s=WAIT_S, beat_s=0.2, silence_s=1.5, loading_silence_s=1.5)
+    async with client_of(place, impatient) as (client, _):
         pid = (await client.status()).pid
         os.kill(pid, signal.SIGSTOP)
         with pytest.raises(EngineFailure) as raised:
@@ -124,6 +125,28 @@ async def test_a_wedged_engine_is_replaced(place):
         assert raised.value.code == "timeout"
         await until(lambda: client.state.name == "starting", "the end of the wedged one")
         await until(lambda: client.state.name == "unloaded", "the next engine")
+        assert (await client.status()).pid != pid
+
+
+@pytest.mark.asyncio
+async def test_an_engine_at_work_for_long_is_not_taken_for_wedged(place):
+    impatient = Patience(start_s=WAIT_S, beat_s=0.02, silence_s=WAIT_S, loading_silence_s=WAIT_S)
+    slow = {"text": "slow = ▮a▮\n", "delay_ms": 700}
+    async with client_of(place, impatient, place.oracle(slow)) as (client, states):
+        await client.warm()
+        states.clear()
+        assert (await client.fill(SLOW)).candidates[0].text == "a"
+        assert states == []
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_is_replaced_loads_its_model_again_unasked(place):
+    async with client_of(place, model=place.oracle(*CASES)) as (client, states):
+        await client.warm()
+        pid = (await client.status()).pid
+        states.clear()
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: EngineState(name="ready") in states, "the model of the next engine")
         assert (await client.status()).pid != pid
 
 

@@ -10,18 +10,20 @@ import socket
 import subprocess
 import time
 
+import psutil
 import pytest
 from pygls.exceptions import JsonRpcException
 
 from dg_lsp.wire import frame, messages
-from tests.e2e.cases import ADD, DEEP, END, FAR, SLOW, text_of
+from tests.e2e.cases import ADD, CALL, DEEP, END, FAR, SLOW, text_of
 from tests.e2e.test_start import HELLO, send, served
 from tests.e2e.window import Window, until, window
-from tests.engine.processes import WAIT_S, home
+from tests.engine.processes import WAIT_S, home, running
 
 pytestmark = pytest.mark.asyncio
 
 PATIENT = {"inline": {"deadline_ms": 20_000}}
+QUICK = {"inline": {"deadline_ms": 2_000}}
 INLINE = "textDocument/inlineCompletion"
 
 
@@ -38,6 +40,23 @@ def unread(held: Window, method: str, params: object) -> None:
 async def still_works(held: Window) -> None:
     held.open(ADD)
     assert await held.ghost() == "a + b"
+
+
+async def pid_of(held: Window) -> int:
+    """The engine's."""
+    return (await held.status(engine=True))["engine"]["pid"]
+
+
+async def replaced(held: Window, first: int) -> None:
+    """Another engine answers for something new, and nothing is left of the first one."""
+    held.open(CALL)
+
+    async def answered() -> bool:
+        return await held.ghost() == "compute(first, second)"
+
+    await until(answered, "a suggestion of a new engine")
+    assert await pid_of(held) != first
+    assert not psutil.pid_exists(first) or psutil.Process(first).status() == psutil.STATUS_ZOMBIE
 
 
 async def refused(held: Window, method: str, params: object, code: int) -> None:
@@ -202,21 +221,58 @@ async def test_an_editor_that_is_killed_takes_its_server_along_but_not_the_engin
 
 async def test_an_engine_killed_in_the_middle_of_a_request_is_replaced():
     with home() as place:
-        async with window(place, options=PATIENT, model=place.oracle(ADD, SLOW)) as held:
+        async with window(place, options=PATIENT, model=place.oracle(ADD, CALL, SLOW)) as held:
             await still_works(held)
-            first = (await held.status(engine=True))["engine"]["pid"]
+            first = await pid_of(held)
             held.open(text_of(SLOW))
             asked = held.editor.ask()
             await asyncio.sleep(0.2)
             os.kill(first, signal.SIGKILL)
             assert await asyncio.wait_for(asked.answer, WAIT_S) is None
-            held.open(ADD)
+            await replaced(held, first)
 
-            async def answered() -> bool:
-                return await held.ghost() == "a + b"
 
-            await until(answered, "a suggestion of a new engine")
-            assert (await held.status(engine=True))["engine"]["pid"] != first
+async def test_an_engine_killed_at_rest_is_replaced_before_anybody_asks():
+    with home() as place:
+        async with window(place, options=PATIENT, model=place.oracle(ADD, CALL)) as held:
+            await still_works(held)
+            first = await pid_of(held)
+            held.client.statuses.clear()
+            os.kill(first, signal.SIGKILL)
+
+            async def ready() -> bool:
+                told = held.client.statuses
+                replaced = any(status["state"] == "starting" for status in told)
+                return replaced and told[-1]["state"] == "ready" and not told[-1]["message"]
+
+            await until(ready, "the model of a new engine")
+            held.open(CALL)
+            assert await held.ghost() == "compute(first, second)"
+            await replaced(held, first)
+
+
+async def test_an_engine_that_is_frozen_is_replaced():
+    with home() as place:
+        async with window(place, options=QUICK, model=place.oracle(ADD, CALL)) as held:
+            await still_works(held)
+            first = await pid_of(held)
+            os.kill(first, signal.SIGSTOP)
+            held.open(text_of(SLOW))
+            assert await held.ghost() is None
+            await replaced(held, first)
+
+
+async def test_an_engine_whose_model_hangs_is_replaced():
+    hung = {"text": "hung = ▮1▮\n", "delay_ms": 3_600_000}
+    with home() as place:
+        model = place.oracle(ADD, CALL, hung)
+        with running(place, "--model", model, "--stall-after", "3") as process:
+            async with window(place, options=QUICK, model=model) as held:
+                await still_works(held)
+                held.open("hung = ▮\n")
+                assert await held.ghost() is None
+                await replaced(held, process.pid)
+            assert process.wait(WAIT_S) != 0
 
 
 async def test_running_out_of_memory_costs_one_suggestion_only():
