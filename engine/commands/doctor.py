@@ -10,12 +10,13 @@ import typer
 
 from engine.catalog import BUNDLED
 from engine.commands.exits import FAILURE, one_line_errors
+from engine.commands.options import DeviceName, ModelName
 
 
 @one_line_errors()
 def doctor(
-    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = BUNDLED,
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
+    model: ModelName = BUNDLED,
+    device: DeviceName = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check that everything is in place; exits with 1 where something is not."""

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from engine.commands.exits import one_line_errors
+from engine.commands.options import DeviceName, ModelName
 from engine.errors import BadInput
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def evaluate(
     generate: Annotated[bool, typer.Option("--generate", help="A row of transformers' own generate.")] = False,
     all_rows: Annotated[bool, typer.Option("--all", help="Every row.")] = False,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 96,
-    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
+    model: ModelName = "bundled",
+    device: DeviceName = "auto",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep results here; run again to go on.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

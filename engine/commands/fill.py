@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from engine.commands.exits import one_line_errors
+from engine.commands.options import Candidates, DeviceName, FileName, ModelName, Seed, Write
 from engine.commands.source import language_in
 from engine.errors import BadInput, EngineError
 from engine.marked import Gap, gap_at_markers, gap_between, parse_position
@@ -23,23 +24,21 @@ from engine.watch import Watch
 if TYPE_CHECKING:
     from engine.placement import Device
 
-_MAX_SEED = 2**63 - 1
-
 
 @one_line_errors()
 def fill(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file; - is standard input.")],
+    file: FileName,
     at: Annotated[str | None, typer.Option(metavar="LINE:COL", help="Where the gap is, counted from 1.")] = None,
     to: Annotated[str | None, typer.Option(metavar="LINE:COL", help="Replace the text from --at to here.")] = None,
-    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
-    n: Annotated[int, typer.Option("-n", min=1, max=64, help="Candidates wanted at most.")] = 1,
+    model: ModelName = "bundled",
+    device: DeviceName = "auto",
+    n: Candidates = 1,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 96,
     width: Annotated[int | None, typer.Option(min=1, help="Fix the width of the gap, in tokens.")] = None,
     deadline_ms: Annotated[float | None, typer.Option(min=1, help="Answer with the best canvas by then.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Another seed, another answer.")] = 0,
+    seed: Seed = 0,
     watch: Annotated[bool, typer.Option("--watch", help="Show the canvas settling.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Apply the answer to FILE.")] = False,
+    write: Write = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Fill a gap in FILE: at a position, or where one ▮ stands; ▮old▮ is a gap with text to replace."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 
 from engine.commands.exits import one_line_errors
+from engine.commands.options import DeviceName, Diff, FileName, ModelName, Seed, Write
 from engine.commands.source import language_in, show_or_write
 from engine.errors import BadInput, EngineError
 from engine.marked import Gap
@@ -16,17 +17,15 @@ from engine.textfile import read_text, writable_path
 if TYPE_CHECKING:
     from engine.placement import Device
 
-_MAX_SEED = 2**63 - 1
-
 
 @one_line_errors()
 def fix(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file; - is standard input.")],
-    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
-    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Another seed, another answer.")] = 0,
-    diff: Annotated[bool, typer.Option("--diff", help="Print the difference; the default.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Apply it to FILE.")] = False,
+    file: FileName,
+    model: ModelName = "bundled",
+    device: DeviceName = "auto",
+    seed: Seed = 0,
+    diff: Diff = False,
+    write: Write = False,
 ) -> None:
     """Mend the broken syntax of FILE, touching nothing else. Exits with 1 where nothing helped."""
     source = read_text(file)

@@ -9,6 +9,7 @@ import typer
 
 from engine.commands.exits import one_line_errors
 from engine.commands.fill import answer_object
+from engine.commands.options import Candidates, DeviceName, Diff, FileName, ModelName, Seed, Write
 from engine.commands.source import language_in, show_or_write, span_in
 from engine.errors import EngineError
 from engine.request import FillRequest
@@ -17,12 +18,10 @@ from engine.textfile import read_text, writable_path
 if TYPE_CHECKING:
     from engine.placement import Device
 
-_MAX_SEED = 2**63 - 1
-
 
 @one_line_errors()
 def rewrite(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file; - is standard input.")],
+    file: FileName,
     range_: Annotated[
         str, typer.Option("--range", metavar="L:C-L:C", help="What to rewrite; lines and columns count from 1.")
     ],
@@ -30,12 +29,12 @@ def rewrite(
     strength: Annotated[
         float, typer.Option(help="How much of it becomes noise: 0.3 mends, 0.6 changes, 1.0 starts from scratch.")
     ] = 0.6,
-    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
-    n: Annotated[int, typer.Option("-n", min=1, max=64, help="Candidates wanted at most.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Another seed, another answer.")] = 0,
-    diff: Annotated[bool, typer.Option("--diff", help="Print the difference; the default.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Apply it to FILE.")] = False,
+    model: ModelName = "bundled",
+    device: DeviceName = "auto",
+    n: Candidates = 1,
+    seed: Seed = 0,
+    diff: Diff = False,
+    write: Write = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all candidates.")] = False,
 ) -> None:
     """Rewrite a part of FILE, starting from what stands there. Exits with 1 where nothing better was found."""
