@@ -12,6 +12,16 @@ from dg_lsp.replay.player import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """What the language server's process costs."""
+
+    greeting_ms: float
+    """From its start to its answer to `initialize`."""
+    resident_mib: float
+    """At the end of the session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The figures of one replay. Times in milliseconds."""
 
@@ -19,6 +29,7 @@ class Report:
     client: str
     model: str
     device: str
+    server: Footprint
     keys: int
     requests: int
     answers: int
@@ -44,7 +55,14 @@ class Report:
     forwards_per_accepted_char: float | None
 
 
-def report(title: str, client: str, outcome: Outcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Report:
+def report(
+    title: str,
+    client: str,
+    server: Footprint,
+    outcome: Outcome,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+) -> Report:
     """Figures from what the editor saw and the server's own accounts around the session."""
     counts = {name: after["counts"][name] - before["counts"][name] for name in after["counts"]}
     forwards = after["engine"].get("forwards", 0) - before["engine"].get("forwards", 0)
@@ -54,6 +72,7 @@ def report(title: str, client: str, outcome: Outcome, before: Mapping[str, Any],
         client=client,
         model=after["engine"].get("model", ""),
         device=after["engine"].get("device", ""),
+        server=server,
         keys=outcome.keys,
         requests=outcome.requests,
         answers=len(latencies),
@@ -88,6 +107,7 @@ def table(made: Report) -> Table:
     """For people."""
     shown = Table(title=f"{made.session} ({made.client}, {made.model} on {made.device})", show_header=False)
     rows = {
+        "server": f"greets in {made.server.greeting_ms} ms, {made.server.resident_mib} MiB at the end",
         "keys": made.keys,
         "answers still wanted": f"{made.answers} of {made.requests}, {made.suggestions} with a suggestion",
         "key to answer": f"p50 {made.p50_ms} ms, p95 {made.p95_ms} ms, p99 {made.p99_ms} ms, longest {made.max_ms} ms",

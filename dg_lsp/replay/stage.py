@@ -12,11 +12,13 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import psutil
+
 from dg_lsp.convert import Encoding
 from dg_lsp.replay.connection import Connection
 from dg_lsp.replay.editor import Editor
 from dg_lsp.replay.player import Player, Style
-from dg_lsp.replay.report import Report, report
+from dg_lsp.replay.report import Footprint, Report, report
 from dg_lsp.replay.session import Session, SessionError
 
 READY_S = 300.0
@@ -35,15 +37,19 @@ async def play(
 ) -> Report:
     """Play a session and measure it. Raises SessionError where the server does not get ready."""
     command = [sys.executable, "-m", "dg_lsp", "serve"]
-    async with _served([*command, "--model", model] if model else command, environment, style, settings) as (
-        wire,
-        encoding,
-    ):
+    command = [*command, "--model", model] if model else command
+    began_s = time.perf_counter()
+    async with _served(command, environment, style, settings) as (wire, encoding):
+        greeting_ms = (time.perf_counter() - began_s) * 1000
         before = await _ready(wire)
         player = Player(Editor(wire, encoding), style, speed)
         outcome = await player.play(session)
         after = await wire.request("dg/status", {"engine": True})
-    return report(session.title, style.name, outcome, before, after)
+        server = Footprint(
+            greeting_ms=round(greeting_ms, 1),
+            resident_mib=round(psutil.Process(wire.process.pid).memory_info().rss / 2**20, 1),
+        )
+    return report(session.title, style.name, server, outcome, before, after)
 
 
 @contextmanager

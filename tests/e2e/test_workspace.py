@@ -9,7 +9,7 @@ from copy import copy
 
 import pytest
 
-from tests.e2e.cases import ADD, CALL, NAME, SEVERAL, text_of
+from tests.e2e.cases import ADD, CALL, NAME, SEVERAL, SLOW, text_of
 from tests.e2e.window import CLIENTS, recorded, until, window
 from tests.engine.processes import home
 
@@ -113,6 +113,19 @@ async def test_the_status_tells_a_start_from_nothing_and_a_bar_shows_it():
             assert kinds[-1] == "end"
             held.open(ADD)
             assert await held.ghost() == "a + b"
+
+
+async def test_a_long_fill_shows_as_busy(shared):
+    given = recorded("neovim") | {"experimental": {"dgStatus": True}}
+    async with window(shared, given, options={"inline": {"deadline_ms": 20_000}}) as held:
+        held.open(text_of(SLOW))
+        await held.ghost()
+
+        async def rests() -> bool:
+            return held.client.statuses[-1]["state"] == "ready"
+
+        await until(rests, "the end of the work")
+        assert [status["state"] for status in held.client.statuses][-2:] == ["busy", "ready"]
 
 
 async def test_a_client_that_does_not_know_the_status_is_not_told(shared):

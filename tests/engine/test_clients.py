@@ -22,6 +22,7 @@ from engine.protocol import (
     Fill,
     FillRequest,
     Hello,
+    StatusQuery,
     Stop,
     Warm,
     Welcome,
@@ -169,6 +170,20 @@ def test_a_client_that_vanishes_frees_its_work(place, wire):
         vanishing.fill(2, "slow = ")
         vanishing.draft(1)
     wait_until(lambda: wire.status().running == 0 and "vanishing" not in wire.status().clients, "the work to go")
+
+
+def test_a_client_that_never_reads_costs_no_other(place, wire):
+    with place.client("deaf") as deaf:
+        deaf.socket.setblocking(False)
+        asked = pack(StatusQuery(id=1)) * 1000
+        try:
+            for _ in range(5):
+                deaf.send_bytes(asked)
+        except BlockingIOError:
+            pass
+        for id in range(1, 6):
+            wire.fill(id, "quick = ")
+            assert texts(wire, id) == ["1"]
 
 
 def test_too_many_requests_get_a_clear_busy(wire, other):

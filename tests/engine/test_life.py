@@ -255,6 +255,16 @@ def test_a_socket_path_too_long_for_the_system_is_named(place):
     assert "shorter folder" in refusal(place)
 
 
+def test_without_uvloop_the_loop_of_asyncio_serves(place):
+    (place.folder / "uvloop.py").write_text("raise ImportError\n")
+    place.environment["PYTHONPATH"] = str(place.folder)
+    with running(place, "--model", place.oracle("x = ▮1▮\n")), place.client() as wire:
+        wire.fill(1, "x = ")
+        answer = wire.reply(1)
+        assert isinstance(answer, Answer)
+        assert answer.filled.candidates[0].text == "1"
+
+
 def test_over_tcp_only_those_with_the_token_are_served():
     with home(DG_LSP_TRANSPORT="tcp") as place, place.popen("run") as process:
         token_file = place.runtime / "engine.json"
