@@ -68,6 +68,7 @@ def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
         path = held.work / "add.py"
         path.write_text("\n")
         _open(held, page, path)
+        _ready(page)
         page.keyboard.press("Control+Home")
         page.keyboard.type("def add(a, b):\n")
         page.keyboard.type("return ")
@@ -78,6 +79,7 @@ def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
         path = held.work / "growth.py"
         path.write_text(LINES)
         _open(held, page, path)
+        _ready(page)
         page.keyboard.press("Control+Home")
         for _ in range(2):
             page.keyboard.press("ArrowDown")
@@ -101,7 +103,7 @@ def test_the_bundled_model_suggests_in_the_window(vsix: Path):
         path = held.work / "matrix.py"
         path.write_text(f"{bundled_case().split('▮')[0]}\n")
         _open(held, page, path)
-        expect(page.get_by_text("dg", exact=True).first).to_be_visible(timeout=WAIT_S * 1000)
+        _ready(page)
         page.keyboard.press("Control+End")
         page.keyboard.press("ArrowLeft")
 
@@ -118,6 +120,11 @@ def _open(held: Workbench, page: Page, path: Path) -> None:
     # A window is a lot of code to load; it takes minutes on a busy machine.
     page.goto(held.url({"openFile": held.remote(path)}), timeout=4 * WAIT_S * 1000)
     page.locator(".monaco-editor .view-lines").first.click(timeout=4 * WAIT_S * 1000)
+
+
+def _ready(page: Page) -> None:
+    """Wait until the status bar says so: VS Code asks for suggestions only while somebody types."""
+    expect(page.get_by_role("button", name="dg-lsp is ready.")).to_be_visible(timeout=4 * WAIT_S * 1000)
 
 
 def _saved(page: Page, path: Path, text: str) -> None:
