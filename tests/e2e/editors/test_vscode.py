@@ -14,7 +14,7 @@ pytest.importorskip("playwright", reason="playwright is not installed; `make tes
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.cases import ADD
+from tests.e2e.cases import BODY
 from tests.e2e.editors.conftest import bundled_case, model_of
 from tests.e2e.editors.edit_cases import BY_TWO, LINES
 from tests.e2e.editors.install import vscode
@@ -65,17 +65,16 @@ def test_inside_the_extension_host(shared: Home):
 
 def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
     with workbench(shared, vsix=vsix) as held, held.page() as page:
-        path = held.work / "add.py"
+        path = held.work / "total.py"
         path.write_text("\n")
         _open(held, page, path)
         _ready(page)
         page.keyboard.press("Control+Home")
-        page.keyboard.type("def add(a, b):\n")
-        page.keyboard.type("return ")
-        expect(page.locator(GHOST).first).to_be_visible(timeout=2 * WAIT_S * 1000)
+        page.keyboard.type("def total(items):\n")
+        expect(page.locator(GHOST, has_text="return").first).to_be_visible(timeout=2 * WAIT_S * 1000)
         keep(page, "vscode-ghost-text")
         page.keyboard.press("Tab")
-        _saved(page, path, ADD.replace("▮", "").rstrip())
+        _saved(page, path, BODY.replace("▮", "").rstrip())
         path = held.work / "growth.py"
         path.write_text(LINES)
         _open(held, page, path)
@@ -87,6 +86,7 @@ def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
         page.keyboard.press("Control+Shift+R")
         page.get_by_text("Rewrite Selection…").first.click(timeout=WAIT_S * 1000)
         page.locator(".quick-input-widget input").first.fill("by two")
+        page.wait_for_timeout(1000)  # the box fades in
         keep(page, "vscode-rewrite")
         page.keyboard.press("Enter")
         expect(page.get_by_text("Proposal 1 of").first).to_be_visible(timeout=WAIT_S * 1000)

@@ -27,9 +27,11 @@ QUIET = {
     "security.workspace.trust.enabled": False,  # else the extension is quietly off
     "chat.disableAIFeatures": True,
     "workbench.startupEditor": "none",
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
     "workbench.colorTheme": "Default Dark Modern",
     "telemetry.telemetryLevel": "off",
     "editor.inlineSuggest.enabled": True,
+    "editor.minimap.enabled": False,
     "editor.wordBasedSuggestions": "off",
     "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
     "files.autoSave": "off",
@@ -63,7 +65,7 @@ class Workbench:
                 executable_path=str(vscode.chromium()), args=["--no-sandbox", "--disable-gpu"]
             )
             try:
-                yield browser.new_page(viewport={"width": 1000, "height": 620})
+                yield browser.new_page(viewport={"width": 960, "height": 460})
             finally:
                 browser.close()
 
