@@ -65,14 +65,29 @@ def events(files: Sequence[Edited], seed: int) -> tuple[Event, ...]:
 
 
 def changes(before: str, after: str) -> Iterator[tuple[int, int, str]]:
-    """Start, characters removed and new text of each change, with offsets of the text as it is by then."""
+    """Start, characters removed and new text of each change, with offsets of the text as it is by then.
+
+    Whole lines are changed as people do it: a new one begins with a line break at the end of the one above.
+    """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     at = 0
     for kind, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
         gone, come = "".join(old[old_start:old_end]), "".join(new[new_start:new_end])
         if kind != "equal":
-            yield at, len(gone), come
+            yield _between_breaks(at, gone, come, old[old_start - 1] if old_start else "")
         at += len(come)
+
+
+def _between_breaks(at: int, gone: str, come: str, above: str) -> tuple[int, int, str]:
+    line_break = "\r\n" if come.endswith("\r\n") else "\n"
+    if not come.endswith(line_break):
+        return at, len(gone), come
+    bare = come.removesuffix(line_break)
+    if gone.endswith(line_break):
+        return at, len(gone) - len(line_break), bare
+    if not gone and above.endswith(line_break):
+        return at - len(line_break), 0, line_break + bare
+    return at, len(gone), come
 
 
 @dataclass(slots=True, kw_only=True)

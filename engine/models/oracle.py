@@ -15,75 +15,24 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, takewhile
 from pathlib import Path
-from typing import Literal
 
 import torch
 from cattrs import Converter, transform_error
 from torch import Tensor
 
 from engine.errors import BadInput, ModelError
-from engine.marked import gap_at_markers
 from engine.models.base import Context, Facts, Noise, Prompt, Rows, Sampling
+from engine.models.oracle_cases import NEAR_CHARS, Case, OracleFile, Slip, first_line, is_unfinished, look_up
 from engine.request import FillRequest
 
-PAD, INSTRUCTION, LANGUAGE, SUFFIX, PREFIX, END = range(256, 262)
-_FIRST_WORD = 262
-_VOCAB_SIZE = 512
-_NEAR_CHARS = 256
-"""Characters on either side of the gap that the oracle looks at; more would cost time and tell no cases apart."""
+__all__ = ["END", "PAD", "PREFIX", "Case", "Oracle", "Slip", "read_oracle"]
+
+PAD, INSTRUCTION, LANGUAGE, SUFFIX, PREFIX, LINE, END = range(256, 263)
+_FIRST_WORD = 263
+_VOCAB_SIZE = 1024
 _PIECE = re.compile(r"\w+|[^\S\r\n]+|\s|[^\w\s]")
-_BRACKET = re.compile(r"[()\[\]{}]")
-_UNFINISHED = re.compile(r"[^\w\s)\]}\"'`;.!?]\s*\Z")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slip:
-    """A token that the oracle gets wrong until it is re-noised."""
-
-    at: int
-    """Index in the answer's tokens."""
-    text: str
-    """Stands there instead; one ASCII character."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One text and how its gap is answered."""
-
-    text: str
-    alternatives: tuple[str, ...] = ()
-    """Other answers, for further rows of a request."""
-    instruction: str | None = None
-    """Only requests with this instruction match; None: any."""
-    language: str | None = None
-    """Only requests in this language match; None: any."""
-    confidence: float = 0.9999
-    """Probability of a revealed token."""
-    reveal: int = 4096
-    """Tokens revealed by step, from the left."""
-    reach: int = 4096
-    """Tokens of an answer at most; a longer one ends with a line that may end a statement, if there is one."""
-    delay_ms: float = 0.0
-    """Time a step takes."""
-    slip: Slip | None = None
-    fault: Literal["out_of_memory", "defect"] | None = None
-    """Every step fails."""
-
-    @cached_property
-    def parts(self) -> tuple[str, str, str]:
-        """Before the gap, the answer, behind it."""
-        gap = gap_at_markers(self.text)
-        return gap.prefix, gap.old, gap.suffix
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OracleFile:
-    """What the JSON file holds."""
-
-    cases: tuple[Case, ...]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -127,7 +76,7 @@ class Oracle:
                 confidence_threshold=0.005,
             ),
             pad_id=PAD,
-            forbidden_ids=(INSTRUCTION, LANGUAGE, SUFFIX, PREFIX, END),
+            forbidden_ids=(INSTRUCTION, LANGUAGE, SUFFIX, PREFIX, LINE, END),
             canvas_length=512,
             widths=(128,),
             context_limit=4096,
@@ -161,16 +110,24 @@ class Oracle:
         return b"".join(self._bytes[token] for token in ids).decode(errors="replace")
 
     def prompt(self, request: FillRequest) -> Prompt:
-        """Instruction, language, suffix, prefix, as far as the oracle looks."""
-        near = self.tokenize(request.suffix[:_NEAR_CHARS])
+        """Instruction, language, suffix, whether one line is wanted, prefix, as far as the oracle looks."""
+        near = self.tokenize(request.suffix[:NEAR_CHARS])
         context = [INSTRUCTION, *self.tokenize(request.instruction), LANGUAGE, *self.tokenize(request.language)]
-        context += [SUFFIX, *near, PREFIX, *self.tokenize(request.prefix[-_NEAR_CHARS:])]
+        context += [
+            SUFFIX,
+            *near,
+            *([LINE] if request.single_line else []),
+            PREFIX,
+            *self.tokenize(request.prefix[-NEAR_CHARS:]),
+        ]
         return Prompt(context=tuple(context), suffix=tuple(near))
 
     def encode(self, ids: Sequence[int]) -> OracleContext:
         """Read the gap's surroundings back from the context and look up what is known about them."""
         language_at, suffix_at, prefix_at = ids.index(LANGUAGE), ids.index(SUFFIX), ids.index(PREFIX)
-        case, answers = self._look_up(
+        one_line = ids[prefix_at - 1] == LINE
+        case, answers, in_string = look_up(
+            self._cases,
             prefix=self.detokenize(ids[prefix_at + 1 :]),
             suffix=self.detokenize(ids[suffix_at + 1 : prefix_at]),
             instruction=self.detokenize(ids[1:language_at]),
@@ -179,8 +136,11 @@ class Oracle:
         return OracleContext(
             length=len(ids),
             case=case,
-            answers=[self._within_reach(answer, case.reach) for answer in answers],
-            suffix=ids[suffix_at + 1 : prefix_at],
+            answers=[
+                self._within_reach(first_line(answer) if one_line else answer, case.reach, in_string)
+                for answer in answers
+            ],
+            suffix=ids[suffix_at + 1 : prefix_at - one_line],
         )
 
     def step(self, rows: Rows) -> Tensor:
@@ -215,17 +175,7 @@ class Oracle:
 
         return [score(row) for row in rows]
 
-    def _look_up(self, *, prefix: str, suffix: str, instruction: str, language: str) -> tuple[Case, tuple[str, ...]]:
-        for case in self._cases:
-            if case.instruction not in (None, instruction) or case.language not in (None, language):
-                continue
-            answer = _between(case, prefix, suffix)
-            if answer is not None:
-                whole = answer == case.parts[1]
-                return case, (answer, *(case.alternatives if whole else ()))
-        return Case(text="▮▮"), ("",)
-
-    def _within_reach(self, answer: str, reach: int) -> list[int]:
+    def _within_reach(self, answer: str, reach: int, in_string: bool) -> list[int]:
         ids: list[int] = []
         said, whole = "", 0
         for line in answer.splitlines(keepends=True):
@@ -235,7 +185,7 @@ class Oracle:
                 return ids[:whole] if whole else [*ids, *more][:reach]
             said += line
             ids += more
-            if said.strip() and not _is_unfinished(said):
+            if said.strip() and not is_unfinished(said, in_string):
                 whole = ends
         return ids
 
@@ -287,34 +237,6 @@ def read_oracle(path: Path) -> Oracle:
         raise ModelError(f"The oracle file {path} is not valid: {'; '.join(transform_error(error))}.") from None
 
 
-def _between(case: Case, prefix: str, suffix: str) -> str | None:
-    """What stands between the two in the case's text, where both occur there; nearest to the marked gap."""
-    before, answer, after = case.parts
-    text = before + answer + after
-    whole = len(prefix) < _NEAR_CHARS
-    starts = [len(prefix)] if whole and text.startswith(prefix) else _ends(text, prefix) if prefix else []
-    for start in sorted(starts, key=lambda at: abs(at - len(before))):
-        end = _start_of(text, suffix, start)
-        if end >= 0:
-            return text[start:end]
-    return None
-
-
-def _start_of(text: str, suffix: str, start: int) -> int:
-    if len(suffix) < _NEAR_CHARS and text.endswith(suffix) and start <= len(text) - len(suffix):
-        return len(text) - len(suffix)
-    return text.find(suffix, start) if suffix else -1
-
-
-def _ends(text: str, part: str) -> list[int]:
-    ends: list[int] = []
-    at = text.find(part)
-    while at >= 0:
-        ends.append(at + len(part))
-        at = text.find(part, at + 1)
-    return ends
-
-
 def _around_fixed(answer: Sequence[int], canvas: Sequence[int], open_: Sequence[bool]) -> list[int]:
     """The answer laid around what is fixed on a canvas: what does not fill an open stretch leaves slots unused."""
     target: list[int] = []
@@ -337,14 +259,6 @@ def _index_of(part: Sequence[int], ids: Sequence[int], start: int) -> int:
     """Where a part of some tokens begins; their end where it does not occur."""
     places = range(start, len(ids) - len(part) + 1)
     return next((at for at in places if list(ids[at : at + len(part)]) == list(part)), len(ids))
-
-
-def _is_unfinished(text: str) -> bool:
-    """Whether a bracket or a long string is open, or the last line asks for more, as `if x:` and `y = (a) =>` do."""
-    depth = 0
-    for bracket in _BRACKET.findall(text):
-        depth = max(0, depth + (1 if bracket in "([{" else -1))
-    return depth > 0 or text.count('"""') % 2 == 1 or _UNFINISHED.search(text) is not None
 
 
 def _own(context: Context) -> OracleContext:

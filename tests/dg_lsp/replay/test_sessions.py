@@ -27,6 +27,13 @@ def test_the_changes_lead_from_one_text_to_the_other(before, after):
     assert text == after
 
 
+@pytest.mark.parametrize("line_break", ["\n", "\r\n"])
+def test_new_lines_are_typed_from_the_end_of_the_line_above(line_break):
+    before, after = (text.replace("\n", line_break) for text in ("a\nb\nc\n", "a\nnew\nb\nd\n"))
+    start = 1 + 2 * len(line_break) + 3 + 1
+    assert list(changes(before, after)) == [(1, 0, f"{line_break}new"), (start + len(line_break), 1, "d")]
+
+
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=3), st.integers(0, 50))
 def test_a_generated_session_arrives_at_the_texts_after(pairs, seed):
     files = [Edited(path=f"{at}.py", before=before, after=after) for at, (before, after) in enumerate(pairs)]

@@ -78,6 +78,14 @@ def test_a_case_of_a_language_answers_only_there():
     assert [model.detokenize(context.answers[0]) for context in contexts] == ["2", "1"]
 
 
+def test_where_a_line_is_all_that_is_asked_for_it_ends_there():
+    model = oracle("▮a = 1\nb = 2\n▮c = 3\n")
+    asked = [FillRequest(prefix=prefix, suffix="c = 3\n", single_line=True) for prefix in ("", "a", "a = 1")]
+    contexts = [model.encode(model.prompt(request).context) for request in asked]
+    assert [model.detokenize(context.answers[0]) for context in contexts] == ["a = 1", " = 1", ""]
+    assert model.detokenize(contexts[0].suffix) == "c = 3\n"
+
+
 def test_rows_of_one_request_get_the_alternatives_by_turns():
     model = oracle(Case(text="x = ▮1▮\n", alternatives=("2", "3")))
     gap = context(model, "x = ", "\n")
@@ -114,6 +122,11 @@ def test_a_long_answer_ends_with_a_line_within_reach():
 def test_a_long_answer_does_not_end_where_more_has_to_come(head):
     text = f"begun = True\n{head}\n    b + c + d + e + f + g + h + i + j\n"
     assert answers(oracle(Case(text=f"▮{text}▮", reach=len(oracle().tokenize(head)) + 14)), "", "") == ["begun = True"]
+
+
+def test_a_long_answer_that_begins_in_a_long_string_may_end_behind_it():
+    text = 'def f():\n    """What it does,\n    and why."""\n    return a + b + c + d + e\n'
+    assert answers(oracle(Case(text=f"▮{text}▮", reach=26)), text[:24], "") == ['does,\n    and why."""']
 
 
 def test_a_slip_stays_until_it_is_taken_off_the_canvas():
