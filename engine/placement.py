@@ -71,9 +71,14 @@ def place(checkpoint: Checkpoint, device: Device, machine: Machine) -> Placement
     return placement
 
 
+def cpu_dtype(parameters: int) -> torch.dtype:
+    """The number format of a model of that size on the CPU."""
+    small = parameters * torch.float32.itemsize <= _FULL_PRECISION_BYTES
+    return torch.float32 if small else torch.bfloat16
+
+
 def _on_cpu(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
-    small = checkpoint.parameters * torch.float32.itemsize <= _FULL_PRECISION_BYTES
-    dtype = torch.float32 if small else torch.bfloat16
+    dtype = cpu_dtype(checkpoint.parameters)
     if checkpoint.parameters * dtype.itemsize > machine.cpu:
         return None
     return Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=dtype)

@@ -4,65 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import cycle
 
 from engine.bench.timing import Figure, Ratio, Stopwatch
-from engine.bench.workload import forget_contexts, rows_of, token_ids
-from engine.models.diffusion_gemma import DiffusionGemma
+from engine.bench.workload import room_beside, rows_of, token_ids
+from engine.models.abilities import Measured
+from engine.models.base import Context
 
 PART = "keystroke"
-FLAT = (256, 8192)
-"""Between these lengths a warm keystroke should cost the same."""
+FLAT = 8192
+"""Up to this length a warm keystroke should cost the same."""
 _GAP, _PINNED = 24, 32
 
 
 def keystroke(
-    model: DiffusionGemma, watch: Stopwatch, lengths: Sequence[int], longest_cold: int
+    model: Measured, watch: Stopwatch, lengths: Sequence[int], longest_cold: int
 ) -> tuple[list[Figure], list[Ratio]]:
-    """Warm: all but the typed token is cached. Cold: nothing is, for lengths up to `longest_cold`."""
+    """Warm: what a model keeps of contexts is there, all but the typed token. Cold: nothing is, for lengths up to
+    `longest_cold`. A model that can't read as much is measured at the longest that it can read."""
     figures: list[Figure] = []
-    for length in lengths:
+    typed = 2 * (watch.repetitions + 1)
+    readable = sorted({room_beside(model, typed + _GAP + _PINNED, length) for length in lengths})
+    for length in readable:
         figures += _warm(model, watch, length)
         if length <= longest_cold:
             figures.append(_cold(model, replace(watch, repetitions=2), length))
-    forget_contexts(model)
+    model.forget()
     warm = {figure.at: figure.spread.median for figure in figures if figure.name == "warm"}
-    short, long = min(warm), max(at for at in warm if at <= FLAT[1])
-    return figures, [
-        Ratio(name=f"warm keystroke at {long} by {short} tokens", value=warm[long] / warm[short], aim="~ 1")
-    ]
+    short, long = min(warm), max(at for at in warm if at <= FLAT)
+    ratio = Ratio(name=f"warm keystroke at {long} by {short} tokens", value=warm[long] / warm[short], aim="~ 1")
+    return figures, [ratio] if long > short else []
 
 
-def _warm(model: DiffusionGemma, watch: Stopwatch, length: int) -> list[Figure]:
-    forget_contexts(model)
+def _warm(model: Measured, watch: Stopwatch, length: int) -> list[Figure]:
+    model.forget()
     ids = token_ids(model, length)
     model.encode(ids)
-    typed = count(16)
+    typed = cycle(token_ids(model, 1000, seed=2))
 
-    def encode() -> None:
-        ids.append(16 + next(typed) % 1000)
-        model.encode(ids)
-
-    def step() -> None:
-        model.step(rows_of(model, context, gap=_GAP, pinned=_PINNED, first=True))
+    def encode() -> Context:
+        ids.append(next(typed))
+        return model.encode(ids)
 
     encoded = watch.time(encode)
     context = model.encode(ids)
-    stepped = watch.time(step)
-
-    def both() -> None:
-        nonlocal context
-        ids.append(16 + next(typed) % 1000)
-        context = model.encode(ids)
-        step()
-
+    stepped = watch.time(lambda: _first_step(model, context))
+    both = watch.time(lambda: _first_step(model, encode()))
     return [
         Figure(part=PART, name=name, spread=spread, at=length)
-        for name, spread in (("warm", watch.time(both)), ("encode", encoded), ("step", stepped))
+        for name, spread in (("warm", both), ("encode", encoded), ("step", stepped))
     ]
 
 
-def _cold(model: DiffusionGemma, watch: Stopwatch, length: int) -> Figure:
+def _cold(model: Measured, watch: Stopwatch, length: int) -> Figure:
     ids = token_ids(model, length, seed=1)
-    spread = watch.time(lambda: model.encode(ids), before=lambda: forget_contexts(model))
+    spread = watch.time(lambda: _first_step(model, model.encode(ids)), before=model.forget)
     return Figure(part=PART, name="cold", spread=spread, at=length)
+
+
+def _first_step(model: Measured, context: Context) -> None:
+    model.step(rows_of(model, context, gap=_GAP, pinned=_PINNED, first=True))

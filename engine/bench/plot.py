@@ -77,7 +77,7 @@ def _lines_by_name(axis: Axes, figures: list[Figure]) -> None:
 
 
 def _lines_by_batch(axis: Axes, figures: list[Figure]) -> None:
-    _lines(axis, figures, lambda figure: f"{figure.batch} at once", "tokens of canvas")
+    _lines(axis, figures, lambda figure: f"{figure.name}, {figure.batch} at once", "tokens of canvas")
 
 
 def _lines(axis: Axes, figures: list[Figure], name_of: Callable[[Figure], str], scale: str) -> None:

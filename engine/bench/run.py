@@ -20,7 +20,8 @@ from engine.bench.steps import BOUNDS, GRID, bounds, grid
 from engine.bench.syntax_keystroke import PART as SYNTAX
 from engine.bench.syntax_keystroke import syntax_keystroke
 from engine.bench.timing import Figure, Ratio, Stopwatch
-from engine.models.diffusion_gemma import DiffusionGemma
+from engine.models.abilities import Measured
+from engine.models.base import Model
 
 PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID, SYNTAX, STARTS, OVERHEAD)
 
@@ -63,7 +64,7 @@ class Benchmark:
 
 
 def run(
-    model: DiffusionGemma,
+    model: Measured,
     effort: Effort,
     parts: Sequence[str],
     served: tuple[str, str] | None,
@@ -93,7 +94,7 @@ def run(
     return made
 
 
-def about(model: DiffusionGemma) -> dict[str, str | int]:
+def about(model: Model) -> dict[str, str | int]:
     """What the figures hold for."""
     facts = model.facts
     gpu = facts.device.startswith("cuda")

@@ -8,19 +8,18 @@ import random
 
 import torch
 
-from engine.bench.numbered import NumberedVocabulary
-from engine.key_values import ContextCache
-from engine.models.base import Context, Rows
-from engine.models.diffusion_gemma import DiffusionGemma
+from engine.models.abilities import Measured
+from engine.models.base import Context, Model, Rows
+from engine.models.numbered import NumberedVocabulary
+from engine.models.texts import Texts
 from engine.request import FillRequest
 
 _TEXT_TOKENS = 2000
-_CACHE_NBYTES = 8 << 30
 
 
-def request_for(model: DiffusionGemma, width: int) -> FillRequest:
+def request_for(model: Model, width: int) -> FillRequest:
     """A gap of `width` tokens in the middle of real code, or of numbers where the model reads numbers."""
-    if isinstance(model.vocabulary, NumberedVocabulary):
+    if isinstance(model, Texts) and isinstance(model.vocabulary, NumberedVocabulary):
         words = [str(token) for token in token_ids(model, _TEXT_TOKENS)]
         return FillRequest(prefix=" ".join(words[:-200]), suffix=" ".join(words[-200:]), width=width)
     text = inspect.getsource(json.decoder)
@@ -28,26 +27,30 @@ def request_for(model: DiffusionGemma, width: int) -> FillRequest:
     return FillRequest(prefix=text[:at], suffix=text[at:], language="python", width=width)
 
 
-def token_ids(model: DiffusionGemma, count: int, seed: int = 0) -> list[int]:
+def token_ids(model: Model, count: int, seed: int = 0) -> list[int]:
     """Tokens at random, no control tokens among them."""
-    rng = random.Random(seed)
-    return [rng.randrange(16, model.facts.noise.vocab_size) for _ in range(count)]
+    rng, banned = random.Random(seed), {*model.facts.forbidden_ids, model.facts.pad_id}
+    ids: list[int] = []
+    while len(ids) < count:
+        token = rng.randrange(model.facts.noise.vocab_size)
+        ids += [] if token in banned else [token]
+    return ids
 
 
-def forget_contexts(model: DiffusionGemma) -> None:
-    """As if no request had come before."""
-    model.contexts = ContextCache(len(model.network.decoder.layers), _CACHE_NBYTES)
+def room_beside(model: Measured, canvas: int, wanted: int) -> int:
+    """Tokens of context that the model can look at beside a canvas as wide, at most `wanted`; 0 where there is none."""
+    return wanted if model.reads is None else max(0, min(wanted, model.reads - canvas))
 
 
-def rows_of(
-    model: DiffusionGemma, context: Context, *, gap: int, pinned: int, batch: int = 1, first: bool = False
-) -> Rows:
-    """Canvases [gap | pinned] at their `first` step, or later, when the last step's logits condition them."""
-    device = model.network.device
+def rows_of(model: Model, context: Context, *, gap: int, pinned: int, batch: int = 1, first: bool = False) -> Rows:
+    """Canvases [gap | pinned] at their `first` step, or later, when the last step's logits condition them. Nothing is
+    known of the gap."""
+    device = model.facts.device
     ids = torch.tensor([token_ids(model, gap + pinned, seed) for seed in range(batch)], device=device)
     open_ = torch.zeros(batch, gap + pinned, dtype=torch.bool, device=device)
     open_[:, :gap] = True
     generator = torch.Generator(device=device).manual_seed(0)
+    ids[:, :gap] = model.facts.noise.draw((batch, gap), generator)
     vocab = model.facts.noise.vocab_size
     return Rows(
         contexts=[context] * batch,

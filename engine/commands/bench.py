@@ -11,9 +11,10 @@ from rich.console import Console
 
 from engine.commands.exits import one_line_errors
 from engine.errors import BadInput
+from engine.models.families import SHAPES
 
 if TYPE_CHECKING:
-    from engine.models.diffusion_gemma import DiffusionGemma
+    from engine.models.abilities import Measured
     from engine.placement import Device
 
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def bench(
     model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
     shape: Annotated[
-        str | None, typer.Option(metavar="released|26b-layers=N|small", help="Instead: random weights in this shape.")
+        str | None, typer.Option(metavar="|".join(SHAPES), help="Instead: random weights in this shape.")
     ] = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer figures, under a minute.")] = False,
@@ -58,12 +59,12 @@ def bench(
     typer.echo(json.dumps(as_object(made)))
 
 
-def _model(name: str, shape: str | None, device: Device) -> DiffusionGemma:
-    from engine.eval.left_to_right import causal
+def _model(name: str, shape: str | None, device: Device) -> Measured:
     from engine.loading import load
+    from engine.models.abilities import Measured
+    from engine.models.families import random_model
 
-    if shape is None:
-        return causal(load(name, device).model)
-    from engine.bench.random_model import random_model
-
-    return random_model(shape, device)
+    model = random_model(shape, device) if shape is not None else load(name, device).model
+    if not isinstance(model, Measured):
+        raise BadInput(f"{name} has no weights whose speed could be measured: name another model, or a --shape.")
+    return model

@@ -38,7 +38,8 @@ def evaluate(
         list[str] | None, typer.Option(metavar="adaptive|oracle|N", help="How wide gaps are; several make rows.")
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(metavar="repair|ranking", help="A row without this part; several make rows.")
+        list[str] | None,
+        typer.Option(metavar="repair|mending|ranking", help="A row without this part; several make rows."),
     ] = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="A row that reads left to right, prefix only.")] = False,
     generate: Annotated[bool, typer.Option("--generate", help="A row of transformers' own generate.")] = False,
@@ -63,7 +64,9 @@ def evaluate(
     settings = Settings(seed=seed, max_tokens=max_tokens)
     about = {**_about(model, chosen, settings), "tasks": source}
     with Results(out, about) as results:
-        about["device"] = _run(model, cast("Device", device), chosen, rows, results, settings)
+        about["device"], rows = _run(
+            model, cast("Device", device), chosen, rows, results, settings, strict=not all_rows
+        )
         names = {task.name for task in chosen}
         by_row = {row.name: results.of(row.name, names) for row in rows}
     if json:
@@ -106,21 +109,38 @@ def _weights(name: str) -> str:
     return hashlib.sha256(repr(stats).encode()).hexdigest()[:16]
 
 
-def _run(name: str, device: Device, tasks: Sequence[Task], rows: Sequence[Row], results: Results, settings: Any) -> str:
-    """Fill what is not filled yet; returns the model's device, or that nothing was left to do."""
+def _run(
+    name: str,
+    device: Device,
+    tasks: Sequence[Task],
+    rows: Sequence[Row],
+    results: Results,
+    settings: Any,
+    *,
+    strict: bool,
+) -> tuple[str, Sequence[Row]]:
+    """Fill what is not filled yet; returns the model's device, or that nothing was left to do, and the rows that it can
+    fill. `strict`: the others are errors."""
+    from engine.eval.rows import possible
     from engine.eval.run import evaluate
     from engine.eval.sandbox import level_here
     from engine.loading import load
 
-    left = sum((row.name, task.name) not in results for row in rows for task in tasks)
     console = Console(stderr=True)
-    if not left:
-        return "results of an earlier run"
+    if _left(rows, tasks, results) == 0:
+        return "results of an earlier run", rows
     if any(task.check for task in tasks) and level_here() == "guards":
         console.print("dg-lsp: The kernel gives no namespaces here, so solutions are held by the interpreter alone.")
     model = load(name, device).model
+    rows = possible(rows, model, None if strict else lambda said: console.print(f"dg-lsp: {said}", soft_wrap=True))
+    total = len(rows) * len(tasks)
     columns = (TextColumn("filling"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("", total=len(rows) * len(tasks), completed=len(rows) * len(tasks) - left)
+        bar = progress.add_task("", total=total, completed=total - _left(rows, tasks, results))
         evaluate(model, tasks, rows, results, settings, on_done=lambda: progress.advance(bar))
-    return model.facts.device
+    return model.facts.device, rows
+
+
+def _left(rows: Sequence[Row], tasks: Sequence[Task], results: Results) -> int:
+    """Fills that have no result yet."""
+    return sum((row.name, task.name) not in results for row in rows for task in tasks)

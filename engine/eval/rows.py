@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 
 from engine.drive import drive
 from engine.errors import BadInput
+from engine.eval.left_to_right import fill_left_to_right
+from engine.eval.reference import fill_by_generate
 from engine.eval.tasks import Task
 from engine.infill import infill
+from engine.models.abilities import Generating, LeftToRight
 from engine.models.base import Model
 from engine.parts import Parts
 from engine.request import Filled, FillRequest
 
 ADAPTIVE, ORACLE = "adaptive", "oracle"
 GREEDY, GENERATE = "left to right", "generate"
-PARTS = {"repair": Parts(repair=False), "ranking": Parts(ranking=False)}
+PARTS = {"repair": Parts(repair=False), "mending": Parts(renoise=False), "ranking": Parts(ranking=False)}
 """What can be left out, by name."""
 FIXED_WIDTHS = ("8", "16", "32")
 """Tokens, where all rows are asked for."""
@@ -30,6 +33,8 @@ class Row:
 
     name: str
     fill: Way
+    lacking: Callable[[Model], str] = lambda model: ""
+    """What a model needs for it and does not have; nothing where it can fill in this way."""
 
 
 def chosen_rows(
@@ -38,14 +43,25 @@ def chosen_rows(
     """Rows by what was asked for, each once. Raises BadInput."""
     rows = [_of_width(name) for name in dict.fromkeys(widths)]
     rows += [_without(name) for name in dict.fromkeys(without)]
-    rows += [Row(name=GREEDY, fill=_left_to_right)] if greedy else []
-    rows += [Row(name=GENERATE, fill=_by_generate)] if generate else []
+    rows += [Row(name=GREEDY, fill=_left_to_right, lacking=_no_reader)] if greedy else []
+    rows += [Row(name=GENERATE, fill=_by_generate, lacking=_no_generate)] if generate else []
     return rows
 
 
 def all_rows() -> list[Row]:
     """Every row that means something beside the others."""
     return chosen_rows(widths=(ADAPTIVE, ORACLE, *FIXED_WIDTHS), without=tuple(PARTS), greedy=True, generate=True)
+
+
+def possible(rows: Sequence[Row], model: Model, leave_out: Callable[[str], None] | None = None) -> list[Row]:
+    """The rows that `model` can fill; `leave_out` is told why another is not among them. Raises BadInput instead where
+    nobody is to be told."""
+    for row in rows:
+        if reason := row.lacking(model):
+            if leave_out is None:
+                raise BadInput(f"{reason}, as the row {row.name!r} needs: leave it out.")
+            leave_out(f"{reason}: the row {row.name!r} is left out.")
+    return [row for row in rows if not row.lacking(model)]
 
 
 def request_of(task: Task, seed: int, max_tokens: int) -> FillRequest:
@@ -90,13 +106,19 @@ def _with_parts(parts: Parts) -> Way:
     return lambda model, request, truth: drive(model, infill(model, request, parts=parts))
 
 
-def _left_to_right(model: Model, request: FillRequest, truth: str) -> Filled:
-    from engine.eval.left_to_right import fill_left_to_right
+def _no_reader(model: Model) -> str:
+    return "" if isinstance(model, LeftToRight) else f"{model.facts.name} has no causal encoder to read left to right"
 
+
+def _no_generate(model: Model) -> str:
+    return "" if isinstance(model, Generating) else f"{model.facts.name} has no generate of transformers"
+
+
+def _left_to_right(model: Model, request: FillRequest, truth: str) -> Filled:
+    assert isinstance(model, LeftToRight)
     return fill_left_to_right(model, request)
 
 
 def _by_generate(model: Model, request: FillRequest, truth: str) -> Filled:
-    from engine.eval.reference import fill_by_generate
-
+    assert isinstance(model, Generating)
     return fill_by_generate(model, request)

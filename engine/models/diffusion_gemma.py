@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig
 
-from engine.checkpoint import FACTS_FILE, Checkpoint
+from engine.checkpoint import Checkpoint
 from engine.key_values import ContextCache, EncodedContext, window_mask
-from engine.models.base import Context, Facts, LengthStrategy, Noise, Rows, Sampling
+from engine.models.abilities import Reference, StepKind
+from engine.models.base import Context, Facts, Rows
 from engine.models.chat_prompt import ChatPrompt
 from engine.models.gemma_checkpoint import read_module, read_tokenizer
+from engine.models.gemma_facts import read_facts
+from engine.models.gemma_generate import all_known, generate
 from engine.models.gemma_network import Attend, Network, attention
-from engine.models.layout import MASK, PAD
+from engine.models.gemma_products import products_of
+from engine.models.gemma_reading import next_tokens
 from engine.models.texts import Texts
 from engine.models.token_prompt import TokenPrompt
 from engine.models.vocabulary import Vocabulary
 from engine.placement import Placement
+from engine.request import Filled, FillRequest
 
 Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(layer, new keys, new values) -> keys and values from the context's first token on."""
@@ -31,13 +35,6 @@ _CACHE_SHARE = 0.5
 """Of the device's free memory, for keys and values of contexts."""
 _CACHE_NBYTES = 512 << 20
 """For keys and values in main memory."""
-_RELEASED = Sampling(
-    max_steps=48, t_min=0.4, t_max=0.8, entropy_bound=0.1, stability_threshold=1, confidence_threshold=0.005
-)
-"""Defaults of transformers' DiffusionGemmaGenerationConfig."""
-_DISCOVER_WIDTHS = (24, 96)
-_CONTEXT_LIMIT = 4096
-"""Tokens of context by default; a longer one costs memory and time, and helps little at a cursor."""
 
 
 class DiffusionGemma(Texts):
@@ -48,9 +45,10 @@ class DiffusionGemma(Texts):
         super().__init__(prompt)
         self.facts = facts
         self.network = Network(module)
-        self._layers = len(self.network.decoder.layers)
         self._window: int = self.network.config.sliding_window
-        self.contexts = ContextCache(self._layers, _cache_budget(self.network.device))
+        self.reads = None
+        """Positions are rotations, which know no end."""
+        self.forget()
 
     @classmethod
     def open(cls, checkpoint: Checkpoint, placement: Placement) -> DiffusionGemma:
@@ -58,10 +56,9 @@ class DiffusionGemma(Texts):
         tokenizer = read_tokenizer(checkpoint)
         module = read_module(checkpoint, placement)
         vocabulary = Vocabulary(tokenizer)
-        told = _told(checkpoint)
-        bundled = told.get("layout") == "tokens"
-        prompt = (TokenPrompt if bundled else ChatPrompt)(tokenizer, vocabulary, told.get("context", _CONTEXT_LIMIT))
-        return cls(module, _facts(checkpoint, placement, module, vocabulary, told), prompt)
+        facts = read_facts(checkpoint, placement, module, vocabulary)
+        prompt = (ChatPrompt if facts.instructions else TokenPrompt)(tokenizer, vocabulary, facts.context_limit)
+        return cls(module, facts, prompt)
 
     @torch.inference_mode()
     def encode(self, ids: Sequence[int]) -> EncodedContext:
@@ -102,6 +99,32 @@ class DiffusionGemma(Texts):
         hidden = self._encode(ids, start, partial(_behind, known, start))
         flat = self.network.logits(hidden[:, :-1]).log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0].tolist()
         return [values[: len(row)] for values, row in zip(flat, rows, strict=True)]
+
+    def next_tokens(self, ids: Sequence[int]) -> Iterator[int]:
+        """Greedy next tokens behind `ids`, by the causal encoder."""
+        return next_tokens(self.network, self.encode(ids))
+
+    def generate(self, request: FillRequest) -> list[int]:
+        """The tokens of one canvas of transformers' `generate`."""
+        return generate(self.network, self.facts, all_known(self, request), self.facts.sampling)
+
+    def forget(self) -> None:
+        """Let go of all contexts."""
+        self.contexts = ContextCache(len(self.network.decoder.layers), _cache_budget(self.network.device))
+
+    def step_kinds(self, rows: Rows) -> list[StepKind]:
+        """All steps go the same way."""
+        return [StepKind(name="step", run=lambda: self.step(rows), products=products_of(self.network, rows))]
+
+    def reference(self, request: FillRequest, ours: Filled) -> Reference:
+        """transformers' `generate`, made to take as many steps as we took."""
+        context, sampling = list(self.prompt(request).context), replace(self.facts.sampling, max_steps=ours.steps)
+        return Reference(
+            name=f"generate, {ours.steps} steps",
+            told="same weights and steps",
+            aim=">= 4",
+            run=lambda: generate(self.network, self.facts, context, sampling, in_full=True),
+        )
 
     def _encode(self, ids: Sequence[int] | Tensor, start: int, keep: Keep) -> Tensor:
         device = self.network.device
@@ -207,50 +230,3 @@ def _cache_budget(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0] * _CACHE_SHARE)
     return _CACHE_NBYTES
-
-
-def _told(checkpoint: Checkpoint) -> dict[str, Any]:
-    path = checkpoint.path / FACTS_FILE
-    return json.loads(path.read_text()) if path.is_file() else {}
-
-
-def _facts(
-    checkpoint: Checkpoint, placement: Placement, module: Any, vocabulary: Vocabulary, told: dict[str, Any]
-) -> Facts:
-    text = module.config.text_config
-    absorbing = told.get("noise") == "absorbing"
-    length: LengthStrategy = checkpoint.length
-    return Facts(
-        name=checkpoint.name,
-        family=checkpoint.family,
-        parameters=checkpoint.parameters,
-        device=placement.device,
-        dtype=str(placement.dtype).removeprefix("torch."),
-        length=length,
-        noise=Noise(mask_id=MASK if absorbing else None, vocab_size=text.vocab_size),
-        sampling=_sampling(module.generation_config),
-        pad_id=PAD,
-        forbidden_ids=tuple(token for token in vocabulary.empty if token != PAD),
-        canvas_length=module.config.canvas_length,
-        widths=tuple(told.get("widths", _DISCOVER_WIDTHS)),
-        context_limit=told.get("context", _CONTEXT_LIMIT),
-        instructions=told.get("layout") != "tokens",
-    )
-
-
-def _sampling(published: GenerationConfig) -> Sampling:
-    def setting(name: str) -> Any:
-        value = getattr(published, name, None)
-        return getattr(_RELEASED, name) if value is None else value
-
-    sampler = getattr(published, "sampler_config", None)
-    bound = sampler.get("entropy_bound") if isinstance(sampler, dict) else getattr(sampler, "entropy_bound", None)
-    steps = getattr(published, "max_denoising_steps", None)
-    return Sampling(
-        max_steps=_RELEASED.max_steps if steps is None else steps,
-        t_min=setting("t_min"),
-        t_max=setting("t_max"),
-        entropy_bound=_RELEASED.entropy_bound if bound is None else bound,
-        stability_threshold=setting("stability_threshold"),
-        confidence_threshold=setting("confidence_threshold"),
-    )

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import ModelError
+from engine.errors import BadInput, ModelError
 from engine.models import gemma_family, masked_family
 
 if TYPE_CHECKING:
     from engine.checkpoint import Checkpoint, TensorHeader
     from engine.models.base import LengthStrategy, Model
-    from engine.placement import Placement
+    from engine.placement import Device, Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,10 @@ class Family:
     """The tensors that are loaded, those of layer N named `....layers.N....`."""
     open: Callable[[Checkpoint, Placement], Model]
     """Load weights and tokenizer. Raises ModelError."""
+    shapes: tuple[str, ...]
+    """Names of shapes for random weights; N stands for a number of layers."""
+    random: Callable[[str, Device, int], Model]
+    """(shape, device, seed) -> a model of random weights. Raises BadInput and ModelError."""
 
 
 FAMILIES = (
@@ -55,6 +59,8 @@ FAMILIES = (
         layers=lambda files: gemma_family.layers(files.config),
         loaded=gemma_family.loaded,
         open=gemma_family.open_model,
+        shapes=gemma_family.SHAPES,
+        random=gemma_family.random_model,
     ),
     Family(
         name="masked",
@@ -63,8 +69,14 @@ FAMILIES = (
         layers=lambda files: masked_family.described(files).architecture.layers,
         loaded=masked_family.loaded,
         open=masked_family.open_model,
+        shapes=masked_family.SHAPES,
+        random=masked_family.random_model,
     ),
 )
+
+
+SHAPES = tuple(shape for family in FAMILIES for shape in family.shapes)
+"""All shapes that `random_model` knows."""
 
 
 def family_of_type(model_type: object, name: str) -> Family:
@@ -79,3 +91,12 @@ def family_of_type(model_type: object, name: str) -> Family:
 def family_named(name: str) -> Family:
     """The family of that name, as `Checkpoint.family` holds it."""
     return next(family for family in FAMILIES if family.name == name)
+
+
+def random_model(shape: str, device: Device, seed: int = 0) -> Model:
+    """Random weights in a shape of `SHAPES`. Raises BadInput for another, ModelError where memory does not allow it."""
+    name, _, layers = shape.partition("=")
+    for family in FAMILIES:
+        if (f"{name}=N" if layers else shape) in family.shapes:
+            return family.random(shape, device, seed)
+    raise BadInput(f"There is no shape {shape}: use one of {', '.join(SHAPES)}.")

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engine.checkpoint import Checkpoint, TensorHeader
     from engine.models.base import Model
-    from engine.placement import Placement
+    from engine.placement import Device, Placement
 
 MODEL_TYPES = ("diffusion_gemma",)
+SHAPES = ("released", "26b-layers=N", "small")
+"""Of random weights; N stands for a number of layers."""
 _VISION = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
 _ENCODER, _DECODER = "model.encoder.language_model.", "model.decoder."
 
@@ -36,3 +38,10 @@ def open_model(checkpoint: Checkpoint, placement: Placement) -> Model:
     from engine.models.diffusion_gemma import DiffusionGemma
 
     return DiffusionGemma.open(checkpoint, placement)
+
+
+def random_model(shape: str, device: Device, seed: int) -> Model:
+    """Random weights in one of `SHAPES`. Raises BadInput for too many layers, ModelError without memory."""
+    from engine.models.gemma_random import random_model
+
+    return random_model(shape, device, seed)

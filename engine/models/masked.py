@@ -10,18 +10,23 @@ from torch import Tensor
 
 from engine.checkpoint import Checkpoint, read_files
 from engine.length_prior import LengthPrior, prior_file, read_prior
-from engine.models.base import Context, Facts, Noise, Rows, Sampling
+from engine.models.abilities import Reference, StepKind
+from engine.models.base import Context, Facts, LengthStrategy, Noise, Rows, Sampling
 from engine.models.masked_checkpoint import read_module, read_tokenizer
+from engine.models.masked_facts import Published
 from engine.models.masked_family import Described, described
 from engine.models.masked_memory import Line, MaskedContext, Pass, Window, whole, worth_keeping
 from engine.models.masked_network import Network
 from engine.models.masked_pass import run_windows
 from engine.models.masked_prompt import MaskedPrompt
+from engine.models.masked_reference import published_loop
 from engine.models.masked_score import guesses_of
+from engine.models.masked_steps import step_kinds
 from engine.models.texts import Texts
 from engine.models.vocabulary import Vocabulary
 from engine.placement import Placement
 from engine.places import data_dir
+from engine.request import Filled, FillRequest
 
 _MAX_STEPS = 128
 """Steps of a canvas, one token each at the least; a wider gap takes several a step."""
@@ -40,7 +45,8 @@ class Masked(Texts):
         self.network = network
         self.remembers = True
         """Whether steps reuse keys and values of the surroundings; without, each step computes everything."""
-        self._shifted = shifted
+        self.shift = int(shifted)
+        """How far before a token the position is that predicts it."""
 
     @classmethod
     def open(cls, checkpoint: Checkpoint, placement: Placement) -> Masked:
@@ -62,7 +68,7 @@ class Masked(Texts):
     def step(self, rows: Rows) -> Tensor:
         """Raw float32 logits [F, V] of the open positions, row by row. Self-conditioning means nothing here."""
         contexts = [_own(context) for context in rows.contexts]
-        lines = [self._line(rows, row, context) for row, context in enumerate(contexts)]
+        lines = self.lines(rows)
         for line, context in zip(lines, contexts, strict=True):
             context.suffix = context.suffix or tuple(line.ids[len(line.ids) - line.tail :])
         logits: list[Tensor | None] = [None] * len(lines)
@@ -82,6 +88,30 @@ class Masked(Texts):
                 truth = torch.tensor(each.truth, device=logits.device)[:, None]
                 found[each.row] += logits.log_softmax(dim=-1).gather(1, truth)[:, 0].tolist()
         return found
+
+    @property
+    def reads(self) -> int:
+        """Tokens of context and canvas that it was trained to read."""
+        return self.facts.context_limit
+
+    def forget(self) -> None:
+        """Nothing outlives its gap here."""
+
+    def step_kinds(self, rows: Rows) -> list[StepKind]:
+        """In full, and where it is a gain, with remembered surroundings."""
+        return step_kinds(self, rows)
+
+    def reference(self, request: FillRequest, ours: Filled) -> Reference:
+        """The loop that these models are published with."""
+        return Reference(
+            name=f"published loop, {ours.width} steps",
+            told="same weights, all computed in each step, one token a step",
+            run=lambda: published_loop(self, request, ours.width),
+        )
+
+    def lines(self, rows: Rows) -> list[Line]:
+        """The sequences of `rows`."""
+        return [self._line(rows, row, _own(context)) for row, context in enumerate(rows.contexts)]
 
     def _line(self, rows: Rows, row: int, context: MaskedContext) -> Line:
         canvas = rows.canvas[row, : rows.lengths[row]].tolist()
@@ -154,11 +184,29 @@ class Masked(Texts):
         hidden = run_windows(self.network, windows, keep)
         parts: list[Tensor] = []
         for row, window in enumerate(windows):
-            shift = 1 if self._shifted else 0
-            places = [max(position - shift, 0) - window.start for position in window.line.asked]
+            places = [max(position - self.shift, 0) - window.start for position in window.line.asked]
             parts.append(hidden[row, places])
         sizes = [len(part) for part in parts]
         return list(self.network.logits(torch.cat(parts)).split(sizes))
+
+
+def sampling_of(published: Published) -> Sampling:
+    """Its sampler, with our bound on the steps of a canvas."""
+    return Sampling(
+        max_steps=_MAX_STEPS,
+        t_min=published.temperature,
+        t_max=published.temperature,
+        entropy_bound=published.entropy_bound,
+        # The canvas is done when no mask is left.
+        stability_threshold=0,
+        confidence_threshold=0.0,
+        top_p=published.top_p,
+    )
+
+
+def widths_of(length: LengthStrategy) -> tuple[int, ...]:
+    """What a strategy begins with."""
+    return (_EXPAND_FROM,) if length == "expand" else _CALIBRATED_WIDTHS
 
 
 def _own(context: Context) -> MaskedContext:
@@ -184,20 +232,11 @@ def _facts(
         dtype=str(placement.dtype).removeprefix("torch."),
         length=checkpoint.length,
         noise=Noise(mask_id=found.mask, vocab_size=found.architecture.vocab),
-        sampling=Sampling(
-            max_steps=_MAX_STEPS,
-            t_min=published.temperature,
-            t_max=published.temperature,
-            entropy_bound=published.entropy_bound,
-            # The canvas is done when no mask is left.
-            stability_threshold=0,
-            confidence_threshold=0.0,
-            top_p=published.top_p,
-        ),
+        sampling=sampling_of(published),
         pad_id=found.end,
         forbidden_ids=tuple(sorted(empty - {found.end})),
         canvas_length=published.context // 2,
-        widths=tuple(told.get("widths", (_EXPAND_FROM,) if checkpoint.length == "expand" else _CALIBRATED_WIDTHS)),
+        widths=tuple(told.get("widths", widths_of(checkpoint.length))),
         context_limit=published.context,
         instructions=False,
         expand_id=found.expand,

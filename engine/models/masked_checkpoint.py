@@ -39,7 +39,7 @@ _HEAD, _TABLE = "lm_head.weight", "model.embed_tokens.weight"
 def read_module(checkpoint: Checkpoint, architecture: Architecture, placement: Placement) -> Any:
     """The weights, in evaluation mode, on their devices. Raises ModelError for those that do not fit the config."""
     with torch.device("meta"):
-        module: Any = _new_module(architecture)
+        module: Any = new_module(architecture)
     expected: dict[str, Tensor] = module.state_dict()
     found: dict[str, Tensor] = {}
     for file in weight_files(checkpoint.path, checkpoint.name):
@@ -68,7 +68,8 @@ def read_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _new_module(architecture: Architecture) -> Any:
+def new_module(architecture: Architecture) -> Any:
+    """transformers' class in this shape, its weights where and in what format torch makes them now."""
     classes: dict[str, tuple[Any, Any]] = {
         "qwen2": (Qwen2ForCausalLM, Qwen2Config),
         "llama": (LlamaForCausalLM, LlamaConfig),

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from engine.checkpoint import Checkpoint, TensorHeader
     from engine.models.base import LengthStrategy, Model
     from engine.models.families import Files
-    from engine.placement import Placement
+    from engine.placement import Device, Placement
 
 OWN_TYPE = "masked_llama"
 """What the recipe of this repository writes: a Llama without the causal mask, described further in its facts file."""
 MODEL_TYPES = (*dict.fromkeys(each.model_type for each in PUBLISHED), OWN_TYPE)
+SHAPES = ("dreamon", "dream-layers=N", "dcoder-layers=N", "masked-small")
+"""Of random weights; N stands for a number of layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,13 @@ def open_model(checkpoint: Checkpoint, placement: Placement) -> Model:
     from engine.models.masked import Masked
 
     return Masked.open(checkpoint, placement)
+
+
+def random_model(shape: str, device: Device, seed: int) -> Model:
+    """Random weights in one of `SHAPES`. Raises BadInput for too many layers, ModelError without memory."""
+    from engine.models.masked_random import random_model
+
+    return random_model(shape, device, seed)
 
 
 def _published(files: Files, added: dict[str, int]) -> Published:

@@ -10,8 +10,9 @@ from transformers import (
     DiffusionGemmaConfig,
     DiffusionGemmaForBlockDiffusion,
     DiffusionGemmaTextConfig,
-    Gemma4VisionConfig,
 )
+
+from engine.models.gemma_vision import no_vision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +71,7 @@ def new_config(shape: Shape) -> DiffusionGemmaConfig:
         bos_token_id=2,
         **full_layers,
     )
-    vision = Gemma4VisionConfig(
-        hidden_size=8,
-        intermediate_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        num_key_value_heads=1,
-        head_dim=8,
-        position_embedding_size=4,
-    )
-    return DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=shape.canvas)
+    return DiffusionGemmaConfig(text_config=text, vision_config=no_vision(), canvas_length=shape.canvas)
 
 
 def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:

@@ -10,13 +10,12 @@ import pytest
 import torch
 
 from dg_lsp.cli import run
-from engine.bench.random_model import random_model
 from engine.bench.workload import rows_of
-from engine.eval.left_to_right import next_tokens
 from engine.infill import fill
 from engine.loading import load
 from engine.memory import device_nbytes, give_back
 from engine.models.diffusion_gemma import DiffusionGemma
+from engine.models.families import random_model
 from engine.request import FillRequest
 
 IDS = [20 + at % 40 for at in range(60)]
@@ -64,7 +63,7 @@ def test_a_step_says_what_the_cpu_says(released: Path):
 
 
 def test_reading_left_to_right_says_what_the_cpu_says(released: Path):
-    tokens = [list(islice(next_tokens(model, IDS), 12)) for model in (loaded(released, "cpu"), in_float32(released))]
+    tokens = [list(islice(model.next_tokens(IDS), 12)) for model in (loaded(released, "cpu"), in_float32(released))]
     assert tokens[0] == tokens[1]
     rows = [IDS[:8], IDS[5:10]]
     scores = [model.score(model.encode(IDS), rows) for model in (loaded(released, "cpu"), in_float32(released))]

@@ -13,19 +13,20 @@ from torch.utils.flop_counter import FlopCounterMode
 from dg_lsp.cli import run as command
 from engine.bench.end_to_end import end_to_end
 from engine.bench.keystroke import keystroke
-from engine.bench.numbered import NumberedPrompt
 from engine.bench.plot import plot
 from engine.bench.processes import overhead, starts
-from engine.bench.products import products_of, run_all
-from engine.bench.random_model import random_model
 from engine.bench.run import Effort, run
 from engine.bench.steps import bounds, grid
 from engine.bench.timing import Figure, Stopwatch, spread
-from engine.bench.workload import forget_contexts, request_for, rows_of, token_ids
+from engine.bench.workload import request_for, rows_of, token_ids
 from engine.errors import BadInput, ModelError
 from engine.infill import fill
 from engine.loading import load
 from engine.models.diffusion_gemma import DiffusionGemma
+from engine.models.families import random_model
+from engine.models.gemma_products import products_of
+from engine.models.numbered import NumberedPrompt
+from engine.models.products import run_all
 from tests.engine.tiny import tiny_model
 
 WATCH = Stopwatch(repetitions=2, limit_s=0.1)
@@ -33,7 +34,9 @@ WATCH = Stopwatch(repetitions=2, limit_s=0.1)
 
 @pytest.fixture(scope="module")
 def small() -> DiffusionGemma:
-    return random_model("small", "cpu")
+    model = random_model("small", "cpu")
+    assert isinstance(model, DiffusionGemma)
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +122,7 @@ def test_the_products_are_those_of_a_step(name: str, request: pytest.FixtureRequ
     """Products with weights as torch counts them in a real step; its counter misses attention and experts on a CPU."""
     model: DiffusionGemma = request.getfixturevalue(name)
     rows = rows_of(model, model.encode([20] * CONTEXT), gap=OPEN, pinned=PINNED)
-    products = products_of(model, rows)
+    products = products_of(model.network, rows)
     step, alone = counted(lambda: model.step(rows)), counted(lambda: run_all(products))
     assert alone["aten.mm"] == step["aten.mm"] + expert_flops(model)
     assert alone["aten.bmm"] == attention_flops(model)
@@ -154,7 +157,7 @@ def expert_flops(model: DiffusionGemma) -> int:
 
 def test_a_step_is_held_against_its_bounds(small: DiffusionGemma):
     figures, ratios = bounds(small, WATCH, gap=8)
-    assert [figure.name for figure in figures[:2]] == ["step", "matrix products alone"]
+    assert [figure.name for figure in figures[:2]] == ["step", "step: matrix products alone"]
     by = {ratio.name: ratio.value for ratio in ratios}
     step, alone, read = (figure.spread.median for figure in figures)
     assert by["step by its matrix products"] == step / alone
@@ -176,7 +179,7 @@ def test_a_warm_keystroke_encodes_one_token_and_a_cold_one_all(small: DiffusionG
 def test_contexts_are_forgotten(small: DiffusionGemma):
     ids = token_ids(small, 50)
     small.encode(ids)
-    forget_contexts(small)
+    small.forget()
     small.encode(ids)
     assert small.contexts.tokens_reused == 0
     small.encode(ids)

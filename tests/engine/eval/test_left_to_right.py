@@ -7,9 +7,11 @@ import pytest
 import torch
 
 from engine.errors import BadInput
-from engine.eval.left_to_right import cut, fill_left_to_right, meeting, next_tokens
-from engine.eval.reference import fill_by_generate, generate
+from engine.eval.left_to_right import cut, fill_left_to_right, meeting
+from engine.eval.reference import fill_by_generate
+from engine.eval.rows import all_rows, chosen_rows, possible
 from engine.models.diffusion_gemma import DiffusionGemma
+from engine.models.gemma_generate import generate
 from engine.models.oracle import Case, Oracle
 from engine.request import FillRequest
 from engine.train.next_token import encode_rows
@@ -26,7 +28,7 @@ def model(released: Path) -> DiffusionGemma:
 def test_the_cache_changes_no_token(model: DiffusionGemma):
     """Beyond the window of the sliding layers, so that they must look at the right end of it."""
     ids = model.tokenize("def area(width):\n    return width * 2\n\n\nprint(")
-    said = list(islice(next_tokens(model, ids), 24))
+    said = list(islice(model.next_tokens(ids), 24))
     with torch.inference_mode():
         hidden = encode_rows(model.network, torch.tensor([[*ids, *said]]))
         recomputed = model.network.logits(hidden)[0].argmax(dim=-1).tolist()
@@ -36,8 +38,8 @@ def test_the_cache_changes_no_token(model: DiffusionGemma):
 
 def test_the_context_can_be_used_again(model: DiffusionGemma):
     ids = model.tokenize("value = compute(")
-    first = list(islice(next_tokens(model, ids), 6))
-    assert list(islice(next_tokens(model, ids), 6)) == first
+    first = list(islice(model.next_tokens(ids), 6))
+    assert list(islice(model.next_tokens(ids), 6)) == first
 
 
 def test_at_most_the_tokens_asked_for_are_read(model: DiffusionGemma):
@@ -45,9 +47,17 @@ def test_at_most_the_tokens_asked_for_are_read(model: DiffusionGemma):
     assert 1 <= filled.forwards <= REQUEST.max_tokens
 
 
-def test_a_model_without_a_causal_encoder_is_refused():
-    with pytest.raises(BadInput, match="no causal encoder"):
-        fill_left_to_right(Oracle("oracle", [Case(text="a▮b▮")]), REQUEST)
+def test_rows_that_a_model_has_not_got_what_for_are_left_out_or_refused(model: DiffusionGemma):
+    oracle, told = Oracle("oracle", [Case(text="a▮b▮")]), list[str]()
+    names = [row.name for row in possible(all_rows(), oracle, told.append)]
+    assert "left to right" not in names
+    assert "generate" not in names
+    assert len(told) == 2
+    assert "no causal encoder" in told[0]
+    for rows in (chosen_rows(greedy=True), chosen_rows(generate=True)):
+        with pytest.raises(BadInput, match="leave it out"):
+            possible(rows, oracle)
+        assert possible(rows, model) == rows
 
 
 @pytest.mark.parametrize(
@@ -78,7 +88,7 @@ def test_generate_fills_one_canvas_in_as_many_steps_as_told(model: DiffusionGemm
     passes: list[int] = []
     hook = model.network.decoder.register_forward_hook(lambda *_: passes.append(1))
     try:
-        said = generate(model, ids, model.facts.sampling, in_full=True)
+        said = generate(model.network, model.facts, ids, model.facts.sampling, in_full=True)
     finally:
         hook.remove()
     assert len(said) == model.facts.canvas_length
