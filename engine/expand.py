@@ -14,7 +14,7 @@ from engine.canvas import Canvas, new_canvas
 from engine.denoise import Denoising
 from engine.gap import Gap
 from engine.length import Fitted, Fitting
-from engine.policies import Constrain, Permit, entropy_bound, in_turn, likeliest_in_first, nucleus
+from engine.policies import Permit, entropy_bound, forbid_in, in_turn, likeliest_in_first, nucleus
 from engine.rearranged import rearranged
 
 BUDGET = 2
@@ -49,7 +49,7 @@ def _step(gap: Gap, canvas: Canvas, widths: Sequence[int], full: Sequence[int]) 
             canvas,
             widths=widths,
             max_steps=1,
-            constrain=in_turn(*constraints, _not_in(full, facts.expand_id)),
+            constrain=in_turn(*constraints, forbid_in(full, facts.expand_id)),
             accept=entropy_bound(facts.sampling.entropy_bound),
             permit=_requests_first(canvas, [facts.expand_id, facts.pad_id]) if facts.requests_first else None,
             # As many rows are greedy as there were widths to begin with: one.
@@ -66,18 +66,6 @@ def _requests_first(canvas: Canvas, requests: Sequence[int]) -> Permit:
         return torch.where(asking.any(dim=-1, keepdim=True), asking, canvas.open)
 
     return permit
-
-
-def _not_in(rows: Sequence[int], token: int) -> Constrain:
-    """`token` may not stand in these rows."""
-    banned = torch.tensor(rows, dtype=torch.int64)
-
-    def constrain(logits: Tensor, places: Tensor) -> Tensor:
-        at = torch.isin(places[:, 0], banned.to(places.device))
-        logits[at, token] = -torch.inf
-        return logits
-
-    return constrain
 
 
 def _resized(gap: Gap, canvas: Canvas, widths: list[int], room: Sequence[int]) -> tuple[Canvas, list[int]]:

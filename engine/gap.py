@@ -11,7 +11,7 @@ import torch
 from engine.canvas import Canvas
 from engine.denoise import Denoising, denoise
 from engine.models.base import Context, Model, Prompt
-from engine.policies import Constrain, begin_with, forbid, in_turn, published_policies
+from engine.policies import Constrain, begin_with, forbid, forbid_in, in_turn, published_policies
 from engine.request import Cell, Draft, FillRequest
 from engine.slack import end_behind_text, end_once
 from engine.syntax.trees import Trees
@@ -73,11 +73,15 @@ class Gap:
         self.committed.extend(ids)
         self.context = self.model.encode((*self.prompt.context, *self.committed))
 
-    def denoise(self, canvas: Canvas, *, widths: Sequence[int], slack: bool = False, **changes: Any) -> Denoising:
+    def denoise(
+        self, canvas: Canvas, *, widths: Sequence[int], slack: bool = False, full: Sequence[int] = (), **changes: Any
+    ) -> Denoising:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
-        `changes`. `slack`: unused slots may be padded."""
+        `changes`. `slack`: unused slots may be padded, but in the rows `full`."""
         facts = self.model.facts
-        constraints = self.constraints(slack=slack) + ([end_once(canvas, facts.pad_id)] if slack else [])
+        constraints = self.constraints(slack=slack)
+        if slack:
+            constraints += [end_once(canvas, facts.pad_id), forbid_in(full, facts.pad_id)]
         policies = published_policies(facts.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
         permit = end_behind_text(canvas, facts.pad_id) if slack else None
         policies = replace(policies, **{"permit": permit, **changes})

@@ -62,19 +62,22 @@ def slack(gap: Gap) -> Fitting:
     """The gap is wider than needed, and the model pads what it does not need.
 
     Narrow widths come first: most gaps are short, and a wide canvas costs as much as several narrow ones. A row that
-    neither has an unused slot nor met the suffix says that its gap may be longer.
+    neither has an unused slot nor met the suffix says that its gap may be longer. The row of a model that runs on is
+    wide enough to say so much of the suffix that its place is sure.
     """
     most = min(gap.budget, gap.room)
     widths = sorted({min(width, most) for width in gap.model.facts.widths})
     fitted: Fitted | None = None
     while True:
         tried, widths = widths[:AT_ONCE], widths[AT_ONCE:]
-        rows = [*tried, *[tried[-1]] * (gap.request.n - len(tried))]
-        latest = yield from _fit(gap, rows, slack=True)
+        running = [min(tried[-1] + MATCHED, gap.room)] if gap.model.facts.runs_on else []
+        rows = [*tried, *running, *[tried[-1]] * (gap.request.n - len(tried))]
+        full = range(len(tried), len(tried) + len(running))
+        latest = yield from _fit(gap, rows, slack=True, full=full)
         ended = [_ended(gap, latest.canvas, row, width) for row, width in enumerate(rows)]
         fitted = _beside(fitted, latest) if fitted else latest
         # Where a narrow row has an end and a wider one has none, they contradict each other.
-        complete = any(ended[len(tried) - 1 :])
+        complete = any(ended[row] for row in full or range(len(tried) - 1, len(rows)))
         if complete or not widths or gap.should_stop():
             return replace(fitted, complete=complete)
 
@@ -133,7 +136,9 @@ def _feel(gap: Gap, width: int) -> Generator[Step, Tensor, Canvas]:
     return (yield from gap.denoise(canvas, widths=[width], max_steps=FEELERS))
 
 
-def _fit(gap: Gap, widths: Sequence[int], *, slack: bool, start: Canvas | None = None) -> Fitting:
+def _fit(
+    gap: Gap, widths: Sequence[int], *, slack: bool, full: Sequence[int] = (), start: Canvas | None = None
+) -> Fitting:
     rows = [[*[None] * width, *gap.suffix] for width in widths]
     canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
     if start is not None:
@@ -141,7 +146,7 @@ def _fit(gap: Gap, widths: Sequence[int], *, slack: bool, start: Canvas | None =
     if gap.guess:
         for row, width in enumerate(widths):
             prime(canvas, row, gap.guess[:width], gap.model.facts.noise.vocab_size)
-    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack)
+    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 
 

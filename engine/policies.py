@@ -185,6 +185,18 @@ def forbid(ids: Sequence[int]) -> Constrain:
     return constrain
 
 
+def forbid_in(rows: Sequence[int], token: int) -> Constrain:
+    """`token` may not enter the gaps of these rows."""
+    banned = torch.tensor(rows, dtype=torch.int64)
+
+    def constrain(logits: Tensor, places: Tensor) -> Tensor:
+        at = torch.isin(places[:, 0], banned.to(places.device))
+        logits[at, token] = -torch.inf
+        return logits
+
+    return constrain
+
+
 def begin_with(head: str, vocabulary: Spelled) -> Constrain:
     """The first positions of a gap spell `head`, unless something stands there for good; what comes after it is free.
 

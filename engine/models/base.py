@@ -77,6 +77,8 @@ class Facts:
     """Asks for two slots instead of its own, under `expand`."""
     requests_first: bool = False
     """Whether text waits until no slot asks for another width, under `expand`."""
+    runs_on: bool = False
+    """Whether `slack` also tries a row without unused slots, which ends where it says the suffix again."""
     prior: LengthPrior | None = None
     """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
 

@@ -45,6 +45,7 @@ def _facts(preset: Preset, length: LengthStrategy) -> dict[str, Any]:
         "noise": preset.noise,
         "length": length,
         "widths": list(TRIED_WIDTHS),
+        "runs_on": preset.runs_on,
         "context": preset.context,
     }
 

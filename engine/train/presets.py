@@ -32,6 +32,8 @@ class Preset:
     """Those that are too narrow: text up to their last slot, as nothing is unused there."""
     blank_share: float = 0.0
     """Canvases of which nothing is known yet, as a fill begins."""
+    runs_on: bool = False
+    """A fact of the model: see engine.models.base."""
     rows: int
     """Rows of one step."""
     context: int
@@ -125,7 +127,6 @@ PRESETS = {
     ),
     "toy-absorbing": replace(
         _TOY,
-        # To see that a gap ends takes more layers than to fill one.
         shape=replace(_TOY.shape, layers=4, full_every=2),
         noise="absorbing",
         tokens=800_000,
@@ -134,6 +135,8 @@ PRESETS = {
         fitting_share=0.25,
         narrow_share=0.25,
         blank_share=0.25,
+        # Its text is sure long before it sees where a gap ends.
+        runs_on=True,
     ),
     "toy-uniform": _TOY,
 }

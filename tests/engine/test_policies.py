@@ -11,6 +11,7 @@ from engine.policies import (
     draw,
     entropy_bound,
     forbid,
+    forbid_in,
     in_turn,
     likeliest_in_first,
     linear_temperature,
@@ -95,6 +96,14 @@ def test_absorbing_canvases_are_done_when_nothing_is_unknown():
 def test_forbidden_tokens_have_no_probability():
     logits = forbid([1, 3])(torch.zeros(2, 4), torch.tensor([[0, 0], [0, 1]]))
     assert logits.softmax(-1).tolist() == [[0.5, 0, 0.5, 0]] * 2
+
+
+def test_a_token_is_forbidden_in_the_rows_that_are_named():
+    places = torch.tensor([[0, 0], [1, 0], [1, 3], [2, 1]])
+    logits = forbid_in([1], 2)(torch.zeros(4, 4), places)
+    assert logits[:, 2].isinf().tolist() == [False, True, True, False]
+    assert logits[:, [0, 1, 3]].isfinite().all()
+    assert forbid_in([], 2)(torch.zeros(4, 4), places).isfinite().all()
 
 
 def spelled(head: str, letters: Letters, wishes: list[int]) -> list[str]:

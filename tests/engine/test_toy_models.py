@@ -5,11 +5,13 @@ Made with `python -m engine.train toy`, presets toy-absorbing (slack) and toy-un
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from engine.loading import Infiller, load
+from engine.models.diffusion_gemma import DiffusionGemma
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -30,11 +32,22 @@ def test_discover_finds_width_and_answer(uniform: Infiller):
 
 
 def test_slack_finds_the_width(absorbing: Infiller):
-    assert exact_share(absorbing, toy_gaps(absorbing, 30, seed=0)) >= 0.5
+    assert exact_share(absorbing, toy_gaps(absorbing, 40, seed=0)) >= 0.95
+
+
+def test_a_row_that_runs_on_finds_ends_that_padding_misses(absorbing: Infiller):
+    gaps = toy_gaps(absorbing, 12, seed=4, shortest=20)
+    running = exact_share(absorbing, gaps)
+    model, facts = absorbing.model, absorbing.model.facts
+    assert isinstance(model, DiffusionGemma)
+    model.facts = dataclasses.replace(facts, runs_on=False)
+    padding = exact_share(absorbing, gaps)
+    model.facts = facts
+    assert running > padding
 
 
 def test_a_told_width_is_filled_from_masks(absorbing: Infiller):
-    assert exact_share(absorbing, toy_gaps(absorbing, 30, seed=0), widths_known=True) >= 0.8
+    assert exact_share(absorbing, toy_gaps(absorbing, 40, seed=0), widths_known=True) >= 0.95
 
 
 def test_a_told_width_is_filled_from_random_tokens(uniform: Infiller):

@@ -1,5 +1,6 @@
 import random
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 import torch
@@ -26,10 +27,10 @@ from tests.engine.train.tiny import random_network, tiny, toy_corpus
 NOISES: list[NoiseKind] = ["absorbing", "uniform"]
 
 
-def batch(noise: NoiseKind = "absorbing", seed: int = 0, **shares: float) -> Canvases:
+def batch(noise: NoiseKind = "absorbing", seed: int = 0, **shares: Any) -> Canvases:
     corpus = toy_corpus()
     tokenizer = load_tokenizer(corpus / "tokenizer")
-    preset = replace(tiny(noise), **shares)  # type: ignore[arg-type]
+    preset = replace(tiny(noise), **shares)
     return canvas_batch(PackedCorpus(corpus / "packed" / "train"), tokenizer, preset, random.Random(seed))
 
 
@@ -98,7 +99,7 @@ def test_unused_slots_are_padding_in_front_of_the_suffix():
     assert padded > 20
 
 
-def widths(shares: dict[str, float]) -> tuple[set[int], int]:
+def widths(**shares: Any) -> tuple[set[int], int]:
     """Widths of gaps that have a whole suffix, and how many of them have unused slots."""
     found: set[int] = set()
     padded = 0
@@ -111,13 +112,13 @@ def widths(shares: dict[str, float]) -> tuple[set[int], int]:
 
 
 def test_a_gap_is_as_wide_as_it_was_drawn():
-    roomy, padded = widths({"fitting_share": 0.0})
+    roomy, padded = widths(fitting_share=0.0)
     assert roomy <= {*WIDTHS}
     assert padded > 20
-    fitting, padded = widths({"fitting_share": 1.0})
+    fitting, padded = widths(fitting_share=1.0)
     assert len(fitting) > 20
     assert padded == 0
-    narrow, padded = widths({"fitting_share": 0.0, "narrow_share": 1.0})
+    narrow, padded = widths(fitting_share=0.0, narrow_share=1.0)
     assert narrow <= {*WIDTHS}
     assert max(narrow) < max(WIDTHS)
     assert padded < 20, "only gaps of up to four tokens have a slot too many"
