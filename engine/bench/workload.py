@@ -46,7 +46,8 @@ def rows_of(model: Model, context: Context, *, gap: int, pinned: int, batch: int
     """Canvases [gap | pinned] at their `first` step, or later, when the last step's logits condition them. Nothing is
     known of the gap."""
     device = model.facts.device
-    ids = torch.tensor([token_ids(model, gap + pinned, seed) for seed in range(batch)], device=device)
+    # As the candidates of one gap: the suffix is the same.
+    ids = torch.tensor(token_ids(model, gap + pinned), device=device).repeat(batch, 1)
     open_ = torch.zeros(batch, gap + pinned, dtype=torch.bool, device=device)
     open_[:, :gap] = True
     generator = torch.Generator(device=device).manual_seed(0)

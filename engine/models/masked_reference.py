@@ -12,7 +12,7 @@ import torch
 
 from engine.models.masked_memory import Line, whole
 from engine.models.masked_pass import run_windows
-from engine.policies import forbid, nucleus
+from engine.policies import forbid
 from engine.request import FillRequest
 
 if TYPE_CHECKING:
@@ -21,21 +21,19 @@ if TYPE_CHECKING:
 
 @torch.inference_mode()
 def published_loop(model: Masked, request: FillRequest, width: int) -> list[int]:
-    """Fill `width` masks, the position of least entropy first; returns their tokens."""
+    """Fill `width` masks, the likeliest token at the position of least entropy first; returns their tokens."""
     facts, prompt = model.facts, model.prompt(request)
     assert facts.noise.mask_id is not None
     start = len(prompt.context)
     ids = [*prompt.context, *[facts.noise.mask_id] * width, *prompt.suffix]
-    generator = torch.Generator(device=facts.device).manual_seed(request.seed)
-    constrain, choose = forbid((*facts.forbidden_ids, facts.pad_id)), nucleus(facts.sampling.top_p)
+    # Forbidden as in our own fills; a token that asks for another width has no place in one that is told.
+    constrain = forbid((*facts.forbidden_ids, facts.pad_id))
     left = list(range(start, start + width))
     while left:
         line = Line(ids=ids, context=start, tail=len(prompt.suffix), asked=left, known=())
         logits = model.network.logits(run_windows(model.network, [whole(line)])[0])
-        # Forbidden as in our own fills; a token that asks for another width has no place in one that is told.
         logits = constrain(logits[[max(at - model.shift, 0) for at in left]], torch.empty(0)) / facts.sampling.t_max
         entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1)
         surest = int(entropy.argmin())
-        chosen = choose(logits[surest : surest + 1], torch.empty(0), generator)
-        ids[left.pop(surest)] = int(chosen)
+        ids[left.pop(surest)] = int(logits[surest].argmax())
     return ids[start : start + width]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def step_kinds(model: Masked, rows: Rows) -> list[StepKind]:
-    """In full; and with remembered surroundings, where that is a gain for all rows."""
+    """In full; and with remembered surroundings, where that is a gain and possible for all rows."""
     lines = model.lines(rows)
 
     def in_full() -> Tensor:
@@ -33,7 +33,10 @@ def step_kinds(model: Masked, rows: Rows) -> list[StepKind]:
         return [full]
     model.step(rows)  # so that there is something to remember
     contexts = [context for context in rows.contexts if isinstance(context, MaskedContext)]
-    windows = [context.recall(line, stale=True) for context, line in zip(contexts, lines, strict=True)]
+    recalled = [context.recall(line, stale=True) for context, line in zip(contexts, lines, strict=True)]
+    windows = [window for window in recalled if window is not None]
+    if len(windows) < len(lines):
+        return [full]
 
     def fresh() -> None:
         for context in contexts:
@@ -43,7 +46,7 @@ def step_kinds(model: Masked, rows: Rows) -> list[StepKind]:
     reused = StepKind(
         name="step that remembers its surroundings",
         run=lambda: model.step(rows),
-        products=products_of(model.network, [window for window in windows if window is not None]),
+        products=products_of(model.network, windows),
         before=fresh,
     )
     return [full, reused]

@@ -1,0 +1,176 @@
+"""The benchmark on the family that keeps no contexts and predicts no next tokens."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from dg_lsp.cli import run as command
+from engine.bench.end_to_end import end_to_end
+from engine.bench.keystroke import keystroke
+from engine.bench.steps import bounds, grid
+from engine.bench.timing import Stopwatch
+from engine.bench.workload import request_for, rows_of, token_ids
+from engine.errors import BadInput, ModelError
+from engine.infill import fill
+from engine.loading import load
+from engine.models.abilities import Generating, LeftToRight, Measured
+from engine.models.families import random_model
+from engine.models.masked import Masked
+from engine.models.products import run_all
+from tests.engine.toy_gaps import toy_gaps
+
+TOY = Path(__file__).parents[2] / "models" / "toy-masked"
+WATCH = Stopwatch(repetitions=2, limit_s=0.1)
+CONTEXT, OPEN, PINNED = 40, 4, 20
+
+
+@pytest.fixture(scope="module")
+def small() -> Masked:
+    model = random_model("masked-small", "cpu")
+    assert isinstance(model, Masked)
+    return model
+
+
+def counted(work: Callable[[], Any]) -> dict[str, int]:
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return {str(name): count for name, count in counter.get_flop_counts()["Global"].items()}
+
+
+def test_it_can_be_measured_but_reads_no_way_but_its_own(small: Masked):
+    assert isinstance(small, Measured)
+    assert not isinstance(small, LeftToRight)
+    assert not isinstance(small, Generating)
+
+
+def test_the_products_are_those_of_each_kind_of_step(small: Masked):
+    rows = rows_of(small, small.encode([20] * CONTEXT), gap=OPEN, pinned=PINNED, batch=2)
+    full, reused = small.step_kinds(rows)
+    held, config = small.network, small.network.config
+    for kind, length in ((full, CONTEXT + OPEN + PINNED), (reused, 1 + OPEN + 8)):
+        if kind.before:
+            kind.before()
+        step, alone = counted(kind.run), counted(lambda kind=kind: run_all(kind.products))
+        # Of a step's products torch counts those with a bias apart.
+        weights = sum(count for name, count in step.items() if name in ("aten.mm", "aten.addmm"))
+        assert alone["aten.mm"] == weights
+        seen = CONTEXT + OPEN + PINNED
+        attention = 2 * 2 * 2 * config.num_attention_heads * held.head_size * length * seen * len(held.layers)
+        assert alone["aten.bmm"] == attention
+
+
+def test_each_kind_of_step_can_be_repeated(small: Masked):
+    rows = rows_of(small, small.encode(token_ids(small, CONTEXT)), gap=OPEN, pinned=PINNED)
+    full, reused = small.step_kinds(rows)
+    logits: list[Any] = []
+    for _ in range(6):
+        assert reused.before
+        reused.before()
+        logits.append(reused.run())
+    assert all(torch.equal(logits[0], each) for each in logits)
+    # What is around the gap saw the same masks as now, so nothing is lost.
+    torch.testing.assert_close(full.run(), logits[0], rtol=1e-3, atol=1e-3)
+    assert small.remembers
+
+
+def test_a_step_that_reuses_nothing_has_one_kind(small: Masked):
+    rows = rows_of(small, small.encode([20]), gap=8, pinned=1)
+    assert [kind.name for kind in small.step_kinds(rows)] == ["step in full"]
+
+
+def test_ways_of_a_step_are_held_against_each_other(small: Masked):
+    figures, ratios = bounds(small, WATCH, gap=8)
+    medians = {figure.name: figure.spread.median for figure in figures}
+    full, reused = "step in full", "step that remembers its surroundings"
+    assert {full, reused, f"{full}: matrix products alone", f"{reused}: matrix products alone"} <= medians.keys()
+    assert ratios[-1].name == f"{full} by {reused}"
+    assert ratios[-1].value == medians[full] / medians[reused]
+    assert {(each.name, each.at, each.batch) for each in grid(small, WATCH, (16,), (1, 2))[0]} == {
+        (name, 16, batch) for name in (full, reused) for batch in (1, 2)
+    }
+
+
+def test_keystrokes_end_where_the_model_can_read_no_more(small: Masked):
+    figures, ratios = keystroke(small, WATCH, (64, 4096, 32768), longest_cold=64)
+    longest = small.facts.context_limit - 24 - 32 - 6
+    assert {figure.at for figure in figures} == {64, longest}
+    assert ratios[0].name == f"warm keystroke at {longest} by 64 tokens"
+
+
+def test_the_published_loop_takes_a_token_a_step_and_computes_everything(small: Masked):
+    request = replace(request_for(small, 5), prefix="20 21 22 23", suffix="24 25 26 27")
+    passes: list[int] = []
+
+    def computed(block: Any, given: Any, out: Tensor) -> None:
+        passes.append(out.shape[1])
+
+    hook = small.network.layers[0].mlp.register_forward_hook(computed)
+    try:
+        small.reference(request, fill(small, request)).run()
+    finally:
+        hook.remove()
+    assert passes[-5:] == [4 + 5 + 4] * 5
+
+
+def test_the_published_loop_knows_the_toy_language():
+    infiller = load(str(TOY), "cpu")
+    model = infiller.model
+    assert isinstance(model, Masked)
+    right = 0
+    for gap in toy_gaps(infiller, 4, seed=2, longest=12):
+        request = replace(
+            request_for(model, len(model.tokenize(gap.answer))), prefix=gap.prefix, suffix=gap.suffix, language="python"
+        )
+        said: Any = model.reference(request, fill(model, request)).run()
+        right += model.detokenize(said) == gap.answer
+    assert right >= 3
+
+
+def test_a_gap_end_to_end_stands_beside_the_published_loop(small: Masked):
+    figures, (ratio,) = end_to_end(small, WATCH, width=3)
+    names = [figure.name for figure in figures]
+    assert names == ["fill, cold cache", "fill, warm cache", "published loop, 3 steps"]
+    assert ratio.value == figures[2].spread.median / figures[0].spread.median
+
+
+@pytest.mark.parametrize("shape", ["dream-layers=0", "dcoder-layers=25", "dream-layers=", "dreamon=1", "dream"])
+def test_an_unknown_shape_is_named(shape: str):
+    with pytest.raises(BadInput, match="There is no shape"):
+        random_model(shape, "cpu")
+
+
+def test_a_slice_of_a_released_shape(monkeypatch: pytest.MonkeyPatch):
+    model = random_model("dcoder-layers=1", "cpu")
+    assert isinstance(model, Masked)
+    assert model.network.config.hidden_size == 896
+    assert len(model.network.layers) == 1
+    assert model.facts.parameters == sum(parameter.numel() for parameter in model.network.module.parameters())
+    held = psutil.virtual_memory()
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: held._replace(available=1 << 30))
+    with pytest.raises(ModelError, match=r"needs 15.* GiB .* 1\.0 GiB are free"):
+        random_model("dreamon", "cpu")
+
+
+def test_trained_models_of_both_families_are_measured_by_the_command(capsys: pytest.CaptureFixture[str]):
+    parts = ["--part", "end to end", "--part", "step", "--part", "keystroke", "--part", "widths and batches"]
+    for name in ("toy-masked", "toy-uniform"):
+        assert command(["bench", "--model", str(TOY.with_name(name)), "--device", "cpu", "--quick", *parts]) == 0
+        told = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert {figure["part"] for figure in told["figures"]} == set(parts[1::2])
+        ratios = {ratio["name"].partition(" by fill")[0].partition(",")[0] for ratio in told["ratios"]}
+        assert ("published loop" if name == "toy-masked" else "generate") in ratios
+
+
+def test_what_has_no_weights_is_not_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    oracle = tmp_path / "oracle.json"
+    oracle.write_text(json.dumps({"cases": [{"text": "a▮b▮c"}]}))
+    assert command(["bench", "--model", f"oracle:{oracle}"]) == 2
+    assert "no weights whose speed could be measured" in capsys.readouterr().err
