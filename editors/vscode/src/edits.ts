@@ -1,4 +1,6 @@
 // Rewriting, mending, filling: ask the server, show the canvas settle, offer what came.
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
 import * as vscode from "vscode";
 import { ExecuteCommandRequest } from "vscode-languageclient/node";
 import { Canvas } from "./canvas";
@@ -169,14 +171,17 @@ async function editorOf(given: Given): Promise<vscode.TextEditor | undefined> {
 }
 
 async function whyReadOnly({ uri }: vscode.TextDocument): Promise<string | undefined> {
-  if (uri.scheme === "untitled") {
-    return undefined;
+  return uri.scheme === "file" && (await isLocked(uri.fsPath)) ? "This file is read-only." : undefined;
+}
+
+/** Whether a file may not be written, also where its owner is an administrator, who could. */
+async function isLocked(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.W_OK);
+    return ((await stat(path)).mode & 0o222) === 0;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ENOENT";
   }
-  const found = await vscode.workspace.fs.stat(uri).then(undefined, () => undefined);
-  const locked = ((found?.permissions ?? 0) & vscode.FilePermission.Readonly) !== 0;
-  return locked || vscode.workspace.fs.isWritableFileSystem(uri.scheme) === false
-    ? "This file is read-only."
-    : undefined;
 }
 
 /** The selection, or else the cursor's line. */

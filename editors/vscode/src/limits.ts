@@ -1,13 +1,20 @@
-// Documents that are kept from the server because they are too long.
+// Documents that are kept from the server: too long, or not on this machine.
 import type * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
 import { own } from "./settings";
+
+/** Where documents are that the server serves. */
+export const SCHEMES = ["file", "untitled"];
 
 export class Limits {
   private readonly refused = new Set<string>();
 
   /** A sentence where a document is left alone. */
   whyOff(document: vscode.TextDocument): string | undefined {
+    const { scheme } = document.uri;
+    if (!SCHEMES.includes(scheme)) {
+      return `Only files on this machine are rewritten, and this one (${scheme}:) is none.`;
+    }
     return this.refused.has(document.uri.toString())
       ? "This file is longer than the setting dg-lsp.maxFileBytes allows."
       : undefined;

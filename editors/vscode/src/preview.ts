@@ -29,16 +29,13 @@ export function textAfter(document: vscode.TextDocument, edit: vscode.WorkspaceE
 }
 
 export class Preview implements vscode.TextDocumentContentProvider, vscode.Disposable {
-  private readonly changes = new vscode.EventEmitter<vscode.Uri>();
   private readonly registered = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
   private readonly closed = vscode.window.tabGroups.onDidChangeTabs((event) => {
-    if (this.open && event.closed.some((tab) => this.isOurs(tab))) {
+    if (this.open && event.closed.some((tab) => this.isShown(tab))) {
       this.forget();
     }
   });
   private open: Open | undefined;
-
-  readonly onDidChange = this.changes.event;
 
   /** What is proposed now; undefined for nothing. */
   get current(): Choice | undefined {
@@ -51,17 +48,20 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
 
   async show(document: vscode.TextDocument, choices: readonly Choice[]): Promise<void> {
     await this.reject();
-    const shown = vscode.Uri.from({ scheme: SCHEME, path: document.uri.path, query: `${document.version}` });
-    this.open = { document, version: document.version, choices, index: 0, shown };
+    this.open = { document, version: document.version, choices, index: 0, shown: uriOf(document, 0) };
     await vscode.commands.executeCommand("setContext", "dg-lsp.proposing", true);
     await this.draw();
   }
 
   async next(): Promise<void> {
     if (this.open) {
-      this.open.index = (this.open.index + 1) % this.open.choices.length;
-      this.changes.fire(this.open.shown);
+      const { document, index, choices } = this.open;
+      this.open.index = (index + 1) % choices.length;
+      // A diff that is open keeps its title, so each proposal has a tab of its own, one at a time.
+      const before = this.tabs();
+      this.open.shown = uriOf(document, this.open.index);
       await this.draw();
+      await vscode.window.tabGroups.close(before.filter((tab) => !this.isShown(tab)));
     }
   }
 
@@ -80,7 +80,7 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
   /** End the proposal, and show the text that it was for. */
   async reject(): Promise<void> {
     const held = this.open;
-    const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter((tab) => this.isOurs(tab));
+    const tabs = this.tabs();
     this.forget();
     await vscode.window.tabGroups.close(tabs);
     if (held) {
@@ -90,7 +90,7 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
 
   dispose(): void {
     this.forget();
-    for (const held of [this.registered, this.closed, this.changes]) {
+    for (const held of [this.registered, this.closed]) {
       held.dispose();
     }
   }
@@ -105,12 +105,21 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
     }
   }
 
-  private isOurs(tab: vscode.Tab): boolean {
-    return tab.input instanceof vscode.TabInputTextDiff && tab.input.modified.scheme === SCHEME;
+  private tabs(): vscode.Tab[] {
+    const all = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
+    return all.filter(({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.scheme === SCHEME);
+  }
+
+  private isShown({ input }: vscode.Tab): boolean {
+    return input instanceof vscode.TabInputTextDiff && input.modified.toString() === this.open?.shown.toString();
   }
 
   private forget(): void {
     this.open = undefined;
     void vscode.commands.executeCommand("setContext", "dg-lsp.proposing", false);
   }
+}
+
+function uriOf(document: vscode.TextDocument, index: number): vscode.Uri {
+  return vscode.Uri.from({ scheme: SCHEME, path: document.uri.path, query: `${document.version}.${index}` });
 }

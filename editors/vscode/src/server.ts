@@ -10,7 +10,7 @@ import {
 } from "vscode-languageclient/node";
 import { asksForInstruction } from "./actions";
 import { Crashes } from "./crashes";
-import { Limits } from "./limits";
+import { Limits, SCHEMES } from "./limits";
 import { locate, surroundings } from "./locate";
 import { drafted, statusChanged, type Draft, type Status } from "./messages";
 import { tellMissing, tellOutdated, tellStopped } from "./remedies";
@@ -105,7 +105,7 @@ export class Server implements vscode.Disposable {
 
   private options(): LanguageClientOptions {
     return {
-      documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
+      documentSelector: SCHEMES.map((scheme) => ({ scheme })),
       outputChannel: this.log,
       traceOutputChannel: this.trace,
       initializationOptions: forServer(),

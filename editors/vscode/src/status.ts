@@ -1,6 +1,7 @@
 // The status bar: how things stand, and a menu.
 import * as vscode from "vscode";
 import { askStatus, setEnabled, type StateName, type Status, type Switch } from "./messages";
+import { tellMissing } from "./remedies";
 import type { Server } from "./server";
 
 const ICONS: Record<StateName, string> = {
@@ -74,7 +75,9 @@ async function entries(server: Server): Promise<Entry[]> {
   const asked = document ? { uri: document.uri.toString(), engine: true } : { engine: true };
   const account = await server.client?.sendRequest(askStatus, asked);
   if (!account) {
-    return always;
+    const found = server.locate();
+    const get = "missing" in found ? [{ label: "$(cloud-download) Get the Server…", run: () => tellMissing(found.missing) }] : [];
+    return [...get, ...always];
   }
   const engine = account.engine;
   const model = engine && "model" in engine ? `${engine.model} on ${engine.device}` : (engine?.error ?? "");

@@ -1,5 +1,7 @@
 // What goes wrong, and what is told.
+import { chmod } from "node:fs/promises";
 import { join } from "node:path";
+import * as vscode from "vscode";
 import { installCommand, locate } from "../src/locate";
 import { isOutdated } from "../src/version";
 import { account, api, equal, open, ready, set, test, until } from "./harness";
@@ -8,21 +10,22 @@ import { account, api, equal, open, ready, set, test, until } from "./harness";
 const PROGRAMS = process.env["DG_TEST_PROGRAMS"] ?? "";
 const SERVER = join(PROGRAMS, "dg-lsp");
 
-async function whoever(program: string, message: RegExp): Promise<void> {
+async function whoever(program: string, message: RegExp, offered: string): Promise<void> {
   const { bar, server } = await api();
   await set("serverPath", join(PROGRAMS, program));
   await until(() => message.test(bar.status.message), () => `${message}, not ${JSON.stringify(bar.status)}`);
   equal([bar.status.state, bar.text], ["error", "$(warning) dg"]);
   equal(server.client, undefined);
+  equal((await bar.entries())[0]?.label, offered);
   await set("serverPath", SERVER);
   await ready();
 }
 
-test("a server that is missing is named", () => whoever("missing", /missing, the setting dg-lsp.serverPath, can't be run/));
+test("a server that is missing is named", () => whoever("missing", /missing, the setting dg-lsp.serverPath, can't be run/, "$(cloud-download) Get the Server…"));
 
-test("a server that always crashes is left alone after some tries", () => whoever("crashing", /ended 4 times by itself/));
+test("a server that always crashes is left alone after some tries", () => whoever("crashing", /ended 4 times by itself/, "$(debug-restart) Restart Server"));
 
-test("a server that is too old is named", () => whoever("outdated", /dg-lsp 0.0.9 is too old/));
+test("a server that is too old is named", () => whoever("outdated", /dg-lsp 0.0.9 is too old/, "$(debug-restart) Restart Server"));
 
 test("a huge file is left alone", async () => {
   const { server } = await ready();
@@ -30,6 +33,26 @@ test("a huge file is left alone", async () => {
   equal(server.limits.whyOff(editor.document), "This file is longer than the setting dg-lsp.maxFileBytes allows.");
   const told = await account({ uri: editor.document.uri.toString() });
   equal(told.document?.off, "The document is not open.");
+});
+
+test("a file that is read-only is not rewritten", async () => {
+  const { edits } = await ready();
+  const editor = await open("▮size = size + 1\n", "locked.py");
+  await chmod(editor.document.uri.fsPath, 0o444);
+  equal(await vscode.commands.executeCommand("dg-lsp.rewrite", { instruction: "" }), false);
+  equal(edits.said, "This file is read-only.");
+  await chmod(editor.document.uri.fsPath, 0o644);
+});
+
+test("a file on another machine is left alone", async () => {
+  const { edits } = await ready();
+  const provider = { provideTextDocumentContent: () => "x = 1\n" };
+  const registered = vscode.workspace.registerTextDocumentContentProvider("elsewhere", provider);
+  const document = await vscode.workspace.openTextDocument(vscode.Uri.parse("elsewhere:/far.py"));
+  await vscode.window.showTextDocument(document);
+  equal(await vscode.commands.executeCommand("dg-lsp.rewrite", { instruction: "" }), false);
+  equal(edits.said, "Only files on this machine are rewritten, and this one (elsewhere:) is none.");
+  registered.dispose();
 });
 
 test("the server is searched in its places, in order", async () => {

@@ -8,6 +8,7 @@ const RENAMED = "# Growth.\ndef grow(size):\n    size += 2\n    total = size * 2
 const BROKEN = "def area(width, height):\n    return max(width * height, 1▮\n\n\nprint(area(2, 3))\n";
 const EMPTY_BODY = "# Twice.\ndef double(value):▮\n\n\nprint(double(2))\n";
 const SLOW = "# Slow.\n▮slowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n";
+const SHADE = "# Shade.\n▮shade = 'green'\n";
 const plain = (marked: string): string => marked.replaceAll("▮", "");
 const run = (name: string, given?: object): Thenable<unknown> => vscode.commands.executeCommand(`dg-lsp.${name}`, given);
 
@@ -58,6 +59,20 @@ test("the instruction reaches the model, and the proposal can be left", async ()
   equal(editor.document.getText(), RENAMED);
 });
 
+test("proposals can be chosen from", async () => {
+  const { edits } = await ready();
+  const editor = await open(SHADE, "shade.py");
+  selectLine(editor, 1);
+  await propose("rewrite", { instruction: "another" });
+  const shown = (): string | undefined => edits.preview.current?.candidate.text;
+  equal(shown(), "shade = 'red'");
+  await run("next");
+  equal(shown(), "shade = 'tan'");
+  await until(() => tabs().some((label) => label.startsWith("Proposal 2 of 3")), "the second proposal's tab");
+  equal(await run("accept"), true);
+  equal(editor.document.getText(), "# Shade.\nshade = 'tan'\n");
+});
+
 test("a proposal for a text that changed since is not taken", async () => {
   await ready();
   const editor = await open(LINES);
@@ -91,6 +106,19 @@ test("the light bulb offers a rewrite through the extension, and mends", async (
   const fix = await until(() => actions.find(({ title }) => title.startsWith("Fix syntax")), "a fix");
   await vscode.commands.executeCommand(fix.command?.command ?? "", ...(fix.command?.arguments ?? []));
   await until(() => broken.document.getText() === plain(BROKEN).replace(", 1\n", ", 1)\n"), "the mended text");
+});
+
+test("the light bulb fills in what is empty", async () => {
+  await ready();
+  const editor = await open(EMPTY_BODY, "empty.py");
+  const fill = await until(async () => {
+    const offered: vscode.CodeAction[] = await vscode.commands.executeCommand(
+      "vscode.executeCodeActionProvider", editor.document.uri, editor.selection,
+    );
+    return offered.find(({ title }) => title.startsWith("Fill"));
+  }, "the action");
+  await vscode.commands.executeCommand(fill.command?.command ?? "", ...(fill.command?.arguments ?? []));
+  await until(() => editor.document.getText().includes("    return value * 2\n"), "the filled text");
 });
 
 test("what is broken is mended and what is empty is filled, after a look", async () => {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ from tests.e2e.cases import CASES
 from tests.e2e.editors.edit_cases import EDITS
 from tests.engine.processes import Home, home, running
 
+ROOT = Path(__file__).parents[3]
 PATIENT = {"inline": {"deadline_ms": 20_000}}
 """On a loaded machine the usual deadline would cut answers short."""
 EAGER = {"inline": {"deadline_ms": 60_000, "threshold": 0}}
@@ -26,7 +30,7 @@ def model_of(place: Home) -> str:
 
 def bundled_case() -> str:
     """A text that the bundled model fills; its own answer stands between two ▮."""
-    return (Path(__file__).parents[2] / "cases" / "bundled" / "return_statement.py").read_text(encoding="utf-8")
+    return (ROOT / "tests" / "cases" / "bundled" / "return_statement.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +38,24 @@ def shared() -> Iterator[Home]:
     """A home whose engine runs with the oracle."""
     with home() as place, running(place, "--model", place.oracle(*CASES, *EDITS)):
         yield place
+
+
+@pytest.fixture(scope="session")
+def vsix() -> Path:
+    """VS Code's extension as it is installed, and its tests, both built."""
+    from tests.e2e.editors.install import vscode
+
+    extension = ROOT / "editors" / "vscode"
+    assert shutil.which("npm"), "npm builds the extension."
+    environment = {**os.environ, "PATH": f"{vscode.node().parent}:{os.environ['PATH']}"}
+
+    def npm(*arguments: str) -> None:
+        subprocess.run(["npm", *arguments], cwd=extension, env=environment, check=True, timeout=500)
+
+    if not (extension / "node_modules").is_dir():
+        npm("ci", "--ignore-scripts", "--no-audit", "--no-fund")
+    npm("run", "--silent", "package")
+    return extension / "dg-lsp.vsix"
 
 
 @pytest.fixture(params=["0.12", "0.11"])

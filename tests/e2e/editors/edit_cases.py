@@ -14,10 +14,13 @@ FULL_BODY = "# Twice.\ndef double(value):\n    return value * 2\n\n\nprint(doubl
 # As many tokens after as before: an answer that found no room would be no answer.
 SLOW_OLD = "# Slow.\nslowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
 SLOW_NEW = "# Slow.\nslowly = [9, 8, 7, 6, 5, 4, 3, 2, 1]\n"
+SHADE = "# Shade.\nshade = 'green'\n"
+SHADES = ("shade = 'red'", "shade = 'tan'", "shade = 'blue'")
 EDITS: tuple[dict[str, Any] | str, ...] = (
     {"text": f"▮{BETTER}▮", "instruction": ""},
     {"text": f"▮{BY_TWO}▮", "instruction": "by two"},
     f"▮{WHOLE}▮",
     f"▮{FULL_BODY}▮",
     {"text": f"▮{SLOW_NEW}▮", "reveal": 2, "delay_ms": 150},
+    {"text": f"# Shade.\n▮{SHADES[0]}▮\n", "alternatives": SHADES[1:], "instruction": "another"},
 )

@@ -15,6 +15,8 @@ from tests.e2e.editors.edit_cases import (
     EMPTY_BODY,
     FULL_BODY,
     LINES,
+    SHADE,
+    SHADES,
     SLOW_NEW,
     SLOW_OLD,
     WHOLE,
@@ -85,6 +87,21 @@ def test_a_proposal_can_be_a_diff_in_a_split(newest, shared: Home):
         wait_until(lambda: editor.text == BY_TWO, "the rewritten text")
         assert len(editor.nvim.windows) == 1
         assert not editor.nvim.current.window.options["diff"]
+
+
+def test_proposals_can_be_chosen_from(editor: Neovim):
+    editor.open("▮" + SHADE, insert=False)
+    editor.ready()
+    editor.input(":2Dg rewrite another<CR>")
+    assert any(SHADES[0] in text for _, _, text, _ in proposed(editor))
+    editor.input("<Tab>")
+    wait_until(lambda: any(SHADES[1] in text for _, _, text, _ in editor.marks("dg.preview")), "the second proposal")
+    editor.command("Dg next")
+    wait_until(lambda: any(SHADES[2] in text for _, _, text, _ in editor.marks("dg.preview")), "the third proposal")
+    editor.input("<S-Tab>")
+    wait_until(lambda: any(SHADES[1] in text for _, _, text, _ in editor.marks("dg.preview")), "the second again")
+    editor.input("<CR>")
+    wait_until(lambda: editor.text == f"# Shade.\n{SHADES[1]}\n", "the second proposal in the text")
 
 
 def test_what_is_broken_is_mended(editor: Neovim):

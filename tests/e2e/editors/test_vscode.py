@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import zipfile
 from pathlib import Path
 
@@ -19,7 +16,8 @@ from tests.e2e.editors.conftest import bundled_case, model_of
 from tests.e2e.editors.edit_cases import BY_TWO, LINES
 from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
-from tests.e2e.editors.workbench import EXTENSION, Workbench, workbench
+from tests.e2e.editors.window import LONG_MS, is_ready, opened
+from tests.e2e.editors.workbench import workbench
 from tests.engine.processes import WAIT_S, Home, home, wait_until
 
 pytestmark = [
@@ -30,21 +28,6 @@ pytestmark = [
     ),
 ]
 GHOST = "[class*='ghost-text']"
-
-
-@pytest.fixture(scope="module")
-def vsix() -> Path:
-    """The extension as it is installed, and its tests, both built."""
-    assert shutil.which("npm"), "npm builds the extension."
-    environment = {**os.environ, "PATH": f"{vscode.node().parent}:{os.environ['PATH']}"}
-
-    def npm(*arguments: str) -> None:
-        subprocess.run(["npm", *arguments], cwd=EXTENSION, env=environment, check=True, timeout=500)
-
-    if not (EXTENSION / "node_modules").is_dir():
-        npm("ci", "--ignore-scripts", "--no-audit", "--no-fund")
-    npm("run", "--silent", "package")
-    return EXTENSION / "dg-lsp.vsix"
 
 
 def test_what_is_installed_holds_what_it_needs_and_no_more(vsix: Path):
@@ -67,18 +50,18 @@ def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
     with workbench(shared, vsix=vsix) as held, held.page() as page:
         path = held.work / "total.py"
         path.write_text("\n")
-        _open(held, page, path)
-        _ready(page)
+        opened(held, page, path)
+        is_ready(page)
         page.keyboard.press("Control+Home")
         page.keyboard.type("def total(items):\n")
-        expect(page.locator(GHOST, has_text="return").first).to_be_visible(timeout=2 * WAIT_S * 1000)
+        expect(page.locator(GHOST, has_text="return").first).to_be_visible(timeout=LONG_MS)
         keep(page, "vscode-ghost-text")
         page.keyboard.press("Tab")
         _saved(page, path, BODY.replace("▮", "").rstrip())
         path = held.work / "growth.py"
         path.write_text(LINES)
-        _open(held, page, path)
-        _ready(page)
+        opened(held, page, path)
+        is_ready(page)
         page.keyboard.press("Control+Home")
         for _ in range(2):
             page.keyboard.press("ArrowDown")
@@ -95,6 +78,11 @@ def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
         page.keyboard.press("Control+Enter")
         expect(page.get_by_text("Proposal 1 of")).to_have_count(0, timeout=WAIT_S * 1000)
         _saved(page, path, BY_TWO.rstrip())
+        page.keyboard.press("F1")
+        page.locator(".quick-input-widget input").first.fill(">dg-lsp: Rewrite Selection")
+        page.keyboard.press("Enter")
+        asked_before = page.locator(".quick-input-list .monaco-list-row", has_text="by two")
+        expect(asked_before).to_be_visible(timeout=WAIT_S * 1000)
 
 
 def test_the_bundled_model_suggests_in_the_window(vsix: Path):
@@ -102,8 +90,8 @@ def test_the_bundled_model_suggests_in_the_window(vsix: Path):
     with home() as place, workbench(place, settings, vsix=vsix) as held, held.page() as page:
         path = held.work / "matrix.py"
         path.write_text(f"{bundled_case().split('▮')[0]}\n")
-        _open(held, page, path)
-        _ready(page)
+        opened(held, page, path)
+        is_ready(page)
         page.keyboard.press("Control+End")
         page.keyboard.press("ArrowLeft")
 
@@ -114,17 +102,6 @@ def test_the_bundled_model_suggests_in_the_window(vsix: Path):
             return page.locator(GHOST).count() > 0
 
         wait_until(suggested, "a suggestion of the bundled model", 4 * WAIT_S)
-
-
-def _open(held: Workbench, page: Page, path: Path) -> None:
-    # A window is a lot of code to load; it takes minutes on a busy machine.
-    page.goto(held.url({"openFile": held.remote(path)}), timeout=4 * WAIT_S * 1000)
-    page.locator(".monaco-editor .view-lines").first.click(timeout=4 * WAIT_S * 1000)
-
-
-def _ready(page: Page) -> None:
-    """Wait until the status bar says so: VS Code asks for suggestions only while somebody types."""
-    expect(page.get_by_role("button", name="dg-lsp is ready.")).to_be_visible(timeout=4 * WAIT_S * 1000)
 
 
 def _saved(page: Page, path: Path, text: str) -> None:

@@ -46,6 +46,7 @@ class Workbench:
     def __init__(self, folder: Path, port: int, process: subprocess.Popen[bytes]) -> None:
         self.folder = folder
         self.work = folder / "work"
+        self.programs = folder / "programs"
         self.process = process
         self._authority = f"127.0.0.1:{port}"
 
@@ -94,8 +95,13 @@ HOST_TESTS_S = 420.0
 
 
 @contextmanager
-def workbench(home: Home, settings: dict[str, Any] | None = None, *, vsix: Path | None = None) -> Iterator[Workbench]:
-    """A VS Code server from start to end, with these settings; it leaves no process behind."""
+def workbench(
+    home: Home, settings: dict[str, Any] | None = None, *, vsix: Path | None = None, server: str | None = "dg-lsp"
+) -> Iterator[Workbench]:
+    """A VS Code server from start to end, with these settings; it leaves no process behind.
+
+    `server` is one of the programs in place of the server that the extension is told of; None: it has to find one.
+    """
     folder = Path(tempfile.mkdtemp(prefix="dg-code-"))
     programs(folder / "programs")
     data = folder / "data" / "data"
@@ -103,15 +109,17 @@ def workbench(home: Home, settings: dict[str, Any] | None = None, *, vsix: Path 
         path.mkdir(parents=True)
     (data / "User" / "settings.json").write_text(json.dumps({**QUIET, **(settings or {})}))
     # Where a program is, is a matter of the machine that the files are on.
-    (data / "Machine" / "settings.json").write_text(
-        json.dumps({"dg-lsp.serverPath": str(folder / "programs" / "dg-lsp")})
-    )
+    if server is not None:
+        (data / "Machine" / "settings.json").write_text(
+            json.dumps({"dg-lsp.serverPath": str(folder / "programs" / server)})
+        )
     command = [str(vscode.node()), str(vscode.server()), "--accept-server-license-terms"]
     places = ["--server-data-dir", str(folder / "data"), "--extensions-dir", str(folder / "extensions")]
     environment = {
         **home.environment,
         "EXTENSIONS_GALLERY": '{"serviceUrl":""}',
         "DG_TEST_PROGRAMS": str(folder / "programs"),
+        "PATH": f"{folder / 'programs'}:{os.environ['PATH']}",
         "HOME": str(folder),
     }
     if vsix:

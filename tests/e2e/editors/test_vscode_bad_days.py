@@ -1,0 +1,92 @@
+"""What goes wrong, as a person sees it in VS Code: sentences with buttons, and what an untrusted folder may."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed; `make test-editors` brings it.")
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.editors.conftest import model_of
+from tests.e2e.editors.install import vscode
+from tests.e2e.editors.pictures import keep
+from tests.e2e.editors.window import LONG_MS, is_ready, opened
+from tests.e2e.editors.workbench import workbench
+from tests.engine.processes import Home, wait_until
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        not (vscode.server().exists() and vscode.chromium().exists()),
+        reason="VS Code is not installed; `make test-editors` brings it.",
+    ),
+]
+
+
+def test_a_missing_server_comes_with_a_button_that_installs_it(vsix: Path, shared: Home):
+    with workbench(shared, vsix=vsix, server="nowhere/dg-lsp") as held, held.page() as page:
+        path = held.work / "file.py"
+        path.write_text("x = 1\n")
+        opened(held, page, path)
+        told = toast(page, "the setting dg-lsp.serverPath, can't be run")
+        keep(page, "vscode-missing-server")
+        told.get_by_role("button", name="Install…").click()
+        # Typed, but not run: it would use the network.
+        expect(page.locator(".terminal-wrapper").first).to_be_visible(timeout=LONG_MS)
+        expect(page.locator(".xterm-accessibility-tree, .xterm-rows").first).to_contain_text("install", timeout=LONG_MS)
+
+
+def test_a_crash_loop_ends_with_a_button_that_starts_the_server_again(vsix: Path, shared: Home):
+    settings = {"dg-lsp.trace.server": "verbose", "dg-lsp.engine.model": model_of(shared)}
+    with workbench(shared, settings, vsix=vsix, server="crashing") as held, held.page() as page:
+        path = held.work / "file.py"
+        path.write_text("x = 1\n")
+        opened(held, page, path)
+        told = toast(page, "ended 4 times by itself")
+        # What is started again is another program by now.
+        (held.programs / "crashing").write_text((held.programs / "dg-lsp").read_text())
+        told.get_by_role("button", name="Restart").click()
+        is_ready(page)
+        page.locator(".monaco-editor .view-lines").first.click()
+        page.keyboard.type("y = 2")
+
+        def traced() -> bool:
+            logs = (held.folder / "data").rglob("*dg-lsp Trace.log")
+            return any("textDocument/didChange" in log.read_text() for log in logs)
+
+        wait_until(traced, "the conversation in the trace channel's file")
+
+
+def test_a_folder_that_nobody_trusts_starts_no_program_of_its_own(vsix: Path, shared: Home):
+    settings = {"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"}
+    with workbench(shared, settings, vsix=vsix, server=None) as held, held.page() as page:
+        own = held.work / ".venv" / "bin" / "dg-lsp"
+        own.parent.mkdir(parents=True)
+        own.write_text(f"#!/bin/sh\ntouch {held.work}/started\n")
+        own.chmod(0o755)
+        (held.work / ".vscode").mkdir()
+        (held.work / ".vscode" / "settings.json").write_text(json.dumps({"dg-lsp.serverPath": str(own)}))
+        path = held.work / "file.py"
+        path.write_text("x = 1\n")
+        opened(held, page, path)
+        expect(page.get_by_text("Restricted Mode").first).to_be_visible(timeout=LONG_MS)
+        is_ready(page)
+        assert not (held.work / "started").exists()
+
+
+def toast(page: Page, sentence: str) -> Locator:
+    """The notification that says so, in the list of all: the toast itself goes away after a while."""
+    told = page.locator(".notifications-center .notification-list-item", has_text=sentence)
+
+    def listed() -> bool:
+        if not page.locator(".notifications-center.visible").count():
+            page.locator("[id='status.notifications'] a").click()
+            page.wait_for_timeout(1000)
+        return told.count() > 0
+
+    wait_until(listed, f"a notification with {sentence!r}", LONG_MS / 1000)
+    return told

@@ -1,0 +1,24 @@
+"""What a person does in VS Code's window again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.editors.workbench import Workbench
+from tests.engine.processes import WAIT_S
+
+LONG_MS = 4 * WAIT_S * 1000
+"""A window is a lot of code to load; it takes minutes on a busy machine."""
+
+
+def opened(held: Workbench, page: Page, path: Path) -> None:
+    """Open a window with a file, and click into its text."""
+    page.goto(held.url({"openFile": held.remote(path)}), timeout=LONG_MS)
+    page.locator(".monaco-editor .view-lines").first.click(timeout=LONG_MS)
+
+
+def is_ready(page: Page) -> None:
+    """Wait until the status bar says so: VS Code asks for suggestions only while somebody types."""
+    expect(page.get_by_role("button", name="dg-lsp is ready.")).to_be_visible(timeout=LONG_MS)
