@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from dg_lsp.engine_connection import EngineConnection, EngineFailure, EngineWedged, Reply, kill, open_connection
+from dg_lsp.engine_connection import EngineConnection, EngineFailure, EngineWedged, Reply, open_connection
 from dg_lsp.engine_launch import Launch, start
 from dg_lsp.heartbeat import watch
 from engine.protocol import (
@@ -34,6 +34,7 @@ from engine.protocol import (
     Surveyed,
     Warm,
     find_engine,
+    kill,
 )
 
 __all__ = ["EngineClient", "EngineFailure", "EngineState", "Launch", "Patience"]

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
-import os
-import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,6 +35,8 @@ from engine.protocol import (
     VersionMismatch,
     Welcome,
     is_own,
+    kill,
+    listener,
     pack,
     peer_of,
     unpack_from_engine,
@@ -80,11 +78,13 @@ class EngineConnection:
 
     def __init__(
         self,
+        address: Address,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         on_notice: Callable[[Notice], None],
         on_lost: Callable[[EngineConnection], None],
     ) -> None:
+        self._address = address
         self._reader = reader
         self._writer = writer
         self._on_notice = on_notice
@@ -96,7 +96,7 @@ class EngineConnection:
         self.closed = False
         self.heard_s = time.monotonic()
         """When the engine last said anything, monotonic seconds."""
-        self.peer = peer_of(writer.get_extra_info("socket"))
+        self._unix_peer = peer_of(writer.get_extra_info("socket"))
 
     async def greet(self, hello: Hello) -> Welcome:
         """Say hello, read the welcome, start listening. Raises EngineFailure, ConnectionError, MalformedMessage."""
@@ -159,8 +159,19 @@ class EngineConnection:
         self._on_lost(self)
 
     def kill_peer(self) -> None:
-        """End the process at the other end. Only the kernel's word about who that is counts."""
+        """End the process at the other end. Only the system's word about who that is counts."""
         kill(self.peer)
+
+    @property
+    def peer(self) -> Peer | None:
+        """The process at the other end, where it is known; over TCP to find out takes a while."""
+        address = self._address
+        return listener(address.pid, address.port) if isinstance(address, TcpAddress) else self._unix_peer
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the other end runs as this user; over TCP the token sees to that."""
+        return is_own(self._unix_peer)
 
     async def _receive(self) -> bytes:
         data = await self._reader.read(_CHUNK_NBYTES)
@@ -205,13 +216,11 @@ async def open_connection(
     on_lost: Callable[[EngineConnection], None],
 ) -> tuple[EngineConnection, Welcome]:
     """Connect and greet. Raises OSError, EngineFailure, EngineWedged, and MalformedMessage where it is no engine."""
-    peer: Peer | None = None
     connection: EngineConnection | None = None
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await _open(address)
-            connection = EngineConnection(reader, writer, on_notice, on_lost)
-            peer = connection.peer
+            connection = EngineConnection(address, reader, writer, on_notice, on_lost)
             _check_owner(connection)
             token = address.token if isinstance(address, TcpAddress) else ""
             return connection, await connection.greet(Hello(version=VERSION, client=client, token=token))
@@ -219,17 +228,10 @@ async def open_connection(
         if connection is not None:
             connection.close()
         if isinstance(error, TimeoutError):
-            raise EngineWedged(peer) from None
+            raise EngineWedged(connection and connection.peer) from None
         if isinstance(error, VersionMismatch):
             raise EngineFailure("version", f"{error} Run `dg-lsp engine restart`.") from None
         raise
-
-
-def kill(peer: Peer | None) -> None:
-    """End a wedged engine, if it is known and this user's own."""
-    if sys.platform != "win32" and peer is not None and peer.pid and is_own(peer):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(peer.pid, signal.SIGKILL)
 
 
 async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -239,5 +241,5 @@ async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 
 def _check_owner(connection: EngineConnection) -> None:
-    if not is_own(connection.peer):
+    if not connection.is_own:
         raise EngineFailure("unavailable", "The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")

@@ -22,6 +22,7 @@ from engine.protocol import (
     VersionMismatch,
     Welcome,
     is_own,
+    listener,
     pack,
     peer_of,
     unpack_from_engine,
@@ -67,7 +68,7 @@ def welcome() -> Welcome | None:
 
 
 def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> EngineMessage:
-    peer = peer_of(sock)
+    peer = listener(address.pid, address.port) if isinstance(address, TcpAddress) else peer_of(sock)
     if not is_own(peer):
         raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
     splitter = FrameSplitter()

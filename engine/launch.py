@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +15,7 @@ from filelock import FileLock, Timeout
 from engine.caller import NoAnswer, ask, welcome
 from engine.errors import EngineError
 from engine.places import lock_path, private_dir, runtime_dir
-from engine.protocol import Peer, Stop, is_own
+from engine.protocol import Stop, kill
 from engine.server import Settings
 
 _START_S = 30.0
@@ -103,11 +101,8 @@ def _last_words(said: bytes, code: int) -> str:
 
 
 def _end(silence: NoAnswer) -> None:
-    peer: Peer | None = silence.peer
-    if sys.platform == "win32" or peer is None or not peer.pid or not is_own(peer):
+    if not kill(silence.peer):
         raise silence
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(peer.pid, signal.SIGKILL)
 
 
 def _is_locked() -> bool:

@@ -35,6 +35,8 @@ class TcpAddress:
 
     port: int
     token: str
+    pid: int
+    """The process that listens there, by its own account."""
 
 
 Address = UnixAddress | TcpAddress
@@ -146,7 +148,7 @@ def check_private(path: Path) -> None:
 def _read_token(path: Path) -> TcpAddress | None:
     try:
         held = json.loads(path.read_text(encoding="ascii"))
-        return TcpAddress(port=int(held["port"]), token=str(held["token"]))
+        return TcpAddress(port=int(held["port"]), token=str(held["token"]), pid=int(held["pid"]))
     except (OSError, ValueError, KeyError, TypeError):
         # A missing or half-written file says the same: nobody can be met here yet.
         return None

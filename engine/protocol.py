@@ -18,7 +18,7 @@ from cattrs import Converter, transform_error
 from engine.errors import BadInput
 from engine.findings import Blank, BlankKind, Damage, Findings
 from engine.frames import MAX_FRAME_NBYTES, BodyError, FrameError, FrameSplitter, frame, unframe
-from engine.peers import Peer, is_own, peer_of
+from engine.peers import Peer, is_own, kill, listener, peer_of
 from engine.places import Address, TcpAddress, UnixAddress, find_engine
 from engine.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Task, Timings
 
@@ -72,6 +72,8 @@ __all__ = [
     "Welcome",
     "find_engine",
     "is_own",
+    "kill",
+    "listener",
     "pack",
     "peer_of",
     "unpack_from_client",

@@ -162,7 +162,8 @@ class Server:
         if places.uses_tcp():
             listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
             self.token = secrets.token_urlsafe(32)
-            places.write_token(TcpAddress(port=listener.sockets[0].getsockname()[1], token=self.token))
+            port = listener.sockets[0].getsockname()[1]
+            places.write_token(TcpAddress(port=port, token=self.token, pid=os.getpid()))
             return listener
         path = places.socket_path()
         # What an engine that was killed left behind; the lock says that it lives no more.

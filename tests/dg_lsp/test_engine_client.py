@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dg_lsp.engine_client import EngineClient, EngineFailure, EngineState, Launch, Patience
-from engine.protocol import FillRequest
+from engine.protocol import FillRequest, listener
 from tests.engine.processes import WAIT_S, Home, home, running
 
 LONG = "+".join("abcdefghijklmnop")
@@ -126,6 +126,26 @@ async def test_a_wedged_engine_is_replaced(place):
         await until(lambda: client.state.name == "starting", "the end of the wedged one")
         await until(lambda: client.state.name == "unloaded", "the next engine")
         assert (await client.status()).pid != pid
+
+
+@pytest.mark.asyncio
+async def test_a_wedged_engine_is_replaced_where_there_are_no_unix_sockets(place, monkeypatch):
+    monkeypatch.setenv("DG_LSP_TRANSPORT", "tcp")
+    place.environment["DG_LSP_TRANSPORT"] = "tcp"
+    impatient = Patience(start_s=WAIT_S, beat_s=0.2, silence_s=1.5, loading_silence_s=1.5)
+    async with client_of(place, impatient) as (client, _):
+        pid = (await client.status()).pid
+        try:
+            os.kill(pid, signal.SIGSTOP)
+            with pytest.raises(EngineFailure):
+                await client.fill(QUICK, timeout_s=0.2)
+            await until(lambda: client.state.name == "starting", "the end of the wedged one")
+            await until(lambda: client.state.name == "unloaded", "the next engine")
+            assert (await client.status()).pid != pid
+            # A port in the file that the process does not listen on is nobody's to kill.
+            assert listener(os.getpid(), 1) is None
+        finally:
+            assert place.command("stop").returncode == 0
 
 
 @pytest.mark.asyncio
