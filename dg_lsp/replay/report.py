@@ -12,13 +12,17 @@ from dg_lsp.replay.player import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Footprint:
-    """What the language server's process costs."""
+class Cost:
+    """What the language server and the engine took of the machine."""
 
     greeting_ms: float
-    """From its start to its answer to `initialize`."""
+    """From the server's start to its answer to `initialize`."""
     resident_mib: float
-    """At the end of the session."""
+    """The server's memory at the end of the session."""
+    server_ms: float
+    """The server's processor time for each request, whatever else it did meanwhile included."""
+    engine_ms: float
+    """The same of the engine, other editors' work included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +33,7 @@ class Report:
     client: str
     model: str
     device: str
-    server: Footprint
+    cost: Cost
     keys: int
     requests: int
     answers: int
@@ -58,7 +62,7 @@ class Report:
 def report(
     title: str,
     client: str,
-    server: Footprint,
+    cost: Cost,
     outcome: Outcome,
     before: Mapping[str, Any],
     after: Mapping[str, Any],
@@ -72,7 +76,7 @@ def report(
         client=client,
         model=after["engine"].get("model", ""),
         device=after["engine"].get("device", ""),
-        server=server,
+        cost=cost,
         keys=outcome.keys,
         requests=outcome.requests,
         answers=len(latencies),
@@ -107,7 +111,8 @@ def table(made: Report) -> Table:
     """For people."""
     shown = Table(title=f"{made.session} ({made.client}, {made.model} on {made.device})", show_header=False)
     rows = {
-        "server": f"greets in {made.server.greeting_ms} ms, {made.server.resident_mib} MiB at the end",
+        "server": f"greets in {made.cost.greeting_ms} ms, {made.cost.resident_mib} MiB at the end",
+        "processor by request": f"server {made.cost.server_ms} ms, engine {made.cost.engine_ms} ms",
         "keys": made.keys,
         "answers still wanted": f"{made.answers} of {made.requests}, {made.suggestions} with a suggestion",
         "key to answer": f"p50 {made.p50_ms} ms, p95 {made.p95_ms} ms, p99 {made.p99_ms} ms, longest {made.max_ms} ms",

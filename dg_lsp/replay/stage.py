@@ -18,7 +18,7 @@ from dg_lsp.convert import Encoding
 from dg_lsp.replay.connection import Connection
 from dg_lsp.replay.editor import Editor
 from dg_lsp.replay.player import Player, Style
-from dg_lsp.replay.report import Footprint, Report, report
+from dg_lsp.replay.report import Cost, Report, report
 from dg_lsp.replay.session import Session, SessionError
 
 READY_S = 300.0
@@ -42,14 +42,24 @@ async def play(
     async with _served(command, environment, style, settings) as (wire, encoding):
         greeting_ms = (time.perf_counter() - began_s) * 1000
         before = await _ready(wire)
+        server, engine = psutil.Process(wire.process.pid), psutil.Process(before["engine"]["pid"])
+        server_ms, engine_ms = _worked_ms(server), _worked_ms(engine)
         player = Player(Editor(wire, encoding), style, speed)
         outcome = await player.play(session)
         after = await wire.request("dg/status", {"engine": True})
-        server = Footprint(
+        cost = Cost(
             greeting_ms=round(greeting_ms, 1),
-            resident_mib=round(psutil.Process(wire.process.pid).memory_info().rss / 2**20, 1),
+            resident_mib=round(server.memory_info().rss / 2**20, 1),
+            server_ms=round((_worked_ms(server) - server_ms) / max(outcome.requests, 1), 2),
+            engine_ms=round((_worked_ms(engine) - engine_ms) / max(outcome.requests, 1), 2),
         )
-    return report(session.title, style.name, server, outcome, before, after)
+    return report(session.title, style.name, cost, outcome, before, after)
+
+
+def _worked_ms(process: psutil.Process) -> float:
+    """Processor time; waiting does not count."""
+    times = process.cpu_times()
+    return (times.user + times.system) * 1000
 
 
 @contextmanager

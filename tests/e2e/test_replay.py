@@ -58,8 +58,10 @@ def test_a_session_is_measured(session):
     assert report["accepted"] >= 1
     assert report["accepted_chars"] >= 1
     assert report["p50_ms"] <= report["p95_ms"] <= report["p99_ms"] <= report["max_ms"]
-    assert report["server"]["greeting_ms"] > 0
-    assert report["server"]["resident_mib"] > 1
+    assert report["cost"]["greeting_ms"] > 0
+    assert report["cost"]["resident_mib"] > 1
+    assert report["cost"]["server_ms"] > 0
+    assert report["cost"]["engine_ms"] > 0
     assert report["without_model"] >= 1
     assert report["forwards"] >= 1
     assert report["forwards_per_accepted_char"] == round(report["forwards"] / report["accepted_chars"], 3)
