@@ -1,13 +1,15 @@
-"""The extension's settings are the server's; this needs no editor."""
+"""What VS Code's extension declares; this needs no editor."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[3]
+EXTENSION = ROOT / "editors" / "vscode"
 OWN = {"dg-lsp.serverPath", "dg-lsp.maxFileBytes", "dg-lsp.trace.server"}
 
 
@@ -19,9 +21,13 @@ def flat(properties: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}.{key}", held
 
 
+def declared() -> dict[str, Any]:
+    return json.loads((EXTENSION / "package.json").read_text())
+
+
 def test_the_extension_offers_the_settings_that_the_server_knows():
     schema = json.loads((ROOT / "dg_lsp" / "settings.schema.json").read_text())
-    manifest = json.loads((ROOT / "editors" / "vscode" / "package.json").read_text())
+    manifest = declared()
     offered = manifest["contributes"]["configuration"]["properties"]
     assert set(offered) >= OWN
     # `npm run settings` in editors/vscode brings them up to date.
@@ -31,5 +37,26 @@ def test_the_extension_offers_the_settings_that_the_server_knows():
 
 
 def test_versions_go_together():
-    manifest = json.loads((ROOT / "editors" / "vscode" / "package.json").read_text())
+    manifest = declared()
     assert f'\nversion = "{manifest["version"]}"\n' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_menus_keys_and_the_walkthrough_name_commands_and_pages_that_exist():
+    held = declared()["contributes"]
+    commands = {command["command"] for command in held["commands"]}
+    (walkthrough,) = held["walkthroughs"]
+    named = {entry["command"] for menu in held["menus"].values() for entry in menu}
+    named |= {key["command"] for key in held["keybindings"]}
+    named |= set(re.findall(r"command:([\w.-]+)", json.dumps(walkthrough)))
+    assert {"dg-lsp.rewrite", "dg-lsp.accept", "dg-lsp.doctor"} <= named <= commands
+    pages = [step["media"]["markdown"] for step in walkthrough["steps"]]
+    assert len(pages) == 3
+    assert [page for page in pages if not (EXTENSION / page).is_file()] == []
+
+
+def test_a_virtual_workspace_is_refused_and_an_untrusted_one_chooses_no_program():
+    held = declared()["capabilities"]
+    assert held["virtualWorkspaces"]["supported"] is False
+    assert held["virtualWorkspaces"]["description"]
+    assert held["untrustedWorkspaces"]["supported"] == "limited"
+    assert "dg-lsp.serverPath" in held["untrustedWorkspaces"]["restrictedConfigurations"]
