@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -85,7 +86,7 @@ class Exclusions:
 
     def excludes(self, uri: str, folder: Path | None = None) -> bool:
         """Whether the document may not be shown to the model. `folder`: the workspace folder that holds it."""
-        if _secrets.match_file(name_of(uri).lower()):
+        if _is_secret(uri):
             return True
         path = file_of(uri)
         return path is not None and self._ignored(path, _top(path, folder))
@@ -111,6 +112,13 @@ class Exclusions:
         return False
 
 
+# Asked several times for each key.
+@lru_cache(maxsize=256)
+def _is_secret(uri: str) -> bool:
+    return _secrets.match_file(name_of(uri).lower())
+
+
+@lru_cache(maxsize=256)
 def file_of(uri: str) -> Path | None:
     """The file behind a document, also a notebook's behind its cell; None for an untitled or remote one."""
     scheme, _, rest = uri.partition(":")

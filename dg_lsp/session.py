@@ -25,6 +25,8 @@ LOOK_FOR_EDITOR_S = 1.0
 def run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, greeted_id: object = None) -> int:
     """Serve one client; returns the exit code that the protocol wants."""
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # Two threads read and write beside the event loop; at the default of 5 ms a message could wait that long for each.
+    sys.setswitchinterval(0.0005)
     # It logs whole messages, users' code with them, and what it finds wrong is answered or logged here already.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
     return asyncio.run(_run(incoming, outgoing, launch, greeted_id))
