@@ -15,12 +15,13 @@ import { locate, surroundings } from "./locate";
 import { drafted, statusChanged, type Draft, type Status } from "./messages";
 import { tellMissing, tellOutdated, tellStopped } from "./remedies";
 import { forServer, own, SECTION } from "./settings";
+import { Trace } from "./trace";
 import { isOutdated } from "./version";
 
 export class Server implements vscode.Disposable {
   readonly log = vscode.window.createOutputChannel("dg-lsp", { log: true });
   readonly limits = new Limits();
-  private readonly trace = vscode.window.createOutputChannel("dg-lsp Trace", { log: true });
+  private readonly trace = new Trace();
   private readonly crashes = new Crashes();
   private readonly statuses = new vscode.EventEmitter<Status>();
   private readonly drafts = new vscode.EventEmitter<Draft>();
@@ -107,7 +108,7 @@ export class Server implements vscode.Disposable {
     return {
       documentSelector: SCHEMES.map((scheme) => ({ scheme })),
       outputChannel: this.log,
-      traceOutputChannel: this.trace,
+      traceOutputChannel: this.trace.channel,
       initializationOptions: forServer(),
       errorHandler: this.errorHandler(),
       middleware: {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,10 @@ def test_a_folder_that_nobody_trusts_starts_no_program_of_its_own(vsix: Path, sh
         own.parent.mkdir(parents=True)
         own.write_text(f"#!/bin/sh\ntouch {held.work}/started\n")
         own.chmod(0o755)
+        # Where pipx and uv put the server; a project's own is not asked.
+        good = held.folder / ".local" / "bin" / "dg-lsp"
+        good.parent.mkdir(parents=True)
+        shutil.copy(held.programs / "dg-lsp", good)
         (held.work / ".vscode").mkdir()
         (held.work / ".vscode" / "settings.json").write_text(json.dumps({"dg-lsp.serverPath": str(own)}))
         path = held.work / "file.py"

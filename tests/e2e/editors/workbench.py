@@ -119,7 +119,6 @@ def workbench(
         **home.environment,
         "EXTENSIONS_GALLERY": '{"serviceUrl":""}',
         "DG_TEST_PROGRAMS": str(folder / "programs"),
-        "PATH": f"{folder / 'programs'}:{os.environ['PATH']}",
         "HOME": str(folder),
     }
     if vsix:
