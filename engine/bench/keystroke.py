@@ -46,9 +46,13 @@ def _warm(model: Measured, watch: Stopwatch, length: int) -> list[Figure]:
         ids.append(next(typed))
         return model.encode(ids)
 
+    def fresh() -> None:
+        nonlocal context
+        context = model.encode(ids)
+
     encoded = watch.time(encode)
     context = model.encode(ids)
-    stepped = watch.time(lambda: _first_step(model, context))
+    stepped = watch.time(lambda: _first_step(model, context), before=fresh)
     both = watch.time(lambda: _first_step(model, encode()))
     return [
         Figure(part=PART, name=name, spread=spread, at=length)

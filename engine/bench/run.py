@@ -46,6 +46,7 @@ QUICK = Effort(
     repetitions=5,
     limit_s=1.0,
     starts=1,
+    width=16,
     lengths=(256, 1024, 8192),
     longest_cold=1024,
     widths=(16, 64),
