@@ -14,4 +14,4 @@ class Parts:
     renoise: bool = True
     """Denoise again what does not parse; else it is only cut, or not offered."""
     ranking: bool = True
-    """Order answers by the causal encoder's reading of them; else by the canvas's own confidence."""
+    """Order answers by how well the model says they read; else by the canvas's own confidence."""

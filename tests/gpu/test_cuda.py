@@ -123,9 +123,10 @@ def test_a_cached_context_lies_on_the_gpu_within_its_budget(released: Path):
     assert 0 < model.contexts.nbytes < torch.cuda.mem_get_info()[1]
 
 
-def test_the_benchmark_runs_on_the_gpu(capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("shape", ["26b-layers=2", "dream-layers=2"])
+def test_the_benchmark_runs_on_the_gpu(shape: str, capsys: pytest.CaptureFixture[str]):
     parts = ["--part", "end to end", "--part", "step", "--part", "keystroke"]
-    assert run(["bench", "--shape", "26b-layers=2", "--device", "cuda", "--quick", *parts]) == 0
+    assert run(["bench", "--shape", shape, "--device", "cuda", "--quick", *parts]) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["device"] == torch.cuda.get_device_name()
     assert told["dtype"] == "bfloat16"
