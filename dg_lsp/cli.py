@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
+
+from dg_lsp import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,7 @@ def _placeholder(help: str) -> Callable[[], None]:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"dg-lsp {version('dg-lsp')}")
+        typer.echo(f"dg-lsp {__version__}")
         raise typer.Exit
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any, cast
+
+from dg_lsp import __version__
 
 NAME = "dg-lsp"
 ACCEPTED = "dg.accepted"
@@ -28,7 +29,7 @@ def answer_to(body: bytes) -> tuple[object, bytes] | None:
         id_, params = message["id"], message["params"]
         if message["jsonrpc"] != "2.0" or message["method"] != "initialize" or type(id_) not in (int, str):
             return None
-        result = {"capabilities": capabilities(params), "serverInfo": {"name": NAME, "version": version(NAME)}}
+        result = {"capabilities": capabilities(params), "serverInfo": {"name": NAME, "version": __version__}}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return id_, json.dumps({"id": id_, "jsonrpc": "2.0", "result": result}).encode()

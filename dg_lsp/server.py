@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Coroutine
-from importlib.metadata import version
 from typing import Any, cast
 
 from lsprotocol.types import (
@@ -22,6 +21,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path
 
+from dg_lsp import __version__
 from dg_lsp.acceptance import Acceptance, Event
 from dg_lsp.actions import Actions
 from dg_lsp.configuration import SECTIONS, Configuration
@@ -52,7 +52,7 @@ class Server(LanguageServer):
     """One session. `launch` says how the engine is started if none runs; the editor's settings fill its gaps."""
 
     def __init__(self, launch: Launch) -> None:
-        super().__init__(NAME, version(NAME), protocol_cls=Rpc, converter_factory=converter)
+        super().__init__(NAME, __version__, protocol_cls=Rpc, converter_factory=converter)
         self.rpc = cast(Rpc, self.protocol)
         self.documents = Documents()
         self.configuration = Configuration(self.complain)

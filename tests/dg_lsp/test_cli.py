@@ -1,6 +1,6 @@
-import re
 import subprocess
 import sys
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,9 +14,7 @@ PRESENT = [name for name, mount in COMMANDS.items() if find_spec(mount.target.pa
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]):
     assert run(["--version"]) == 0
-    version = re.search(r'^version = "(.+)"', (Path(__file__).parents[2] / "pyproject.toml").read_text(), re.MULTILINE)
-    assert version
-    assert capsys.readouterr().out == f"dg-lsp {version[1]}\n"
+    assert capsys.readouterr().out == f"dg-lsp {version('dg-lsp')}\n"
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]):
