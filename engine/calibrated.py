@@ -38,7 +38,8 @@ def calibrated(gap: Gap) -> Fitting:
         wanted = [width for width in range(max(1, best - NEAR), min(most, best + NEAR) + 1) if width not in looked]
         if not wanted or gap.should_stop():
             break
-    return (yield from _filled(gap, sorted(looked, key=looked.__getitem__, reverse=True)))
+    best_first = sorted(looked, key=looked.__getitem__, reverse=True)
+    return (yield from filled(gap, best_first[: max(gap.request.n, TRIED)]))
 
 
 def first_sight(gap: Gap, widths: Sequence[int]) -> Generator[Step, Tensor, list[float]]:
@@ -64,9 +65,9 @@ def first_sight(gap: Gap, widths: Sequence[int]) -> Generator[Step, Tensor, list
     return [float(part.mean()) for part in sure.split(list(widths))]
 
 
-def _filled(gap: Gap, best_first: Sequence[int]) -> Fitting:
-    widths = list(best_first[: max(gap.request.n, TRIED)])
-    widths += [widths[0]] * (gap.request.n - len(widths))
+def filled(gap: Gap, best_first: Sequence[int]) -> Fitting:
+    """The gap at each of these widths, and as often at the first as there are candidates missing."""
+    widths = [*best_first, *[best_first[0]] * (gap.request.n - len(best_first))]
     rows = [[*[None] * width, *gap.suffix] for width in widths]
     canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
     canvas = yield from gap.denoise(canvas, widths=widths)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from engine.calibrated import filled
 from engine.canvas import Canvas, new_canvas
 from engine.denoise import Denoising
 from engine.gap import Gap
@@ -17,15 +18,22 @@ from engine.length import Fitted, Fitting
 from engine.policies import Permit, entropy_bound, forbid_in, in_turn, likeliest_in_first, nucleus
 from engine.rearranged import rearranged
 
+NEAR = 2
+"""Widths on either side of one that was found by requests before text: it is one off now and then."""
 BUDGET = 2
 """Expansions in all, for each token that the gap may be wide; without a limit a gap could grow and shrink for ever."""
 
 
 def expand(gap: Gap) -> Fitting:
-    """Step by step: denoise once, then give slots where they were asked for and take away those given up."""
+    """Step by step: denoise once, then give slots where they were asked for and take away those given up.
+
+    Begins at each width of the model's, one row each. A model whose requests come first has taken its text while the
+    width was still in question: its gap is filled anew at the widths that were found and near them.
+    """
     facts = gap.model.facts
     most = min(gap.budget, gap.room)
-    widths = [min(facts.widths[0], most)] * gap.request.n
+    starts = [min(width, most) for width in facts.widths]
+    widths = starts + [starts[0]] * (gap.request.n - len(starts))
     rows = [[*[None] * width, *gap.suffix] for width in widths]
     canvas = new_canvas([gap.context] * len(rows), rows, facts.noise, gap.generator)
     left = [BUDGET * most] * len(rows)
@@ -36,6 +44,8 @@ def expand(gap: Gap) -> Fitting:
         left = [budget - more for budget, more in zip(left, grown, strict=True)]
         if gap.should_stop():
             break
+    if facts.requests_first and not gap.should_stop():
+        return (yield from filled(gap, near(widths, most)))
     _without_requests(gap, canvas)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=False, complete=True)
 
@@ -52,10 +62,16 @@ def _step(gap: Gap, canvas: Canvas, widths: Sequence[int], full: Sequence[int]) 
             constrain=in_turn(*constraints, forbid_in(full, facts.expand_id)),
             accept=entropy_bound(facts.sampling.entropy_bound),
             permit=_requests_first(canvas, [facts.expand_id, facts.pad_id]) if facts.requests_first else None,
-            # As many rows are greedy as there were widths to begin with: one.
-            choose=likeliest_in_first(1, nucleus(facts.sampling.top_p)),
+            # As many rows are greedy as there were widths to begin with.
+            choose=likeliest_in_first(len(facts.widths), nucleus(facts.sampling.top_p)),
         )
     )
+
+
+def near(found: Sequence[int], most: int) -> list[int]:
+    """The widths that were found, then those beside them."""
+    beside = [width + more for more in range(-NEAR, NEAR + 1) for width in found]
+    return list(dict.fromkeys(width for width in (*found, *beside) if 1 <= width <= most))
 
 
 def _requests_first(canvas: Canvas, requests: Sequence[int]) -> Permit:

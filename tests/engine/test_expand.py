@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from engine.canvas import new_canvas
+from engine.expand import near
 from engine.models.base import Noise
 from engine.rearranged import rearranged
 from tests.engine.ruler import Ruler
@@ -81,3 +82,19 @@ def test_a_rearranged_canvas_takes_over_what_stood_there():
     assert changed.pinned.tolist() == [[False, False, False, True], [True] * 4]
     assert changed.confidence.tolist() == [[0, 0, 0.5, 1], [1, 1, 1, 1]]
     assert list(changed.lengths) == [4, 1]
+
+
+def test_every_width_that_is_begun_with_has_a_row_of_its_own():
+    model = Ruler(text_of(9), length="expand", widths=(3, 20))
+    filled = model.fill()
+    assert filled.candidates[0].text == "+".join(LETTERS)[:9]
+    assert model.widths[0] == 3
+
+
+def test_requests_before_text_end_in_a_gap_that_is_filled_anew_near_the_width_they_found():
+    model = Ruler(text_of(9), length="expand", widths=(3,), requests_first=True)
+    assert model.fill().candidates[0].text == "+".join(LETTERS)[:9]
+    found = model.widths.index(9)
+    assert model.widths[:found] == [3, 4, 5, 6, 7, 8]
+    assert near([9, 4], 10) == [9, 4, 7, 2, 8, 3, 10, 5, 6]
+    assert near([1], 2) == [1, 2]
