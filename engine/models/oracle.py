@@ -239,6 +239,9 @@ def read_oracle(path: Path) -> Oracle:
 
 def _around_fixed(answer: Sequence[int], canvas: Sequence[int], open_: Sequence[bool]) -> list[int]:
     """The answer laid around what is fixed on a canvas: what does not fill an open stretch leaves slots unused."""
+    front = next((at for at, is_open in enumerate(open_) if not is_open), len(open_))
+    if not any(open_[front:]):
+        return [*[*answer, *[PAD] * front][:front], *canvas[front:]]
     target: list[int] = []
     said = 0
     for is_open, group in groupby(zip(open_, canvas, strict=False), key=lambda pair: pair[0]):
