@@ -170,8 +170,10 @@ def neovim(program: Path, home: Home, **options: Any) -> Iterator[Neovim]:
         nvim.ui_attach(100, 30, rgb=True)
         held = Neovim(nvim, folder / "work")
         del nvim
-        yield held
-        held.quit()
+        try:
+            yield held
+        finally:
+            held.quit()
         process.wait(WAIT_S)
     finally:
         process.kill()

@@ -8,10 +8,7 @@ from pathlib import Path
 _MAIN = "from dg_lsp.cli import main\nmain()\n"
 _REAL = f"#!{sys.executable}\n{_MAIN}"
 _CRASHING = f"#!{sys.executable}\nimport os, threading\nthreading.Timer(3, os._exit, [3]).start()\n{_MAIN}"
-_OUTDATED = (
-    f"#!{sys.executable}\nimport importlib.metadata as held\nreal = held.version\n"
-    f'held.version = lambda name: "0.0.9" if name == "dg-lsp" else real(name)\n{_MAIN}'
-)
+_OUTDATED = f'#!{sys.executable}\nimport dg_lsp\ndg_lsp.__version__ = "0.0.9"\n{_MAIN}'
 PROGRAMS = {
     "dg-lsp": _REAL,
     "crashing": _CRASHING,
