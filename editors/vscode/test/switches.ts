@@ -1,5 +1,6 @@
 // The status bar, its menu, settings.
 import * as vscode from "vscode";
+import { Trace } from "../src/trace";
 import { account, equal, open, ready, set, test, until } from "./harness";
 
 test("the status bar says how things stand, and its menu switches", async () => {
@@ -39,4 +40,19 @@ test("commands are there", async () => {
   for (const name of ["rewrite", "fix", "fill", "accept", "reject", "next", "menu", "restart", "log", "doctor"]) {
     equal([name, known.includes(`dg-lsp.${name}`)], [name, true]);
   }
+});
+
+test("the setting decides what is traced", async () => {
+  const trace = new Trace();
+  const levels: vscode.LogLevel[] = [];
+  trace.channel.onDidChangeLogLevel((level) => levels.push(level));
+  const quiet = trace.channel.logLevel;
+  equal(quiet === vscode.LogLevel.Trace, false);
+  await set("trace.server", "verbose");
+  await until(() => levels.length === 1, "the change");
+  equal([trace.channel.logLevel, levels], [vscode.LogLevel.Trace, [vscode.LogLevel.Trace]]);
+  await set("trace.server", "off");
+  await until(() => levels.length === 2, "the change back");
+  equal(trace.channel.logLevel, quiet);
+  trace.dispose();
 });
