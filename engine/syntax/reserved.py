@@ -9,8 +9,8 @@ def _words(text: str) -> frozenset[bytes]:
 
 _SCRIPT = _words(
     """
-    break case catch class const continue debugger delete do else enum export extends finally for function if
-    import in instanceof let new return switch throw try typeof var void while with
+    break case catch class const continue debugger delete do else enum export extends false finally for function if
+    import in instanceof let new null return super switch this throw true try typeof var void while with
     """
 )
 _C = _words(

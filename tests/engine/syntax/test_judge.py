@@ -230,6 +230,7 @@ class TestRules:
             ("x = ▮a || () => 1▮\n", "() => 1"),
             ("z.reduce(▮(acc [a, b]) => 1▮)\n", "acc [a, b]"),
             ("class A extends B { constructor() { ▮super▮ } }\n", "super"),
+            ("x = {▮file, true▮}\n", "true"),
         ],
     )
     def test_scripts(self, marked, place):
@@ -257,6 +258,7 @@ class TestRules:
             "const r = ▮/(a\\/)|[(]/g▮\n",
             "function f() { ▮let static = 1▮ }\n",
             "class A extends B { constructor() { ▮super(); super.x = super['y']▮ } }\n",
+            "x = {▮get, true: this, null: null, async▮}\n",
         ],
     )
     def test_scripts_that_follow_them(self, marked):
