@@ -14,6 +14,8 @@ from engine.policies import Look, Policies
 from engine.request import Draft
 
 Denoising = Generator[Step, Tensor, Canvas]
+_LEAST = -1e4
+"""Log-probability of what can't be, in a sum where it counts for nothing."""
 
 
 def denoise(
@@ -72,13 +74,14 @@ def _advance(
     places = open_.nonzero()
     logits = policies.constrain(logits.to(open_.device).clone(), places) / policies.temperature(left)
     log_probabilities = logits.log_softmax(dim=-1)
-    chosen = policies.choose(logits, places, generator)
+    probabilities = log_probabilities.exp()
+    chosen = policies.choose(log_probabilities, places, generator)
     top = logits.argmax(dim=-1)
-    entropy = _spread(open_, -(log_probabilities.exp() * log_probabilities.nan_to_num(neginf=0.0)).sum(dim=-1), 0.0)
+    entropy = _spread(open_, -(probabilities * log_probabilities.clamp(min=_LEAST)).sum(dim=-1), 0.0)
     sampled = _spread(open_, chosen, 0)
     accepted = policies.accept(entropy, policies.permit(sampled) if policies.permit else open_, left)
     earlier = canvas.known & ~canvas.pinned
-    _place(canvas, accepted, sampled, top, log_probabilities, noise, generator)
+    _place(canvas, accepted, sampled, top, probabilities, noise, generator)
     canvas.logits = logits
     # The last step leaves no time to guess again.
     if policies.remask is not None and left > 1:
@@ -91,7 +94,7 @@ def _place(
     accepted: Tensor,
     sampled: Tensor,
     top: Tensor,
-    log_probabilities: Tensor,
+    probabilities: Tensor,
     noise: Noise,
     generator: torch.Generator,
 ) -> None:
@@ -101,7 +104,7 @@ def _place(
     canvas.accepted = accepted
     canvas.ids = torch.where(accepted, sampled, torch.where(open_, noise.draw(open_.shape, generator), canvas.ids))
     canvas.best = torch.where(open_, answer, canvas.best)
-    likelihood = log_probabilities.gather(1, canvas.best[open_][:, None])[:, 0].exp()
+    likelihood = probabilities.gather(1, canvas.best[open_][:, None])[:, 0]
     canvas.confidence = torch.where(open_, _spread(open_, likelihood, 0.0), canvas.confidence)
     if noise.mask_id is not None:
         canvas.known = canvas.known | accepted

@@ -28,6 +28,7 @@ class Step:
 Filling = Generator[Step, Tensor, Filled]
 
 
+@torch.inference_mode()
 def drive(model: Model, filling: Filling, on_draft: Callable[[Draft], None] | None = None) -> Filled:
     """Run one fill to its end, telling `on_draft` the canvas after each step."""
     try:

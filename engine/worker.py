@@ -123,9 +123,13 @@ class Worker(threading.Thread):
             self._memory_short = False
 
     def _advance(self, model: Model, jobs: Sequence[Job]) -> None:
-        waiting = [job for job in jobs if self._waits_for_forward(model, job)]
-        for job, logits in self._forward(model, waiting):
-            self._resume(job, logits)
+        # Not imported before there is a model, for the greeting's sake.
+        import torch
+
+        with torch.inference_mode():
+            waiting = [job for job in jobs if self._waits_for_forward(model, job)]
+            for job, logits in self._forward(model, waiting):
+                self._resume(job, logits)
 
     def _waits_for_forward(self, model: Model, job: Job) -> bool:
         if isinstance(job.order, Warm):

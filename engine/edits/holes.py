@@ -99,9 +99,9 @@ def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[Hole]) -> Generator[S
     """One step over a canvas a hole; the distributions are read, nothing is drawn."""
     seen: list[tuple[Tensor, Tensor]] = []
 
-    def noted(logits: Tensor, places: Tensor, generator: torch.Generator) -> Tensor:
-        seen.append((logits.log_softmax(dim=-1), places))
-        return draw(logits, places, generator)
+    def noted(log_probabilities: Tensor, places: Tensor, generator: torch.Generator) -> Tensor:
+        seen.append((log_probabilities, places))
+        return draw(log_probabilities, places, generator)
 
     canvas = _canvas(gap, tokens, holes)
     widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]
