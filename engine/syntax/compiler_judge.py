@@ -40,18 +40,24 @@ class CompilerJudge:
 
         Raises OutOfTime.
         """
-        if self._chunks:
-            text = self._chunks[-1]
-            objection = _complaint(text.text(fill), budget)
-            if objection is None:
-                return WHOLE
-            # It reads from the left: what it can't go on with is no fault of what stands before or behind.
-            if _ENDS.match(objection.message) and 0 <= objection.offset - len(text.before) < len(fill):
-                return self._refused(text, fill, objection)
-        for chunk in reversed(self._chunks):
+        if not self._chunks:
+            return None
+        *smaller, text = self._chunks
+        objection = _complaint(text.text(fill), budget)
+        if objection is None:
+            return WHOLE
+        # It reads from the left: what it can't go on with is no fault of what stands before or behind.
+        if _ENDS.match(objection.message) and 0 <= objection.offset - len(text.before) < len(fill):
+            return self._refused(text, fill, objection)
+        if needs := self._needed(text, budget):
+            return self._judged(text, fill, needs, objection, budget)
+        for chunk in reversed(smaller):
             needs = self._needed(chunk, budget)
-            if needs and (chunk == self._chunks[-1] or self._stays_inside(fill)):
-                return self._judged(chunk, fill, needs, budget)
+            if needs and self._stays_inside(fill):
+                nearer = _complaint(chunk.text(fill), budget)
+                if nearer is None:
+                    return AS_BEFORE if self._is_nearby(objection, fill) else WHOLE
+                return self._judged(chunk, fill, needs, nearer, budget)
         return None
 
     def _stays_inside(self, fill: str) -> bool:
@@ -60,10 +66,7 @@ class CompilerJudge:
         pairing = pair(self._brackets.head + fill, "python")
         return not (pairing.pending or pairing.unclosed or CONTINUES.match(fill.lstrip()))
 
-    def _judged(self, chunk: Chunk, fill: str, needs: list[Scaffold], budget: Budget) -> Verdict:
-        objection = _complaint(chunk.text(fill), budget)
-        if objection is None:
-            return AS_BEFORE if self._broken_nearby(fill, budget) else WHOLE
+    def _judged(self, chunk: Chunk, fill: str, needs: list[Scaffold], objection: Complaint, budget: Budget) -> Verdict:
         if self._lacking_before(chunk, objection, budget) or self._unfinished_before(chunk, fill, needs, budget):
             return AS_BEFORE
         return self._refused(chunk, fill, objection)
@@ -73,12 +76,9 @@ class CompilerJudge:
         problem = Problem(start=at, end=min(at + 1, len(fill)), what=objection.message)
         return Verdict(problems=specific([problem, *of_brackets(fill, self._brackets)], len(fill)), whole=False)
 
-    def _broken_nearby(self, fill: str, budget: Budget) -> bool:
+    def _is_nearby(self, objection: Complaint, fill: str) -> bool:
         """Whether the definition around the gap is where the whole text is broken."""
         text, definition = self._chunks[-1], (self._chunks[:-1] or self._chunks)[:2][-1]
-        objection = _complaint(text.text(fill), budget)
-        if objection is None:
-            return False
         before, after = len(text.before) - objection.offset, objection.offset - len(text.before) - len(fill)
         return before <= len(definition.before) and after <= len(definition.after)
 

@@ -38,6 +38,8 @@ _DECLARATIONS = frozenset(["lexical_declaration", "class_declaration"])
 _NO_OPERANDS = frozenset(
     ["assignment_expression", "augmented_assignment_expression", "arrow_function", "yield_expression"]
 )
+_APPLIED = frozenset(["call_expression", "subscript_expression"])
+"""What a grammar takes `await (x)` and `await [x]` for."""
 _LISTS = frozenset(["arguments", "object", "object_pattern"])
 _MODULE_LEVEL = frozenset(["program", "module", "internal_module", "ambient_declaration"])
 
@@ -135,9 +137,9 @@ def _broken(node: Node, data: bytes, document: bytes, scope: _Scope) -> Iterator
         yield from _empty_items(node)
     elif (kind == "await_expression" and not scope.awaits) or (kind == "yield_expression" and not scope.yields):
         yield Found(f"{kind} outside", node.start_byte, node.start_byte + 5)
-    elif kind in _NAMES and data[node.start_byte : node.end_byte] in scope.words and not _is_applied(node):
+    elif kind in _NAMES and data[node.start_byte : node.end_byte] in scope.words and not _begins(node, _APPLIED):
         yield Found("keyword as a name", node.start_byte, node.end_byte)
-    elif kind == "super" and not _is_applied(node) and not _is_object(node):
+    elif kind == "super" and not _begins(node, _APPLIED | {"member_expression"}):
         yield Found("super alone", node.start_byte, node.end_byte)
     elif kind == "regex_pattern" and is_bad_regex(data[node.start_byte : node.end_byte].decode(errors="replace")):
         yield Found("bad regular expression", node.start_byte, node.end_byte)
@@ -177,15 +179,10 @@ def _broken(node: Node, data: bytes, document: bytes, scope: _Scope) -> Iterator
         yield from _declared_twice(node, data)
 
 
-def _is_applied(name: Node) -> bool:
-    """Whether a grammar takes `await (x)` or `await [x]` for a call or a subscript."""
-    parent = name.parent
-    return parent is not None and parent.type in ("call_expression", "subscript_expression") and parent.child(0) == name
-
-
-def _is_object(node: Node) -> bool:
-    """Whether a member of it is named."""
-    return node.parent is not None and node.parent.type == "member_expression" and node.parent.child(0) == node
+def _begins(node: Node, kinds: frozenset[str]) -> bool:
+    """Whether it is what a node of these kinds begins with."""
+    parent = node.parent
+    return parent is not None and parent.type in kinds and parent.child(0) == node
 
 
 def _is_body(node: Node) -> bool:
