@@ -14,19 +14,12 @@ from playwright.sync_api import Page, expect
 from tests.e2e.cases import BODY
 from tests.e2e.editors.conftest import bundled_case, model_of
 from tests.e2e.editors.edit_cases import BY_TWO, LINES
-from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
-from tests.e2e.editors.window import LONG_MS, is_ready, opened
+from tests.e2e.editors.window import IN_VSCODE, LONG_MS, is_ready, opened
 from tests.e2e.editors.workbench import workbench
 from tests.engine.processes import WAIT_S, Home, home, wait_until
 
-pytestmark = [
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        not (vscode.server().exists() and vscode.chromium().exists()),
-        reason="VS Code is not installed; `make test-editors` brings it.",
-    ),
-]
+pytestmark = IN_VSCODE
 GHOST = "[class*='ghost-text']"
 
 

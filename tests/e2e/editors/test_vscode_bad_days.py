@@ -13,19 +13,12 @@ pytest.importorskip("playwright", reason="playwright is not installed; `make tes
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.editors.conftest import model_of
-from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
-from tests.e2e.editors.window import LONG_MS, is_ready, opened
+from tests.e2e.editors.window import IN_VSCODE, LONG_MS, is_ready, opened
 from tests.e2e.editors.workbench import workbench
 from tests.engine.processes import Home, wait_until
 
-pytestmark = [
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        not (vscode.server().exists() and vscode.chromium().exists()),
-        reason="VS Code is not installed; `make test-editors` brings it.",
-    ),
-]
+pytestmark = IN_VSCODE
 
 
 def test_a_missing_server_comes_with_a_button_that_installs_it(vsix: Path, shared: Home):

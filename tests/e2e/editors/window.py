@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e.editors.install import vscode
 from tests.e2e.editors.workbench import Workbench
 from tests.engine.processes import WAIT_S
 
+IN_VSCODE = [
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        not (vscode.server().exists() and vscode.chromium().exists()),
+        reason="VS Code is not installed; `make test-editors` brings it.",
+    ),
+]
+"""Marks of tests that need it."""
 LONG_MS = 4 * WAIT_S * 1000
 """A window is a lot of code to load; it takes minutes on a busy machine."""
 
