@@ -7,9 +7,8 @@ import signal
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -27,7 +26,7 @@ from engine.train.corpus import build_corpus, corpus_folder, read_documents, rea
 from engine.train.export import export as export_model
 from engine.train.masked import MaskedPreset, export_masked, train_masked
 from engine.train.packed import PackedCorpus, pack
-from engine.train.presets import PRESETS, Preset
+from engine.train.presets import PRESETS, Preset, changed
 from engine.train.run import Sitting, train
 from engine.train.sources import Sources
 from engine.train.state import newest_state, read_curve
@@ -41,6 +40,12 @@ RunName = Annotated[str, typer.Option("--name", help="The run's name; its folder
 Folder = Annotated[Path | None, typer.Option(help="The run's folder, instead of one by name.")]
 CorpusName = Annotated[str, typer.Option("--corpus", help="The corpus's name.")]
 Tokens = Annotated[float | None, typer.Option(min=1, help="Context tokens to read, instead of the preset's.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Another value for a part of the preset, as next_token_share=0.1."
+    ),
+]
 DeviceName = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda")]
 Seed = Annotated[int, typer.Option(min=0)]
 MAX_WORKERS = 12
@@ -78,9 +83,7 @@ def run(
     folder: Folder = None,
     corpus: CorpusName = "corpus",
     tokens: Tokens = None,
-    next_token_share: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Share of the tokens without canvases.")
-    ] = None,
+    changes: Changes = None,
     weights: Annotated[Path | None, typer.Option(help="An exported model that a new run starts from.")] = None,
     seed: Seed = 0,
     device: DeviceName = "auto",
@@ -89,7 +92,7 @@ def run(
     compile_: Annotated[bool, typer.Option("--compile/--no-compile")] = True,
 ) -> None:
     """Train, or go on training: Ctrl-C pauses, the same command resumes."""
-    recipe = _recipe(preset, tokens, next_token_share)
+    recipe = _recipe(preset, tokens, changes)
     where = _device(device)
     if threads:
         torch.set_num_threads(threads)
@@ -209,11 +212,10 @@ def pausing() -> Generator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def _recipe(name: str, tokens: float | None = None, next_token_share: float | None = None) -> Preset:
+def _recipe(name: str, tokens: float | None = None, changes: Sequence[str] | None = None) -> Preset:
     if name not in PRESETS:
         raise BadInput(f"There is no preset {name!r}: use {', '.join(PRESETS)}.")
-    changes: dict[str, Any] = {"tokens": tokens and int(tokens), "next_token_share": next_token_share}
-    return replace(PRESETS[name], **{key: value for key, value in changes.items() if value is not None})
+    return changed(PRESETS[name], [*(changes or ()), *([f"tokens={int(tokens)}"] if tokens else ())])
 
 
 def _run_folder(name: str) -> Path:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
+import cattrs
+
+from engine.errors import BadInput
 from engine.train.optimise import DECAY, Rates
 from engine.train.shapes import Shape
 
@@ -140,3 +144,29 @@ PRESETS = {
     ),
     "toy-uniform": _TOY,
 }
+
+_TEXTS = cattrs.Converter()
+_TEXTS.register_structure_hook(bool, lambda value, _: {"true": True, "false": False}[str(value).lower()])
+
+
+def changed(preset: Preset, changes: Sequence[str]) -> Preset:
+    """`preset` with other values for parts of it, "name=value" or "shape.name=value" each.
+
+    Raises BadInput for a part that a preset does not have, or a value that is none of its kind.
+    """
+    values = _TEXTS.unstructure(preset)
+    for change in changes:
+        name, _, value = change.partition("=")
+        *folder, last = name.split(".")
+        part: Any = values.get(folder[0], {}) if folder else values
+        if len(folder) > 1 or not isinstance(part, dict) or not isinstance(part.get(last), str | float | int):
+            names = [key for key in values if not isinstance(values[key], dict)]
+            inside = [f"{key}.{each}" for key in values if isinstance(values[key], dict) for each in values[key]]
+            raise BadInput(f"A preset has no {name!r}: use one of {', '.join([*names, *inside])}.")
+        before = part[last]
+        part[last] = value
+        try:
+            values = _TEXTS.unstructure(_TEXTS.structure(values, Preset))
+        except cattrs.ClassValidationError:
+            raise BadInput(f"{name} can't be {value!r}: it is {before!r} in the preset.") from None
+    return _TEXTS.structure(values, Preset)

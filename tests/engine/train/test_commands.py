@@ -1,12 +1,14 @@
 import json
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 import engine.train.__main__ as commands
+from engine.train.presets import PRESETS, changed
 from engine.train.state import read_curve
 from tests.engine.train.packages import install_python, python_code
 
@@ -28,7 +30,7 @@ def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
     made = call("corpus", "--site-packages", str(tmp_path / "site"))
     assert made.exit_code == 0, made.output
     assert "8 packages" in made.output or "9 packages" in made.output
-    options = ("--tokens", "4096", "--next-token-share", "0.5", "--threads", "1", "--no-compile")
+    options = ("--tokens", "4096", "--set", "next_token_share=0.5", "--threads", "1", "--no-compile")
     done = call("run", *options)
     assert done.exit_code == 0, done.output
     assert "Done: 4,096 tokens" in done.output
@@ -48,6 +50,11 @@ def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
     [
         (("run", "--preset", "huge"), "There is no preset 'huge'"),
         (("run", "--device", "tpu"), "There is no device 'tpu'"),
+        (("run", "--set", "depth=3"), "A preset has no 'depth': use one of noise, tokens,"),
+        (("run", "--set", "shape=3"), "A preset has no 'shape'"),
+        (("run", "--set", "shape.layers=many"), "shape.layers can't be 'many': it is 6 in the preset."),
+        (("run", "--set", "runs_on=perhaps"), "runs_on can't be 'perhaps': it is False in the preset."),
+        (("run", "--set", "noise=white"), "noise can't be 'white': it is 'absorbing' in the preset."),
         (("run", "--corpus", "none", "--no-compile"), "holds no packed corpus"),
         (("export", "--out", "model", "--name", "none"), "holds no run"),
         (("compare", "--corpus", "none"), "holds no packed corpus"),
@@ -83,3 +90,14 @@ def test_the_toy_is_made_by_the_same_recipe(tmp_path: Path):
     assert result.exit_code == 0, result.output
     assert (tmp_path / "toy" / "model.safetensors").stat().st_size < 2_000_000
     assert read_curve(tmp_path) == []
+
+
+def test_a_part_of_a_preset_can_be_changed():
+    recipe = changed(PRESETS["small"], ["next_token_share=0", "shape.layers=4", "runs_on=true", "rates.rest=0.001"])
+    assert recipe == replace(
+        PRESETS["small"],
+        next_token_share=0.0,
+        shape=replace(PRESETS["small"].shape, layers=4),
+        runs_on=True,
+        rates=replace(PRESETS["small"].rates, rest=0.001),
+    )
