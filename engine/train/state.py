@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,8 @@ def _saved(folder: Path, preset: Preset) -> dict[str, Any] | None:
         return None
     newest = torch.load(folder / CHECKPOINT, weights_only=True)
     # What has decayed is no start for a longer run.
-    if newest["planned"] < preset.tokens and (folder / PLATEAU).exists():
+    decayed = newest["tokens"] > replace(preset, tokens=newest["planned"]).plateau_tokens
+    if decayed and newest["planned"] < preset.tokens and (folder / PLATEAU).exists():
         return torch.load(folder / PLATEAU, weights_only=True)
     return newest
 

@@ -90,6 +90,13 @@ def test_a_longer_run_goes_on_from_before_the_decay(tmp_path: Path):
     assert run(tmp_path, tiny(steps=16)).step == 16
 
 
+def test_a_run_that_is_planned_longer_twice_loses_nothing(tmp_path: Path):
+    run(tmp_path, tiny(steps=8))
+    paused = run(tmp_path, tiny(steps=16), pause_after=2)
+    assert paused.step == 8
+    assert open_state(tiny(steps=20), tmp_path, 0, torch.device("cpu")).step == 8
+
+
 def test_a_cut_while_saving_leaves_the_older_checkpoint(tmp_path: Path):
     run(tmp_path, tiny(), pause_after=3)
     (tmp_path / CHECKPOINT).with_suffix(".partial").write_bytes(b"cut off")
