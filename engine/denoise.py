@@ -8,14 +8,13 @@ import torch
 from torch import Tensor
 
 from engine.canvas import Canvas
+from engine.distributions import Distributions, distributions
 from engine.drive import Step
 from engine.models.base import Noise, Rows
 from engine.policies import Look, Policies
 from engine.request import Draft
 
 Denoising = Generator[Step, Tensor, Canvas]
-_LEAST = -1e4
-"""Log-probability of what can't be, in a sum where it counts for nothing."""
 
 
 def denoise(
@@ -73,15 +72,12 @@ def _advance(
     # The loop's own arithmetic runs where its random numbers are made; only the forward pass is elsewhere.
     places = open_.nonzero()
     logits = policies.constrain(logits.to(open_.device).clone(), places) / policies.temperature(left)
-    log_probabilities = logits.log_softmax(dim=-1)
-    probabilities = log_probabilities.exp()
-    chosen = policies.choose(log_probabilities, places, generator)
-    top = logits.argmax(dim=-1)
-    entropy = _spread(open_, -(probabilities * log_probabilities.clamp(min=_LEAST)).sum(dim=-1), 0.0)
-    sampled = _spread(open_, chosen, 0)
+    said = distributions(logits)
+    entropy = _spread(open_, said.entropy(), 0.0)
+    sampled = _spread(open_, policies.choose(said, places, generator), 0)
     accepted = policies.accept(entropy, policies.permit(sampled) if policies.permit else open_, left)
     earlier = canvas.known & ~canvas.pinned
-    _place(canvas, accepted, sampled, top, probabilities, noise, generator)
+    _place(canvas, accepted, sampled, said, noise, generator)
     canvas.logits = logits
     # The last step leaves no time to guess again.
     if policies.remask is not None and left > 1:
@@ -93,18 +89,17 @@ def _place(
     canvas: Canvas,
     accepted: Tensor,
     sampled: Tensor,
-    top: Tensor,
-    probabilities: Tensor,
+    said: Distributions,
     noise: Noise,
     generator: torch.Generator,
 ) -> None:
     open_ = canvas.open
-    first_choice = _spread(open_, top, 0)
+    first_choice = _spread(open_, said.likeliest, 0)
     answer = torch.where(accepted, sampled, first_choice) if noise.mask_id is not None else first_choice
     canvas.accepted = accepted
     canvas.ids = torch.where(accepted, sampled, torch.where(open_, noise.draw(open_.shape, generator), canvas.ids))
     canvas.best = torch.where(open_, answer, canvas.best)
-    likelihood = probabilities.gather(1, canvas.best[open_][:, None])[:, 0]
+    likelihood = said.probabilities.gather(1, canvas.best[open_][:, None])[:, 0]
     canvas.confidence = torch.where(open_, _spread(open_, likelihood, 0.0), canvas.confidence)
     if noise.mask_id is not None:
         canvas.known = canvas.known | accepted

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from engine.distributions import Distributions
 from engine.models.base import Noise, Sampling
 
 Temperature = Callable[[int], float]
 """Steps left (the first step has all of them) -> temperature."""
-Choose = Callable[[Tensor, Tensor, torch.Generator], Tensor]
-"""Log-probabilities [F, V], their places [F, 2] (row, position) -> tokens [F]."""
+Choose = Callable[[Distributions, Tensor, torch.Generator], Tensor]
+"""Distributions of F positions, their places [F, 2] (row, position) -> tokens [F]."""
 Accept = Callable[[Tensor, Tensor, int], Tensor]
 """Entropies [B, L] in nats, candidates [B, L], steps left -> which candidates are accepted [B, L]."""
 Permit = Callable[[Tensor], Tensor]
@@ -92,12 +93,12 @@ def linear_temperature(t_min: float, t_max: float, max_steps: int) -> Temperatur
     return lambda left: t_min + (t_max - t_min) * (left / max_steps)
 
 
-def draw(log_probabilities: Tensor, places: Tensor, generator: torch.Generator) -> Tensor:
+def draw(said: Distributions, places: Tensor, generator: torch.Generator) -> Tensor:
     """One token of each distribution, where one random number hits the sum of those before it.
 
     `torch.multinomial` draws a number for each token of the vocabulary instead: five to eight times as long on a CPU.
     """
-    reached = log_probabilities.exp().cumsum(dim=-1)
+    reached = said.probabilities.cumsum(dim=-1)
     total = reached[:, -1:]
     hit = torch.rand(total.shape, generator=generator, device=total.device) * total
     # Rounded up to the whole it would hit a token that has no probability.
@@ -110,10 +111,11 @@ def nucleus(top_p: float) -> Choose:
     if top_p >= 1:
         return draw
 
-    def choose(log_probabilities: Tensor, places: Tensor, generator: torch.Generator) -> Tensor:
-        ordered, order = torch.sort(log_probabilities.exp(), dim=-1, descending=True)
+    def choose(said: Distributions, places: Tensor, generator: torch.Generator) -> Tensor:
+        ordered, order = torch.sort(said.probabilities, dim=-1, descending=True)
         beyond = ordered.cumsum(dim=-1) - ordered >= top_p
-        return draw(log_probabilities.masked_fill(beyond.scatter(-1, order, beyond), -torch.inf), places, generator)
+        kept = said.probabilities.masked_fill(beyond.scatter(-1, order, beyond), 0.0)
+        return draw(replace(said, probabilities=kept), places, generator)
 
     return choose
 
@@ -121,12 +123,11 @@ def nucleus(top_p: float) -> Choose:
 def likeliest_in_first(rows: int, others: Choose = draw) -> Choose:
     """The first `rows` rows take the likeliest token, the others draw, by `others`."""
 
-    def choose(log_probabilities: Tensor, places: Tensor, generator: torch.Generator) -> Tensor:
-        chosen = log_probabilities.argmax(dim=-1)
+    def choose(said: Distributions, places: Tensor, generator: torch.Generator) -> Tensor:
         drawn = places[:, 0] >= rows
-        if drawn.any():
-            chosen[drawn] = others(log_probabilities[drawn], places[drawn], generator)
-        return chosen
+        if not drawn.any():
+            return said.likeliest
+        return said.likeliest.masked_scatter(drawn, others(said[drawn], places[drawn], generator))
 
     return choose
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from engine.canvas import Canvas, new_canvas
+from engine.distributions import Distributions
 from engine.drive import Step
 from engine.edits.tokens import OldTokens
 from engine.gap import Gap
@@ -99,9 +100,9 @@ def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[Hole]) -> Generator[S
     """One step over a canvas a hole; the distributions are read, nothing is drawn."""
     seen: list[tuple[Tensor, Tensor]] = []
 
-    def noted(log_probabilities: Tensor, places: Tensor, generator: torch.Generator) -> Tensor:
-        seen.append((log_probabilities, places))
-        return draw(log_probabilities, places, generator)
+    def noted(said: Distributions, places: Tensor, generator: torch.Generator) -> Tensor:
+        seen.append((said.log_probabilities, places))
+        return draw(said, places, generator)
 
     canvas = _canvas(gap, tokens, holes)
     widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -73,3 +74,20 @@ class Measured(Model, Protocol):
     def reference(self, request: FillRequest, ours: Filled) -> Reference:
         """What to hold `ours`, our answer to `request`, against."""
         ...
+
+
+class Remembering(Protocol):
+    """Its steps use what steps before them computed."""
+
+    remembers: bool
+    """Off: every step computes everything."""
+
+
+@contextmanager
+def forgetful(model: Remembering) -> Generator[None]:
+    """Every step computes everything."""
+    before, model.remembers = model.remembers, False
+    try:
+        yield
+    finally:
+        model.remembers = before

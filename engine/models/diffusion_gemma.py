@@ -15,12 +15,13 @@ from engine.key_values import ContextCache, EncodedContext, window_mask
 from engine.models.abilities import Reference, StepKind
 from engine.models.base import Context, Facts, Rows
 from engine.models.chat_prompt import ChatPrompt
+from engine.models.gemma_canvases import CanvasMemory, attend_to
 from engine.models.gemma_checkpoint import read_module, read_tokenizer
 from engine.models.gemma_facts import read_facts
 from engine.models.gemma_generate import all_known, generate
-from engine.models.gemma_network import Attend, Network, attention
-from engine.models.gemma_products import products_of
+from engine.models.gemma_network import Network, attention
 from engine.models.gemma_reading import next_tokens
+from engine.models.gemma_steps import step_kinds
 from engine.models.texts import Texts
 from engine.models.token_prompt import TokenPrompt
 from engine.models.vocabulary import Vocabulary
@@ -48,6 +49,8 @@ class DiffusionGemma(Texts):
         self._window: int = self.network.config.sliding_window
         self.reads = None
         """Positions are rotations, which know no end."""
+        self.memory = CanvasMemory()
+        self.remembers = True
         self.forget()
 
     @classmethod
@@ -75,14 +78,19 @@ class DiffusionGemma(Texts):
     @torch.inference_mode()
     def step(self, rows: Rows) -> Tensor:
         """Raw float32 logits [F, V] of the open positions, row by row."""
-        device = self.network.device
-        canvas, open_ = rows.canvas.to(device), rows.open.to(device)
-        contexts = [_own(context) for context in rows.contexts]
-        starts = torch.tensor([context.length for context in contexts], device=device)
-        positions = starts[:, None] + torch.arange(canvas.shape[1], device=device)
-        signal = self._signal(rows, canvas, open_)
-        hidden = self.network.decode(canvas, positions, self._attend(contexts, rows.lengths, canvas.shape[1]), signal)
-        return self.network.logits(hidden[open_])
+        parts = self.memory.parts(rows, self.remembers)
+        device, width = self.network.device, rows.canvas.shape[1]
+        flat = torch.tensor([part.row * width + at for part in parts for at in part.places], device=device)
+        positions = [[part.context.length + at for part in parts for at in part.places]]
+        canvas, open_ = (each.to(device).flatten()[flat] for each in (rows.canvas, rows.open))
+        sizes = [len(part.places) for part in parts]
+        hidden = self.network.decode(
+            canvas[None],
+            torch.tensor(positions, device=device),
+            attend_to(self.network, parts),
+            self._signal(rows, canvas, open_, sizes),
+        )
+        return self.network.logits(hidden[0, open_])
 
     @torch.inference_mode()
     def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -113,8 +121,8 @@ class DiffusionGemma(Texts):
         self.contexts = ContextCache(len(self.network.decoder.layers), _cache_budget(self.network.device))
 
     def step_kinds(self, rows: Rows) -> list[StepKind]:
-        """All steps go the same way."""
-        return [StepKind(name="step", run=lambda: self.step(rows), products=products_of(self.network, rows))]
+        """In full, and where it is a gain, with what is remembered of the last one."""
+        return step_kinds(self, rows)
 
     def reference(self, request: FillRequest, ours: Filled) -> Reference:
         """transformers' `generate`, made to take as many steps as we took."""
@@ -143,46 +151,25 @@ class DiffusionGemma(Texts):
 
         return self.network.encode(tokens, positions, attend)
 
-    def _signal(self, rows: Rows, canvas: Tensor, open_: Tensor) -> Tensor | None:
-        """Self-conditioning [B, L, E]: soft embeddings where it is open, the token's own embedding elsewhere."""
+    def _signal(self, rows: Rows, canvas: Tensor, open_: Tensor, sizes: Sequence[int]) -> Tensor | None:
+        """Self-conditioning [1, T, E]: soft embeddings where it is open, the token's own embedding elsewhere.
+
+        canvas and open_ [T] hold `sizes` positions of each row.
+        """
         if rows.self_conditioning is None:
             return None
         signal = self.network.decoder.embed_tokens(canvas)
         table = self.network.decoder.embed_tokens.weight
         signal[open_] = self.network.soft_embeddings(rows.self_conditioning.to(table.device, table.dtype))
         if not all(rows.conditioned):
-            signal *= torch.tensor(list(rows.conditioned), device=signal.device)[:, None, None]
-        return signal
-
-    def _attend(self, contexts: Sequence[EncodedContext], lengths: Sequence[int], width: int) -> Attend:
-        """The canvas sees its whole context (its window, in sliding layers) and all of itself."""
-        device = self.network.device
-        masks = {
-            window: _canvas_mask([_seen(context, window) for context in contexts], lengths, width, device)
-            for window in (self._window - 1, None)
-        }
-
-        def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            window = self._window - 1 if self.network.sliding(index) else None
-            keys, values = _stacked(contexts, index, window)
-            mask = masks[window]
-            return attention(
-                query,
-                torch.cat((keys, key), dim=2),
-                torch.cat((values, value), dim=2),
-                mask.to(query.device) if mask is not None else None,
-            )
-
-        return attend
+            told = torch.tensor(list(rows.conditioned), device=signal.device)
+            signal *= told.repeat_interleave(torch.tensor(sizes, device=signal.device))[:, None]
+        return signal[None]
 
 
 def _own(context: Context) -> EncodedContext:
     assert isinstance(context, EncodedContext)
     return context
-
-
-def _seen(context: EncodedContext, window: int | None) -> int:
-    return context.length if window is None else min(window, context.length)
 
 
 def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -192,38 +179,6 @@ def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: T
         torch.cat((keys.expand(rows, -1, -1, -1), key), dim=2),
         torch.cat((values.expand(rows, -1, -1, -1), value), dim=2),
     )
-
-
-def _stacked(contexts: Sequence[EncodedContext], index: int, window: int | None) -> tuple[Tensor, Tensor]:
-    """Keys and values [B, K, S, D] of all rows' contexts, shorter ones padded at their end."""
-    first = contexts[0]
-    if all(context is first for context in contexts):
-        seen = _seen(first, window)
-        keys, values = first.store.read(index, first.length)
-        rows = len(contexts)
-        return keys[:, :, -seen:].expand(rows, -1, -1, -1), values[:, :, -seen:].expand(rows, -1, -1, -1)
-    sizes = [_seen(context, window) for context in contexts]
-    parts = [context.store.read(index, context.length) for context in contexts]
-    keys, values = (
-        torch.cat(
-            [
-                torch.nn.functional.pad(part[side][:, :, -seen:], (0, 0, 0, max(sizes) - seen))
-                for part, seen in zip(parts, sizes, strict=True)
-            ]
-        )
-        for side in (0, 1)
-    )
-    return keys, values
-
-
-def _canvas_mask(seen: Sequence[int], lengths: Sequence[int], width: int, device: torch.device) -> Tensor | None:
-    """Which keys of [padded context | padded canvas] are real: bool [B, 1, L, S + L], or None where all are."""
-    if len(set(seen)) == 1 and all(length == width for length in lengths):
-        return None
-    context = torch.arange(max(seen), device=device) < torch.tensor(list(seen), device=device)[:, None]
-    canvas = torch.arange(width, device=device) < torch.tensor(list(lengths), device=device)[:, None]
-    real = torch.cat((context, canvas), dim=1)
-    return real[:, None, None, :].expand(-1, 1, width, -1)
 
 
 def _cache_budget(device: torch.device) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -10,23 +10,25 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.models.base import Rows
+from engine.models.gemma_canvases import Part, seen
 from engine.models.gemma_network import Network
-from engine.models.products import Product, attention_products, linear, linears, numbers_like
+from engine.models.products import PROJECTIONS, Product, attention_products, linear, linears, numbers_like
 
 _MLP = ("gate_proj", "up_proj", "down_proj")
 
 
-def products_of(network: Network, rows: Rows) -> list[Product]:
-    """Every product of one step over `rows`: weights, attention, experts, head, and the self-conditioning signal."""
-    batch, length = rows.canvas.shape
-    tokens, wanted = batch * length, int(rows.open.sum())
-    context, window = rows.contexts[0].length, network.config.sliding_window - 1
+def products_of(network: Network, rows: Rows, parts: Sequence[Part]) -> list[Product]:
+    """Every product of a step that computes `parts` of `rows`: weights, attention, experts, head, and the signal."""
+    tokens, wanted = sum(len(part.places) for part in parts), int(rows.open.sum())
     found: list[Product] = []
     with torch.inference_mode():
         found += linears(network.decoder.self_conditioning, tokens, _MLP)
         for index, layer in enumerate(network.decoder.layers):
-            seen = (min(context, window) if network.sliding(index) else context) + length
-            found += attention_products(layer.self_attn, layer.self_attn.head_dim, batch, length, seen)
+            block = layer.self_attn
+            found += linears(block, tokens, PROJECTIONS)
+            for part in parts:
+                before = seen(network, index, part.context)
+                found += attention_products(block, block.head_dim, 1, len(part.places), before + part.length)
             found += linears(layer.mlp, tokens, _MLP)
             if not network.dense[index]:
                 found += _experts(layer, tokens, network.config.top_k_experts)

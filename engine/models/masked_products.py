@@ -8,7 +8,7 @@ import torch
 
 from engine.models.masked_memory import Window
 from engine.models.masked_network import Network
-from engine.models.products import Product, attention_products, linear, linears
+from engine.models.products import PROJECTIONS, Product, attention_products, linear, linears
 
 
 def products_of(network: Network, windows: Sequence[Window]) -> list[Product]:
@@ -19,6 +19,7 @@ def products_of(network: Network, windows: Sequence[Window]) -> list[Product]:
     found: list[Product] = []
     with torch.inference_mode():
         for layer in network.layers:
+            found += linears(layer.self_attn, batch * length, PROJECTIONS)
             found += attention_products(layer.self_attn, network.head_size, batch, length, seen)
             found += linears(layer.mlp, batch * length, ("gate_proj", "up_proj", "down_proj"))
         found.append(linear(network.module.lm_head.weight, sum(len(window.line.asked) for window in windows)))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from engine.models.abilities import StepKind
+from engine.models.abilities import StepKind, forgetful
 from engine.models.base import Rows
 from engine.models.masked_memory import MaskedContext, worth_keeping
 from engine.models.masked_memory import whole as in_whole
@@ -50,13 +48,3 @@ def step_kinds(model: Masked, rows: Rows) -> list[StepKind]:
         before=fresh,
     )
     return [full, reused]
-
-
-@contextmanager
-def forgetful(model: Masked) -> Generator[None]:
-    """Every step computes everything."""
-    before, model.remembers = model.remembers, False
-    try:
-        yield
-    finally:
-        model.remembers = before

@@ -40,9 +40,12 @@ def linears(block: Any, tokens: int, names: Iterable[str]) -> Iterator[Product]:
             yield linear(layer.weight, tokens)
 
 
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj")
+"""The weights of attention."""
+
+
 def attention_products(block: Any, size: int, batch: int, length: int, seen: int) -> Iterator[Product]:
-    """Of `length` positions a row, which look at `seen` ones; `size`: features of a head."""
-    yield from linears(block, batch * length, ("q_proj", "k_proj", "v_proj", "o_proj"))
+    """Of `length` positions a row, which look at `seen` ones, without PROJECTIONS; `size`: features of a head."""
     heads, kv_heads = (layer.weight.shape[0] // size for layer in (block.q_proj, block.k_proj))
     weight = block.q_proj.weight
     query = numbers_like(weight, batch * kv_heads, heads // kv_heads * length, size)

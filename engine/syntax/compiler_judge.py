@@ -34,6 +34,8 @@ class CompilerJudge:
         self._chunks = chunks(before, after, len(before) - self._brackets.depth)
         self._needs: dict[Chunk, list[Scaffold]] = {}
         self._candidates: list[Scaffold] | None = None
+        self._empty: dict[Chunk, Complaint | None] = {}
+        """What is wrong with pieces of code without a fill."""
 
     def verdict(self, fill: str, budget: Budget) -> Verdict | None:
         """What the fill adds; None where the code around the gap is so broken that the compiler can't tell.
@@ -86,7 +88,9 @@ class CompilerJudge:
         """Whether the same block is empty without the fill."""
         if not objection.message.startswith(_LACKS):
             return False
-        empty = _complaint(chunk.text(""), budget)
+        if chunk not in self._empty:
+            self._empty[chunk] = _complaint(chunk.text(""), budget)
+        empty = self._empty[chunk]
         return empty is not None and empty.message == objection.message
 
     def _unfinished_before(self, chunk: Chunk, fill: str, needs: list[Scaffold], budget: Budget) -> bool:

@@ -30,9 +30,9 @@ def unconstrained(logits, places):
     return logits
 
 
-def draw_as_published(logits, places, generator):
+def draw_as_published(said, places, generator):
     """Ours draws from the same distributions by other random numbers: see test_policies."""
-    return torch.multinomial(torch.softmax(logits, dim=-1), num_samples=1, generator=generator)[:, 0]
+    return torch.multinomial(torch.softmax(said.log_probabilities, dim=-1), num_samples=1, generator=generator)[:, 0]
 
 
 @pytest.mark.parametrize("entropy_bound", [0.1, 20.0], ids=["one token a step", "many tokens a step"])

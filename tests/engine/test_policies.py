@@ -1,8 +1,11 @@
 """Each policy by itself, on numbers that can be checked by hand."""
 
+import math
+
 import pytest
 import torch
 
+from engine.distributions import distributions
 from engine.policies import (
     Look,
     all_known,
@@ -134,7 +137,9 @@ def test_heads_and_bans_combine():
 
 def test_tokens_are_drawn_as_often_as_they_are_likely_and_impossible_ones_never():
     wanted = torch.tensor([0.0, 0.5, 0.0, 0.3, 0.2, 0.0])
-    tokens = draw(wanted.log().expand(20_000, -1), torch.zeros(20_000, 2), torch.Generator().manual_seed(0))
+    tokens = draw(
+        distributions(wanted.log().expand(20_000, -1)), torch.zeros(20_000, 2), torch.Generator().manual_seed(0)
+    )
     shares = tokens.bincount(minlength=6) / 20_000
     assert (shares - wanted).abs().max() < 0.015
     assert set(tokens.tolist()) == {1, 3, 4}
@@ -143,7 +148,7 @@ def test_tokens_are_drawn_as_often_as_they_are_likely_and_impossible_ones_never(
 def test_the_first_rows_take_the_likeliest_token():
     likely = torch.tensor([[0.3, 0.7]] * 100).log()
     places = torch.tensor([[0, 0]] * 50 + [[1, 0]] * 50)
-    tokens = likeliest_in_first(1)(likely, places, torch.Generator().manual_seed(0))
+    tokens = likeliest_in_first(1)(distributions(likely), places, torch.Generator().manual_seed(0))
     assert set(tokens[:50].tolist()) == {1}
     assert set(tokens[50:].tolist()) == {0, 1}
 
@@ -153,7 +158,7 @@ def test_a_nucleus_holds_the_likeliest_tokens_and_no_others():
     places = torch.zeros(400, 2, dtype=torch.int64)
 
     def drawn(top_p: float) -> set[int]:
-        return set(nucleus(top_p)(logits, places, torch.Generator().manual_seed(0)).tolist())
+        return set(nucleus(top_p)(distributions(logits), places, torch.Generator().manual_seed(0)).tolist())
 
     assert [drawn(top_p) for top_p in (0.1, 0.49, 0.6, 0.9, 1.0)] == [{0}, {0}, {0, 1}, {0, 1, 2}, {0, 1, 2, 3}]
 
@@ -162,3 +167,12 @@ def test_only_what_was_accepted_is_doubted():
     confidence = torch.tensor([[0.1, 0.1, 0.9]])
     accepted = torch.tensor([[True, False, True]])
     assert doubtful(0.5)(confidence, accepted).tolist() == [[True, False, False]]
+
+
+def test_one_look_says_what_is_likely_and_how_unsure_it_is():
+    logits = torch.tensor([[0.0, 2.0, -torch.inf, 2.0], [1.0, 1.0, 1.0, 1.0]])
+    said = distributions(logits)
+    assert said.likeliest.tolist() == [1, 0]
+    torch.testing.assert_close(said.probabilities, logits.softmax(-1))
+    torch.testing.assert_close(said.entropy(), torch.distributions.Categorical(logits=logits).entropy())
+    assert said[torch.tensor([False, True])].entropy().item() == pytest.approx(math.log(4))

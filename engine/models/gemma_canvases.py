@@ -1,0 +1,165 @@
+"""What a step computes of each canvas, and what it remembers of the steps before.
+
+A canvas looks at itself in both directions, so keys and values anywhere on it depend on every token of the gap, and
+none of them can be kept for good, as those of the context can. But they change little from one step to the next. A
+full pass leaves them here; the next few steps compute what is in question, what was settled since, and the first tokens
+behind it; then everything is computed afresh.
+
+What is computed of several canvases lies side by side, without padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from engine.key_values import EncodedContext
+from engine.models.base import Context, Rows
+from engine.models.gemma_network import Attend, Network, attention
+
+REFRESHED = 8
+"""Steps on one full pass, itself included."""
+NEAR = 4
+"""Tokens behind the last one in question that are computed with it: they depend on it most."""
+SMALL = 0.75
+"""Share of a canvas up to which computing that part alone is a gain."""
+REMEMBERED = 8
+"""Canvases of one context."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Pass:
+    """Keys and values of a canvas at a full pass, and what was computed again since: [K, L, D] for each layer."""
+
+    ids: Sequence[int]
+    open: Sequence[bool]
+    """What was in question."""
+    keys: list[Tensor] = field(default_factory=list[Tensor])
+    values: list[Tensor] = field(default_factory=list[Tensor])
+    uses: int = 1
+
+    def update(self, layer: int, places: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Take over what was computed at `places`, [K, P, D]; returns what the whole canvas has, [1, K, L, D]."""
+        if layer == len(self.keys):
+            self.keys.append(key)
+            self.values.append(value)
+        elif len(places) < len(self.ids):
+            self.keys[layer].index_copy_(1, places, key)
+            self.values[layer].index_copy_(1, places, value)
+        return self.keys[layer][None], self.values[layer][None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What is computed of one canvas."""
+
+    context: EncodedContext
+    row: int
+    places: Sequence[int]
+    """Where on the canvas."""
+    held: Pass
+
+    @property
+    def length(self) -> int:
+        """Of the whole canvas."""
+        return len(self.held.ids)
+
+
+class CanvasMemory:
+    """The last passes over the canvases of each living context."""
+
+    def __init__(self) -> None:
+        self._passes: WeakKeyDictionary[EncodedContext, list[Pass]] = WeakKeyDictionary()
+
+    @property
+    def contexts(self) -> int:
+        """For which something is remembered."""
+        return len(self._passes)
+
+    def parts(self, rows: Rows, remembered: bool = True) -> list[Part]:
+        """What a step over `rows` has to compute; it counts as a use of what is `remembered` for the rest."""
+        canvases, opens = rows.canvas.tolist(), rows.open.tolist()
+        taken: set[int] = set()
+        parts: list[Part] = []
+        for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
+            # A first step has no signal at all, and what it computes is of no use to those that have one.
+            ids, open_ = canvases[row][:length], opens[row][:length]
+            part = self._part(_own(context), row, ids, open_, taken, remembered and rows.conditioned[row])
+            taken.add(id(part.held))
+            parts.append(part)
+        return parts
+
+    def renew(self, context: Context) -> None:
+        """Take what is remembered for `context` as if it were fresh."""
+        for held in self._passes.get(_own(context), []):
+            held.uses = 1
+
+    def _part(
+        self, context: EncodedContext, row: int, ids: list[int], open_: list[bool], taken: set[int], remembered: bool
+    ) -> Part:
+        kept = self._passes.setdefault(context, []) if remembered else []
+        for held in reversed(kept):
+            if id(held) not in taken and (places := _left(held, ids, open_)) is not None:
+                held.ids, held.open, held.uses = ids, open_, held.uses + 1
+                return Part(context=context, row=row, places=places, held=held)
+        new = Pass(ids=ids, open=open_)
+        if remembered:
+            kept.append(new)
+            del kept[:-REMEMBERED]
+        return Part(context=context, row=row, places=range(len(ids)), held=new)
+
+
+def _left(held: Pass, ids: Sequence[int], open_: Sequence[bool]) -> list[int] | None:
+    """What is left to compute of a canvas with the help of `held`; None where that is no help.
+
+    What is in question now was so then, and what was settled then says the same now.
+    """
+    if held.uses >= REFRESHED or len(ids) != len(held.ids):
+        return None
+    if any(now and not before for now, before in zip(open_, held.open, strict=True)):
+        return None
+    if any(a != b and not before for a, b, before in zip(ids, held.ids, held.open, strict=True)):
+        return None
+    last = max((at for at, each in enumerate(open_) if each), default=-1)
+    places = [at for at, before in enumerate(held.open) if before or last < at <= last + NEAR]
+    return places if len(places) <= SMALL * len(ids) else None
+
+
+def attend_to(network: Network, parts: Sequence[Part]) -> Attend:
+    """Each canvas sees its whole context (its window, in sliding layers) and all of itself."""
+    places = [torch.tensor(part.places, device=network.device) for part in parts]
+    sizes = [len(part.places) for part in parts]
+
+    def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        attended: list[Tensor] = []
+        split = zip(parts, places, *(each.split(sizes, dim=2) for each in (query, key, value)), strict=True)
+        for part, at, own_query, own_key, own_value in split:
+            keys, values = part.held.update(index, at.to(key.device), own_key[0], own_value[0])
+            before_keys, before_values = part.context.store.read(index, part.context.length)
+            start = part.context.length - seen(network, index, part.context)
+            attended.append(
+                attention(
+                    own_query,
+                    torch.cat((before_keys[:, :, start:], keys), dim=2),
+                    torch.cat((before_values[:, :, start:], values), dim=2),
+                    None,
+                )
+            )
+        return torch.cat(attended, dim=2)
+
+    return attend
+
+
+def seen(network: Network, index: int, context: EncodedContext) -> int:
+    """Tokens of its context that a canvas sees in layer `index`."""
+    window: int = network.config.sliding_window
+    return min(window - 1, context.length) if network.sliding(index) else context.length
+
+
+def _own(context: Context) -> EncodedContext:
+    assert isinstance(context, EncodedContext)
+    return context
