@@ -31,15 +31,16 @@ def denoise(
     Yields the forward pass that each step needs and is sent its logits. A pinned position never changes; a row that is
     settled takes part in no further pass. At any moment `canvas.best` is the answer.
     """
-    before = torch.full_like(canvas.best, -1)
+    first, unchanged = canvas.step, torch.zeros_like(canvas.best[:, 0])
     for left in range(policies.max_steps, 0, -1):
         if not canvas.open.any():
             break
         logits = yield Step(rows=_rows(canvas), draft=lambda: draft(canvas))
-        look = _advance(canvas, logits, policies, noise, generator, left, before)
-        before = look.best
+        before = canvas.best
+        entropy = _advance(canvas, logits, policies, noise, generator, left)
+        unchanged = torch.where((canvas.best == before).all(dim=1) & (canvas.step > first), unchanged + 1, 0)
         canvas.step += 1
-        done = policies.settled(look)
+        done = policies.settled(Look(entropy=entropy, free=~canvas.pinned, known=canvas.known, unchanged=unchanged))
         _reopen(canvas, done[:, None])
         if should_stop():
             break
@@ -66,8 +67,8 @@ def _advance(
     noise: Noise,
     generator: torch.Generator,
     left: int,
-    before: Tensor,
-) -> Look:
+) -> Tensor:
+    """One step; returns the entropies [B, L]."""
     open_ = canvas.open
     # The loop's own arithmetic runs where its random numbers are made; only the forward pass is elsewhere.
     places = open_.nonzero()
@@ -82,7 +83,7 @@ def _advance(
     # The last step leaves no time to guess again.
     if policies.remask is not None and left > 1:
         _doubt(canvas, policies.remask(canvas.confidence, earlier), noise, generator)
-    return Look(best=canvas.best, before=before, entropy=entropy, free=~canvas.pinned, known=canvas.known)
+    return entropy
 
 
 def _place(

@@ -30,16 +30,16 @@ Constrain = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a stop policy may judge by, after a step. All [B, L]."""
+    """What a stop policy may judge by, after a step."""
 
-    best: Tensor
-    before: Tensor
-    """`best` of the step before; -1 before the first."""
     entropy: Tensor
-    """0 where nothing is open."""
+    """[B, L], 0 where nothing is open."""
     free: Tensor
-    """Positions that are not pinned."""
+    """Positions that are not pinned, [B, L]."""
     known: Tensor
+    """[B, L]"""
+    unchanged: Tensor
+    """Steps in a row, this one included, that left the answer as it was, [B]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,9 @@ def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *
         temperature=linear_temperature(sampling.t_min, sampling.t_max, sampling.max_steps),
         choose=likeliest_in_first(greedy_rows, nucleus(sampling.top_p)) if absorbing else draw,
         accept=entropy_bound(sampling.entropy_bound, in_time=absorbing),
-        settled=all_known if absorbing else stable_and_confident(sampling.confidence_threshold),
+        settled=all_known
+        if absorbing
+        else stable_and_confident(sampling.stability_threshold, sampling.confidence_threshold),
         constrain=constrain,
     )
 
@@ -151,13 +153,12 @@ def entropy_bound(bound: float, *, in_time: bool = False) -> Accept:
     return accept
 
 
-def stable_and_confident(confidence_threshold: float) -> Settled:
-    """The answer did not change in the last step, and the mean entropy of free positions is under the threshold."""
+def stable_and_confident(stability_threshold: int, confidence_threshold: float) -> Settled:
+    """So many steps did not change the answer, and the mean entropy of free positions is under the threshold."""
 
     def settled(look: Look) -> Tensor:
-        stable = ((look.best == look.before) | ~look.free).all(dim=-1)
         free = look.free.sum(dim=-1).clamp(min=1)
-        return stable & (look.entropy.sum(dim=-1) / free < confidence_threshold)
+        return (look.unchanged >= stability_threshold) & (look.entropy.sum(dim=-1) / free < confidence_threshold)
 
     return settled
 

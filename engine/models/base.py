@@ -43,6 +43,7 @@ class Sampling:
     entropy_bound: float
     """Nats. The larger, the more positions are accepted in one step."""
     stability_threshold: int
+    """Steps in a row that do not change the answer."""
     confidence_threshold: float
     """Nats per free position."""
     top_p: float = 1.0

@@ -37,11 +37,19 @@ def draw_as_published(said, places, generator):
 
 @pytest.mark.parametrize("entropy_bound", [0.1, 20.0], ids=["one token a step", "many tokens a step"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_without_pins_it_answers_what_generate_answers(model, entropy_bound: float, seed: int):
+@pytest.mark.parametrize(("stability", "confidence"), [(1, 1.0), (0, 100.0), (1, 100.0), (2, 100.0)])
+def test_without_pins_it_answers_what_generate_answers(
+    model, entropy_bound: float, seed: int, stability: int, confidence: float
+):
     from transformers.models.diffusion_gemma.generation_diffusion_gemma import EntropyBoundSamplerConfig
 
     sampling = Sampling(
-        max_steps=7, t_min=0.4, t_max=0.8, entropy_bound=entropy_bound, stability_threshold=1, confidence_threshold=1.0
+        max_steps=7,
+        t_min=0.4,
+        t_max=0.8,
+        entropy_bound=entropy_bound,
+        stability_threshold=stability,
+        confidence_threshold=confidence,
     )
     module = reference(model)
     prompt = torch.randint(9, 250, (1, 30), generator=torch.Generator().manual_seed(seed))
@@ -53,7 +61,7 @@ def test_without_pins_it_answers_what_generate_answers(model, entropy_bound: flo
         sampler_config=EntropyBoundSamplerConfig(entropy_bound),
         t_min=sampling.t_min,
         t_max=sampling.t_max,
-        stability_threshold=1,
+        stability_threshold=stability,
         confidence_threshold=sampling.confidence_threshold,
         eos_token_id=[10_000],  # none: the model's own end would be padded
     ).sequences[0, 30:]

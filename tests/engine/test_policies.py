@@ -71,29 +71,32 @@ def test_temperature_falls_linearly():
     assert [round(temperature(left), 3) for left in (4, 3, 2, 1)] == [0.8, 0.7, 0.6, 0.5]
 
 
-def look(best, before, entropy, free, known=None):
-    tensors = [torch.tensor([row]) for row in (best, before, entropy, free, known or [False] * len(best))]
-    return Look(**dict(zip(("best", "before", "entropy", "free", "known"), tensors, strict=True)))
+def look(entropy, free, unchanged=0, known=None):
+    return Look(
+        entropy=torch.tensor([entropy]),
+        free=torch.tensor([free]),
+        known=torch.tensor([known or [False] * len(free)]),
+        unchanged=torch.tensor([unchanged]),
+    )
 
 
 @pytest.mark.parametrize(
-    ("best", "before", "entropy", "free", "done"),
+    ("entropy", "free", "unchanged", "done"),
     [
-        ([7, 8], [7, 8], [0.001, 0.002], [True, True], True),
-        ([7, 8], [7, 9], [0.001, 0.002], [True, True], False),
-        ([7, 8], [7, 8], [0.001, 0.2], [True, True], False),
+        ([0.001, 0.002], [True, True], 2, True),
+        ([0.001, 0.002], [True, True], 3, True),
+        ([0.001, 0.002], [True, True], 1, False),
+        ([0.001, 0.2], [True, True], 2, False),
         # Ten pinned positions would hide one unsure token if they counted.
-        ([7] * 11, [7] * 11, [0.02] + [0.0] * 10, [True] + [False] * 10, False),
-        ([7, 8], [7, -1], [0.001, 0.0], [True, False], True),
+        ([0.02] + [0.0] * 10, [True] + [False] * 10, 2, False),
     ],
 )
-def test_stable_and_confident(best, before, entropy, free, done):
-    assert stable_and_confident(0.005)(look(best, before, entropy, free)).item() is done
+def test_stable_and_confident(entropy, free, unchanged, done):
+    assert stable_and_confident(2, 0.005)(look(entropy, free, unchanged)).item() is done
 
 
 def test_absorbing_canvases_are_done_when_nothing_is_unknown():
-    assert all_known(look([1, 2], [1, 2], [0.0, 9.0], [True, True], [True, True])).item()
-    assert not all_known(look([1, 2], [1, 2], [0.0, 0.0], [True, True], [True, False])).item()
+    assert all_known(look([0.0, 9.0], [True, True], known=[True, True])).item()
 
 
 def test_forbidden_tokens_have_no_probability():

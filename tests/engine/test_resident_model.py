@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.protocol import Answer, Done, Notice, Warm
+from engine.protocol import Answer, Done, Notice, Status, Warm
 from tests.engine.processes import home, running
 
 
@@ -37,6 +37,17 @@ def test_loading_tells_how_far_it_is(wire):
     assert percents == sorted(percents)
     assert percents[0] < percents[-1] <= 100
     assert {notice.state.name for notice in notices} <= {"loading", "ready"}
+
+
+def test_the_first_fill_after_a_load_is_nobodys(wire):
+    seen: list[Status] = []
+    for id in (1, 2):
+        wire.send(Warm(id=id))
+        while isinstance(wire.receive(), Notice):
+            pass
+        seen.append(wire.status())
+    assert seen[0].context_tokens == seen[1].context_tokens > 0
+    assert seen[0].served == 0
 
 
 def test_typing_on_finds_its_context_in_the_cache(wire):
