@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from engine.gap import Gap
-from engine.length import Fitted
+from engine.lengths.slack import run_on
+from engine.lengths.strategies import Fitted
 from engine.request import Syntax
-from engine.slack import run_on
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 

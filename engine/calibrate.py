@@ -15,17 +15,17 @@ import torch
 import typer
 from torch import Tensor
 
-from engine.calibrated import first_sight
+from engine.checkpoints.loading import load
+from engine.checkpoints.placement import Device
 from engine.commands.exits import one_line_errors
 from engine.drive import Step
 from engine.errors import BadInput
 from engine.eval.code_holes import code_holes
 from engine.eval.tasks import Task
 from engine.gap import Gap
-from engine.length_prior import fit_prior, prior_file, write_prior
-from engine.loading import load
+from engine.lengths.calibrated import first_sight
+from engine.lengths.prior import fit_prior, prior_file, write_prior
 from engine.models.base import Model
-from engine.placement import Device
 from engine.places import data_dir
 from engine.request import FillRequest
 

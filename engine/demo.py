@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from engine.catalog import BUNDLED, bundled
+from engine.checkpoints.catalog import BUNDLED, bundled
 from engine.commands.exits import one_line_errors
 from engine.marked import gap_at_markers
 from engine.preview import figures, preview
@@ -20,7 +20,7 @@ from engine.request import Draft, FillRequest
 from engine.watch import Watch, canvas_line, legend
 
 if TYPE_CHECKING:
-    from engine.loading import Infiller
+    from engine.checkpoints.loading import Infiller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def main(
     )
     with console.status("Loading the model"):
         began = time.perf_counter()
-        from engine.loading import load
+        from engine.checkpoints.loading import load
 
         infiller = load(BUNDLED, "cpu")
         load_ms = (time.perf_counter() - began) * 1000

@@ -16,11 +16,11 @@ from typing import cast
 import psutil
 
 from engine import places
-from engine.caller import ask
-from engine.catalog import find
-from engine.checkpoint import Checkpoint
+from engine.checkpoints.catalog import find
+from engine.checkpoints.directory import Checkpoint
 from engine.errors import EngineError
 from engine.protocol import Answer, Fill, Filled, FillRequest, Report, Status, StatusQuery
+from engine.resident.caller import ask
 from engine.sizes import binary_bytes, decimal_bytes
 
 _REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", language="python")
@@ -85,7 +85,7 @@ class Doctor:
     def _device(self) -> str:
         import torch
 
-        from engine.placement import Device, place, this_machine
+        from engine.checkpoints.placement import Device, place, this_machine
 
         if self._is_oracle:
             return "cpu, for the test model"
@@ -116,15 +116,15 @@ class Doctor:
             reply = ask(Fill(id=1, request=_REQUEST), _FILL_S)
             assert isinstance(reply, Answer)
             return _told(reply.filled, "by the running engine")
-        from engine.loading import load
-        from engine.placement import Device
+        from engine.checkpoints.loading import load
+        from engine.checkpoints.placement import Device
 
         infiller = load(self.model, cast(Device, self.device))
         return _told(infiller.answer(_REQUEST), f"after {infiller.load_ms:.0f} ms of loading")
 
     @property
     def _is_oracle(self) -> bool:
-        from engine.loading import ORACLE
+        from engine.checkpoints.loading import ORACLE
 
         return self.model.startswith(ORACLE)
 

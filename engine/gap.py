@@ -10,10 +10,10 @@ import torch
 
 from engine.canvas import Canvas
 from engine.denoise import Denoising, denoise
+from engine.lengths.slack import end_behind_text, end_once
 from engine.models.base import Context, Model, Prompt
 from engine.policies import Constrain, begin_with, forbid, forbid_in, in_turn, published_policies
 from engine.request import Cell, Draft, FillRequest
-from engine.slack import end_behind_text, end_once
 from engine.syntax.trees import Trees
 
 MASKED = "░"

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from engine.answers import answers
-from engine.calibrated import calibrated
 from engine.drive import Filling, Step, drive
 from engine.edits.rewritten import rewritten
 from engine.errors import BadInput
-from engine.expand import expand
 from engine.gap import Gap
-from engine.length import Fitted, Strategy, discover, fixed, free, slack
+from engine.lengths.calibrated import calibrated
+from engine.lengths.expand import expand
+from engine.lengths.strategies import Fitted, Strategy, discover, fixed, free, slack
 from engine.marked import dominant_line_end, with_line_ends
 from engine.models.base import LengthStrategy, Model
 from engine.parts import Parts

@@ -18,9 +18,9 @@ from cattrs import Converter, transform_error
 from engine.errors import BadInput
 from engine.findings import Blank, BlankKind, Damage, Findings
 from engine.frames import MAX_FRAME_NBYTES, BodyError, FrameError, FrameSplitter, frame, unframe
-from engine.peers import Peer, is_own, kill, listener, peer_of
 from engine.places import Address, TcpAddress, UnixAddress, find_engine
 from engine.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Task, Timings
+from engine.resident.peers import Peer, is_own, kill, listener, peer_of
 
 __all__ = [
     "MAX_FRAME_NBYTES",

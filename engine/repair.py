@@ -16,7 +16,7 @@ from engine.answers import Answer, answer, answers, offsets, shortened
 from engine.canvas import reopened
 from engine.drive import Step
 from engine.gap import Gap
-from engine.length import Fitted
+from engine.lengths.strategies import Fitted
 from engine.models.window import with_line_feeds
 from engine.policies import doubtful, draw, linear_temperature
 from engine.syntax.brackets import Brackets

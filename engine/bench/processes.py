@@ -14,9 +14,9 @@ import psutil
 
 from engine.bench.line import own_engine
 from engine.bench.timing import Figure, Ratio, Stopwatch, spread
+from engine.checkpoints.loading import load
 from engine.errors import EngineError
 from engine.infill import fill
-from engine.loading import load
 from engine.protocol import Fill, Warm
 from engine.request import FillRequest
 

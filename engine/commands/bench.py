@@ -14,8 +14,8 @@ from engine.errors import BadInput
 from engine.models.families import SHAPES
 
 if TYPE_CHECKING:
+    from engine.checkpoints.placement import Device
     from engine.models.abilities import Measured
-    from engine.placement import Device
 
 
 @one_line_errors()
@@ -60,7 +60,7 @@ def bench(
 
 
 def _model(name: str, shape: str | None, device: Device) -> Measured:
-    from engine.loading import load
+    from engine.checkpoints.loading import load
     from engine.models.abilities import Measured
     from engine.models.families import random_model
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from engine.catalog import BUNDLED
+from engine.checkpoints.catalog import BUNDLED
 from engine.commands.exits import FAILURE, one_line_errors
 from engine.commands.options import DeviceName, ModelName
 

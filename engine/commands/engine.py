@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from engine.catalog import BUNDLED
+from engine.checkpoints.catalog import BUNDLED
 from engine.commands.exits import FAILURE, one_line_errors
 from engine.protocol import Percentiles, Report, Status, StatusQuery
 
@@ -35,8 +35,8 @@ def run(
 ) -> None:
     """Run the engine; where one runs already, leave it alone."""
     # Imported here because `status` and `stop` need none of it.
-    from engine import launch, process
-    from engine.server import Settings
+    from engine.resident import launch, process
+    from engine.resident.server import Settings
 
     settings = Settings(
         model=model, device=device, unload_after_s=unload_after, exit_after_s=exit_after, stall_s=stall_after
@@ -64,7 +64,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
 @one_line_errors()
 def stop() -> None:
     """End the engine, for all its clients."""
-    from engine import launch
+    from engine.resident import launch
 
     typer.echo("The engine has ended." if launch.stop() else "No engine is running.")
 
@@ -78,9 +78,9 @@ def restart(
     exit_after: ExitAfter = 1800,
 ) -> None:
     """End the engine, if one runs, and start one in the background."""
-    from engine import launch
-    from engine.caller import NoAnswer
-    from engine.server import Settings
+    from engine.resident import launch
+    from engine.resident.caller import NoAnswer
+    from engine.resident.server import Settings
 
     try:
         before = _ask_status()
@@ -99,7 +99,7 @@ def restart(
 
 
 def _ask_status() -> Status | None:
-    from engine.caller import ask
+    from engine.resident.caller import ask
 
     report = ask(StatusQuery(id=1))
     return report.status if isinstance(report, Report) else None

@@ -17,10 +17,10 @@ from engine.commands.options import DeviceName, ModelName
 from engine.errors import BadInput
 
 if TYPE_CHECKING:
+    from engine.checkpoints.placement import Device
     from engine.eval.results import Results
     from engine.eval.rows import Row
     from engine.eval.tasks import Task
-    from engine.placement import Device
 
 _MAX_SEED = 2**63 - 1
 
@@ -101,8 +101,8 @@ def _about(model: str, tasks: Sequence[Task], settings: Any) -> dict[str, Any]:
 
 def _weights(name: str) -> str:
     """A fingerprint of what is behind a model's name."""
-    from engine.catalog import find
-    from engine.loading import ORACLE
+    from engine.checkpoints.catalog import find
+    from engine.checkpoints.loading import ORACLE
 
     files = [Path(name.removeprefix(ORACLE))] if name.startswith(ORACLE) else sorted(find(name).path.glob("*.*"))
     stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
@@ -121,10 +121,10 @@ def _run(
 ) -> tuple[str, Sequence[Row]]:
     """Fill what is not filled yet; returns the model's device, or that nothing was left to do, and the rows that it can
     fill. `strict`: the others are errors."""
+    from engine.checkpoints.loading import load
     from engine.eval.rows import possible
     from engine.eval.run import evaluate
     from engine.eval.sandbox import level_here
-    from engine.loading import load
 
     console = Console(stderr=True)
     if _left(rows, tasks, results) == 0:

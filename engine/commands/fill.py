@@ -22,7 +22,7 @@ from engine.textfile import TextFile, read_text, replace_text, writable_path
 from engine.watch import Watch
 
 if TYPE_CHECKING:
-    from engine.placement import Device
+    from engine.checkpoints.placement import Device
 
 
 @one_line_errors()
@@ -83,7 +83,7 @@ def _gap(text: str, at: str | None, to: str | None) -> Gap:
 
 def _answer(request: FillRequest, gap: Gap, model: str, device: Device, *, watched: bool) -> Filled:
     began = time.perf_counter()
-    from engine.loading import load
+    from engine.checkpoints.loading import load
 
     infiller = load(model, device)
     load_ms = (time.perf_counter() - began) * 1000

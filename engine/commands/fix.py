@@ -15,7 +15,7 @@ from engine.request import FillRequest
 from engine.textfile import read_text, writable_path
 
 if TYPE_CHECKING:
-    from engine.placement import Device
+    from engine.checkpoints.placement import Device
 
 
 @one_line_errors()
@@ -40,7 +40,7 @@ def fix(
     if damages(source.text, language_of(language) or "") == ():
         typer.echo(f"{source.name} has no syntax problem.", err=True)
         return
-    from engine.loading import load
+    from engine.checkpoints.loading import load
 
     infiller = load(model, cast("Device", device))
     request = FillRequest(task="fix", prefix="", old=source.text, suffix="", language=language, seed=seed)

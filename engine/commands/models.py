@@ -7,8 +7,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from engine.catalog import bundled, cached
-from engine.checkpoint import Checkpoint
+from engine.checkpoints.catalog import bundled, cached
+from engine.checkpoints.directory import Checkpoint
 from engine.commands.exits import one_line_errors
 from engine.errors import ModelError
 from engine.models.released import RELEASED, advice
@@ -56,6 +56,6 @@ def _add(table: Table, checkpoint: Checkpoint, where: str) -> None:
 
 def _free_on_gpus() -> tuple[int, ...]:
     # It takes torch to ask a GPU, and a second to import it.
-    from engine.placement import this_machine
+    from engine.checkpoints.placement import this_machine
 
     return this_machine().gpus

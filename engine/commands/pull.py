@@ -14,8 +14,8 @@ from engine.sizes import binary_bytes, decimal_bytes
 @one_line_errors()
 def pull(model: Annotated[str, typer.Argument(metavar="HUB-ID", help="OWNER/MODEL on the Hugging Face Hub.")]) -> None:
     """Download a model into the local Hugging Face cache. Run again after an interruption, it keeps finished files."""
-    from engine.pull import plan_pull
-    from engine.pull import pull as download
+    from engine.checkpoints.pull import plan_pull
+    from engine.checkpoints.pull import pull as download
 
     plan = plan_pull(model)
     typer.echo(

@@ -16,7 +16,7 @@ from engine.request import FillRequest
 from engine.textfile import read_text, writable_path
 
 if TYPE_CHECKING:
-    from engine.placement import Device
+    from engine.checkpoints.placement import Device
 
 
 @one_line_errors()
@@ -42,7 +42,7 @@ def rewrite(
     gap = span_in(source.text, range_)
     if write:
         writable_path(source)
-    from engine.loading import load
+    from engine.checkpoints.loading import load
 
     infiller = load(model, cast("Device", device))
     if instruction and not infiller.model.facts.instructions:

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 
 import typer
 
+from engine.checkpoints.loading import load
 from engine.drive import drive
 from engine.edits.breakages import Breakage, breakage
 from engine.edits.mending import WAYS, Way, by_strength, mending, touched_chars
 from engine.edits.patient import patient
 from engine.edits.pieces import in_pieces
 from engine.errors import BadInput
-from engine.loading import load
 from engine.models.base import Model
 from engine.request import FillRequest
 from engine.syntax.holes import holes

@@ -16,7 +16,7 @@ from engine.canvas import Canvas, new_canvas, prime
 from engine.edits.noising import Row, as_wide, noised_spans, resized, roomy
 from engine.edits.tokens import OldTokens, old_tokens
 from engine.gap import Gap
-from engine.length import Fitted, Fitting
+from engine.lengths.strategies import Fitted, Fitting
 
 ROWS = 4
 """Canvases at the least: they re-noise different parts, and give them different room."""

@@ -161,7 +161,7 @@ def _table(rows: Sequence[Figures]) -> Table:
 def _models(name: str, seed: int) -> Models:
     if name == ORACLE:
         return lambda task: erring(task, seed)
-    from engine.loading import load
+    from engine.checkpoints.loading import load
 
     model = load(name).model
     return lambda task: iter([(name, model)])

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from engine.length_prior import LengthPrior
+from engine.lengths.prior import LengthPrior
 from engine.request import FillRequest
 
 LengthStrategy = Literal["slack", "discover", "expand", "calibrated"]

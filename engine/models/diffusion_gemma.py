@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.checkpoint import Checkpoint
+from engine.checkpoints.directory import Checkpoint
+from engine.checkpoints.placement import Placement
 from engine.key_values import ContextCache, EncodedContext, window_mask
 from engine.models.abilities import Reference, StepKind
 from engine.models.base import Context, Facts, Rows
@@ -25,7 +26,6 @@ from engine.models.gemma_steps import step_kinds
 from engine.models.texts import Texts
 from engine.models.token_prompt import TokenPrompt
 from engine.models.vocabulary import Vocabulary
-from engine.placement import Placement
 from engine.request import Filled, FillRequest
 
 Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]

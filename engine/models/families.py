@@ -13,9 +13,9 @@ from engine.errors import BadInput, ModelError
 from engine.models import gemma_family, masked_family
 
 if TYPE_CHECKING:
-    from engine.checkpoint import Checkpoint, TensorHeader
+    from engine.checkpoints.directory import Checkpoint, TensorHeader
+    from engine.checkpoints.placement import Device, Placement
     from engine.models.base import LengthStrategy, Model
-    from engine.placement import Device, Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

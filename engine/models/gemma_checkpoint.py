@@ -15,10 +15,10 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from engine.checkpoint import Checkpoint
+from engine.checkpoints.directory import Checkpoint
+from engine.checkpoints.placement import Placement
 from engine.errors import ModelError
-from engine.failures import is_out_of_memory
-from engine.placement import Placement
+from engine.resident.failures import is_out_of_memory
 
 _QUICK_BYTES = 1 << 30
 """Smaller models load too fast for a progress bar."""

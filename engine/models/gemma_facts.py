@@ -7,11 +7,11 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from engine.checkpoint import FACTS_FILE, Checkpoint
+from engine.checkpoints.directory import FACTS_FILE, Checkpoint
+from engine.checkpoints.placement import Placement
 from engine.models.base import Facts, LengthStrategy, Noise, Sampling
 from engine.models.layout import MASK, PAD
 from engine.models.vocabulary import Vocabulary
-from engine.placement import Placement
 
 RELEASED = Sampling(
     max_steps=48, t_min=0.4, t_max=0.8, entropy_bound=0.1, stability_threshold=1, confidence_threshold=0.005

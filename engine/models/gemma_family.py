@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.checkpoint import Checkpoint, TensorHeader
+    from engine.checkpoints.directory import Checkpoint, TensorHeader
+    from engine.checkpoints.placement import Device, Placement
     from engine.models.base import Model
-    from engine.placement import Device, Placement
 
 MODEL_TYPES = ("diffusion_gemma",)
 SHAPES = ("released", "26b-layers=N", "small")

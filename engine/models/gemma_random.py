@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from transformers import DiffusionGemmaConfig, DiffusionGemmaTextConfig
 
-from engine.catalog import BUNDLED_PATH
+from engine.checkpoints.catalog import BUNDLED_PATH
+from engine.checkpoints.placement import GPU_DTYPE, Device, cpu_dtype
 from engine.models.base import Facts, Noise
 from engine.models.diffusion_gemma import DiffusionGemma
 from engine.models.gemma_checkpoint import TextModel
@@ -15,7 +16,6 @@ from engine.models.gemma_facts import RELEASED
 from engine.models.gemma_vision import no_vision
 from engine.models.numbered import NumberedPrompt
 from engine.models.random_weights import check_room, layers_asked, made_in, place_of, randomise
-from engine.placement import GPU_DTYPE, Device, cpu_dtype
 
 _RELEASED_LAYERS, _FULL_EVERY = 30, 6
 _CONTEXT = 4096

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.checkpoint import Checkpoint, read_files
-from engine.length_prior import LengthPrior, prior_file, read_prior
+from engine.checkpoints.directory import Checkpoint, read_files
+from engine.checkpoints.placement import Placement
+from engine.lengths.prior import LengthPrior, prior_file, read_prior
 from engine.models.abilities import Reference, StepKind
 from engine.models.base import Context, Facts, LengthStrategy, Noise, Rows, Sampling
 from engine.models.masked_checkpoint import read_module, read_tokenizer
@@ -24,7 +25,6 @@ from engine.models.masked_score import guesses_of
 from engine.models.masked_steps import step_kinds
 from engine.models.texts import Texts
 from engine.models.vocabulary import Vocabulary
-from engine.placement import Placement
 from engine.places import data_dir
 from engine.request import Filled, FillRequest
 

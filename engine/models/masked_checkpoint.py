@@ -23,11 +23,11 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from engine.checkpoint import Checkpoint, weight_files
+from engine.checkpoints.directory import Checkpoint, weight_files
+from engine.checkpoints.placement import Placement
 from engine.errors import ModelError
 from engine.models.masked_config import Architecture, our_name
 from engine.models.masked_family import added_tokens
-from engine.placement import Placement
 
 _QWEN_PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

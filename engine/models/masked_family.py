@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from engine.checkpoints.json_files import read_json_if_there
 from engine.errors import ModelError
-from engine.json_files import read_json_if_there
 from engine.models.masked_config import Architecture, our_name, read_architecture
 from engine.models.masked_facts import PUBLISHED, Published
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from engine.checkpoint import Checkpoint, TensorHeader
+    from engine.checkpoints.directory import Checkpoint, TensorHeader
+    from engine.checkpoints.placement import Device, Placement
     from engine.models.base import LengthStrategy, Model
     from engine.models.families import Files
-    from engine.placement import Device, Placement
 
 OWN_TYPE = "masked_llama"
 """What the recipe of this repository writes: a Llama without the causal mask, described further in its facts file."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from engine.checkpoints.placement import GPU_DTYPE, Device, cpu_dtype
 from engine.models.base import Facts, LengthStrategy, Noise
 from engine.models.masked import Masked, sampling_of, widths_of
 from engine.models.masked_checkpoint import new_module
@@ -15,7 +16,6 @@ from engine.models.masked_facts import PUBLISHED, Published
 from engine.models.masked_network import Network
 from engine.models.numbered import NumberedPrompt
 from engine.models.random_weights import check_room, layers_asked, made_in, place_of, randomise
-from engine.placement import GPU_DTYPE, Device, cpu_dtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

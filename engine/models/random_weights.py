@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from transformers.initialization import no_init_weights
 
+from engine.checkpoints.placement import WORKING_BYTES, Device
 from engine.errors import BadInput, ModelError
-from engine.placement import WORKING_BYTES, Device
 from engine.sizes import binary_bytes
 
 _BLOCK = 1 << 20

@@ -15,9 +15,9 @@ from typing import Annotated, Any, cast
 import torch
 import typer
 
+from engine.checkpoints.loading import load
 from engine.commands.exits import one_line_errors
 from engine.errors import BadInput
-from engine.loading import load
 from engine.models.base import LengthStrategy
 from engine.models.diffusion_gemma import DiffusionGemma
 from engine.train.card import write_card

@@ -14,7 +14,7 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
     EntropyBoundSamplerConfig,
 )
 
-from engine.checkpoint import FACTS_FILE, SINGLE_FILE
+from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE
 from engine.models.base import LengthStrategy
 from engine.models.layout import BOS, EOS, PAD
 from engine.train.presets import Preset

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.checkpoint import FACTS_FILE, SINGLE_FILE
+from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE
 from engine.models.base import LengthStrategy
 from engine.models.masked_family import OWN_TYPE
 from engine.models.masked_network import Attend, Network, attention, rotate

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from engine.calibrate import TOO_NEAR, app, usual_confidence
+from engine.checkpoints.loading import load
 from engine.eval.tasks import Task
-from engine.length_prior import prior_file, read_prior
-from engine.loading import load
+from engine.lengths.prior import prior_file, read_prior
 from tests.engine.models.published import write_published
 from tests.engine.ruler import Ruler
 

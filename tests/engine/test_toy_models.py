@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.loading import Infiller, load
+from engine.checkpoints.loading import Infiller, load
 from engine.models.diffusion_gemma import DiffusionGemma
 from tests.engine.toy_gaps import exact_share, toy_gaps
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from engine.canvas import Canvas
+from engine.checkpoints.loading import load
 from engine.denoise import denoise
-from engine.loading import load
 from engine.models.diffusion_gemma import DiffusionGemma
 from engine.policies import Policies
 from engine.request import Draft

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from engine.checkpoints.loading import Infiller
 from engine.drive import drive
 from engine.infill import infill
-from engine.loading import Infiller
 from engine.parts import Parts
 from engine.request import FillRequest
 from engine.train.toy import toy_program

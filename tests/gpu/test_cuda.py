@@ -11,12 +11,12 @@ import torch
 
 from dg_lsp.cli import run
 from engine.bench.workload import rows_of
+from engine.checkpoints.loading import load
 from engine.infill import fill
-from engine.loading import load
-from engine.memory import device_nbytes, give_back
 from engine.models.diffusion_gemma import DiffusionGemma
 from engine.models.families import random_model
 from engine.request import FillRequest
+from engine.resident.memory import device_nbytes, give_back
 
 IDS = [20 + at % 40 for at in range(60)]
 REQUEST = FillRequest(

@@ -19,9 +19,9 @@ from engine.bench.run import Effort, run
 from engine.bench.steps import bounds, grid
 from engine.bench.timing import Figure, Stopwatch, spread
 from engine.bench.workload import request_for, rows_of, token_ids
+from engine.checkpoints.loading import load
 from engine.errors import BadInput, ModelError
 from engine.infill import fill
-from engine.loading import load
 from engine.models.diffusion_gemma import DiffusionGemma
 from engine.models.families import random_model
 from engine.models.gemma_canvases import NEAR

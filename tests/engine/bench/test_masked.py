@@ -18,9 +18,9 @@ from engine.bench.keystroke import keystroke
 from engine.bench.steps import bounds, grid
 from engine.bench.timing import Stopwatch
 from engine.bench.workload import request_for, rows_of, token_ids
+from engine.checkpoints.loading import load
 from engine.errors import BadInput, ModelError
 from engine.infill import fill
-from engine.loading import load
 from engine.models.abilities import Generating, LeftToRight, Measured
 from engine.models.families import random_model
 from engine.models.masked import Masked

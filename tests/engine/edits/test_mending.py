@@ -7,6 +7,7 @@ import random
 import pytest
 
 from engine.answering import answering
+from engine.checkpoints.loading import load
 from engine.drive import drive
 from engine.edits.breakages import KINDS, breakage
 from engine.edits.damage import damages
@@ -14,7 +15,6 @@ from engine.edits.measure import Tally, breakages, tried_with, without_line
 from engine.edits.mending import by_strength, mending, touched_chars
 from engine.edits.patient import patient
 from engine.errors import BadInput
-from engine.loading import load
 from engine.models.oracle import Case, Oracle
 from engine.request import Draft, FillRequest
 from engine.syntax.budget import Budget

@@ -168,6 +168,6 @@ def test_a_part_that_is_not_noise_stays_under_masks(absorbing):
 
 @pytest.fixture(scope="module")
 def absorbing():
-    from engine.loading import load
+    from engine.checkpoints.loading import load
 
     return load(str(Path(__file__).parents[2] / "models" / "toy-absorbing"), "cpu").model

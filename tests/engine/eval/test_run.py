@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from dg_lsp.cli import run
+from engine.checkpoints.loading import load
 from engine.errors import BadInput
 from engine.eval.report import figures, report
 from engine.eval.results import Result, Results
 from engine.eval.rows import Row, chosen_rows, true_width
 from engine.eval.run import Settings, evaluate
 from engine.eval.tasks import Task, UnitTest
-from engine.loading import load
 from engine.models.oracle import Case, Oracle, Slip
 from engine.request import FillRequest
 from tests.engine.eval.test_tasks import HUMAN_EVAL, written

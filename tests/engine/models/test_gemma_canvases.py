@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.loading import Infiller, load
+from engine.checkpoints.loading import Infiller, load
 from engine.models.abilities import forgetful
 from engine.models.base import Rows
 from engine.models.diffusion_gemma import DiffusionGemma

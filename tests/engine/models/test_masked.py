@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.loading import load
+from engine.checkpoints.loading import load
 from engine.models.base import Rows
 from engine.models.masked import Masked
 from tests.engine.models.published import LAYOUTS, Layout, plain_logits, write_published

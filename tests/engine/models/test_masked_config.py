@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.checkpoint import read_checkpoint
+from engine.checkpoints.directory import read_checkpoint
+from engine.checkpoints.loading import load
 from engine.errors import ModelError
-from engine.loading import load
 from engine.models.masked_facts import PUBLISHED
 from tests.engine.models.published import Layout, write_published
 

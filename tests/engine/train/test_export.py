@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers import DiffusionGemmaForBlockDiffusion
 
-from engine.catalog import find
-from engine.loading import load
+from engine.checkpoints.catalog import find
+from engine.checkpoints.loading import load
 from engine.models.gemma_network import Network, attention
 from engine.train.card import loss_image
 from engine.train.export import export

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.loading import load
+from engine.checkpoints.loading import load
 from engine.models.base import Rows
 from engine.models.layout import BOS, EOS, MASK
 from engine.models.masked import Masked

@@ -1,0 +1,144 @@
+"""A model directory as it lies on disk: what it is, how big, whether it is whole. Reads JSON and headers only."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from engine.checkpoints.json_files import read_json, read_json_if_there
+from engine.errors import ModelError
+from engine.models.families import Files, family_of_type
+
+if TYPE_CHECKING:
+    from engine.models.base import LengthStrategy
+
+FACTS_FILE = "dg_lsp.json"
+"""What the authors of a checkpoint tell dg-lsp about it beyond config.json; released checkpoints have none."""
+INDEX_FILE = "model.safetensors.index.json"
+SINGLE_FILE = "model.safetensors"
+_TOKENIZER_FILES = (("tokenizer.json",), ("vocab.json", "merges.txt"))
+"""A tokenizer is in one file, or in these two."""
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
+_MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorHeader:
+    """One tensor of a safetensors file."""
+
+    name: str
+    dtype: str
+    """As safetensors names it: "BF16", "F32"."""
+    elements: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A model directory that can be loaded."""
+
+    name: str
+    """As a person would name it: "bundled", a path, a Hub id."""
+    path: Path
+    family: str
+    length: LengthStrategy
+    config: dict[str, Any]
+    layers: int
+    tensors: tuple[TensorHeader, ...]
+    """Those that are loaded, named as in the loaded module."""
+    nbytes: int
+    """Size of all its weight files on disk."""
+
+    @property
+    def parameters(self) -> int:
+        """Parameters that are loaded; tied ones count once, as they are stored once."""
+        return sum(tensor.elements for tensor in self.tensors)
+
+
+def read_checkpoint(path: Path, name: str) -> Checkpoint:
+    """Read a model directory. Raises ModelError for what is missing, cut off, unknown or unsafe."""
+    files = read_files(path, name)
+    family = family_of_type(files.config.get("model_type"), name)
+    weights = weight_files(path, name)
+    if not any(all((path / file).is_file() for file in several) for several in _TOKENIZER_FILES):
+        raise ModelError(f"{name} has no {_TOKENIZER_FILES[0][0]}: copy it there, or pull the model again.")
+    return Checkpoint(
+        name=name,
+        path=path,
+        family=family.name,
+        length=files.told.get("length") or family.length(files),
+        config=files.config,
+        layers=family.layers(files),
+        tensors=family.loaded([tensor for file in weights for tensor in read_header(file)]),
+        nbytes=sum(file.stat().st_size for file in weights),
+    )
+
+
+def read_files(path: Path, name: str) -> Files:
+    """The small files of a model directory. Raises ModelError."""
+    config = read_json(path / "config.json", name)
+    return Files(path=path, name=name, config=config, told=read_json_if_there(path / FACTS_FILE, name))
+
+
+def weight_files(path: Path, name: str) -> list[Path]:
+    """The safetensors files of a model directory, all of them present. Raises ModelError."""
+    index = path / INDEX_FILE
+    if not index.is_file():
+        if (path / SINGLE_FILE).is_file():
+            return [path / SINGLE_FILE]
+        raise ModelError(_no_weights(path, name))
+    shards = _shards(index, name)
+    missing = [shard for shard in shards if not (path / shard).is_file()]
+    if missing:
+        raise ModelError(
+            f"{name} is incomplete, {missing[0]} is missing ({len(missing)} of {len(shards)} files): pull it again."
+        )
+    return [path / shard for shard in shards]
+
+
+def read_header(file: Path) -> list[TensorHeader]:
+    """What a safetensors file says it holds. Raises ModelError where it is cut off or something else.
+
+    Format: an 8-byte little-endian length, that many bytes of JSON, the data.
+    https://huggingface.co/docs/safetensors/index#format
+    """
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        header = stream.read(length) if length <= _MAX_HEADER_BYTES else b""
+    try:
+        entries: dict[str, Any] = json.loads(header)
+        entries.pop("__metadata__", None)
+        tensors = list(_tensors(entries))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ModelError(f"{file} is not a safetensors file: pull or copy the model again.") from None
+    if file.stat().st_size != 8 + length + sum(tensor.nbytes for tensor in tensors):
+        raise ModelError(f"{file} is cut off or damaged: pull or copy the model again.")
+    return tensors
+
+
+def _tensors(entries: dict[str, Any]) -> Iterator[TensorHeader]:
+    for name, entry in entries.items():
+        start, end = entry["data_offsets"]
+        yield TensorHeader(name=name, dtype=entry["dtype"], elements=math.prod(entry["shape"]), nbytes=end - start)
+
+
+def _shards(index: Path, name: str) -> list[str]:
+    weight_map = read_json(index, name).get("weight_map")
+    shards = set(cast("dict[str, object]", weight_map).values()) if isinstance(weight_map, dict) else set[object]()
+    if not shards or any(not isinstance(shard, str) or Path(shard).name != shard for shard in shards):
+        raise ModelError(f"{name} has an unusable {index.name}: pull or copy the model again.")
+    return sorted(cast("set[str]", shards))
+
+
+def _no_weights(path: Path, name: str) -> str:
+    pickles = sorted(file.name for pattern in _PICKLES for file in path.glob(pattern))
+    if pickles:
+        return (
+            f"{name} holds its weights as pickle ({pickles[0]}), a format that can run any code when it is opened: "
+            f"convert them to safetensors."
+        )
+    return f"{name} has no weights ({SINGLE_FILE} or {INDEX_FILE}): name a complete model directory."

@@ -1,0 +1,136 @@
+"""Where a model's weights go, and in which number format: chosen before anything is read, with the numbers at hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import psutil
+import torch
+
+from engine.checkpoints.directory import Checkpoint
+from engine.errors import ModelError
+from engine.sizes import binary_bytes
+
+Device = Literal["auto", "cpu", "cuda"]
+
+WORKING_BYTES = 1 << 30
+"""Kept free on a GPU beside its weights, for the keys and values of contexts, logits and scratch memory."""
+_FULL_PRECISION_BYTES = 2 << 30
+"""Up to this size a model runs in float32 on the CPU, where few machines compute fast in bfloat16."""
+GPU_DTYPE = torch.bfloat16
+_LAYER = re.compile(r"\.layers\.([0-9]+)\.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Free memory in bytes."""
+
+    cpu: int
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where each part of a model goes."""
+
+    device: str
+    """Where embeddings and ids are, as torch names it: "cpu", "cuda:0"."""
+    layers: tuple[str, ...]
+    """The device of each layer, encoder and decoder alike, as they share their weights."""
+    dtype: torch.dtype
+
+    @property
+    def split(self) -> bool:
+        """Whether the layers are not all where the embeddings are."""
+        return any(layer != self.device for layer in self.layers)
+
+
+def this_machine() -> Machine:
+    """What is free now."""
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_available() else range(0)
+    return Machine(
+        cpu=psutil.virtual_memory().available,
+        gpus=tuple(torch.cuda.mem_get_info(gpu)[0] for gpu in gpus),
+    )
+
+
+def place(checkpoint: Checkpoint, device: Device, machine: Machine) -> Placement:
+    """GPU before CPU, whole before split. Raises ModelError, with the numbers, when it can't fit."""
+    if device not in get_args(Device):
+        raise ModelError(f"There is no device {device!r}: use auto, cpu or cuda.")
+    if device == "cuda" and not machine.gpus:
+        raise ModelError("CUDA was asked for, but torch finds no GPU here: use --device cpu, or a CUDA build of torch.")
+    placement = _on_gpus(checkpoint, machine) if device != "cpu" else None
+    if placement is None and device != "cuda":
+        placement = _on_cpu(checkpoint, machine)
+    if placement is None:
+        raise ModelError(_too_big(checkpoint, device, machine))
+    return placement
+
+
+def cpu_dtype(parameters: int) -> torch.dtype:
+    """The number format of a model of that size on the CPU."""
+    small = parameters * torch.float32.itemsize <= _FULL_PRECISION_BYTES
+    return torch.float32 if small else torch.bfloat16
+
+
+def _on_cpu(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
+    dtype = cpu_dtype(checkpoint.parameters)
+    if checkpoint.parameters * dtype.itemsize > machine.cpu:
+        return None
+    return Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=dtype)
+
+
+def _on_gpus(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
+    rooms = {f"cuda:{index}": free - WORKING_BYTES for index, free in enumerate(machine.gpus)}
+    # The roomiest GPU is filled first, main memory last, as it is the slowest.
+    order = sorted(rooms, key=lambda name: -rooms[name])
+    layers, rest = _sizes(checkpoint, GPU_DTYPE)
+    placed = _spread([rest, *layers], {**{name: rooms[name] for name in order}, "cpu": machine.cpu})
+    if placed is None or placed[0] == "cpu":
+        return None
+    placement = Placement(device=placed[0], layers=placed[1:], dtype=GPU_DTYPE)
+    # What is split passes through main memory as a whole while it is loaded.
+    return None if placement.split and rest + sum(layers) > machine.cpu else placement
+
+
+def _spread(parts: Sequence[int], rooms: Mapping[str, int]) -> tuple[str, ...] | None:
+    """Parts in order over devices in order, each filled before the next; None where they don't fit."""
+    placed: list[str] = []
+    devices = iter(rooms.items())
+    device, room = next(devices)
+    for nbytes in parts:
+        while room < nbytes:
+            following = next(devices, None)
+            if following is None:
+                return None
+            device, room = following
+        room -= nbytes
+        placed.append(device)
+    return tuple(placed)
+
+
+def _sizes(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
+    """Bytes of each layer, and of what is in none."""
+    layers = [0] * checkpoint.layers
+    rest = 0
+    for tensor in checkpoint.tensors:
+        match = _LAYER.search(tensor.name)
+        if match and int(match[1]) < len(layers):
+            layers[int(match[1])] += tensor.elements * dtype.itemsize
+        else:
+            rest += tensor.elements * dtype.itemsize
+    return layers, rest
+
+
+def _too_big(checkpoint: Checkpoint, device: Device, machine: Machine) -> str:
+    free = [f"{binary_bytes(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus) if device != "cpu"]
+    needed = binary_bytes(checkpoint.parameters * torch.bfloat16.itemsize)
+    work = f", {binary_bytes(WORKING_BYTES)} a GPU to work in and room in main memory to load" if free else ""
+    there = " and ".join([*free, f"{binary_bytes(machine.cpu)} of main memory"])
+    return (
+        f"{checkpoint.name} needs {needed}{work}, but {there} are free: close other programs, or use a smaller model."
+    )

@@ -1,0 +1,1 @@
+"""How wide a gap is: strategies, and what they need."""

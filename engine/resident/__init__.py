@@ -1,0 +1,1 @@
+"""The resident process: its clients, who is served next, and the one thread that owns the model."""

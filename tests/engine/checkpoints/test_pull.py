@@ -1,0 +1,144 @@
+import dataclasses
+import json
+import re
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from dg_lsp.cli import run
+from engine.checkpoints.catalog import find
+from engine.checkpoints.pull import plan_pull, pull
+from engine.errors import EngineError
+from engine.sizes import decimal_bytes
+from tests.engine.hub import Hub, serve_hub
+
+HUB_ID = "someone/tiny"
+FIRST_SHARD = "model-00001-of-00007.safetensors"
+
+
+@pytest.fixture
+def hub(changeable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Hub]:
+    """A Hub with the tiny model, and an empty cache."""
+    with serve_hub(changeable, HUB_ID) as hub:
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        yield hub
+
+
+def shards(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
+
+
+def test_a_model_is_downloaded_and_then_found_by_its_id(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    assert run(["pull", HUB_ID]) == 0
+    checkpoint = find(HUB_ID)
+    assert [file.read_bytes() for file in shards(checkpoint.path)] == [file.read_bytes() for file in shards(hub.folder)]
+    out = capsys.readouterr().out
+    assert re.search(r"someone/tiny: \d+\.\d kB to download, \d+\.\d GB of disk free; about 0\.3 MiB of memory", out)
+    assert "Ready: dg-lsp fill FILE --at LINE:COL --model someone/tiny" in out
+
+
+def test_only_weights_settings_and_tokenizer_are_downloaded(hub: Hub):
+    for name in ("pytorch_model.bin", "modeling_custom.py", "README.md", "picture.png"):
+        (hub.folder / name).write_bytes(b"x")
+    pull(plan_pull(HUB_ID))
+    assert {Path(name).suffix for name in hub.downloads} == {".safetensors", ".json", ".jinja"}
+
+
+def test_a_second_pull_downloads_nothing(hub: Hub):
+    pull(plan_pull(HUB_ID))
+    hub.downloads.clear()
+    plan = plan_pull(HUB_ID)
+    pull(plan)
+    assert plan.download_nbytes == 0
+    assert not hub.downloads
+
+
+def test_a_broken_connection_is_taken_up_where_it_broke(hub: Hub, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 2)  # a part of a chunk is not kept
+    shard = max(shards(hub.folder), key=lambda file: file.stat().st_size)
+    hub.cut_once.add(shard.name)
+    checkpoint = pull(plan_pull(HUB_ID))
+    assert hub.ranges == [f"{shard.name} bytes={shard.stat().st_size // 2}-"]
+    assert (checkpoint.path / shard.name).read_bytes() == shard.read_bytes()
+
+
+def test_an_interrupted_pull_keeps_finished_files(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    last = shards(hub.folder)[-1].name
+    hub.broken.add(last)
+    assert run(["pull", HUB_ID]) == 1
+    assert "The Hub refused someone/tiny (status 500): try again later." in capsys.readouterr().err
+    hub.broken.clear()
+    hub.downloads.clear()
+    plan = plan_pull(HUB_ID)
+    assert plan.download_nbytes < sum(file.stat().st_size for file in shards(hub.folder))
+    pull(plan)
+    assert FIRST_SHARD not in hub.downloads
+    assert last in hub.downloads
+
+
+def test_too_small_a_disk_is_noticed_before_the_download(hub: Hub):
+    plan = dataclasses.replace(plan_pull(HUB_ID), download_nbytes=52_000_000_000, free_nbytes=20_000_000_000)
+    with pytest.raises(
+        EngineError,
+        match=r"someone/tiny needs 53\.1 GB of disk, and .*cache has 20\.0 GB: free some, or set HF_HUB_CACHE",
+    ):
+        pull(plan)
+    assert not hub.downloads
+
+
+def check_refused(capsys: pytest.CaptureFixture[str], hub_id: str, code: int, message: str) -> None:
+    assert run(["pull", hub_id]) == code
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_pickle_weights_are_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    for file in shards(hub.folder):
+        file.rename(file.with_suffix(".bin"))
+    check_refused(capsys, HUB_ID, 2, "someone/tiny has no safetensors weights, and pickle weights can run any code")
+
+
+def test_another_family_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    (hub.folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    check_refused(capsys, HUB_ID, 2, "someone/tiny is a model of type 'llama': dg-lsp runs diffusion_gemma")
+
+
+def test_an_unknown_model_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    check_refused(capsys, "someone/else", 2, "The Hub has no model someone/else that you may see")
+
+
+def test_a_gated_model_says_where_to_ask(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    hub.refusal = (403, "GatedRepo")
+    check_refused(capsys, HUB_ID, 2, "someone/tiny asks you to accept its terms")
+
+
+def test_what_is_no_hub_id_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    check_refused(capsys, "bundled", 2, "'bundled' is no Hub id: give OWNER/MODEL.")
+
+
+def test_no_network_is_one_line(hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    check_refused(capsys, HUB_ID, 1, "The Hub can't be reached (ConnectError): check the network and try again.")
+
+
+def test_the_cache_is_listed(hub: Hub, changeable: Path, capsys: pytest.CaptureFixture[str]):
+    pull(plan_pull(HUB_ID))
+    other = Path(constants.HF_HUB_CACHE) / "models--other--kind"
+    shutil.copytree(Path(constants.HF_HUB_CACHE) / "models--someone--tiny", other, symlinks=True)
+    for config in other.glob("snapshots/*/config.json"):
+        config.unlink()
+        config.write_text(json.dumps({"model_type": "llama"}))
+    assert run(["models"]) == 0
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if "someone/tiny" in line]
+    size = decimal_bytes(sum(file.stat().st_size for file in shards(changeable)))
+    assert " ".join(line.split()) == f"someone/tiny cache {size} 0.1 M diffusion_gemma discover"
+    assert "1 more in the cache are incomplete or of families that dg-lsp can't run." in out

@@ -1,0 +1,68 @@
+"""Where a canvas goes on with the suffix, what a guess does to a first step, and which widths are tried."""
+
+import torch
+
+from engine.canvas import Canvas, beside, new_canvas, prime
+from engine.lengths.strategies import FLOOR, suffix_places
+from engine.models.base import Noise
+
+NOISE = Noise(mask_id=None, vocab_size=20)
+
+
+class Nowhere:
+    length = 1
+
+
+def canvas(*tokens: int) -> Canvas:
+    """Settled: every position says its token."""
+    state = new_canvas([Nowhere()], [list(tokens)], NOISE, torch.Generator().manual_seed(0))
+    state.open[:] = False
+    return state
+
+
+def test_the_suffix_is_found_where_it_stands():
+    places = suffix_places(canvas(5, 6, 7, 1, 2, 3, 9), [1, 2, 3])
+    assert places[0] == (3, 0.0)
+    assert all(score < 0 for _, score in places[1:])
+
+
+def test_a_suffix_that_stands_nowhere_is_as_unlikely_as_can_be():
+    places = suffix_places(canvas(5, 6, 7, 8), [1, 2])
+    assert {score for _, score in places} == {FLOOR}
+
+
+def test_neighbouring_places_are_not_all_tried():
+    widths = [width for width, _ in suffix_places(canvas(*[4] * 10), [4, 4])]
+    assert all(abs(a - b) > 1 for a in widths for b in widths if a != b)
+
+
+def test_without_a_suffix_there_is_no_place_to_find():
+    assert suffix_places(canvas(1, 2), []) == []
+
+
+def test_what_is_still_open_counts_by_its_probability():
+    state = canvas(5, 1, 2, 9)
+    state.open[0, 1:3] = True
+    state.logits = torch.zeros(2, 20)
+    state.logits[0, 1] = state.logits[1, 2] = 3.0
+    width, score = suffix_places(state, [1, 2])[0]
+    assert width == 1
+    assert -1 < score < 0
+
+
+def test_a_guess_conditions_the_first_step_of_its_row_alone():
+    state = new_canvas([Nowhere()] * 2, [[None] * 3 + [7], [None] * 2 + [7]], NOISE, torch.Generator())
+    prime(state, 1, [11, 12], 20)
+    assert state.logits is not None
+    assert state.logits.shape == (5, 20)
+    assert not state.logits[:3].any()
+    assert state.logits[3:].argmax(-1).tolist() == [11, 12]
+
+
+def test_rows_of_two_batches_stand_beside_each_other():
+    narrow, wide = canvas(5, 6), canvas(7, 8, 9)
+    narrow.pinned[0, 0] = False
+    both = beside(narrow, wide)
+    assert [both.row(row) for row in range(2)] == [[5, 6], [7, 8, 9]]
+    assert both.pinned.tolist() == [[False, True, True], [True] * 3]
+    assert not both.open.any()

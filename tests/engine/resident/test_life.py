@@ -1,0 +1,287 @@
+"""The engine's life: one at a time, started by whoever, gone when nobody needs it, replaced after any end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.places import MAX_SOCKET_PATH_NBYTES
+from engine.protocol import VERSION, Answer, Done, Failed, Hello, Notice, Warm
+from tests.engine.processes import WAIT_S, Home, Wire, home, running, wait_until
+
+as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may change owners")
+
+
+@pytest.fixture
+def place():
+    with home() as place:
+        yield place
+
+
+def pid_of(place: Home) -> int:
+    with place.client() as wire:
+        return wire.status().pid
+
+
+def test_a_detached_engine_outlives_its_starter_in_a_session_of_its_own(place):
+    assert place.command("run", "--detach").returncode == 0
+    pid = pid_of(place)
+    assert os.getsid(pid) == pid
+    assert psutil.Process(pid).cwd() == str(Path.home())
+
+
+def test_an_engine_that_cannot_start_leaves_no_process_behind(place):
+    place.logs.parent.mkdir(parents=True)
+    place.logs.write_text("in the way")
+    result = place.command("run", "--detach")
+    assert result.returncode == 1, result
+    assert str(place.logs) in result.stderr
+    assert processes_of(place) == []
+
+
+def processes_of(place: Home) -> list[int]:
+    def belongs(process: psutil.Process) -> bool:
+        return (process.info["environ"] or {}).get("DG_LSP_RUNTIME_DIR") == str(place.runtime)
+
+    return [process.pid for process in psutil.process_iter(["environ"]) if belongs(process)]
+
+
+def test_several_starters_at_once_make_one_engine(place):
+    starters = [place.popen("run", "--detach") for _ in range(3)]
+    for starter in starters:
+        out, errors = starter.communicate(timeout=WAIT_S)
+        assert starter.returncode == 0, (out, errors)
+    assert place.log().count("started:") == 1
+    assert processes_of(place) == [pid_of(place)]
+
+
+def test_a_second_engine_leaves_the_first_alone(place):
+    with running(place) as first:
+        second = place.command("run")
+        assert (second.returncode, second.stdout.strip()) == (0, "An engine is running already.")
+        assert pid_of(place) == first.pid
+
+
+def test_the_engine_ends_when_no_client_came_for_long_but_not_before(place):
+    with running(place, "--exit-after", "0.5") as process:
+        with place.client() as wire:
+            time.sleep(1.2)
+            assert wire.status().clients == ("test",)
+        assert process.wait(WAIT_S) == 0
+        assert not place.socket_path.exists()
+
+
+def test_weights_are_given_back_after_a_rest_and_come_back_with_the_next_request(place):
+    # One word of 16 MiB: real memory, read in no time.
+    name = place.oracle("x = ▮1▮\n", f"▮{'x' * 2**24}▮")
+    with running(place, "--model", name, "--unload-after", "0.5"), place.client() as wire:
+        wire.send(Warm(id=1))
+        assert wire.reply(1) == Done(id=1)
+        loaded = wire.status()
+        unloaded = wait_until(
+            lambda: (status := wire.status()).state.name == "unloaded" and status, "the weights to go"
+        )
+        assert unloaded.loaded_s is None
+        assert loaded.rss_nbytes - unloaded.rss_nbytes > 2**24
+        wire.fill(2, "x = ")
+        answer = wire.reply(2)
+        assert isinstance(answer, Answer)
+        assert answer.filled.candidates[0].text == "1"
+        assert answer.filled.ms.load > 0
+        assert wire.status().state.name == "ready"
+
+
+def test_a_hung_model_ends_the_engine_and_tells_its_clients(place):
+    name = place.oracle({"text": "x = ▮1▮\n", "delay_ms": 600_000})
+    with running(place, "--model", name, "--stall-after", "1") as process:
+        with place.client() as wire:
+            wire.fill(1, "x = ")
+            reply = wire.reply(1)
+            assert isinstance(reply, Failed)
+            assert (reply.code, "replaced" in reply.message) == ("internal", True)
+            assert wire.closed_by_engine()
+        assert process.wait(WAIT_S) == 70
+    with running(place), place.client() as wire:
+        assert wire.status().served == 0
+
+
+def test_stop_ends_the_engine_and_says_so_to_clients(place):
+    with running(place) as process, place.client() as wire:
+        assert place.command("stop").stdout.strip() == "The engine has ended."
+        notice = wire.receive()
+        assert isinstance(notice, Notice)
+        assert notice.state.name == "stopping"
+        assert wire.closed_by_engine()
+        assert process.wait(WAIT_S) == 0
+    assert place.command("stop").stdout.strip() == "No engine is running."
+
+
+def test_restart_brings_another_process_with_the_same_model(place):
+    with running(place, "--model", "oracle:/some.json", "--device", "cpu") as process:
+        assert place.command("restart").returncode == 0
+        assert process.wait(WAIT_S) == 0
+        with place.client() as wire:
+            status = wire.status()
+        assert status.pid != process.pid
+        assert (status.model, status.device) == ("oracle:/some.json", "cpu")
+
+
+def test_status_without_an_engine_says_so(place):
+    shown = place.command("status")
+    assert (shown.returncode, shown.stdout.strip()) == (1, "No engine is running.")
+    assert place.status() is None
+
+
+def test_status_is_readable(place):
+    with running(place, "--model", "oracle:/some.json"):
+        shown = place.command("status")
+    assert shown.returncode == 0
+    for word in ("oracle:/some.json", "not loaded", "unloaded", "MiB", "served"):
+        assert word in shown.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_engine_in_order(place, number):
+    with running(place) as process:
+        process.send_signal(number)
+        assert process.wait(WAIT_S) == 0
+        assert not place.socket_path.exists()
+    assert place.log().rstrip().endswith("ended")
+
+
+def test_after_a_kill_the_next_one_starts_over_what_was_left(place):
+    with running(place) as process:
+        process.kill()
+        process.wait(WAIT_S)
+        assert place.socket_path.exists()
+        with running(place) as another:
+            assert pid_of(place) == another.pid
+
+
+def test_a_wedged_engine_is_ended_by_stop(place):
+    with running(place) as process:
+        process.send_signal(signal.SIGSTOP)
+        assert place.command("stop").stdout.strip() == "The engine has ended."
+        assert process.wait(WAIT_S) == -signal.SIGKILL
+
+
+def test_a_stale_socket_file_is_in_nobodys_way(place):
+    place.runtime.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(place.socket_path))
+    with running(place), place.client() as wire:
+        assert wire.status().served == 0
+
+
+def test_the_log_rotates(place):
+    code = (
+        "import logging, engine.resident.process as p; p._LOG_NBYTES = 1000\n"
+        "with p._logging():\n    for number in range(300): logging.warning('line %d', number)"
+    )
+    subprocess.run([sys.executable, "-c", code], env=place.environment, check=True, timeout=WAIT_S)
+    logs = sorted(path for path in place.logs.iterdir() if path.name.startswith("engine.log"))
+    assert [path.name for path in logs] == ["engine.log", "engine.log.1", "engine.log.2"]
+    assert all(path.stat().st_size <= 1000 for path in logs)
+    assert "line 299" in place.log()
+
+
+def test_folder_and_socket_are_the_users_alone(place):
+    place.runtime.mkdir(mode=0o755)
+    with running(place):
+        assert stat.S_IMODE(place.runtime.stat().st_mode) == 0o700
+        assert stat.S_IMODE(place.socket_path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(place.logs.stat().st_mode) == 0o700
+
+
+def refusal(place: Home, *arguments: str) -> str:
+    """The one sentence with which `run` declines."""
+    result = place.command("run", *arguments)
+    assert result.returncode == 2, result
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_a_folder_that_is_a_link_or_a_file_is_refused(place):
+    place.runtime.symlink_to("/tmp")
+    assert "is not a folder" in refusal(place)
+    place.runtime.unlink()
+    place.runtime.write_text("")
+    assert "DG_LSP_RUNTIME_DIR" in refusal(place)
+    place.runtime.unlink()
+
+
+@as_root
+def test_a_folder_of_another_user_is_refused(place):
+    place.runtime.mkdir(mode=0o777)
+    os.chown(place.runtime, 12345, 12345)
+    assert "belongs to user 12345" in refusal(place)
+    assert "belongs to user 12345" in refusal(place, "--detach")
+    place.runtime.rmdir()
+
+
+@as_root
+def test_another_user_is_turned_away_even_where_the_folder_lets_them_in(place):
+    script = (
+        "import os, socket, sys; os.setgid(12345); os.setuid(12345); "
+        "s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(999))"
+    )
+    with running(place):
+        place.folder.chmod(0o755)
+        place.runtime.chmod(0o755)
+        place.socket_path.chmod(0o666)
+        told = subprocess.run(
+            [sys.executable, "-I", "-c", script, str(place.socket_path)],
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=True,
+        )
+        assert "another user" in told.stdout
+        place.folder.chmod(0o700)
+
+
+def test_a_socket_path_too_long_for_the_system_is_named(place):
+    place.environment["DG_LSP_RUNTIME_DIR"] = str(place.folder / ("x" * MAX_SOCKET_PATH_NBYTES))
+    assert "shorter folder" in refusal(place)
+
+
+def test_without_uvloop_the_loop_of_asyncio_serves(place):
+    (place.folder / "uvloop.py").write_text("raise ImportError\n")
+    place.environment["PYTHONPATH"] = str(place.folder)
+    with running(place, "--model", place.oracle("x = ▮1▮\n")), place.client() as wire:
+        wire.fill(1, "x = ")
+        answer = wire.reply(1)
+        assert isinstance(answer, Answer)
+        assert answer.filled.candidates[0].text == "1"
+
+
+def test_over_tcp_only_those_with_the_token_are_served():
+    with home(DG_LSP_TRANSPORT="tcp") as place, place.popen("run") as process:
+        token_file = place.runtime / "engine.json"
+        wait_until(token_file.exists, "the token file")
+        assert stat.S_IMODE(token_file.stat().st_mode) == 0o600
+        status = place.status()
+        assert status is not None
+        assert status["pid"] == process.pid
+        port = json.loads(token_file.read_text())["port"]
+        for token in ("", "wrong"):
+            with socket.create_connection(("127.0.0.1", port), WAIT_S) as sock:
+                wire = Wire(sock)
+                wire.send(Hello(version=VERSION, token=token))
+                reply = wire.receive()
+                assert isinstance(reply, Failed)
+                assert "token" in reply.message
+                assert wire.closed_by_engine()
+        assert place.command("stop").returncode == 0
+        assert process.wait(WAIT_S) == 0
+        assert not token_file.exists()

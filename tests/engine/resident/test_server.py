@@ -1,0 +1,141 @@
+"""The bounds of a connection, with a server in this process so that they can be set small."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from engine.errors import ModelError
+from engine.models.oracle import Case, Oracle
+from engine.protocol import Answer, Failed, Fill, FillRequest, StatusQuery, pack
+from engine.resident.connection import Bounds
+from engine.resident.server import Server, Settings
+from tests.engine.processes import Home, Wire, home, wait_until
+
+LONG = "+".join("abcdefghijklmnop")
+
+
+def new_oracle(_on_percent: object) -> Oracle:
+    return Oracle("oracle", [Case(text=f"x = ▮{LONG}▮\n", reveal=1, delay_ms=2)])
+
+
+@contextmanager
+def serving(place: Home, load=new_oracle, **settings: object) -> Iterator[Server]:
+    """A server on a thread of its own."""
+    place.runtime.mkdir(mode=0o700)
+    found: list[Server] = []
+
+    async def serve() -> None:
+        asked = Settings(model="oracle", device="cpu", unload_after_s=60, exit_after_s=60, **settings)
+        found.append(Server(asked, load))
+        assert await found[0].serve()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    try:
+        wait_until(place.answers, "the server")
+        yield found[0]
+    finally:
+        place.stop()
+        thread.join()
+
+
+@pytest.fixture
+def place(monkeypatch):
+    with home() as place:
+        for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
+            monkeypatch.setenv(name, place.environment[name])
+        yield place
+
+
+def complaint(wire: Wire) -> str:
+    """What the engine says before it closes the connection."""
+    reply = wire.reply(None)
+    assert isinstance(reply, Failed)
+    assert wire.closed_by_engine()
+    return f"{reply.code}: {reply.message}"
+
+
+def test_a_client_that_says_nothing_is_not_waited_for(place):
+    with serving(place, bounds=Bounds(greeting_s=0.1)):
+        wire = place.connect()
+        assert "did not come in time" in complaint(wire)
+        wire.close()
+
+
+def test_a_client_that_stops_within_a_frame_is_not_waited_for(place):
+    with serving(place, bounds=Bounds(frame_s=0.1)), place.client() as patient, place.client() as wire:
+        wire.send_bytes(pack(StatusQuery(id=1))[:-1])
+        assert "did not come in time" in complaint(wire)
+        # Between two frames there is no hurry.
+        assert patient.status().clients == ("test",)
+
+
+def flood(wire: Wire) -> None:
+    while True:
+        wire.send_bytes(pack(StatusQuery(id=1)) * 1000)
+
+
+def test_a_client_that_never_reads_is_dropped_and_costs_no_other(place):
+    with serving(place, bounds=Bounds(unsent_nbytes=2**16)), place.client() as good:
+        with place.client("deaf") as deaf, pytest.raises((BrokenPipeError, ConnectionResetError)):
+            flood(deaf)
+        wait_until(lambda: good.status().clients == ("test",), "the deaf one to be dropped")
+
+
+def test_a_client_that_reads_late_gets_its_answer_without_the_drafts(place):
+    with serving(place, bounds=Bounds(unsent_draft_nbytes=-1)), place.client() as wire:
+        wire.fill(1, "x = ", drafts=True)
+        reply = wire.receive()
+        while not isinstance(reply, Answer):
+            assert type(reply).__name__ == "Notice"
+            reply = wire.receive()
+        assert reply.filled.candidates[0].text == LONG
+
+
+def test_there_are_only_so_many_clients(place):
+    with serving(place, max_clients=2), place.client(), place.client():
+        wire = place.connect()
+        assert "busy" in complaint(wire)
+        wire.close()
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "word"),
+    [
+        (ModelError("The model m is not here: pull it."), "model", "pull it"),
+        (MemoryError(), "out_of_memory", "smaller model"),
+        (RuntimeError("boom"), "internal", "log"),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_is_a_sentence_and_not_tried_at_each_keystroke(place, raised, code, word):
+    tries = []
+
+    def load(_on_percent: object) -> Oracle:
+        tries.append(1)
+        raise raised
+
+    with serving(place, load=load), place.client() as wire:
+        for id in (1, 2):
+            wire.fill(id, "x = ")
+            reply = wire.reply(id)
+            assert isinstance(reply, Failed)
+            assert reply.code == code
+            assert word in reply.message
+        assert wire.status().state.name == "error"
+        assert word in wire.status().state.message
+    assert len(tries) == 1
+
+
+def test_a_deadline_that_passes_in_the_queue_is_late(place):
+    with serving(place), place.client() as wire:
+        wire.fill(1, "x = ")
+        wire.reply(1)
+        wire.send(Fill(id=2, request=FillRequest(prefix="x = ", suffix="\n", deadline_ms=1e-6)))
+        reply = wire.reply(2)
+        assert isinstance(reply, Failed)
+        assert reply.code == "late"
