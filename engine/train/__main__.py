@@ -120,6 +120,9 @@ def export(
     corpus: CorpusName = "corpus",
     seed: Seed = 0,
     gaps: Annotated[int, typer.Option(min=1, help="Held-out gaps to compare on, for the card.")] = 300,
+    evaluation: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Markdown for the card: what was measured.")
+    ] = None,
 ) -> None:
     """Write the newest checkpoint as a model directory with its card."""
     recipe, folder = _recipe(preset), folder or _run_folder(name)
@@ -135,6 +138,7 @@ def export(
         curve=read_curve(folder),
         manifest=read_manifest(text),
         comparison=compare_models(_loaded(out), PackedCorpus(text / "packed" / "held-out"), gaps).table(),
+        evaluation=evaluation.read_text(encoding="utf-8") if evaluation else "",
     )
     typer.echo(f"{out} holds the model after {state.tokens:,} tokens.")
 

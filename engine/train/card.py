@@ -53,7 +53,7 @@ denoised as well, with the next-token loss beside. Losses are in nats a token.
 ![losses]({image})
 
 Thin: training batches; thick: packages that were held out.
-{comparison}
+{comparison}{evaluation}
 ## Data
 
 Source code that lay on the training machine under MIT, BSD, Apache-2.0, PSF or ISC terms: {characters:,} characters
@@ -76,8 +76,9 @@ def write_card(
     curve: Sequence[Point],
     manifest: Manifest,
     comparison: str = "",
+    evaluation: str = "",
 ) -> None:
-    """Write the card and its loss curve into the model directory `out`."""
+    """Write the card and its loss curve into the directory `out`; `evaluation` is Markdown of what was measured."""
     parameters = trained_parameters(state.module).values()
     body = _BODY.format(
         preset=name,
@@ -94,6 +95,7 @@ def write_card(
         losses=_losses(curve),
         image=CURVE_IMAGE,
         comparison=f"\n{comparison}",
+        evaluation=f"\n## Evaluation\n\n{evaluation.strip()}\n" if evaluation else "",
         characters=manifest.characters("train"),
         held_out=manifest.characters("held-out"),
         held_out_packages=sum(entry.split == "held-out" for entry in manifest.packages),

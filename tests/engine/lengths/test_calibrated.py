@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.engine.test_expand import LETTERS, text_of
 
 from engine.errors import ModelError
 from engine.lengths.prior import PUBLISHED_PRIOR, LengthPrior, fit_prior, prior_file, read_prior, write_prior
+from tests.engine.lengths.test_expand import LETTERS, text_of
 from tests.engine.ruler import Ruler
 
 FLAT = LengthPrior(fast=0, fast_rate=1, slow=0, slow_rate=1, floor=1)

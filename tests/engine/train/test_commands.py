@@ -35,12 +35,15 @@ def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
     assert done.exit_code == 0, done.output
     assert "Done: 4,096 tokens" in done.output
     assert "Done: 4,096 tokens" in call("run", *options).output
-    written = call("export", "--out", str(tmp_path / "model"), "--gaps", "2")
+    (tmp_path / "figures.md").write_text("| pass@1 |\n|--:|\n| 12% |\n")
+    figures = ("--evaluation", str(tmp_path / "figures.md"))
+    written = call("export", "--out", str(tmp_path / "model"), "--gaps", "2", *figures)
     assert written.exit_code == 0, written.output
     card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
     assert "| package0 | 1.0 | MIT | 1 |" in card
     assert "| Context tokens read | 4,096 |" in card
     assert "| canvas |" in card
+    assert "## Evaluation\n\n| pass@1 |\n" in card
     assert (tmp_path / "model" / "loss.svg").read_text().startswith("<svg")
     assert json.loads((tmp_path / "model" / "dg_lsp.json").read_text())["noise"] == "absorbing"
 
