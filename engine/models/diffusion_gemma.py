@@ -90,6 +90,7 @@ class DiffusionGemma(Texts):
             attend_to(self.network, parts),
             self._signal(rows, canvas, open_, sizes),
         )
+        self.memory.keep(parts)
         return self.network.logits(hidden[0, open_])
 
     @torch.inference_mode()

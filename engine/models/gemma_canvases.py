@@ -59,14 +59,14 @@ class Part:
 
     context: EncodedContext
     row: int
+    ids: Sequence[int]
+    """Of the whole canvas."""
+    open: Sequence[bool]
     places: Sequence[int]
     """Where on the canvas."""
     held: Pass
-
-    @property
-    def length(self) -> int:
-        """Of the whole canvas."""
-        return len(self.held.ids)
+    """Has the rest; empty where everything is computed."""
+    remembered: bool
 
 
 class CanvasMemory:
@@ -81,17 +81,29 @@ class CanvasMemory:
         return len(self._passes)
 
     def parts(self, rows: Rows, remembered: bool = True) -> list[Part]:
-        """What a step over `rows` has to compute; it counts as a use of what is `remembered` for the rest."""
+        """What a step over `rows` has to compute; `remembered`: with what is known of the rest."""
         canvases, opens = rows.canvas.tolist(), rows.open.tolist()
         taken: set[int] = set()
         parts: list[Part] = []
         for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
-            # A first step has no signal at all, and what it computes is of no use to those that have one.
             ids, open_ = canvases[row][:length], opens[row][:length]
+            # A first step has no signal at all, and what it computes is of no use to those that have one.
             part = self._part(_own(context), row, ids, open_, taken, remembered and rows.conditioned[row])
             taken.add(id(part.held))
             parts.append(part)
         return parts
+
+    def keep(self, parts: Sequence[Part]) -> None:
+        """Remember a step that was done: one that failed may have left some layers without keys."""
+        for part in parts:
+            if not part.remembered:
+                continue
+            if len(part.places) == len(part.ids):
+                kept = self._passes.setdefault(part.context, [])
+                kept.append(part.held)
+                del kept[:-REMEMBERED]
+            else:
+                part.held.ids, part.held.open, part.held.uses = part.ids, part.open, part.held.uses + 1
 
     def renew(self, context: Context) -> None:
         """Take what is remembered for `context` as if it were fresh."""
@@ -101,16 +113,12 @@ class CanvasMemory:
     def _part(
         self, context: EncodedContext, row: int, ids: list[int], open_: list[bool], taken: set[int], remembered: bool
     ) -> Part:
-        kept = self._passes.setdefault(context, []) if remembered else []
-        for held in reversed(kept):
-            if id(held) not in taken and (places := _left(held, ids, open_)) is not None:
-                held.ids, held.open, held.uses = ids, open_, held.uses + 1
-                return Part(context=context, row=row, places=places, held=held)
-        new = Pass(ids=ids, open=open_)
-        if remembered:
-            kept.append(new)
-            del kept[:-REMEMBERED]
-        return Part(context=context, row=row, places=range(len(ids)), held=new)
+        held, places = Pass(ids=ids, open=open_), range(len(ids))
+        for known in reversed(self._passes.get(context, []) if remembered else []):
+            if id(known) not in taken and (left := _left(known, ids, open_)) is not None:
+                held, places = known, left
+                break
+        return Part(context=context, row=row, ids=ids, open=open_, places=places, held=held, remembered=remembered)
 
 
 def _left(held: Pass, ids: Sequence[int], open_: Sequence[bool]) -> list[int] | None:

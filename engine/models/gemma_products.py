@@ -28,7 +28,7 @@ def products_of(network: Network, rows: Rows, parts: Sequence[Part]) -> list[Pro
             found += linears(block, tokens, PROJECTIONS)
             for part in parts:
                 before = seen(network, index, part.context)
-                found += attention_products(block, block.head_dim, 1, len(part.places), before + part.length)
+                found += attention_products(block, block.head_dim, 1, len(part.places), before + len(part.ids))
             found += linears(layer.mlp, tokens, _MLP)
             if not network.dense[index]:
                 found += _experts(layer, tokens, network.config.top_k_experts)

@@ -28,9 +28,8 @@ def step_kinds(model: DiffusionGemma, rows: Rows) -> list[StepKind]:
     everything = model.memory.parts(rows, remembered=False)
     full = StepKind(name="step in full", run=in_full, products=products_of(model.network, rows, everything))
     model.step(rows)  # so that there is something to remember
-    renew()
     left = model.memory.parts(rows)
-    if any(len(part.places) == part.length for part in left):
+    if any(len(part.places) == len(part.ids) for part in left):
         return [full]
     reused = StepKind(
         name="step that remembers its surroundings",

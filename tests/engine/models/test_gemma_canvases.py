@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from engine.checkpoints.loading import Infiller, load
+from engine.models import gemma_canvases
+from engine.models import gemma_network as network
 from engine.models.abilities import forgetful
 from engine.models.base import Rows
 from engine.models.diffusion_gemma import DiffusionGemma
@@ -54,7 +56,10 @@ EVERYTHING, NEARBY = list(range(LENGTH)), [*GAP, *range(GAP.stop, GAP.stop + NEA
 
 def test_the_rest_is_remembered_until_it_is_refreshed(model: DiffusionGemma):
     rows = step_over(model, canvas())
-    asked = [computed(model, rows)[0] for _ in range(2 * REFRESHED)]
+    asked: list[list[int]] = []
+    for _ in range(2 * REFRESHED):
+        asked += computed(model, rows)
+        model.step(rows)
     assert asked == [EVERYTHING, *[NEARBY] * (REFRESHED - 1)] * 2
 
 
@@ -74,6 +79,7 @@ def test_what_was_settled_since_is_computed_once(model: DiffusionGemma):
         full = model.step(settled)
     assert not torch.equal(near, full)
     assert (near - full).abs().mean() < (full - full.roll(1, 0)).abs().mean() / 4
+    model.step(settled)
     assert computed(model, settled) == [[*range(5, 10), *range(10, 10 + NEAR)]]
 
 
@@ -113,7 +119,25 @@ def test_canvases_of_one_width_each_have_their_own(model: DiffusionGemma):
 
 def test_a_wide_gap_is_computed_in_full(model: DiffusionGemma):
     rows = step_over(model, canvas(), open_=range(2, 32))
-    assert [computed(model, rows) for _ in range(2)] == [[EVERYTHING], [EVERYTHING]]
+    model.step(rows)
+    assert computed(model, rows) == [EVERYTHING]
+
+
+def test_a_step_that_failed_left_nothing(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
+    """Another window's row may have broken it: then each row is computed again alone."""
+    rows = step_over(model, canvas())
+    expected = model.step(step_over(model, canvas()))
+    calls = iter(range(100))
+
+    def attention(*given):
+        if next(calls) == 1:
+            raise RuntimeError("out of memory")
+        return network.attention(*given)
+
+    monkeypatch.setattr(gemma_canvases, "attention", attention)
+    with pytest.raises(RuntimeError):
+        model.step(rows)
+    torch.testing.assert_close(model.step(rows), expected)
 
 
 def test_nothing_outlives_its_context(model: DiffusionGemma):
