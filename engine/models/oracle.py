@@ -72,8 +72,8 @@ class Oracle:
                 t_min=0.4,
                 t_max=0.8,
                 entropy_bound=0.1,
-                # It says the same however often it is asked.
-                stability_threshold=0,
+                # It says the same however often it is asked, unless it slips, which it has to see.
+                stability_threshold=int(any(case.slip for case in cases)),
                 confidence_threshold=0.005,
             ),
             pad_id=PAD,
