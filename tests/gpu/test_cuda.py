@@ -39,12 +39,14 @@ def in_float32(path: Path) -> DiffusionGemma:
     return model
 
 
-def logits(model: DiffusionGemma) -> torch.Tensor:
+def logits(model: DiffusionGemma, pinned: int = 6, steps: int = 1) -> torch.Tensor:
+    """Of the last of some steps over the same two canvases."""
+    rows = rows_of(model, model.encode(IDS), gap=6, pinned=pinned, batch=2)
     # The same canvas and signal for all: drawn on the CPU.
-    rows = rows_of(model, model.encode(IDS), gap=6, pinned=6, batch=2)
     generator = torch.Generator().manual_seed(1)
     signal = torch.randn(12, model.facts.noise.vocab_size, generator=generator)
-    return model.step(replace(rows, self_conditioning=signal.to(model.network.device))).float().cpu()
+    rows = replace(rows, self_conditioning=signal.to(model.network.device))
+    return [model.step(rows) for _ in range(steps)][-1].float().cpu()
 
 
 @pytest.mark.parametrize("device", ["auto", "cuda"])
@@ -60,6 +62,11 @@ def test_a_step_says_what_the_cpu_says(released: Path):
     on_cpu = logits(loaded(released, "cpu"))
     torch.testing.assert_close(logits(in_float32(released)), on_cpu, atol=1e-3, rtol=1e-3)
     assert (logits(loaded(released, "cuda")) - on_cpu).abs().max() < TOLERANCE
+
+
+def test_a_step_that_remembers_says_what_the_cpu_says(released: Path):
+    on_cpu, on_gpu = (logits(model, pinned=20, steps=3) for model in (loaded(released, "cpu"), in_float32(released)))
+    torch.testing.assert_close(on_gpu, on_cpu, atol=1e-3, rtol=1e-3)
 
 
 def test_reading_left_to_right_says_what_the_cpu_says(released: Path):
