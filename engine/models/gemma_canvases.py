@@ -99,9 +99,8 @@ class CanvasMemory:
             if not part.remembered:
                 continue
             if len(part.places) == len(part.ids):
-                kept = self._passes.setdefault(part.context, [])
-                kept.append(part.held)
-                del kept[:-REMEMBERED]
+                kept = [held for held in self._passes.get(part.context, []) if held.uses < REFRESHED]
+                self._passes[part.context] = [*kept, part.held][-REMEMBERED:]
             else:
                 part.held.ids, part.held.open, part.held.uses = part.ids, part.open, part.held.uses + 1
 
@@ -114,7 +113,8 @@ class CanvasMemory:
         self, context: EncodedContext, row: int, ids: list[int], open_: list[bool], taken: set[int], remembered: bool
     ) -> Part:
         held, places = Pass(ids=ids, open=open_), range(len(ids))
-        for known in reversed(self._passes.get(context, []) if remembered else []):
+        # In order: canvases that say the same so far are told apart by their signals, which lie in that order, too.
+        for known in self._passes.get(context, []) if remembered else []:
             if id(known) not in taken and (left := _left(known, ids, open_)) is not None:
                 held, places = known, left
                 break

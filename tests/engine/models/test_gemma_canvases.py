@@ -117,6 +117,14 @@ def test_canvases_of_one_width_each_have_their_own(model: DiffusionGemma):
         torch.testing.assert_close(together[row], model.step(own), rtol=1e-4, atol=1e-4)
 
 
+def test_canvases_that_say_the_same_keep_their_order(model: DiffusionGemma):
+    rows = step_over(model, canvas(), canvas())
+    rows.self_conditioning = torch.randn(12, model.facts.noise.vocab_size, generator=torch.Generator().manual_seed(2))
+    full = model.step(rows)
+    for _ in range(REFRESHED + 2):
+        torch.testing.assert_close(model.step(rows), full, rtol=1e-4, atol=1e-4)
+
+
 def test_a_wide_gap_is_computed_in_full(model: DiffusionGemma):
     rows = step_over(model, canvas(), open_=range(2, 32))
     model.step(rows)
