@@ -26,8 +26,6 @@ _log = logging.getLogger(__name__)
 _RETRY_LOAD_S = 10.0
 """A load that failed is not tried again for so long; each keystroke would."""
 _REST_S = 3600.0
-_REHEARSED = "# A first fill.\ndef rehearse(value):\n    return value"
-_REHEARSAL_MS = 1000.0
 T = TypeVar("T")
 
 
@@ -143,18 +141,13 @@ class Worker(threading.Thread):
         return job.step is not None and not job.ended
 
     def _rehearse(self, model: Model) -> None:
-        """Fill a gap that nobody asked for, once: a first pass through code and kernels takes several times as long."""
         if self._rehearsed:
             return
         self._rehearsed = True
-        from engine.answering import answering
-        from engine.drive import drive
+        from engine.resident.rehearsal import rehearse
 
-        request = FillRequest(
-            prefix=_REHEARSED, suffix="\n", language="python", max_tokens=8, deadline_ms=_REHEARSAL_MS
-        )
         try:
-            drive(model, answering(model, request))
+            rehearse(model)
         except Exception as error:  # noqa: BLE001 whatever it is, requests will say so
             _log.warning("the first fill failed: %s", error)
         memory.settle()
