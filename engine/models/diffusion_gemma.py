@@ -16,7 +16,7 @@ from engine.key_values import ContextCache, EncodedContext, window_mask
 from engine.models.abilities import Reference, StepKind
 from engine.models.base import Context, Facts, Rows
 from engine.models.chat_prompt import ChatPrompt
-from engine.models.gemma_canvases import CanvasMemory, attend_to
+from engine.models.gemma_canvases import CanvasMemory, attend_to, own
 from engine.models.gemma_checkpoint import read_module, read_tokenizer
 from engine.models.gemma_facts import read_facts
 from engine.models.gemma_generate import all_known, generate
@@ -96,7 +96,7 @@ class DiffusionGemma(Texts):
     @torch.inference_mode()
     def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probabilities of each row's tokens under the causal encoder, behind `context`."""
-        known = _own(context)
+        known = own(context)
         width = max(map(len, rows), default=0)
         if width == 0:
             return [[] for _ in rows]
@@ -166,11 +166,6 @@ class DiffusionGemma(Texts):
             told = torch.tensor(list(rows.conditioned), device=signal.device)
             signal *= told.repeat_interleave(torch.tensor(sizes, device=signal.device))[:, None]
         return signal[None]
-
-
-def _own(context: Context) -> EncodedContext:
-    assert isinstance(context, EncodedContext)
-    return context
 
 
 def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:

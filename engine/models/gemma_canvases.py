@@ -47,7 +47,7 @@ class Pass:
         if layer == len(self.keys):
             self.keys.append(key)
             self.values.append(value)
-        elif len(places) < len(self.ids):
+        else:
             self.keys[layer].index_copy_(1, places, key)
             self.values[layer].index_copy_(1, places, value)
         return self.keys[layer][None], self.values[layer][None]
@@ -88,7 +88,7 @@ class CanvasMemory:
         for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
             ids, open_ = canvases[row][:length], opens[row][:length]
             # A first step has no signal at all, and what it computes is of no use to those that have one.
-            part = self._part(_own(context), row, ids, open_, taken, remembered and rows.conditioned[row])
+            part = self._part(own(context), row, ids, open_, taken, remembered and rows.conditioned[row])
             taken.add(id(part.held))
             parts.append(part)
         return parts
@@ -106,7 +106,7 @@ class CanvasMemory:
 
     def renew(self, context: Context) -> None:
         """Take what is remembered for `context` as if it were fresh."""
-        for held in self._passes.get(_own(context), []):
+        for held in self._passes.get(own(context), []):
             held.uses = 1
 
     def _part(
@@ -168,6 +168,7 @@ def seen(network: Network, index: int, context: EncodedContext) -> int:
     return min(window - 1, context.length) if network.sliding(index) else context.length
 
 
-def _own(context: Context) -> EncodedContext:
+def own(context: Context) -> EncodedContext:
+    """A context that this family encoded."""
     assert isinstance(context, EncodedContext)
     return context
