@@ -13,13 +13,15 @@ from tree_sitter import Node, Parser
 from engine.syntax.kinds import ARGUMENTS, BLOCKS
 from engine.syntax.languages import load
 
-Kind = Literal["rest_of_line", "line", "lines", "block", "arguments", "span"]
+Kind = Literal["rest_of_line", "line", "lines", "whole_lines", "block", "arguments", "span"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _LINE = re.compile(r"[^\S\r\n]*(\S[^\r\n]*)")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _OPENERS, _CLOSERS = "([{", ")]}"
 _THROWS = 8
+_BREAKS = 0.75
+"""Of whole lines, those that take their line break with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,7 @@ def holes(
 
     - rest_of_line: from somewhere inside a line to its end
     - line, lines: one line, or 2 to 8 neighbours, without the first one's indentation and the last one's line break
+    - whole_lines: 1 to 4 neighbours from the margin on, mostly with the last one's line break
     - block: the inside of a body (function, class, braces), without the white space at its ends
     - arguments: the inside of a call's brackets
     - span: any piece of text, short ones more often than long ones
@@ -55,6 +58,7 @@ def holes(
         "rest_of_line": sampler.rest_of_line,
         "line": sampler.line,
         "lines": sampler.lines,
+        "whole_lines": sampler.whole_lines,
         "block": sampler.block,
         "arguments": sampler.arguments,
         "span": sampler.span,
@@ -98,6 +102,16 @@ class _Sampler:
         height = min(self._rng.randint(2, 8), len(self._lines))
         first = self._rng.randrange(len(self._lines) - height + 1)
         return self._lines[first][0], self._lines[first + height - 1][1]
+
+    def whole_lines(self) -> tuple[int, int] | None:
+        if not self._lines:
+            return None
+        first = self._rng.randrange(len(self._lines))
+        # One line as often as more.
+        last = min(first + max(0, self._rng.randint(-2, 3)), len(self._lines) - 1)
+        start, end = self._text.rfind("\n", 0, self._lines[first][0]) + 1, self._lines[last][1]
+        kept = self._rng.random() < _BREAKS
+        return start, end + len("\n") if kept and self._text.startswith("\n", end) else end
 
     def span(self) -> tuple[int, int] | None:
         if not self._text:

@@ -26,11 +26,12 @@ from engine.train.corpus import build_corpus, corpus_folder, read_documents, rea
 from engine.train.export import export as export_model
 from engine.train.masked import MaskedPreset, export_masked, train_masked
 from engine.train.packed import PackedCorpus, pack
+from engine.train.precision import has_bfloat16_units
 from engine.train.presets import PRESETS, Preset, changed
 from engine.train.run import Sitting, train
 from engine.train.sources import Sources
 from engine.train.state import newest_state, read_curve
-from engine.train.tokenizer import save_tokenizer, train_tokenizer
+from engine.train.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 from engine.train.toy import build_toy_corpus
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -59,6 +60,9 @@ def corpus(
     site_packages: Annotated[
         list[Path] | None, typer.Option(help="Folders of Python packages, instead of this Python's.")
     ] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="An exported model whose tokenizer is taken, to go on from its weights.")
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Collect source code under permissive licences, learn a tokenizer and pack it all."""
@@ -68,10 +72,11 @@ def corpus(
     )
     manifest = build_corpus(sources, out, seed)
     typer.echo(f"{len(manifest.packages)} packages, {manifest.characters('train'):,} characters to train on")
-    tokenizer = train_tokenizer(document.text for document in read_documents(out, "train"))
-    save_tokenizer(tokenizer, out / "tokenizer")
+    texts = (document.text for document in read_documents(out, "train"))
+    chosen = load_tokenizer(tokenizer) if tokenizer else train_tokenizer(texts)
+    save_tokenizer(chosen, out / "tokenizer")
     for split in ("train", "held-out"):
-        pack(read_documents(out, split), tokenizer, out / "packed" / split)
+        pack(read_documents(out, split), chosen, out / "packed" / split)
     typer.echo(f"The corpus {name} is in {out}.")
 
 
@@ -99,7 +104,7 @@ def run(
     sitting = Sitting(
         device=where,
         compiled=compile_,
-        bfloat16=where.type == "cuda",
+        bfloat16=has_bfloat16_units(where),
         workers=_workers(where) if workers is None else workers,
         weights=weights,
     )

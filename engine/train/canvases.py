@@ -22,16 +22,25 @@ from engine.models.gemma_network import Attend, Network, attention
 from engine.models.layout import EOS, MASK, PAD, Layout
 from engine.syntax.holes import Hole, Kind, holes
 from engine.train.loss import capped_cross_entropy
-from engine.train.next_token import KeysAndValues, choose_document, encode_rows
+from engine.train.next_token import KeysAndValues, bias, choose_document, encode_rows
 from engine.train.packed import PackedCorpus
 from engine.train.presets import Preset
 from engine.train.tokenizer import encode
 
 WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64)
 """Gap widths in tokens that a canvas is trained at."""
-PINNED = 32
-"""Suffix tokens on a canvas."""
-FREQUENCY: dict[Kind, int] = {"rest_of_line": 4, "line": 2, "lines": 1, "block": 1, "arguments": 2, "span": 3}
+PINNED = (8, 16, 32, 32)
+"""Suffix tokens on a canvas, one as often as another. A served canvas has the most; short ones leave room for more
+gaps, and nothing of the loss is taken behind a gap."""
+FREQUENCY: dict[Kind, int] = {
+    "rest_of_line": 4,
+    "line": 2,
+    "lines": 1,
+    "whole_lines": 3,
+    "block": 1,
+    "arguments": 2,
+    "span": 2,
+}
 """How often each kind of gap is drawn, relative to the others."""
 RUNS, OPEN_RUNS, ENDED_RUNS = 0.5, 0.75, 0.25
 """Canvases whose noise is one run of tokens; those of them where it reaches the suffix, and those with unused slots
@@ -44,7 +53,7 @@ LONGEST_SPAN = 44
 """Tokens of a gap that is not placed by syntax, at most."""
 COUNTED_SLACK = 4
 """Of the unused slots one in so many counts, and the first: they are easy, and would be most of a wide canvas."""
-CONTEXT_A_CUT = 128
+CONTEXT_A_CUT = 64
 """Tokens of context for each cut inside a token; a served context has one at most, at its end."""
 NO_CANVAS = -1
 CHARACTERS_PER_TOKEN = 3.2
@@ -203,7 +212,7 @@ def _attend(network: Network, batch: Canvases, store: KeysAndValues) -> Attend:
     before = slots[None, None, :] < batch.cut[:, :, None]
     near = before & (slots[None, None, :] > batch.cut[:, :, None] - network.config.sliding_window)
     beside = batch.owner[:, :, None] == batch.owner[:, None, :]
-    full, sliding = (torch.cat((context, beside), dim=2)[:, None] for context in (before, near))
+    full, sliding = (bias(network, torch.cat((context, beside), dim=2)[:, None]) for context in (before, near))
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         keys, values = store[index]
@@ -245,7 +254,7 @@ class _Maker:
 
     def _holes(self, text: str, language: str, start: int, edges: Sequence[int]) -> list[Hole]:
         """More gaps than fit beside a row, in characters behind `start`; each begins in front of the last edge."""
-        count = 2 * self._preset.canvases // PINNED
+        count = 2 * self._preset.canvases // max(PINNED)
         spans = sum(self._rng.random() < self._preset.span_share for _ in range(count))
         drawn = [self._span(text[start:], self._rng.choice(edges)) for _ in range(spans)]
         by_syntax = holes(text[start : start + edges[-1]], language, self._rng, self._kinds, count=count - spans)
@@ -289,8 +298,9 @@ class _Maker:
         if not gap or len(gap) > WIDTHS[-1]:
             return [], []
         width = self._width(gap)
-        after = encode(self._tokenizer, text[end : end + 12 * PINNED])
-        pinned = after[:PINNED] if len(after) >= PINNED else [*after, EOS]
+        size = self._rng.choice(PINNED)
+        after = encode(self._tokenizer, text[end : end + 12 * size])
+        pinned = after[:size] if len(after) >= size else [*after, EOS]
         return gap[:width] + [PAD] * (width - len(gap)), pinned
 
     def _width(self, gap: Sequence[int]) -> int:

@@ -91,7 +91,7 @@ def write_card(
         noise=preset.noise,
         context=preset.context,
         seed=seed,
-        pinned=PINNED,
+        pinned=max(PINNED),
         losses=_losses(curve),
         image=CURVE_IMAGE,
         comparison=f"\n{comparison}",

@@ -50,13 +50,21 @@ def encode_rows(network: Network, ids: Tensor, store: KeysAndValues | None = Non
     positions = torch.arange(ids.shape[1], device=ids.device)
     causal = positions[None, :] <= positions[:, None]
     near = causal & (positions[None, :] > positions[:, None] - network.config.sliding_window)
+    full, sliding = (bias(network, mask[None, None]) for mask in (causal, near))
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         if store is not None:
             store[index] = (key, value)
-        return attention(query, key, value, (near if network.sliding(index) else causal)[None, None])
+        return attention(query, key, value, sliding if network.sliding(index) else full)
 
     return network.encode(ids, positions.expand(ids.shape), attend)
+
+
+def bias(network: Network, mask: Tensor) -> Tensor:
+    """What a bool mask adds to the scores, in the format of the products: made once a batch, not in each layer."""
+    kind = mask.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else network.module.lm_head.weight.dtype
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf)
 
 
 def choose_document(corpus: PackedCorpus, rng: random.Random) -> int:

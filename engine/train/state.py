@@ -49,7 +49,7 @@ def open_state(preset: Preset, folder: Path, seed: int, device: torch.device, we
     elif weights is not None:
         parameters = trained_parameters(state.module)
         stored = load_file(weights / "model.safetensors")
-        _copy({name: stored[f"model.decoder.{name}"] for name in parameters}, parameters, weights)
+        _copy({name.removeprefix("model.decoder."): value for name, value in stored.items()}, parameters, weights)
     return state
 
 

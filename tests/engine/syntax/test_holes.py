@@ -53,6 +53,15 @@ def test_lines_are_whole_neighbours():
         assert piece[0] not in " \t"
 
 
+def test_whole_lines_begin_at_the_margin_and_mostly_end_behind_their_line_break():
+    pieces = check_holes("whole_lines")
+    lines = [*CODE.splitlines(keepends=True), *CODE.splitlines()]
+    assert all(line in lines for piece in pieces for line in piece.splitlines(keepends=True))
+    assert any(piece.startswith("    return") for piece in pieces)
+    assert {1, 2, 3, 4} <= {len(piece.strip().splitlines()) for piece in pieces}
+    assert 0.5 < sum(piece.endswith("\n") for piece in pieces) / len(pieces) < 1
+
+
 def test_arguments_are_the_inside_of_brackets():
     assert set(check_holes("arguments")) == {'"negative", width', 'self, colour, sep=""'}
 
@@ -101,7 +110,7 @@ def test_no_gap_is_longer_than_asked():
 
 def test_an_unknown_language_has_lines_but_no_blocks():
     found = {hole.kind for seed in range(10) for hole in holes(CODE, "klingon", random.Random(seed))}
-    assert found == {"rest_of_line", "line", "lines", "span"}
+    assert found == {"rest_of_line", "line", "lines", "whole_lines", "span"}
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \t\n\n"])

@@ -63,7 +63,7 @@ def test_only_the_gap_is_noised_and_the_suffix_stands(noise: NoiseKind):
             pinned = len(places) - int(asked.nonzero().max()) - 1
             if noise == "uniform":
                 assert asked[: len(places) - pinned].all()
-                assert pinned in (0, PINNED) or made.truth[row, places[-1]] == EOS
+                assert pinned in (0, *PINNED) or made.truth[row, places[-1]] == EOS
             else:
                 assert (made.canvas[row, places][asked] == MASK).all()
             seen += 1
