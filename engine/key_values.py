@@ -53,6 +53,15 @@ class KeyValues:
         assert value is not None
         return key[:, :, :length], value[:, :, :length]
 
+    def followed(self, layer: int, length: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values [1, K, length + T, D] of the first `length` tokens with [1, K, T, D] behind them; they hold
+        until the next call for the layer."""
+        if length == len(self.ids):
+            # Nothing is kept there: what the context has need not be copied.
+            return self.update(length, layer, key, value)
+        keys, values = self.read(layer, length)
+        return torch.cat((keys, key), dim=2), torch.cat((values, value), dim=2)
+
     def context(self, length: int) -> EncodedContext:
         """The first `length` tokens as a context; they stay untouched as long as it is alive."""
         context = EncodedContext(store=self, length=length)

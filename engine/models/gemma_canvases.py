@@ -146,17 +146,11 @@ def attend_to(network: Network, parts: Sequence[Part]) -> Attend:
         attended: list[Tensor] = []
         split = zip(parts, places, *(each.split(sizes, dim=2) for each in (query, key, value)), strict=True)
         for part, at, own_query, own_key, own_value in split:
-            keys, values = part.held.update(index, at.to(key.device), own_key[0], own_value[0])
-            before_keys, before_values = part.context.store.read(index, part.context.length)
-            start = part.context.length - seen(network, index, part.context)
-            attended.append(
-                attention(
-                    own_query,
-                    torch.cat((before_keys[:, :, start:], keys), dim=2),
-                    torch.cat((before_values[:, :, start:], values), dim=2),
-                    None,
-                )
-            )
+            length = part.context.length
+            held = part.held.update(index, at.to(key.device), own_key[0], own_value[0])
+            keys, values = part.context.store.followed(index, length, *held)
+            start = length - seen(network, index, part.context)
+            attended.append(attention(own_query, keys[:, :, start:], values[:, :, start:], None))
         return torch.cat(attended, dim=2)
 
     return attend

@@ -9,12 +9,17 @@ Who attends to what is not decided here: every layer calls an `Attend`, which ow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers.activations import GELUTanh
+
+_GELU_CUBIC, _GELU_SCALE = 0.044715, 2 * math.sqrt(2 / math.pi)
+"""Of the approximation by tanh."""
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer index, queries [B, H, T, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, T, D], H a multiple of K."""
@@ -53,9 +58,7 @@ class Network:
             embeddings = norm(self.decoder.self_conditioning.post_norm, embeddings)
         else:
             block = self.decoder.self_conditioning
-            normed = norm(block.pre_norm, signal)
-            change = block.down_proj(block.act_fn(block.gate_proj(normed)) * block.up_proj(normed))
-            embeddings = norm(block.post_norm, embeddings + change)
+            embeddings = norm(block.post_norm, embeddings + feed_forward(block, norm(block.pre_norm, signal)))
         return self._run(self.decoder, embeddings, positions, attend)
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -70,7 +73,7 @@ class Network:
         return (weights @ table.weight) * table.embed_scale.to(table.weight.dtype)
 
     def _run(self, stack: Any, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
-        rotations = {kind: stack.rotary_emb(hidden, positions, kind) for kind in stack.unique_layer_types}
+        rotations = {kind: _rotations(*stack.rotary_emb(hidden, positions, kind)) for kind in stack.unique_layer_types}
         device = hidden.device
         for index, layer in enumerate(stack.layers):
             # The layers of a model that does not fit one device lie on several; elsewhere these moves do nothing.
@@ -115,7 +118,7 @@ def after_attention(layer: Any, hidden: Tensor, attended: Tensor, dense: bool) -
     """The layer's output [B, T, E] from its input and its attention [B, H, T, D]; training compiles this function."""
     change = layer.self_attn.o_proj(attended.transpose(1, 2).flatten(2))
     hidden = hidden + norm(layer.post_attention_layernorm, change)
-    mlp = layer.mlp(norm(layer.pre_feedforward_layernorm, hidden))
+    mlp = feed_forward(layer.mlp, norm(layer.pre_feedforward_layernorm, hidden))
     change = norm(layer.post_feedforward_layernorm_1, mlp)
     if not dense:
         change = change + _experts(layer, hidden)
@@ -123,9 +126,24 @@ def after_attention(layer: Any, hidden: Tensor, attended: Tensor, dense: bool) -
     return hidden * layer.layer_scalar
 
 
+def feed_forward(block: Any, hidden: Tensor) -> Tensor:
+    """A gated block of three matrices, [..., E] to [..., E]."""
+    gate = block.gate_proj(hidden)
+    if gate.device.type == "cpu" and gate.dtype == torch.float32 and isinstance(block.act_fn, GELUTanh):
+        # The same, as tanh(x) is 2 sigmoid(2x) - 1, in half the time that torch's own takes there.
+        cubic = torch.addcmul(gate, gate.square(), gate, value=_GELU_CUBIC)
+        return block.down_proj(cubic.mul_(_GELU_SCALE).sigmoid_() * gate * block.up_proj(hidden))
+    return block.down_proj(block.act_fn(gate) * block.up_proj(hidden))
+
+
+def _rotations(cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """[B, T, 1, D] each, the sines with the sign of the half that they are multiplied with."""
+    first, second = sin.chunk(2, dim=-1)
+    return cos.unsqueeze(2), torch.cat((-first, second), dim=-1).unsqueeze(2)
+
+
 def _rotate(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    first, second = states.chunk(2, dim=-1)
-    return states * cos.unsqueeze(2) + torch.cat((-second, first), dim=-1) * sin.unsqueeze(2)
+    return torch.addcmul(states * cos, states.roll(states.shape[-1] // 2, dims=-1), sin)
 
 
 def _experts(layer: Any, hidden: Tensor) -> Tensor:

@@ -78,6 +78,17 @@ def test_a_living_context_keeps_its_keys_when_another_takes_its_prefix(model, fr
     assert torch.equal(canvas_logits(model, paused), before)
 
 
+@pytest.mark.parametrize("length", [WINDOW - 2, 300])
+def test_a_canvas_behind_a_context_leaves_no_trace(model, fresh, length: int):
+    text = ids(length + 40, seed=3)
+    first = model.encode(text[:length])
+    seen = canvas_logits(model, first)
+    longer = model.encode(text)
+    # Behind the shorter context lie tokens of the longer one now.
+    torch.testing.assert_close(canvas_logits(model, first), seen)
+    torch.testing.assert_close(canvas_logits(model, longer), canvas_logits(fresh, fresh.encode(text)))
+
+
 def test_the_budget_lets_go_of_what_was_unused_longest(fresh):
     fresh.contexts = ContextCache(4, budget_nbytes=0)
     first = fresh.encode(ids(50, seed=7))
