@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.compiler import config as compiler
 
 from engine.models.gemma_network import Network
 from engine.train.batches import Batch, Batches, BatchSource, to_device
@@ -21,6 +23,9 @@ REPORT_EVERY = 10
 """Steps"""
 CHECK_EVERY = 100
 """Steps between looks at the held-out split."""
+COMPILED = 16
+"""Ways that a layer is compiled, at the most: context, canvas and signal, in training and held out, for both kinds of
+layers; what goes beyond runs uncompiled."""
 LOOKS = 4
 """Batches of the held-out split, always the same."""
 
@@ -64,7 +69,10 @@ def train(
         tokens = first[1] + (step - first[0]) * preset.step_tokens
         return preset.phase(tokens) if tokens < preset.tokens else None
 
-    with Batches(source, plan, sitting.device, sitting.workers) as batches:
+    with (
+        cast(Any, compiler).patch(recompile_limit=COMPILED),
+        Batches(source, plan, sitting.device, sitting.workers) as batches,
+    ):
         while state.tokens < preset.tokens and not should_pause():
             began = time.monotonic()
             losses = step_losses(network, batches.take(state.step), preset, sitting)
