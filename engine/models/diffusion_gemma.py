@@ -69,7 +69,8 @@ class DiffusionGemma(Texts):
         store, known = self.contexts.open(ids)
         for start in range(known, len(ids), _CHUNK):
             part = ids[start : start + _CHUNK]
-            self._encode(part, start, partial(store.update, start))
+            # What is wanted are keys and values.
+            self._encode(part, start, partial(store.update, start), wanted=len(part) - 1)
             store.ids.extend(part)
         context = store.context(len(ids))
         self.contexts.trim()
@@ -89,9 +90,10 @@ class DiffusionGemma(Texts):
             torch.tensor(positions, device=device),
             attend_to(self.network, parts),
             self._signal(rows, canvas, open_, sizes),
+            open_.nonzero()[:, 0],
         )
         self.memory.keep(parts)
-        return self.network.logits(hidden[0, open_])
+        return self.network.logits(hidden[0])
 
     @torch.inference_mode()
     def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -135,7 +137,8 @@ class DiffusionGemma(Texts):
             run=lambda: generate(self.network, self.facts, context, sampling, in_full=True),
         )
 
-    def _encode(self, ids: Sequence[int] | Tensor, start: int, keep: Keep) -> Tensor:
+    def _encode(self, ids: Sequence[int] | Tensor, start: int, keep: Keep, wanted: int | None = None) -> Tensor:
+        """Hidden states [B, T, E], or [B, 1, E] of the token `wanted`."""
         device = self.network.device
         tokens = ids if isinstance(ids, Tensor) else torch.tensor([list(ids)], device=device)
         length = tokens.shape[1]
@@ -150,7 +153,8 @@ class DiffusionGemma(Texts):
                 return attention(query, keys[:, :, near_from:], values[:, :, near_from:], near.to(query.device))
             return attention(query, keys, values, full.to(query.device))
 
-        return self.network.encode(tokens, positions, attend)
+        place = None if wanted is None else torch.tensor([wanted], device=device)
+        return self.network.encode(tokens, positions, attend, place)
 
     def _signal(self, rows: Rows, canvas: Tensor, open_: Tensor, sizes: Sequence[int]) -> Tensor | None:
         """Self-conditioning [1, T, E]: soft embeddings where it is open, the token's own embedding elsewhere.

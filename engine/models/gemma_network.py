@@ -46,12 +46,16 @@ class Network:
         """Whether layer `index` sees a window of the context only."""
         return self.config.layer_types[index] == "sliding_attention"
 
-    def encode(self, ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
-        """Hidden states [B, T, E] of context ids [B, T] at positions [B, T], after the last norm."""
-        return self._run(self.encoder, self.encoder.embed_tokens(ids), positions, attend)
+    def encode(self, ids: Tensor, positions: Tensor, attend: Attend, wanted: Tensor | None = None) -> Tensor:
+        """Hidden states [B, T, E] of context ids [B, T] at positions [B, T], after the last norm; of `wanted` [W] places
+        alone [B, W, E]."""
+        return self._run(self.encoder, self.encoder.embed_tokens(ids), positions, attend, wanted)
 
-    def decode(self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None) -> Tensor:
-        """Hidden states [B, L, E] of canvas ids [B, L]; `signal` [B, L, E]: soft embeddings of the last logits."""
+    def decode(
+        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, wanted: Tensor | None = None
+    ) -> Tensor:
+        """Hidden states [B, L, E] of canvas ids [B, L], of `wanted` [W] places alone [B, W, E]; `signal` [B, L, E]: soft
+        embeddings of the last logits."""
         embeddings = self.decoder.embed_tokens(ids)
         if signal is None:
             # The conditioning block maps a zero signal to zero: only its last norm remains.
@@ -59,12 +63,12 @@ class Network:
         else:
             block = self.decoder.self_conditioning
             embeddings = norm(block.post_norm, embeddings + feed_forward(block, norm(block.pre_norm, signal)))
-        return self._run(self.decoder, embeddings, positions, attend)
+        return self._run(self.decoder, embeddings, positions, attend, wanted)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Soft-capped float32 logits [..., V] of hidden states [..., E]."""
         cap = self.module.final_logit_softcapping
-        return torch.tanh(self.module.lm_head(hidden).float() / cap) * cap
+        return self.module.lm_head(hidden).float().div_(cap).tanh_() * cap
 
     def soft_embeddings(self, logits: Tensor) -> Tensor:
         """The self-conditioning signal [..., E]: token embeddings averaged by softmax(logits [..., V])."""
@@ -72,7 +76,7 @@ class Network:
         weights = logits.softmax(dim=-1, dtype=torch.float32).to(table.weight.dtype)
         return (weights @ table.weight) * table.embed_scale.to(table.weight.dtype)
 
-    def _run(self, stack: Any, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+    def _run(self, stack: Any, hidden: Tensor, positions: Tensor, attend: Attend, wanted: Tensor | None) -> Tensor:
         rotations = {kind: _rotations(*stack.rotary_emb(hidden, positions, kind)) for kind in stack.unique_layer_types}
         device = hidden.device
         for index, layer in enumerate(stack.layers):
@@ -80,7 +84,13 @@ class Network:
             place = layer.layer_scalar.device
             hidden = hidden.to(place)
             rotation = [part.to(place) for part in rotations[self.config.layer_types[index]]]
-            hidden = self.after(layer, hidden, attend(index, *self.before(layer, hidden, *rotation)), self.dense[index])
+            attended = attend(index, *self.before(layer, hidden, *rotation))
+            if wanted is not None and index == len(stack.layers) - 1:
+                # No further layer looks at the others.
+                hidden, attended = (
+                    part.index_select(dim, wanted.to(place)) for part, dim in ((hidden, 1), (attended, 2))
+                )
+            hidden = self.after(layer, hidden, attended, self.dense[index])
         return norm(stack.norm, hidden.to(device))
 
 

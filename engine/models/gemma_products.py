@@ -25,13 +25,15 @@ def products_of(network: Network, rows: Rows, parts: Sequence[Part]) -> list[Pro
         found += linears(network.decoder.self_conditioning, tokens, _MLP)
         for index, layer in enumerate(network.decoder.layers):
             block = layer.self_attn
-            found += linears(block, tokens, PROJECTIONS)
+            found += linears(block, tokens, PROJECTIONS[:-1])
             for part in parts:
                 before = seen(network, index, part.context)
                 found += attention_products(block, block.head_dim, 1, len(part.places), before + len(part.ids))
-            found += linears(layer.mlp, tokens, _MLP)
+            told = wanted if index == len(network.dense) - 1 else tokens
+            found += linears(block, told, PROJECTIONS[-1:])
+            found += linears(layer.mlp, told, _MLP)
             if not network.dense[index]:
-                found += _experts(layer, tokens, network.config.top_k_experts)
+                found += _experts(layer, told, network.config.top_k_experts)
         found.append(_averaged(network.decoder.embed_tokens.weight, wanted))
         found.append(linear(network.module.lm_head.weight, wanted))
     return found

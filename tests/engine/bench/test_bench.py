@@ -157,9 +157,10 @@ def expert_flops(model: DiffusionGemma, tokens: int) -> int:
     config = model.network.config
     if all(model.network.dense):
         return 0
-    # Every expert gets the same number of tokens, rounded up.
-    states = config.num_experts * -(-tokens * config.top_k_experts // config.num_experts)
-    return 2 * 3 * states * config.hidden_size * config.moe_intermediate_size * config.num_hidden_layers
+    # Every expert gets the same number of tokens, rounded up; the last layer answers for what is open alone.
+    each = [tokens] * (config.num_hidden_layers - 1) + [OPEN]
+    states = sum(config.num_experts * -(-told * config.top_k_experts // config.num_experts) for told in each)
+    return 2 * 3 * states * config.hidden_size * config.moe_intermediate_size
 
 
 def test_a_step_is_held_against_its_bounds(small: DiffusionGemma):
