@@ -33,7 +33,7 @@ async def inline_completion(
     rests = await suggester.suggest(gap, invoked=invoked, lane=INLINE)
     if not rests:
         return None
-    acceptance.shown(gap.snapshot.uri, gap.snapshot.language, rests[0])
+    acceptance.shown(gap.snapshot.uri, gap.snapshot.language, rests)
     return InlineCompletionList(items=_items(documents, gap, rests))
 
 

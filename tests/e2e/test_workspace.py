@@ -161,6 +161,9 @@ async def test_what_became_of_suggestions_is_counted_and_can_be_erased(shared, t
     async with window(place, options=options) as held:
         held.open(ADD)
         held.editor.accept((await held.ghosts())[0])
+        held.open(text_of(SEVERAL))
+        _, second, _ = await held.ghosts(invoked=True)
+        held.editor.accept(second)
         held.open(CALL)
         await held.ghost()
         held.editor.type("compute")
@@ -170,12 +173,12 @@ async def test_what_became_of_suggestions_is_counted_and_can_be_erased(shared, t
     (tally,) = json.loads(stats("--json"))
     assert tally == {
         "language": "python",
-        "shown": 3,
-        "accepted": 1,
+        "shown": 4,
+        "accepted": 2,
         "partial": 1,
         "typed": 0,
         "rejected": 1,
-        "accepted_chars": len("a + b") + len("compute"),
+        "accepted_chars": len("a + b") + len(second.text) + len("compute"),
     }
     assert "python" in stats()
     stats("--reset")
