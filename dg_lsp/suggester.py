@@ -63,7 +63,8 @@ class Suggester:
     async def suggest(self, gap: Gap, *, invoked: bool, lane: str) -> list[Rest]:
         """Suggestions, best first; one at most unless somebody asked. Work in the same lane and document is superseded.
 
-        An answer is dropped when the document changed meanwhile, but remembered: the change may lead to it.
+        An answer is dropped when the document changed meanwhile, or suggestions were switched off, but remembered: a
+        change may lead to it.
         """
         self.counts.requests += 1
         work = f"{lane} {gap.snapshot.uri}"
@@ -73,14 +74,14 @@ class Suggester:
             self.desk.supersede(work)
             self.counts.without_model += bool(held)
             return held[:1]
-        if not await self._is_ready(invoked=invoked) or self._turns[work] != turn:
-            return held
-        filled = await self.desk.fill(work, self._request(gap, invoked=invoked))
+        filled = None
+        if await self._is_ready(invoked=invoked) and self._turns.get(work) == turn:
+            filled = await self.desk.fill(work, self._request(gap, invoked=invoked))
         found = self._shelved(gap, filled.candidates if filled else ())
         if self._documents.get(gap.snapshot.uri) is not gap.snapshot:
             self.counts.stale += filled is not None
             return []
-        return self._chosen(gap, held, found, invoked=invoked)
+        return self._chosen(gap, held, found, invoked=invoked) if self._may_suggest(gap.snapshot) else []
 
     def changed(self, change: Change, now_ms: float) -> None:
         """A document changed; after a suggestion was taken, the next one is started on."""

@@ -190,6 +190,31 @@ async def test_after_a_suggestion_was_taken_the_next_one_is_asked_for_unless_swi
     assert len(desk.recorder.asked) == before
 
 
+@pytest.mark.parametrize("invoked", [True, False])
+async def test_what_is_under_way_is_not_shown_once_suggestions_are_switched_off(invoked):
+    desk = Desk()
+    desk.open("x = ▮\n")
+    under_way = asyncio.create_task(desk.texts(invoked=invoked))
+    while not desk.recorder.asked:
+        await asyncio.sleep(0)
+    desk.configuration.switch(enabled=False)
+    assert await under_way == []
+    desk.configuration.switch(enabled=True)
+    assert await desk.texts() == ["answer"]
+    assert len(desk.recorder.asked) == 1
+
+
+async def test_who_waits_for_the_model_may_close_the_document():
+    desk = Desk(Recorder(is_ready=False))
+    desk.open("x = ▮\n")
+    waiting = asyncio.create_task(desk.texts(invoked=True))
+    await asyncio.sleep(0)
+    desk.suggester.closed(URI)
+    desk.recorder.loaded.set()
+    assert await waiting == []
+    assert desk.recorder.asked == []
+
+
 async def test_the_menu_and_ghost_text_do_not_supersede_each_other():
     desk = Desk()
     desk.open("x = ▮\n")

@@ -56,7 +56,8 @@ async def test_switching_off_and_on_everywhere_by_language_and_by_folder(shared,
     async with window(shared, folders=[tmp_path]) as held:
         held.open(ADD, "a.py")
         uri = held.editor.buffer.uri
-        for switch in ({}, {"language": "python"}, {"folder": tmp_path.as_uri()}):
+        folder = {"folder": tmp_path.as_uri()}
+        for switch in ({}, {"language": "python"}, folder, {"language": "python", **folder}):
             told = await held.request("dg/setEnabled", {"enabled": False, **switch})
             assert told["state"] == ("ready" if switch else "off")
             assert await held.ghost() is None
@@ -64,6 +65,26 @@ async def test_switching_off_and_on_everywhere_by_language_and_by_folder(shared,
             await held.request("dg/setEnabled", {"enabled": True, **switch})
             assert await held.ghost() == "a + b"
         assert (await held.status(uri=uri))["document"] == {"uri": uri, "off": ""}
+
+
+async def test_switching_a_folder_elsewhere_or_one_that_is_none_switches_nothing_here(shared):
+    async with window(shared) as held:
+        held.open(ADD)
+        await held.request("dg/setEnabled", {"enabled": False, "folder": "vscode-remote://host/home/me"})
+        with pytest.raises(Exception, match="The folder must be a URI"):
+            await held.request("dg/setEnabled", {"enabled": False, "folder": "/home/me"})
+        assert await held.ghost() == "a + b"
+
+
+async def test_switching_on_overrides_the_setting(shared):
+    async with window(shared, options={"enabled": False}, ready=False) as held:
+        held.open(ADD)
+        assert (await held.status())["state"] == "off"
+        assert await held.ghost() is None
+        told = await held.request("dg/setEnabled", {"enabled": True})
+        assert told["state"] != "off"
+        await held.until_ready()
+        assert await held.ghost() == "a + b"
 
 
 async def test_no_suggestion_in_a_file_that_is_kept_from_the_model(shared, tmp_path):
