@@ -166,12 +166,12 @@ class Suggester:
         """Earlier suggestions that hold here. What deleting exposed is not offered again while deleting goes on."""
         if not self._may_suggest(gap.snapshot):
             return []
-        rests = self._shelf(gap.snapshot.uri).rests(gap.text, gap.cursor)
+        rests = _fitting(gap, self._shelf(gap.snapshot.uri).rests(gap.text, gap.cursor))
         hidden = not invoked and self._is_deleting(gap)
         return [rest for rest in self._sure(gap, rests, invoked=invoked) if not (rest.reaches_back and hidden)]
 
     def _chosen(self, gap: Gap, held: list[Rest], found: list[Suggestion], *, invoked: bool) -> list[Rest]:
-        new = [rest for rest in (each.rest(gap.text, gap.cursor) for each in found) if rest]
+        new = _fitting(gap, (each.rest(gap.text, gap.cursor) for each in found))
         sure = self._sure(gap, new, invoked=invoked)
         self.counts.unsure += bool(new) and not sure
         unique = dict[str, Rest]()
@@ -186,3 +186,9 @@ class Suggester:
 
     def _shelf(self, uri: str) -> Shelf:
         return self._shelves.setdefault(uri, Shelf())
+
+
+def _fitting(gap: Gap, rests: Iterable[Rest | None]) -> list[Rest]:
+    """What can be shown at a gap; behind a selected completion, only what keeps to the range that it has."""
+    fitting = (rest.up_to_cursor(gap.text) if rest and gap.selected else rest for rest in rests)
+    return [rest for rest in fitting if rest]
