@@ -58,6 +58,8 @@ class Suggester:
         self._shelves: dict[str, Shelf] = {}
         self._edits: dict[str, Edit] = {}
         self._turns: dict[str, int] = {}
+        self._lanes: dict[str, str] = {}
+        """Where each document's editor asked last."""
         self._ids = itertools.count(1)
 
     async def suggest(self, gap: Gap, *, invoked: bool, lane: str) -> list[Rest]:
@@ -67,6 +69,7 @@ class Suggester:
         change may lead to it.
         """
         self.counts.requests += 1
+        self._lanes[gap.snapshot.uri] = lane
         work = f"{lane} {gap.snapshot.uri}"
         turn = self._turns[work] = self._turns.get(work, 0) + 1
         held = self._held(gap, invoked=invoked)
@@ -90,11 +93,11 @@ class Suggester:
         if not change.edits:
             return
         self._edits[uri] = change.edits[-1]
-        finished = self._shelf(uri).finished(change.after.text)
-        if finished and self._resident.is_ready:
+        finished, lane = self._shelf(uri).finished(change.after.text), self._lanes.get(uri)
+        if finished and lane and self._resident.is_ready:
             gap = gap_at(change.after, finished.outcome_end)
             if self._may_suggest(change.after):
-                self.desk.begin(f"{INLINE} {uri}", self._request(gap, invoked=False))
+                self.desk.begin(f"{lane} {uri}", self._request(gap, invoked=False))
 
     def closed(self, uri: str) -> None:
         """A document was closed, or is no longer known."""
@@ -104,6 +107,7 @@ class Suggester:
         self._surroundings.forget(uri)
         self._shelves.pop(uri, None)
         self._edits.pop(uri, None)
+        self._lanes.pop(uri, None)
 
     def _is_wanted(self, gap: Gap, *, invoked: bool) -> bool:
         return self._may_suggest(gap.snapshot) and (invoked or not self._is_deleting(gap))

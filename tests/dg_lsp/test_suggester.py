@@ -173,15 +173,28 @@ async def test_what_an_answer_makes_redundant_is_replaced(document, answer, outc
     assert gap.text[: rest.cursor] + rest.text + gap.text[rest.end :] == outcome
 
 
-async def test_after_a_suggestion_was_taken_the_next_one_is_asked_for_unless_switched_off():
+@pytest.mark.parametrize("lane", [INLINE, MENU])
+async def test_after_a_suggestion_was_taken_the_next_one_is_on_its_way(lane):
     desk = Desk()
     desk.open("x = ▮\n")
-    await desk.texts()
+    await desk.texts(lane=lane)
     desk.becomes("x = answer▮\n")
     await asyncio.sleep(0)
     assert desk.recorder.asked[-1].prefix == "x = answer"
+    assert await desk.texts(lane=lane) == ["answer"]
+    assert len(desk.recorder.asked) == 2
+    desk.open("y = ▮\n")
+    other = MENU if lane == INLINE else INLINE
+    await desk.texts(lane=other)
+    desk.becomes("y = answer▮\n")
+    await asyncio.sleep(0)
+    assert await desk.texts(lane=other) == ["answer"]
+    assert len(desk.recorder.asked) == 4
+
+
+async def test_after_a_suggestion_was_taken_none_is_asked_for_where_they_are_switched_off():
+    desk = Desk()
     desk.open("x = ▮\n")
-    desk.suggester.closed(URI)
     await desk.texts()
     desk.configuration.switch(enabled=False)
     before = len(desk.recorder.asked)
