@@ -22,6 +22,7 @@ from tests.e2e.cases import (
     SEVERAL,
     SLOW,
     UNSURE,
+    UNSURE_AND_SLOW,
     text_of,
 )
 from tests.e2e.window import CLIENTS, Window, until, window
@@ -241,3 +242,12 @@ async def test_at_the_deadline_the_best_so_far_is_the_answer(shared):
         assert shown
         assert "a+b+c+d+e+f+g+h+i+j".startswith(shown)
         assert shown != "a+b+c+d+e+f+g+h+i+j"
+
+
+async def test_at_the_deadline_nothing_is_the_answer_if_the_best_so_far_is_not_good_enough(shared):
+    async with window(shared, "neovim", options={"inline": {"deadline_ms": 400}}) as held:
+        held.open(text_of(UNSURE_AND_SLOW))
+        before = await held.counts()
+        assert await held.ghost() is None
+        assert (await held.counts())["unsure"] == before["unsure"] + 1
+        assert await held.ghost(invoked=True)

@@ -101,6 +101,36 @@ async def test_no_suggestion_in_a_file_that_is_kept_from_the_model(shared, tmp_p
         assert await held.ghost() == "a + b"
 
 
+async def test_folders_count_from_when_they_are_added_until_they_are_removed(shared, tmp_path):
+    uris = list[str]()
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "dg-lsp.toml").write_text("[inline]\ncandidates = 1\n")
+        uris.append(folder.as_uri())
+
+    async with window(shared, folders=[tmp_path / "one"], options={"inline": {"deadline_ms": 20_000}}) as held:
+        held.editor._folder = str(tmp_path)
+
+        def change(**uris: str) -> None:
+            event = {"added": [], "removed": []}
+            event |= {key: [{"uri": uri, "name": "folder"}] for key, uri in uris.items()}
+            held.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+
+        async def candidates() -> list[int]:
+            found = list[int]()
+            for path in ("one/a.py", "two/a.py"):
+                held.open(text_of(SEVERAL), path)
+                found.append(len(await held.ghosts(invoked=True)))
+            return found
+
+        assert await candidates() == [1, 3]
+        change(added=uris[1])
+        assert await candidates() == [1, 1]
+        change(removed=uris[0])
+        assert await candidates() == [3, 1]
+
+
 async def test_untitled_documents_and_notebook_cells_are_documents(shared):
     async with window(shared) as held:
         for uri in ("untitled:Untitled-1", "vscode-notebook-cell:/w/n.ipynb#W0sZmlsZQ%3D%3D"):
