@@ -35,7 +35,7 @@ async def completion(
     gap = gap_at(snapshot, offset_at(snapshot.lines, params.position, documents.encoding))
     rests = await suggester.suggest(gap, invoked=False, lane=MENU)
     if rests:
-        acceptance.shown(snapshot.uri, snapshot.language, rests[0])
+        acceptance.shown(snapshot.uri, snapshot.language, rests)
     return CompletionList(is_incomplete=True, items=[_item(documents, gap, rest) for rest in rests])
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 from dg_lsp.exclusion import file_of
 from dg_lsp.rereading import Rereading
 from dg_lsp.settings import Settings, applied
+from dg_lsp.switches import Switches
 
 PROJECT_FILE = "dg-lsp.toml"
 SECTIONS = ("dg-lsp", "dg")
@@ -27,9 +28,7 @@ class Configuration:
         self._initial: object = {}
         self._editor = Settings()
         self._projects = Rereading(_parsed, clock_s)
-        self._switched = True
-        self._languages: dict[str, bool] = {}
-        self._switched_folders: dict[Path, bool] = {}
+        self._switches = Switches()
 
     @property
     def editor(self) -> Settings:
@@ -39,7 +38,8 @@ class Configuration:
     @property
     def switched_on(self) -> bool:
         """Whether anything is suggested anywhere."""
-        return self._switched and self._editor.enabled
+        everywhere = self._switches.everywhere
+        return everywhere.enabled if everywhere else self._editor.enabled
 
     def initialize(self, options: object) -> None:
         """Take the settings an editor starts with; None is none."""
@@ -47,9 +47,19 @@ class Configuration:
         self._editor = self._applied(Settings(), self._initial)
 
     def change(self, settings: object) -> None:
-        """Take new settings; what they don't name is as it was at the start. None changes nothing."""
-        if settings is not None:
-            self._editor = self._applied(self._applied(Settings(), self._initial), _section(settings))
+        """Take new settings; what they don't name is as it was at the start. None changes nothing.
+
+        Where they say something new of what was switched by hand, they count from now on.
+        """
+        if settings is None:
+            return
+        before = self._editor
+        self._editor = self._applied(self._applied(Settings(), self._initial), _section(settings))
+        if self._editor.enabled != before.enabled:
+            self._switches.forget(None)
+        for language in before.languages.keys() | self._editor.languages.keys():
+            if self._editor.languages.get(language) != before.languages.get(language):
+                self._switches.forget(language)
 
     def change_folders(self, added: Iterable[str], removed: Iterable[str] = ()) -> None:
         """Workspace folders came and went, by URI."""
@@ -77,26 +87,24 @@ class Configuration:
         return self._applied(self._editor, table, by_project=True) if table else self._editor
 
     def switch(self, *, enabled: bool, language: str | None = None, folder: str | None = None) -> None:
-        """Turn suggestions on or off: everywhere, for a language, or in a folder given by its URI."""
-        path = file_of(folder) if folder else None
-        if path is not None:
-            self._switched_folders[path] = enabled
-        elif language:
-            self._languages[language] = enabled
-        else:
-            self._switched = enabled
+        """Turn suggestions on or off: everywhere, for a language, in a folder (by its URI), or for a language there.
+
+        Raises ValueError where `folder` is no URI.
+        """
+        self._switches.turn(enabled=enabled, language=language, folder=folder)
 
     def why_off(self, uri: str, language: str) -> str:
         """A sentence where nothing is suggested in a document by choice; empty where it is."""
-        settings, path = self.settings_of(uri), file_of(uri)
-        if not self._switched or not settings.enabled:
+        settings, everywhere = self.settings_of(uri), self._switches.everywhere
+        if not (everywhere.enabled if everywhere else settings.enabled):
             return "Suggestions are switched off."
-        if not self._languages.get(language, settings.languages.get(language, True)):
-            return f"Suggestions are switched off for {language}."
-        inside = [folder for folder in self._switched_folders if path and path.is_relative_to(folder)]
-        nearest = max(inside, key=lambda folder: len(folder.parts), default=None)
-        if nearest and not self._switched_folders[nearest]:
-            return f"Suggestions are switched off in {nearest}."
+        of_language = self._switches.nearest(uri, language)
+        if not (of_language.enabled if of_language else settings.languages.get(language, True)):
+            where = f" in {of_language.folder}" if of_language and of_language.folder else ""
+            return f"Suggestions are switched off for {language}{where}."
+        of_all = self._switches.nearest(uri, None)
+        if of_all and not of_all.enabled:
+            return f"Suggestions are switched off in {of_all.folder}."
         return ""
 
     def _applied(self, settings: Settings, given: object, *, by_project: bool = False) -> Settings:

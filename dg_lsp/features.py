@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from dg_lsp.completion import completion
 from dg_lsp.edit_commands import EDIT_COMMANDS
@@ -25,12 +25,17 @@ R = TypeVar("R")
 
 
 def guarded(handler: Callable[[Server, P], Awaitable[R]]) -> Callable[[Server, P], Awaitable[R | None]]:
-    """A defect costs one answer and is in the log; the client sees an empty answer instead of a traceback."""
+    """A defect costs one answer and is in the log; the client sees an empty answer instead of a traceback.
+
+    Refusals are no defects and reach the client.
+    """
 
     @functools.wraps(handler)
     async def guarded_handler(ls: Server, params: P) -> R | None:
         try:
             return await handler(ls, params)
+        except JsonRpcException:
+            raise
         except Exception:  # whatever it is, the next request may be fine
             log.exception("%s failed.", handler.__name__)
             return None
@@ -148,7 +153,10 @@ async def status(ls: Server, params: StatusParams | None) -> dict[str, Any]:
 @guarded
 async def set_enabled(ls: Server, params: SetEnabledParams) -> dict[str, Any]:
     """Switch suggestions on or off."""
-    ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
+    try:
+        ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
+    except ValueError as error:
+        raise JsonRpcInvalidParams(str(error)) from None
     ls.refresh_off()
     return await ls.account(None, engine=False)
 

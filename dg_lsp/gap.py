@@ -53,10 +53,6 @@ class Gap:
         """Whether nothing but space follows on the line, so that more lines may be added."""
         return not self.tail.strip()
 
-    def in_document(self, offset: int) -> int:
-        """An offset at or behind the cursor as one of the document without the selected completion."""
-        return offset if self.selected is None else offset - self.cursor + self.selected.end
-
 
 def gap_at(snapshot: Snapshot, cursor: int, selected: Selected | None = None) -> Gap:
     """The gap at a cursor."""

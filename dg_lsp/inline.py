@@ -10,7 +10,6 @@ from lsprotocol.types import (
     InlineCompletionList,
     InlineCompletionParams,
     InlineCompletionTriggerKind,
-    Range,
 )
 
 from dg_lsp.acceptance import Acceptance
@@ -33,7 +32,7 @@ async def inline_completion(
     rests = await suggester.suggest(gap, invoked=invoked, lane=INLINE)
     if not rests:
         return None
-    acceptance.shown(gap.snapshot.uri, gap.snapshot.language, rests[0])
+    acceptance.shown(gap.snapshot.uri, gap.snapshot.language, rests)
     return InlineCompletionList(items=_items(documents, gap, rests))
 
 
@@ -55,19 +54,16 @@ def _items(documents: Documents, gap: Gap, rests: Sequence[Rest]) -> list[Inline
 
 def _item(documents: Documents, gap: Gap, rest: Rest) -> InlineCompletionItem:
     """The item's range is on one line, and its text begins with what stands in the range before the cursor."""
-    begin = gap.selected.start if gap.selected else max(rest.start, gap.lines.line_start(gap.cursor))
+    line_start = gap.lines.line_start(gap.cursor)
+    begin, end = (gap.selected.start, gap.selected.end) if gap.selected else (max(rest.start, line_start), rest.end)
     text = (gap.text[begin : gap.cursor] + rest.text).replace("\r\n", "\n")
     return InlineCompletionItem(
         insert_text=text,
         filter_text=text,
-        range=_range(documents, gap, begin, gap.in_document(rest.end)),
+        range=range_of(gap.snapshot.lines, begin, end, documents.encoding),
         command=Command(
             title="Suggestion accepted",
             command=ACCEPTED,
             arguments=[{"id": rest.suggestion.id, "version": gap.snapshot.version}],
         ),
     )
-
-
-def _range(documents: Documents, gap: Gap, start: int, end: int) -> Range:
-    return range_of(gap.snapshot.lines, start, end, documents.encoding)

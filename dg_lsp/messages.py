@@ -4,7 +4,8 @@
 state changed; sent to clients that announce `experimental: {"dgStatus": true}` or have asked once.
 `dg/draft` (notification to the client): {token, step, text}, the text as it stands after a step of an edit whose
 command named the token.
-`dg/setEnabled` (request): suggestions on or off, everywhere or for a language or a folder; answered like `dg/status`.
+`dg/setEnabled` (request): suggestions on or off, everywhere, for a language, in a folder, or for a language there;
+answered like `dg/status`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class StatusParams:
 
 @attrs.define
 class SetEnabledParams:
-    """What is switched. Without language and folder: everything."""
+    """What is switched. Without language and folder: everything; with both: that language in that folder."""
 
     enabled: bool
     language: str | None = None

@@ -52,9 +52,9 @@ class LoadProgress:
     async def _draw(self, token: str) -> None:
         async with asyncio.timeout(CREATE_S):
             await self._progress.create_async(token)
-        self._progress.begin(
-            token, WorkDoneProgressBegin(title="dg-lsp", message=self._words, percentage=self._percentage)
-        )
+        # A bar that begins without a percentage may ignore all that come later.
+        percentage = self._percentage or 0
+        self._progress.begin(token, WorkDoneProgressBegin(title="dg-lsp", message=self._words, percentage=percentage))
         while self._is_loading:
             self._changed.clear()
             await self._changed.wait()

@@ -110,8 +110,7 @@ class Server(LanguageServer):
         """The client is ready: start what goes on by itself."""
         self.in_background(self._write_stats())
         self.in_background(self.pull_configuration())
-        if self.configuration.switched_on:
-            self.resident.warm()
+        self.refresh_off()
 
     async def finish(self) -> None:
         """The session is over; the engine goes on for others."""

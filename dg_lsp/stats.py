@@ -6,8 +6,9 @@ import contextlib
 import os
 import sqlite3
 import threading
+import uuid
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import cast
@@ -55,35 +56,48 @@ def stats_path() -> Path:
     return folder / "stats.sqlite3"
 
 
+@dataclass(slots=True, kw_only=True)
+class _Pending:
+    """Collected between two resets and not written yet, by day, language and event."""
+
+    epoch: bytes
+    times: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+    chars: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+
+    def rows(self) -> list[tuple[str, str, str, int, int]]:
+        return [(*key, count, self.chars[key]) for key, count in self.times.items()]
+
+
 class Stats:
     """Collects counts and writes them now and then; several language servers may write at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._times: Counter[tuple[str, str, str]] = Counter()
-        self._chars: Counter[tuple[str, str, str]] = Counter()
+        self._pending = _Pending(epoch=b"")
 
     def add(self, language: str, event: str, chars: int) -> None:
         """Count an event."""
-        key = (date.today().isoformat(), language, event)
+        key, epoch = (date.today().isoformat(), language, event), _epoch(self._path)
         with self._lock:
-            self._times[key] += 1
-            self._chars[key] += chars
+            if self._pending.epoch != epoch:
+                self._pending = _Pending(epoch=epoch)
+            self._pending.times[key] += 1
+            self._pending.chars[key] += chars
 
     def write(self) -> None:
-        """Write what was collected; what can't be written is kept for later. Raises StatsError."""
+        """Write what was collected since the last reset; what can't be written is kept for later. Raises StatsError."""
         with self._lock:
-            times, self._times = self._times, Counter()
-            chars, self._chars = self._chars, Counter()
-        if not times:
+            pending, self._pending = self._pending, _Pending(epoch=self._pending.epoch)
+        if not pending.times:
             return
         try:
-            _add(self._path, [(*key, count, chars[key]) for key, count in times.items()])
+            _add(self._path, pending)
         except (OSError, sqlite3.Error) as error:
             with self._lock:
-                self._times += times
-                self._chars += chars
+                if self._pending.epoch == pending.epoch:
+                    self._pending.times += pending.times
+                    self._pending.chars += pending.chars
             raise StatsError(_unusable(self._path, error)) from None
 
 
@@ -106,18 +120,34 @@ def tallies(path: Path) -> list[Tally]:
 
 
 def reset(path: Path) -> None:
-    """Forget all counts. Raises StatsError."""
+    """Forget all counts, also those that running servers have not written yet. Raises StatsError."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # First: who has the old file open writes into the old file, and who opens a new one sees the new epoch.
+        _epoch_path(path).write_bytes(uuid.uuid4().bytes)
         path.unlink(missing_ok=True)
     except OSError as error:
         raise StatsError(_unusable(path, error)) from None
 
 
-def _add(path: Path, rows: list[tuple[str, str, str, int, int]]) -> None:
+def _add(path: Path, pending: _Pending) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as database, database:
         database.execute(_SCHEMA)
-        database.executemany(_ADD, rows)
+        if _epoch(path) == pending.epoch:
+            database.executemany(_ADD, pending.rows())
+
+
+def _epoch_path(path: Path) -> Path:
+    return path.with_suffix(".epoch")
+
+
+def _epoch(path: Path) -> bytes:
+    """What the last reset left; differs from reset to reset."""
+    try:
+        return _epoch_path(path).read_bytes()
+    except OSError:
+        return b""
 
 
 def _tally(language: str, times: dict[tuple[str, str], int], chars: dict[tuple[str, str], int]) -> Tally:

@@ -58,14 +58,18 @@ class Suggester:
         self._shelves: dict[str, Shelf] = {}
         self._edits: dict[str, Edit] = {}
         self._turns: dict[str, int] = {}
+        self._lanes: dict[str, str] = {}
+        """Where each document's editor asked last."""
         self._ids = itertools.count(1)
 
     async def suggest(self, gap: Gap, *, invoked: bool, lane: str) -> list[Rest]:
         """Suggestions, best first; one at most unless somebody asked. Work in the same lane and document is superseded.
 
-        An answer is dropped when the document changed meanwhile, but remembered: the change may lead to it.
+        An answer is dropped when the document changed meanwhile, or suggestions were switched off, but remembered: a
+        change may lead to it.
         """
         self.counts.requests += 1
+        self._lanes[gap.snapshot.uri] = lane
         work = f"{lane} {gap.snapshot.uri}"
         turn = self._turns[work] = self._turns.get(work, 0) + 1
         held = self._held(gap, invoked=invoked)
@@ -73,14 +77,14 @@ class Suggester:
             self.desk.supersede(work)
             self.counts.without_model += bool(held)
             return held[:1]
-        if not await self._is_ready(invoked=invoked) or self._turns[work] != turn:
-            return held
-        filled = await self.desk.fill(work, self._request(gap, invoked=invoked))
+        filled = None
+        if await self._is_ready(invoked=invoked) and self._turns.get(work) == turn:
+            filled = await self.desk.fill(work, self._request(gap, invoked=invoked))
         found = self._shelved(gap, filled.candidates if filled else ())
         if self._documents.get(gap.snapshot.uri) is not gap.snapshot:
             self.counts.stale += filled is not None
             return []
-        return self._chosen(gap, held, found, invoked=invoked)
+        return self._chosen(gap, held, found, invoked=invoked) if self._may_suggest(gap.snapshot) else []
 
     def changed(self, change: Change, now_ms: float) -> None:
         """A document changed; after a suggestion was taken, the next one is started on."""
@@ -89,11 +93,11 @@ class Suggester:
         if not change.edits:
             return
         self._edits[uri] = change.edits[-1]
-        finished = self._shelf(uri).finished(change.after.text)
-        if finished and self._resident.is_ready:
+        finished, lane = self._shelf(uri).finished(change.after.text), self._lanes.get(uri)
+        if finished and lane and self._resident.is_ready:
             gap = gap_at(change.after, finished.outcome_end)
             if self._may_suggest(change.after):
-                self.desk.begin(f"{INLINE} {uri}", self._request(gap, invoked=False))
+                self.desk.begin(f"{lane} {uri}", self._request(gap, invoked=False))
 
     def closed(self, uri: str) -> None:
         """A document was closed, or is no longer known."""
@@ -103,6 +107,7 @@ class Suggester:
         self._surroundings.forget(uri)
         self._shelves.pop(uri, None)
         self._edits.pop(uri, None)
+        self._lanes.pop(uri, None)
 
     def _is_wanted(self, gap: Gap, *, invoked: bool) -> bool:
         return self._may_suggest(gap.snapshot) and (invoked or not self._is_deleting(gap))
@@ -165,12 +170,12 @@ class Suggester:
         """Earlier suggestions that hold here. What deleting exposed is not offered again while deleting goes on."""
         if not self._may_suggest(gap.snapshot):
             return []
-        rests = self._shelf(gap.snapshot.uri).rests(gap.text, gap.cursor)
+        rests = _fitting(gap, self._shelf(gap.snapshot.uri).rests(gap.text, gap.cursor))
         hidden = not invoked and self._is_deleting(gap)
         return [rest for rest in self._sure(gap, rests, invoked=invoked) if not (rest.reaches_back and hidden)]
 
     def _chosen(self, gap: Gap, held: list[Rest], found: list[Suggestion], *, invoked: bool) -> list[Rest]:
-        new = [rest for rest in (each.rest(gap.text, gap.cursor) for each in found) if rest]
+        new = _fitting(gap, (each.rest(gap.text, gap.cursor) for each in found))
         sure = self._sure(gap, new, invoked=invoked)
         self.counts.unsure += bool(new) and not sure
         unique = dict[str, Rest]()
@@ -185,3 +190,9 @@ class Suggester:
 
     def _shelf(self, uri: str) -> Shelf:
         return self._shelves.setdefault(uri, Shelf())
+
+
+def _fitting(gap: Gap, rests: Iterable[Rest | None]) -> list[Rest]:
+    """What can be shown at a gap; behind a selected completion, only what keeps to the range that it has."""
+    fitting = (rest.up_to_cursor(gap.text) if rest and gap.selected else rest for rest in rests)
+    return [rest for rest in fitting if rest]

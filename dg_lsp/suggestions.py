@@ -99,6 +99,15 @@ class Rest:
         """Whether text that was there before the suggestion is missing now."""
         return self.cursor < self.suggestion.start
 
+    def up_to_cursor(self, text: str) -> Rest | None:
+        """The same outcome with nothing replaced behind the cursor; None where there is no such, or nothing to add.
+
+        `text`: the document as it is.
+        """
+        kept = text[self.cursor : self.end]
+        added = self.text.removesuffix(kept)
+        return replace(self, end=self.cursor, text=added) if added and self.text.endswith(kept) else None
+
 
 class Shelf:
     """The latest suggestions of one document."""

@@ -24,10 +24,14 @@ class Session:
         self.show(answer, id=1)
         self.events.clear()
 
-    def show(self, answer: str, *, id: int) -> None:
+    def show(self, *answers: str, id: int) -> None:
+        """Several count up from `id`."""
         text = self.documents.get(URI).text
-        suggestion = Suggestion(id=id, base=text, start=len(text), end=len(text), text=answer, confidence=0.9)
-        self.acceptance.shown(URI, "python", suggestion.rest(text, len(text)))
+        suggestions = [
+            Suggestion(id=number, base=text, start=len(text), end=len(text), text=answer, confidence=0.9)
+            for number, answer in enumerate(answers, id)
+        ]
+        self.acceptance.shown(URI, "python", [held.rest(text, len(text)) for held in suggestions])
 
     def becomes(self, *typed: str) -> None:
         """The document behind `before`, change by change."""
@@ -87,6 +91,36 @@ def test_the_item_s_command_is_acceptance_and_counts_once(also_seen):
     session.acceptance.ran(99)
     session.acceptance.close()
     assert session.events == [("accepted", len(session.answer))]
+
+
+@pytest.mark.parametrize("chosen", ["red\n", "green\n", "blue\n"])
+@pytest.mark.parametrize("by_command", [True, False])
+def test_any_of_those_shown_together_can_be_taken(chosen, by_command):
+    answers = ["red\n", "green\n", "blue\n"]
+    session = Session(answer=answers[0])
+    session.show(*answers, id=1)
+    if by_command:
+        session.acceptance.ran(1 + answers.index(chosen))
+    else:
+        session.becomes(chosen)
+    session.acceptance.close()
+    assert session.events == [("accepted", len(chosen))]
+
+
+def test_a_word_of_another_candidate_is_taken_in_part():
+    session = Session()
+    session.show(session.answer, "yield from a\n", id=1)
+    session.becomes("yield", "yielded")
+    session.acceptance.close()
+    assert session.events == [("partial", 5)]
+
+
+def test_one_character_is_taken_if_the_command_says_so():
+    session = Session(answer="abc")
+    session.becomes("a", "ab", "abc")
+    session.acceptance.ran(1)
+    session.acceptance.close()
+    assert session.events == [("accepted", 1)]
 
 
 def test_showing_the_rest_of_it_is_not_showing_something_new():

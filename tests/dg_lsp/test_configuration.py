@@ -118,3 +118,73 @@ def test_switching_a_folder_counts_below_it_until_a_nearer_one_says_otherwise(tm
     )
     assert configuration.why_off((tmp_path / "inner" / "a.py").as_uri(), "python") == ""
     assert configuration.why_off("untitled:1", "python") == ""
+
+
+def test_switching_on_overrides_the_setting_until_the_setting_changes(tmp_path):
+    (tmp_path / "dg-lsp.toml").write_text("enabled = false\n")
+    configuration, _, _ = configured(tmp_path)
+    inside, outside = (tmp_path / "a.py").as_uri(), "untitled:1"
+    configuration.initialize({"enabled": False})
+    for uri in (inside, outside):
+        assert configuration.why_off(uri, "python") == "Suggestions are switched off."
+    configuration.switch(enabled=True)
+    configuration.change({"enabled": False, "completion": "off"})
+    assert configuration.switched_on
+    assert [configuration.why_off(uri, "python") for uri in (inside, outside)] == ["", ""]
+    configuration.change({"enabled": True})
+    assert configuration.switched_on
+    assert configuration.why_off(inside, "python") == "Suggestions are switched off."
+    assert configuration.why_off(outside, "python") == ""
+    configuration.change({"enabled": False})
+    assert not configuration.switched_on
+
+
+def test_a_language_s_switch_holds_until_its_setting_changes():
+    configuration, _, _ = configured()
+    for language in ("go", "python"):
+        configuration.switch(enabled=False, language=language)
+    configuration.change({"languages": {"python": True}})
+    assert configuration.why_off("untitled:1", "go") == "Suggestions are switched off for go."
+    assert configuration.why_off("untitled:1", "python") == ""
+
+
+REMOTE = "vscode-remote://ssh-remote+host/home/me"
+
+
+@pytest.mark.parametrize(
+    ("folder", "inside", "outside"),
+    [
+        (REMOTE, f"{REMOTE}/app/a.py", f"{REMOTE}else/a.py"),
+        (f"{REMOTE}/", f"{REMOTE}/a.py", "vscode-remote://ssh-remote+other/home/me/a.py"),
+        (f"{REMOTE}/my%20app", f"{REMOTE}/my app/a.py", f"{REMOTE}/my/a.py"),
+        ("vscode-remote://ssh-remote%2Bhost/home/me", f"{REMOTE}/a.py", "file:///home/me/a.py"),
+        ("file:///home/me", "vscode-notebook-cell:/home/me/n.ipynb#W0s", f"{REMOTE}/a.py"),
+    ],
+)
+def test_a_folder_of_any_scheme_can_be_switched_alone(folder, inside, outside):
+    configuration, _, _ = configured()
+    configuration.switch(enabled=False, folder=folder)
+    assert configuration.why_off(inside, "python").startswith("Suggestions are switched off in ")
+    assert configuration.why_off(outside, "python") == ""
+    assert configuration.why_off("untitled:1", "python") == ""
+    assert configuration.switched_on
+
+
+@pytest.mark.parametrize("folder", ["", "/home/me", "app"])
+def test_a_folder_that_is_no_uri_is_refused_and_switches_nothing(folder):
+    configuration, _, _ = configured()
+    with pytest.raises(ValueError, match="must be a URI such as"):
+        configuration.switch(enabled=False, folder=folder)
+    assert configuration.why_off("untitled:1", "python") == ""
+
+
+def test_a_language_can_be_switched_in_one_folder(tmp_path):
+    configuration, _, _ = configured(tmp_path)
+    inside, outside = (tmp_path / "a.py").as_uri(), "untitled:1"
+    configuration.switch(enabled=False, language="python", folder=tmp_path.as_uri())
+    assert configuration.why_off(inside, "python") == f"Suggestions are switched off for python in {tmp_path}."
+    assert [configuration.why_off(inside, "go"), configuration.why_off(outside, "python")] == ["", ""]
+    configuration.switch(enabled=False, language="python")
+    configuration.switch(enabled=True, language="python", folder=tmp_path.as_uri())
+    assert configuration.why_off(inside, "python") == ""
+    assert configuration.why_off(outside, "python") == "Suggestions are switched off for python."

@@ -47,7 +47,6 @@ def test_the_selected_completion_is_part_of_the_text():
     gap = gap_at(snapshot("x = pri\ny"), 7, Selected(start=4, end=7, text="print"))
     assert window(gap) == ("x = print", "\ny")
     assert gap.ends_line
-    assert gap.in_document(gap.cursor + 1) == 8
 
 
 def test_a_line_that_goes_on_is_not_ended():

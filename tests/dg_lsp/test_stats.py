@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
 
 import pytest
 
@@ -52,6 +53,38 @@ def test_a_reset_forgets_everything(tmp_path):
     assert tallies(path) == []
 
 
+def test_a_reset_forgets_what_a_running_server_has_not_written(tmp_path):
+    path = tmp_path / "stats.sqlite3"
+    stats, idle = Stats(path), Stats(path)
+    for _ in range(2):
+        stats.add("python", "shown", 3)
+        idle.add("python", "shown", 3)
+        reset(path)
+        stats.write()
+        assert tallies(path) == []
+    stats.add("go", "shown", 5)
+    idle.add("go", "shown", 5)
+    stats.write()
+    idle.write()
+    assert tallies(path) == [Tally(language="go", shown=2)]
+
+
+def test_a_reset_while_a_server_writes_forgets_what_it_writes(tmp_path, monkeypatch):
+    path = tmp_path / "stats.sqlite3"
+    stats = Stats(path)
+    stats.add("python", "shown", 3)
+    connect = sqlite3.connect
+
+    def connect_late(*arguments, **options):
+        reset(path)
+        return connect(*arguments, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect_late)
+    stats.write()
+    monkeypatch.undo()
+    assert tallies(path) == []
+
+
 def test_a_broken_file_is_a_sentence_and_loses_nothing(tmp_path):
     path = tmp_path / "stats.sqlite3"
     path.write_text("no database, and long enough to be looked at" * 100)
@@ -61,8 +94,16 @@ def test_a_broken_file_is_a_sentence_and_loses_nothing(tmp_path):
         stats.write()
     with pytest.raises(StatsError, match="--reset"):
         tallies(path)
-    reset(path)
+    path.unlink()
     stats.write()
+    assert [tally.shown for tally in tallies(path)] == [1]
+
+
+def test_a_reset_starts_a_broken_file_anew(tmp_path):
+    path = tmp_path / "stats.sqlite3"
+    path.write_text("no database, and long enough to be looked at" * 100)
+    reset(path)
+    write_some(path, 1)
     assert [tally.shown for tally in tallies(path)] == [1]
 
 

@@ -173,21 +173,59 @@ async def test_what_an_answer_makes_redundant_is_replaced(document, answer, outc
     assert gap.text[: rest.cursor] + rest.text + gap.text[rest.end :] == outcome
 
 
-async def test_after_a_suggestion_was_taken_the_next_one_is_asked_for_unless_switched_off():
+@pytest.mark.parametrize("lane", [INLINE, MENU])
+async def test_after_a_suggestion_was_taken_the_next_one_is_on_its_way(lane):
     desk = Desk()
     desk.open("x = ▮\n")
-    await desk.texts()
+    await desk.texts(lane=lane)
     desk.becomes("x = answer▮\n")
     await asyncio.sleep(0)
     assert desk.recorder.asked[-1].prefix == "x = answer"
+    assert await desk.texts(lane=lane) == ["answer"]
+    assert len(desk.recorder.asked) == 2
+    desk.open("y = ▮\n")
+    other = MENU if lane == INLINE else INLINE
+    await desk.texts(lane=other)
+    desk.becomes("y = answer▮\n")
+    await asyncio.sleep(0)
+    assert await desk.texts(lane=other) == ["answer"]
+    assert len(desk.recorder.asked) == 4
+
+
+async def test_after_a_suggestion_was_taken_none_is_asked_for_where_they_are_switched_off():
+    desk = Desk()
     desk.open("x = ▮\n")
-    desk.suggester.closed(URI)
     await desk.texts()
     desk.configuration.switch(enabled=False)
     before = len(desk.recorder.asked)
     desk.becomes("x = answer▮\n")
     await asyncio.sleep(0)
     assert len(desk.recorder.asked) == before
+
+
+@pytest.mark.parametrize("invoked", [True, False])
+async def test_what_is_under_way_is_not_shown_once_suggestions_are_switched_off(invoked):
+    desk = Desk()
+    desk.open("x = ▮\n")
+    under_way = asyncio.create_task(desk.texts(invoked=invoked))
+    while not desk.recorder.asked:
+        await asyncio.sleep(0)
+    desk.configuration.switch(enabled=False)
+    assert await under_way == []
+    desk.configuration.switch(enabled=True)
+    assert await desk.texts() == ["answer"]
+    assert len(desk.recorder.asked) == 1
+
+
+async def test_who_waits_for_the_model_may_close_the_document():
+    desk = Desk(Recorder(is_ready=False))
+    desk.open("x = ▮\n")
+    waiting = asyncio.create_task(desk.texts(invoked=True))
+    await asyncio.sleep(0)
+    desk.suggester.closed(URI)
+    desk.recorder.loaded.set()
+    assert await waiting == []
+    assert desk.recorder.asked == []
 
 
 async def test_the_menu_and_ghost_text_do_not_supersede_each_other():

@@ -51,6 +51,10 @@ def test_whatever_is_served_leads_to_what_was_suggested(suggestion, text, data):
         assert text[:cursor] + found.text + text[found.end :] == outcome(suggestion)
         assert "\n" not in text[found.cursor : found.end]
         assert found.start <= cursor
+        added = found.up_to_cursor(text)
+        if added is not None:
+            assert text[:cursor] + added.text + text[cursor:] == outcome(suggestion)
+            assert added.text
 
 
 @given(suggestions(), st.data())
@@ -101,6 +105,19 @@ def test_text_taken_back_before_a_suggestion_becomes_part_of_it(suggestion, data
 )
 def test_examples(suggestion, document, expected, swallowed):
     check_rest(suggestion, document, expected, swallowed=swallowed)
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "document", "expected"),
+    [
+        ("x = ▮f(a, b)▮\n", "x = f(a▮\n", ", b)"),
+        ("x = ▮f(a, b)▮\n", "x = f(a▮)\n", ", b"),
+        ("▮if f(a):\n  g()▮\n", "if f(▮):\n", None),
+    ],
+)
+def test_what_is_behind_the_cursor_can_be_kept_where_the_rest_ends_with_it(suggestion, document, expected):
+    added = rest(suggested(suggestion), document).up_to_cursor(document.replace("▮", ""))
+    assert (added.text if added else None) == expected
 
 
 def test_the_newest_suggestion_that_holds_comes_first_and_none_twice():

@@ -16,6 +16,7 @@ INSIDE = "shown = f(▮left▮, right)\n"
 SEVERAL = {"text": "colour = ▮red▮\n", "alternatives": ["green", "blue", "grey"]}
 UNSURE = {"text": "guess = ▮maybe▮\n", "confidence": 0.01}
 SLOW = {"text": f"slow = ▮{'+'.join('abcdefghij')}▮\n", "reveal": 1, "delay_ms": 60}
+UNSURE_AND_SLOW = {"text": f"vague = ▮{'+'.join('abcdefghij')}▮\n", "confidence": 0.1, "reveal": 1, "delay_ms": 60}
 CHAIN = "alpha = ▮1\nbeta = 2\ngamma = 3▮\n"
 NAME = "result = ▮pressure * volume▮\n"
 FAR = "some_name = another_name + 1  # 😋\n"
@@ -33,6 +34,7 @@ CASES: tuple[dict[str, Any] | str, ...] = (
     SEVERAL,
     UNSURE,
     SLOW,
+    UNSURE_AND_SLOW,
     CHAIN,
     NAME,
     DEEP,

@@ -38,6 +38,22 @@ async def test_the_status_shows_the_model(held: Window):
     assert told["engine"]["rss_nbytes"] > 100e6
 
 
+async def test_a_bar_shows_how_far_the_load_has_come(held: Window):
+    bar = held.client.progress_reports["dg-lsp/load/1"]
+
+    async def ended() -> bool:
+        return bar[-1].kind == "end"
+
+    await until(ended, "the bar's end")
+    begin, *reports, _ = bar
+    assert (begin.kind, begin.title, begin.percentage) == ("begin", "dg-lsp", 0)
+    assert {report.kind for report in reports} == {"report"}
+    percentages = [report.percentage for report in reports if report.percentage is not None]
+    assert percentages
+    assert percentages == sorted(percentages)
+    assert 0 < percentages[-1] <= 100
+
+
 async def test_suggestions_come_and_leave_files_that_parse(held: Window):
     before = (await held.status(engine=True))["engine"]
     shown = 0

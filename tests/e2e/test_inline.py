@@ -22,6 +22,7 @@ from tests.e2e.cases import (
     SEVERAL,
     SLOW,
     UNSURE,
+    UNSURE_AND_SLOW,
     text_of,
 )
 from tests.e2e.window import CLIENTS, Window, until, window
@@ -113,17 +114,31 @@ async def test_inside_a_line_only_what_belongs_there_is_filled_in(one: Window):
 async def test_the_selected_completion_is_extended_in_its_own_range(each: Window):
     each.open(NAME)
     each.editor.type("pre")
-    buffer = each.editor.buffer
-    start = {"line": 0, "character": 9}
-    info = {"range": {"start": start, "end": {"line": 0, "character": 12}}, "text": "pressure"}
+    await check_extended(each, "pre", "pressure", "pressure * volume")
+
+
+async def test_the_selected_completion_is_extended_up_to_a_bracket_that_the_editor_closed(each: Window):
+    each.open(CALL)
+    await each.ghost()
+    each.editor.type("compute()")
+    each.editor.buffer.cursor -= 1
+    each.editor.type("fi")
+    await check_extended(each, "fi", "first", "first, second")
+
+
+async def check_extended(held: Window, typed: str, selected: str, expected: str) -> None:
+    """`typed`, before the cursor, is what the selected completion would replace."""
+    buffer = held.editor.buffer
+    end = {"line": 0, "character": buffer.cursor}
+    info = {"range": {"start": {"line": 0, "character": buffer.cursor - len(typed)}, "end": end}, "text": selected}
     params = {
         "textDocument": {"uri": buffer.uri},
-        "position": {"line": 0, "character": 12},
+        "position": end,
         "context": {"triggerKind": 2, "selectedCompletionInfo": info},
     }
-    (item,) = (await each.request("textDocument/inlineCompletion", params))["items"]
+    (item,) = (await held.request("textDocument/inlineCompletion", params))["items"]
     assert item["range"] == info["range"]
-    assert item["insertText"] == item["filterText"] == "pressure * volume"
+    assert item["insertText"] == item["filterText"] == expected
 
 
 async def test_who_asks_gets_several(one: Window):
@@ -227,3 +242,12 @@ async def test_at_the_deadline_the_best_so_far_is_the_answer(shared):
         assert shown
         assert "a+b+c+d+e+f+g+h+i+j".startswith(shown)
         assert shown != "a+b+c+d+e+f+g+h+i+j"
+
+
+async def test_at_the_deadline_nothing_is_the_answer_if_the_best_so_far_is_not_good_enough(shared):
+    async with window(shared, "neovim", options={"inline": {"deadline_ms": 400}}) as held:
+        held.open(text_of(UNSURE_AND_SLOW))
+        before = await held.counts()
+        assert await held.ghost() is None
+        assert (await held.counts())["unsure"] == before["unsure"] + 1
+        assert await held.ghost(invoked=True)

@@ -56,7 +56,8 @@ async def test_switching_off_and_on_everywhere_by_language_and_by_folder(shared,
     async with window(shared, folders=[tmp_path]) as held:
         held.open(ADD, "a.py")
         uri = held.editor.buffer.uri
-        for switch in ({}, {"language": "python"}, {"folder": tmp_path.as_uri()}):
+        folder = {"folder": tmp_path.as_uri()}
+        for switch in ({}, {"language": "python"}, folder, {"language": "python", **folder}):
             told = await held.request("dg/setEnabled", {"enabled": False, **switch})
             assert told["state"] == ("ready" if switch else "off")
             assert await held.ghost() is None
@@ -64,6 +65,26 @@ async def test_switching_off_and_on_everywhere_by_language_and_by_folder(shared,
             await held.request("dg/setEnabled", {"enabled": True, **switch})
             assert await held.ghost() == "a + b"
         assert (await held.status(uri=uri))["document"] == {"uri": uri, "off": ""}
+
+
+async def test_switching_a_folder_elsewhere_or_one_that_is_none_switches_nothing_here(shared):
+    async with window(shared) as held:
+        held.open(ADD)
+        await held.request("dg/setEnabled", {"enabled": False, "folder": "vscode-remote://host/home/me"})
+        with pytest.raises(Exception, match="The folder must be a URI"):
+            await held.request("dg/setEnabled", {"enabled": False, "folder": "/home/me"})
+        assert await held.ghost() == "a + b"
+
+
+async def test_switching_on_overrides_the_setting(shared):
+    async with window(shared, options={"enabled": False}, ready=False) as held:
+        held.open(ADD)
+        assert (await held.status())["state"] == "off"
+        assert await held.ghost() is None
+        told = await held.request("dg/setEnabled", {"enabled": True})
+        assert told["state"] != "off"
+        await held.until_ready()
+        assert await held.ghost() == "a + b"
 
 
 async def test_no_suggestion_in_a_file_that_is_kept_from_the_model(shared, tmp_path):
@@ -78,6 +99,36 @@ async def test_no_suggestion_in_a_file_that_is_kept_from_the_model(shared, tmp_p
             assert off.startswith("The document is kept from the model")
         held.open(ADD, "seen.py")
         assert await held.ghost() == "a + b"
+
+
+async def test_folders_count_from_when_they_are_added_until_they_are_removed(shared, tmp_path):
+    uris = list[str]()
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "dg-lsp.toml").write_text("[inline]\ncandidates = 1\n")
+        uris.append(folder.as_uri())
+
+    async with window(shared, folders=[tmp_path / "one"], options={"inline": {"deadline_ms": 20_000}}) as held:
+        held.editor._folder = str(tmp_path)
+
+        def change(**uris: str) -> None:
+            event = {"added": [], "removed": []}
+            event |= {key: [{"uri": uri, "name": "folder"}] for key, uri in uris.items()}
+            held.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+
+        async def candidates() -> list[int]:
+            found = list[int]()
+            for path in ("one/a.py", "two/a.py"):
+                held.open(text_of(SEVERAL), path)
+                found.append(len(await held.ghosts(invoked=True)))
+            return found
+
+        assert await candidates() == [1, 3]
+        change(added=uris[1])
+        assert await candidates() == [1, 1]
+        change(removed=uris[0])
+        assert await candidates() == [3, 1]
 
 
 async def test_untitled_documents_and_notebook_cells_are_documents(shared):
@@ -161,6 +212,9 @@ async def test_what_became_of_suggestions_is_counted_and_can_be_erased(shared, t
     async with window(place, options=options) as held:
         held.open(ADD)
         held.editor.accept((await held.ghosts())[0])
+        held.open(text_of(SEVERAL))
+        _, second, _ = await held.ghosts(invoked=True)
+        held.editor.accept(second)
         held.open(CALL)
         await held.ghost()
         held.editor.type("compute")
@@ -170,12 +224,12 @@ async def test_what_became_of_suggestions_is_counted_and_can_be_erased(shared, t
     (tally,) = json.loads(stats("--json"))
     assert tally == {
         "language": "python",
-        "shown": 3,
-        "accepted": 1,
+        "shown": 4,
+        "accepted": 2,
         "partial": 1,
         "typed": 0,
         "rejected": 1,
-        "accepted_chars": len("a + b") + len("compute"),
+        "accepted_chars": len("a + b") + len(second.text) + len("compute"),
     }
     assert "python" in stats()
     stats("--reset")
