@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -77,14 +78,14 @@ class Configuration:
         return max(holding, key=lambda folder: len(folder.parts), default=None)
 
     def settings_of(self, uri: str) -> Settings:
-        """The settings for a document."""
-        folder = self.folder_of(uri)
+        """The settings for a document; a project's own file has the last word."""
+        folder, editor = self.folder_of(uri), replace(self._editor, enabled=self.switched_on)
         if folder is None:
-            return self._editor
+            return editor
         table, problem = self._projects.get(folder / PROJECT_FILE)
         if problem:
             self._name([f"{folder / PROJECT_FILE} is not valid TOML ({problem}); it is ignored."])
-        return self._applied(self._editor, table, by_project=True) if table else self._editor
+        return self._applied(editor, table, by_project=True) if table else editor
 
     def switch(self, *, enabled: bool, language: str | None = None, folder: str | None = None) -> None:
         """Turn suggestions on or off: everywhere, for a language, in a folder (by its URI), or for a language there.
@@ -96,7 +97,7 @@ class Configuration:
     def why_off(self, uri: str, language: str) -> str:
         """A sentence where nothing is suggested in a document by choice; empty where it is."""
         settings, everywhere = self.settings_of(uri), self._switches.everywhere
-        if not (everywhere.enabled if everywhere else settings.enabled):
+        if (everywhere and not everywhere.enabled) or not settings.enabled:
             return "Suggestions are switched off."
         of_language = self._switches.nearest(uri, language)
         if not (of_language.enabled if of_language else settings.languages.get(language, True)):

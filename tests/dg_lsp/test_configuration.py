@@ -130,13 +130,21 @@ def test_switching_on_overrides_the_setting_until_the_setting_changes(tmp_path):
     configuration.switch(enabled=True)
     configuration.change({"enabled": False, "completion": "off"})
     assert configuration.switched_on
-    assert [configuration.why_off(uri, "python") for uri in (inside, outside)] == ["", ""]
+    assert configuration.why_off(inside, "python") == "Suggestions are switched off.", "the project says so"
+    assert configuration.why_off(outside, "python") == ""
     configuration.change({"enabled": True})
     assert configuration.switched_on
     assert configuration.why_off(inside, "python") == "Suggestions are switched off."
     assert configuration.why_off(outside, "python") == ""
     configuration.change({"enabled": False})
     assert not configuration.switched_on
+
+
+def test_switching_off_counts_for_projects_that_are_on_too(tmp_path):
+    (tmp_path / "dg-lsp.toml").write_text("enabled = true\n")
+    configuration, _, _ = configured(tmp_path)
+    configuration.switch(enabled=False)
+    assert configuration.why_off((tmp_path / "a.py").as_uri(), "python") == "Suggestions are switched off."
 
 
 def test_a_language_s_switch_holds_until_its_setting_changes():
