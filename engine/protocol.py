@@ -80,7 +80,7 @@ __all__ = [
     "unpack_from_engine",
 ]
 
-VERSION = 2
+VERSION = 3
 """Raised with every change of a message; both ends must have the same."""
 
 Priority = Literal["interactive", "background"]
@@ -260,6 +260,12 @@ class Status:
     instructions: bool | None = None
     """Whether the model follows instructions; None: its weights are not loaded."""
     device_asked: str
+    unload_after_s: float
+    """Without a request, the weights are given back after this."""
+    exit_after_s: float
+    """Without a client, the process ends after this."""
+    stall_after_s: float
+    """A step of the model that takes longer counts as hung."""
     state: State
     up_s: float
     """Seconds since the engine started."""

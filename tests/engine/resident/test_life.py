@@ -126,14 +126,28 @@ def test_stop_ends_the_engine_and_says_so_to_clients(place):
     assert place.command("stop").stdout.strip() == "No engine is running."
 
 
-def test_restart_brings_another_process_with_the_same_model(place):
-    with running(place, "--model", "oracle:/some.json", "--device", "cpu") as process:
-        assert place.command("restart").returncode == 0
+STARTED = {"model": "oracle:/some.json", "device": "cpu", "unload-after": 33, "exit-after": 77, "stall-after": 44}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{}, {"model": "oracle:/other.json"}, {"unload-after": 5}, {"exit-after": 6, "stall-after": 7}],
+    ids=str,
+)
+def test_restart_brings_another_process_that_keeps_what_is_not_changed(place, changed):
+    with running(place, *options(STARTED)) as process:
+        restarted = place.command("restart", *options(changed))
+        assert restarted.returncode == 0, restarted
         assert process.wait(WAIT_S) == 0
         with place.client() as wire:
             status = wire.status()
         assert status.pid != process.pid
-        assert (status.model, status.device) == ("oracle:/some.json", "cpu")
+        limits = (status.unload_after_s, status.exit_after_s, status.stall_after_s)
+        assert (status.model, status.device_asked, *limits) == tuple({**STARTED, **changed}.values())
+
+
+def options(values: dict[str, object]) -> list[str]:
+    return [word for name, value in values.items() for word in (f"--{name}", str(value))]
 
 
 def test_status_without_an_engine_says_so(place):
@@ -143,10 +157,10 @@ def test_status_without_an_engine_says_so(place):
 
 
 def test_status_is_readable(place):
-    with running(place, "--model", "oracle:/some.json"):
+    with running(place, "--model", "oracle:/some.json", "--stall-after", "44"):
         shown = place.command("status")
     assert shown.returncode == 0
-    for word in ("oracle:/some.json", "not loaded", "unloaded", "MiB", "served"):
+    for word in ("oracle:/some.json", "not loaded", "unloaded", "MiB", "stall after 44 s", "served"):
         assert word in shown.stdout
 
 
