@@ -89,7 +89,7 @@ async def did_change_configuration(ls: Server, params: types.DidChangeConfigurat
     """The editor's settings changed; where it does not say how, it is asked."""
     if params.settings:
         ls.configuration.change(params.settings)
-        ls.refresh_off()
+        ls.refresh()
     else:
         ls.in_background(ls.pull_configuration())
 
@@ -149,7 +149,7 @@ async def status(ls: Server, params: StatusParams | None) -> dict[str, Any]:
 async def set_enabled(ls: Server, params: SetEnabledParams) -> dict[str, Any]:
     """Switch suggestions on or off."""
     ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
-    ls.refresh_off()
+    ls.refresh()
     return await ls.account(None, engine=False)
 
 

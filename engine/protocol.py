@@ -24,6 +24,7 @@ from engine.resident.peers import Peer, is_own, kill, listener, peer_of
 
 __all__ = [
     "MAX_FRAME_NBYTES",
+    "OTHER_VERSION",
     "VERSION",
     "Address",
     "Answer",
@@ -82,6 +83,8 @@ __all__ = [
 
 VERSION = 3
 """Raised with every change of a message; both ends must have the same."""
+OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
+"""What a client says of an engine that refuses it for its version; the engine's own words count from its end."""
 
 Priority = Literal["interactive", "background"]
 FailureCode = Literal[

@@ -17,9 +17,7 @@ import pytest
 
 from engine.places import MAX_SOCKET_PATH_NBYTES
 from engine.protocol import VERSION, Answer, Done, Failed, Hello, Notice, Warm
-from tests.engine.processes import WAIT_S, Home, Wire, home, running, wait_until
-
-as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may change owners")
+from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
 
 @pytest.fixture
@@ -148,6 +146,37 @@ def test_restart_brings_another_process_that_keeps_what_is_not_changed(place, ch
 
 def options(values: dict[str, object]) -> list[str]:
     return [word for name, value in values.items() for word in (f"--{name}", str(value))]
+
+
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1], ids=["older", "newer"])
+def test_an_engine_of_another_version_is_named_and_replaced_by_restart(place, version):
+    with running(place, version=version) as process:
+        shown = place.command("status")
+        assert shown.returncode == 1
+        assert "another version of dg-lsp. `dg-lsp engine restart` replaces it" in shown.stderr
+        assert place.command("restart").returncode == 0
+        assert process.wait(WAIT_S) == -signal.SIGKILL
+        with place.client() as wire:
+            assert wire.status().protocol == VERSION
+
+
+@as_root
+def test_a_command_says_nothing_to_a_socket_that_another_user_serves(place):
+    with served_by_another(place) as said:
+        shown = place.command("status")
+        assert shown.returncode == 1
+        assert "another user; set DG_LSP_RUNTIME_DIR" in shown.stderr
+        assert said() == ""
+
+
+def test_by_default_the_log_is_in_the_platform_s_folder_for_state(place):
+    del place.environment["DG_LSP_STATE_DIR"]
+    place.environment |= {"HOME": str(place.folder), "XDG_STATE_HOME": str(place.folder / "state")}
+    with running(place):
+        (log,) = place.folder.rglob("engine.log")
+        assert place.status()["log"] == str(log.parent)
+        if sys.platform == "linux":
+            assert log.parent == place.folder / "state" / "dg-lsp" / "log"
 
 
 def test_status_without_an_engine_says_so(place):
