@@ -33,18 +33,6 @@ async def test_an_engine_is_started_as_the_editor_s_settings_say(how):
 
 
 @pytest.mark.asyncio
-async def test_settings_that_switch_off_start_no_engine():
-    with home() as place:
-        async with window(place, configuration={"": {"dg": {"enabled": False}}}, ready=False) as held:
-
-            async def is_off() -> bool:
-                return (await held.status())["state"] == "off"
-
-            await until(is_off, "the settings")
-            assert not place.answers()
-
-
-@pytest.mark.asyncio
 async def test_an_engine_that_runs_otherwise_is_named_once_with_the_way_out(shared):
     options = {"engine": {"model": "oracle:/my model.json"}}
     async with window(shared, options=options, log="oracle:/my model.json") as held:
