@@ -13,7 +13,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from dg_lsp.completion import completion
 from dg_lsp.edit_commands import EDIT_COMMANDS
-from dg_lsp.greeting import ACCEPTED, ACTION_KINDS, wants_menu
+from dg_lsp.greeting import ACCEPTED, ACTION_KINDS
 from dg_lsp.inline import inline_completion
 from dg_lsp.messages import SET_ENABLED, STATUS, SetEnabledParams, StatusParams
 from dg_lsp.server import Server
@@ -42,15 +42,16 @@ def guarded(handler: Callable[[Server, P], Awaitable[R]]) -> Callable[[Server, P
 async def initialize(ls: Server, params: types.InitializeParams) -> None:
     """The client says what it can do and where it works."""
     ls.begin(params)
-    document = params.capabilities.text_document
-    has_inline = document is not None and document.inline_completion is not None
-    if wants_menu(params.initialization_options, has_inline=has_inline):
-        ls.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(menu)
+    if ls.menu.begin(params.capabilities, ls.configuration.editor):
+        _answer_menu(ls)
 
 
 @guarded
 async def initialized(ls: Server, params: types.InitializedParams) -> None:
     """The client is ready."""
+    if types.TEXT_DOCUMENT_COMPLETION not in ls.rpc.fm.features:
+        # Later than the greeting, which would promise it.
+        _answer_menu(ls)
     ls.start()
 
 
@@ -59,6 +60,7 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
     """A document was opened; what was known of one of that name is forgotten."""
     ls.forget(params.text_document.uri)
     ls.documents.open(params.text_document)
+    ls.menu.offer(ls.configuration.settings_of(params.text_document.uri))
 
 
 @guarded
@@ -72,6 +74,7 @@ async def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> N
     ls.edits.tracking.changed(change)
     ls.acceptance.changed(change)
     ls.suggester.changed(change, time.monotonic() * 1000)
+    ls.menu.offer(ls.configuration.settings_of(document.uri))
 
 
 @guarded
@@ -110,7 +113,7 @@ async def inline(ls: Server, params: types.InlineCompletionParams) -> types.Inli
 @guarded
 async def menu(ls: Server, params: types.CompletionParams) -> types.CompletionList | None:
     """Suggestions in the completion menu."""
-    if ls.configuration.settings_of(params.text_document.uri).completion == "off":
+    if not ls.menu.wanted(ls.configuration.settings_of(params.text_document.uri)):
         return None
     return await completion(ls.documents, ls.suggester, ls.acceptance, params)
 
@@ -180,3 +183,7 @@ def register(server: Server) -> None:
     server.feature(types.WORKSPACE_EXECUTE_COMMAND)(execute)
     for name, handler in COMMAND_HANDLERS.items():
         server.command(name)(handler)
+
+
+def _answer_menu(server: Server) -> None:
+    server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(menu)

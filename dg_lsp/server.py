@@ -32,6 +32,7 @@ from dg_lsp.engine_launch import difference
 from dg_lsp.exclusion import Exclusions
 from dg_lsp.findings import Surveys
 from dg_lsp.greeting import NAME
+from dg_lsp.menu import Menu
 from dg_lsp.messages import STATUS
 from dg_lsp.processes import is_alive
 from dg_lsp.progress import LoadProgress
@@ -80,6 +81,7 @@ class Server(LanguageServer):
         self.actions = Actions(
             documents=self.documents, surveys=self.surveys, resident=self.resident, why_off=self._why_off
         )
+        self.menu = Menu(self.client_register_capability, self.complain)
         self.working = Working(self.work_done_progress, self.in_background, self._shows_progress)
         self.wants_status = False
         self.editor_pid: int | None = None
@@ -131,6 +133,7 @@ class Server(LanguageServer):
         """Settings or switches changed."""
         on = self.configuration.switched_on
         self.board.off("" if on else "Suggestions are switched off.")
+        self.menu.offer(self.configuration.editor)
         if self.resident.is_ready:
             self.in_background(self._compare_engine())
         elif on:
