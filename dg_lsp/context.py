@@ -31,7 +31,7 @@ _IMPORT = re.compile(r"^.*\b(?:import|from|require|include|use|using|mod|package
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    others: tuple[tuple[str, int], ...]
+    others: tuple[Snapshot, ...]
     line: int
     budget_chars: int
     snippets: tuple[Snippet, ...]
@@ -50,9 +50,7 @@ class _Part:
 class Reading:
     """What of a document matters for its closeness to others."""
 
-    uri: str
-    version: int
-    language: str
+    snapshot: Snapshot
     parts: tuple[_Part, ...]
     names: frozenset[str]
     imported: frozenset[str]
@@ -61,7 +59,7 @@ class Reading:
     @property
     def path(self) -> PurePosixPath:
         """Also of a document that is no file."""
-        return PurePosixPath(name_of(self.uri))
+        return PurePosixPath(name_of(self.snapshot.uri))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,23 +80,23 @@ class Surroundings:
 
     def snippets(self, snapshot: Snapshot, cursor: int, max_tokens: int) -> tuple[Snippet, ...]:
         """Text for a gap at `cursor`, of about `max_tokens` at most."""
-        others = [other for other in self._documents.others(snapshot.uri) if self._shown(other)]
-        stamp = tuple(sorted((other.uri, other.version) for other in others))
+        shown = (other for other in self._documents.others(snapshot.uri) if self._shown(other))
+        others = tuple(sorted(shown, key=lambda other: other.uri))
         line, budget_chars = snapshot.lines.line_of(cursor), max_tokens * CHARS_BY_TOKEN
         held = self._choices.get(snapshot.uri)
-        if held and (held.others, held.budget_chars) == (stamp, budget_chars) and abs(held.line - line) <= FAR_LINES:
+        if held and (held.others, held.budget_chars) == (others, budget_chars) and abs(held.line - line) <= FAR_LINES:
             return held.snippets
         self._readings = {other.uri: self.reading(other) for other in others}
         near, here = names(_around(snapshot, line)), read(snapshot)
         pieces = [piece for other in others for piece in _pieces(here, self._readings[other.uri], near)]
         snippets = tuple(_joined(_within(budget_chars, pieces), self._documents.edited))
-        self._choices[snapshot.uri] = _Choice(others=stamp, line=line, budget_chars=budget_chars, snippets=snippets)
+        self._choices[snapshot.uri] = _Choice(others=others, line=line, budget_chars=budget_chars, snippets=snippets)
         return snippets
 
     def reading(self, snapshot: Snapshot) -> Reading:
-        """The reading of a document, kept until its next version."""
+        """The reading of a document, kept until its text is another; a version may come again after it was closed."""
         held = self._readings.get(snapshot.uri)
-        if held is None or held.version != snapshot.version:
+        if held is None or held.snapshot != snapshot:
             held = self._readings[snapshot.uri] = read(snapshot)
         return held
 
@@ -112,9 +110,7 @@ def read(snapshot: Snapshot) -> Reading:
     text = snapshot.text[:READ_CHARS]
     parts = tuple(_Part(start=start, text=part, names=names(part)) for start, part in _cut(text))
     return Reading(
-        uri=snapshot.uri,
-        version=snapshot.version,
-        language=snapshot.language,
+        snapshot=snapshot,
         parts=parts,
         names=frozenset[str]().union(*(part.names for part in parts)),
         imported=frozenset(name for line in _IMPORT.findall(text) for name in names(line)),
@@ -125,7 +121,7 @@ def closeness(document: Reading, other: Reading) -> float:
     """How likely `other` helps in `document`: imports weigh most, then shared names, then a shared folder."""
     imports = (other.path.stem in document.imported) + 0.5 * (document.path.stem in other.imported)
     beside = document.path.parent == other.path.parent
-    same_language = document.language == other.language
+    same_language = document.snapshot.language == other.snapshot.language
     return 2 * imports + 2 * _likeness(document.names, other.names) + 0.5 * beside + 0.25 * same_language
 
 
@@ -147,7 +143,7 @@ def _around(snapshot: Snapshot, line: int) -> str:
 def _pieces(document: Reading, other: Reading, near: frozenset[str]) -> Iterator[_Piece]:
     close = closeness(document, other)
     for part in other.parts:
-        yield _Piece(uri=other.uri, part=part, score=close * (0.1 + _likeness(part.names, near)))
+        yield _Piece(uri=other.snapshot.uri, part=part, score=close * (0.1 + _likeness(part.names, near)))
 
 
 def _cut(text: str) -> Iterator[tuple[int, str]]:

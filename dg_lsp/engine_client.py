@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -29,7 +29,6 @@ from engine.protocol import (
     Report,
     Status,
     StatusQuery,
-    Stop,
     Survey,
     Surveyed,
     Warm,
@@ -77,17 +76,20 @@ class EngineState:
 
 
 class EngineClient:
-    """All methods belong to one event loop. `on_state` is told every change of state, in order."""
+    """All methods belong to one event loop. `on_state` is told every change of state, in order.
+
+    `launch` is asked each time an engine is to be started; where one runs already, it isn't.
+    """
 
     def __init__(
         self,
-        launch: Launch,
+        launch: Callable[[], Awaitable[Launch]],
         *,
         client: str = "",
         on_state: Callable[[EngineState], None] = lambda _: None,
         patience: Patience | None = None,
     ) -> None:
-        self.launch = launch
+        self._launch = launch
         self._client = client
         self._on_state = on_state
         self._patience = patience or Patience()
@@ -138,17 +140,6 @@ class EngineClient:
         """The engine's own account. Raises EngineFailure."""
         bound_s = self._patience.start_s + self._patience.greet_s
         return (await self._ask(lambda number: StatusQuery(id=number), Report, bound_s)).status
-
-    async def restart(self, launch: Launch) -> None:
-        """Stop the engine, for all its clients, and start one by `launch`. Raises EngineFailure."""
-        if self._connection:
-            connection = self._connection
-            await self._ask(lambda number: Stop(id=number), Done, self._patience.greet_s)
-            connection.close()
-        self.launch = launch
-        self._stopped = False
-        self._failures, self._retry_at = 0, 0.0
-        await self.connect()
 
     async def connect(self) -> EngineConnection:
         """The live connection; finds or starts an engine if there is none. Raises EngineFailure."""
@@ -251,7 +242,7 @@ class EngineClient:
                 await asyncio.sleep(0.1)
             else:
                 self._show(EngineState(name="starting"))
-                await start(self.launch)
+                await start(await self._launch())
                 launched = True
 
     async def _find(self) -> EngineConnection | None:

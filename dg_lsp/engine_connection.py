@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.protocol import (
+    OTHER_VERSION,
     VERSION,
     Address,
     Answer,
@@ -99,13 +100,18 @@ class EngineConnection:
         self._unix_peer = peer_of(writer.get_extra_info("socket"))
 
     async def greet(self, hello: Hello) -> Welcome:
-        """Say hello, read the welcome, start listening. Raises EngineFailure, ConnectionError, MalformedMessage."""
+        """Say hello, read the welcome, start listening.
+
+        Raises EngineFailure, ConnectionError, MalformedMessage, VersionMismatch.
+        """
         self.send(hello)
         bodies: list[bytes] = []
         while not bodies:
             bodies = self._splitter.feed(await self._receive())
         welcome = unpack_from_engine(bodies[0])
         if isinstance(welcome, Failed):
+            if welcome.code == "version":
+                raise VersionMismatch(OTHER_VERSION)
             raise EngineFailure(welcome.code, welcome.message)
         if not isinstance(welcome, Welcome):
             raise MalformedMessage("The engine's first message is no welcome.")

@@ -13,7 +13,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from dg_lsp.completion import completion
 from dg_lsp.edit_commands import EDIT_COMMANDS
-from dg_lsp.greeting import ACCEPTED, ACTION_KINDS, wants_menu
+from dg_lsp.greeting import ACCEPTED, ACTION_KINDS
 from dg_lsp.inline import inline_completion
 from dg_lsp.messages import SET_ENABLED, STATUS, SetEnabledParams, StatusParams
 from dg_lsp.server import Server
@@ -47,15 +47,16 @@ def guarded(handler: Callable[[Server, P], Awaitable[R]]) -> Callable[[Server, P
 async def initialize(ls: Server, params: types.InitializeParams) -> None:
     """The client says what it can do and where it works."""
     ls.begin(params)
-    document = params.capabilities.text_document
-    has_inline = document is not None and document.inline_completion is not None
-    if wants_menu(params.initialization_options, has_inline=has_inline):
-        ls.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(menu)
+    if ls.menu.begin(params.capabilities, ls.configuration.editor):
+        _answer_menu(ls)
 
 
 @guarded
 async def initialized(ls: Server, params: types.InitializedParams) -> None:
     """The client is ready."""
+    if types.TEXT_DOCUMENT_COMPLETION not in ls.rpc.fm.features:
+        # Later than the greeting, which would promise it.
+        _answer_menu(ls)
     ls.start()
 
 
@@ -64,6 +65,7 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
     """A document was opened; what was known of one of that name is forgotten."""
     ls.forget(params.text_document.uri)
     ls.documents.open(params.text_document)
+    ls.menu.offer(ls.configuration.settings_of(params.text_document.uri))
 
 
 @guarded
@@ -77,6 +79,7 @@ async def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> N
     ls.edits.tracking.changed(change)
     ls.acceptance.changed(change)
     ls.suggester.changed(change, time.monotonic() * 1000)
+    ls.menu.offer(ls.configuration.settings_of(document.uri))
 
 
 @guarded
@@ -94,7 +97,7 @@ async def did_change_configuration(ls: Server, params: types.DidChangeConfigurat
     """The editor's settings changed; where it does not say how, it is asked."""
     if params.settings:
         ls.configuration.change(params.settings)
-        ls.refresh_off()
+        ls.refresh()
     else:
         ls.in_background(ls.pull_configuration())
 
@@ -115,7 +118,7 @@ async def inline(ls: Server, params: types.InlineCompletionParams) -> types.Inli
 @guarded
 async def menu(ls: Server, params: types.CompletionParams) -> types.CompletionList | None:
     """Suggestions in the completion menu."""
-    if ls.configuration.settings_of(params.text_document.uri).completion == "off":
+    if not ls.menu.wanted(ls.configuration.settings_of(params.text_document.uri)):
         return None
     return await completion(ls.documents, ls.suggester, ls.acceptance, params)
 
@@ -157,7 +160,7 @@ async def set_enabled(ls: Server, params: SetEnabledParams) -> dict[str, Any]:
         ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
     except ValueError as error:
         raise JsonRpcInvalidParams(str(error)) from None
-    ls.refresh_off()
+    ls.refresh()
     return await ls.account(None, engine=False)
 
 
@@ -188,3 +191,7 @@ def register(server: Server) -> None:
     server.feature(types.WORKSPACE_EXECUTE_COMMAND)(execute)
     for name, handler in COMMAND_HANDLERS.items():
         server.command(name)(handler)
+
+
+def _answer_menu(server: Server) -> None:
+    server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(menu)

@@ -47,14 +47,17 @@ def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}, "fileOperations": {}},
     }
     has_inline = "inlineCompletion" in (client.get("textDocument") or {})
-    if wants_menu(params.get("initializationOptions"), has_inline=has_inline):
+    wanted = _section(params.get("initializationOptions")).get("completion", "auto")
+    if wants_menu(wanted, has_inline=has_inline):
         offered["completionProvider"] = {}
     return offered
 
 
-def wants_menu(options: object, *, has_inline: bool) -> bool:
-    """Whether suggestions go into the completion menu: where there is no other way, or where a user wants it."""
-    wanted = _section(options).get("completion", "auto")
+def wants_menu(wanted: object, *, has_inline: bool) -> bool:
+    """Whether suggestions go into the completion menu: where there is no other way, or where a user wants it.
+
+    `wanted` is the setting `completion`; what it can't be counts as "auto".
+    """
     return wanted == "on" or (wanted != "off" and not has_inline)
 
 

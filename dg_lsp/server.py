@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
 from lsprotocol.types import (
@@ -27,10 +27,12 @@ from dg_lsp.actions import Actions
 from dg_lsp.configuration import SECTIONS, Configuration
 from dg_lsp.documents import Documents, Snapshot
 from dg_lsp.edits import Edits
-from dg_lsp.engine_client import EngineClient, EngineFailure, Launch
+from dg_lsp.engine_client import EngineClient, EngineFailure, EngineState, Launch
+from dg_lsp.engine_launch import difference
 from dg_lsp.exclusion import Exclusions
 from dg_lsp.findings import Surveys
 from dg_lsp.greeting import NAME
+from dg_lsp.menu import Menu
 from dg_lsp.messages import STATUS
 from dg_lsp.processes import is_alive
 from dg_lsp.progress import LoadProgress
@@ -46,6 +48,8 @@ log = logging.getLogger(__name__)
 WRITE_STATS_S = 5.0
 CONFIGURATION_S = 10.0
 """For a client to tell its settings when asked."""
+LAUNCH_S = 2.0
+"""How long the start of an engine, which may be set up by these settings, waits for them."""
 
 
 class Server(LanguageServer):
@@ -57,7 +61,7 @@ class Server(LanguageServer):
         self.documents = Documents()
         self.configuration = Configuration(self.complain)
         self.board = StatusBoard(self._publish)
-        client = EngineClient(launch, client=NAME, on_state=self.board.engine)
+        client = EngineClient(self._launch_known, client=NAME, on_state=self._engine_is)
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
         self.suggester = Suggester(
@@ -77,10 +81,15 @@ class Server(LanguageServer):
         self.actions = Actions(
             documents=self.documents, surveys=self.surveys, resident=self.resident, why_off=self._why_off
         )
+        self.menu = Menu(self.client_register_capability, self.complain)
         self.working = Working(self.work_done_progress, self.in_background, self._shows_progress)
         self.wants_status = False
         self.editor_pid: int | None = None
         """The process whose end is the session's, too."""
+        self._launch = launch
+        self._configured = asyncio.Event()
+        self._other_engine = ""
+        """The last word on an engine that runs otherwise than it was set up here."""
         self._exclusions = Exclusions()
         self._progress = LoadProgress(self.work_done_progress)
         self._stats = Stats(stats_path())
@@ -97,20 +106,13 @@ class Server(LanguageServer):
         self.editor_pid = params.process_id if params.process_id and is_alive(params.process_id) else None
         experimental = params.capabilities.experimental
         self.wants_status = isinstance(experimental, dict) and experimental.get("dgStatus") is True
-        wanted, client = self.configuration.editor.engine, self.resident.client
-        client.launch = dataclasses.replace(
-            client.launch,
-            model=client.launch.model or wanted.model,
-            device=client.launch.device or wanted.device,
-            unload_after_s=wanted.unload_after_s,
-            exit_after_s=wanted.exit_after_s,
-        )
 
     def start(self) -> None:
         """The client is ready: start what goes on by itself."""
         self.in_background(self._write_stats())
         self.in_background(self.pull_configuration())
-        self.refresh_off()
+        self.in_background(self._warm_in_time())
+        self._tell_off()
 
     async def finish(self) -> None:
         """The session is over; the engine goes on for others."""
@@ -128,11 +130,13 @@ class Server(LanguageServer):
         self.edits.forget(uri)
         self.documents.forget(uri)
 
-    def refresh_off(self) -> None:
+    def refresh(self) -> None:
         """Settings or switches changed."""
-        on = self.configuration.switched_on
-        self.board.off("" if on else "Suggestions are switched off.")
-        if on and not self.resident.is_ready:
+        self._tell_off()
+        self.menu.offer(self.configuration.editor)
+        if self.resident.is_ready:
+            self.in_background(self._compare_engine())
+        elif self.configuration.switched_on:
             self.resident.warm()
 
     async def account(self, uri: str | None, *, engine: bool) -> dict[str, Any]:
@@ -156,19 +160,24 @@ class Server(LanguageServer):
 
     async def pull_configuration(self) -> None:
         """Ask the client for its settings, if it can tell them."""
+        try:
+            for table in await self._told_configuration():
+                if table:
+                    self.configuration.change(table)
+        finally:
+            self._configured.set()
+        self.refresh()
+
+    async def _told_configuration(self) -> Sequence[Any]:
         workspace = self.client_capabilities.workspace
         if workspace is None or not workspace.configuration:
-            return
+            return ()
         asked = ConfigurationParams(items=[ConfigurationItem(section=section) for section in SECTIONS])
         try:
             async with asyncio.timeout(CONFIGURATION_S):
-                tables = await self.workspace_configuration_async(asked)
+                return await self.workspace_configuration_async(asked) or ()
         except (JsonRpcException, TimeoutError):
-            return
-        for table in tables or ():
-            if table:
-                self.configuration.change(table)
-        self.refresh_off()
+            return ()
 
     def complain(self, sentence: str) -> None:
         """Put a sentence into the client's log, which shows nothing by itself."""
@@ -185,6 +194,47 @@ class Server(LanguageServer):
         """pygls would show a popup."""
         if source is JsonRpcInternalError:
             log.error("%s", error)
+
+    async def _settings_known(self) -> None:
+        """Wait for the settings that the client was asked for; one that never answers costs little."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAUNCH_S):
+                await self._configured.wait()
+
+    def _tell_off(self) -> None:
+        self.board.off("" if self.configuration.switched_on else "Suggestions are switched off.")
+
+    async def _warm_in_time(self) -> None:
+        await self._settings_known()
+        self.refresh()
+
+    async def _launch_known(self) -> Launch:
+        await self._settings_known()
+        return self._wanted_engine()
+
+    def _wanted_engine(self) -> Launch:
+        wanted = self.configuration.editor.engine
+        return dataclasses.replace(
+            self._launch,
+            model=self._launch.model or wanted.model,
+            device=self._launch.device or wanted.device,
+            unload_after_s=wanted.unload_after_s,
+            exit_after_s=wanted.exit_after_s,
+        )
+
+    def _engine_is(self, state: EngineState) -> None:
+        self.board.engine(state)
+        if state.name in ("unloaded", "ready"):
+            self.in_background(self._compare_engine())
+
+    async def _compare_engine(self) -> None:
+        """Say once where the engine, which others may have started, is another than the one set up here."""
+        with contextlib.suppress(EngineFailure):
+            await self._settings_known()
+            other = difference(self._wanted_engine(), await self.resident.client.status())
+            if other and other != self._other_engine:
+                self.complain(other)
+            self._other_engine = other
 
     def _may_show(self, snapshot: Snapshot) -> bool:
         return not self._exclusions.excludes(snapshot.uri, self.configuration.folder_of(snapshot.uri))

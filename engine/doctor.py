@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,15 @@ _REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", langua
 _FILL_S = 300.0
 _EDITOR_S = 10.0
 _SPARE_NBYTES = 1 << 30
-_EDITORS = ("nvim", "code", "codium", "emacs", "hx", "zed")
+_EDITORS: dict[str, tuple[int, ...]] = {
+    "nvim": (0, 11),
+    "code": (1, 105),
+    "codium": (1, 105),
+    "emacs": (28, 1),
+    "hx": (),
+    "zed": (),
+}
+"""Known editors and the oldest version that the clients in `editors/` run in; empty: none is known."""
 _NEEDS = {"model": "torch", "device": "model", "memory": "model", "fill": "model"}
 """What can't be looked at before something else is right."""
 _PYTHONS = ((3, 11), (3, 14))
@@ -43,6 +52,16 @@ class Finding:
     """What is there, or what is wrong."""
     remedy: str = ""
     """What to do, where it is not ok."""
+    ms: float | None = None
+    """How long it took, where that is what was looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """All is well."""
+
+    detail: str
+    ms: float | None = None
 
 
 class _Complaint(Exception):
@@ -62,7 +81,7 @@ class Doctor:
 
     def examine(self, tell: Callable[[Finding], None]) -> bool:
         """Tell each finding as soon as it is there; whether all is well."""
-        subjects: dict[str, Callable[[], str]] = {
+        subjects: dict[str, Callable[[], _Seen]] = {
             "python": _python,
             "torch": _torch,
             "model": self._model,
@@ -82,19 +101,19 @@ class Doctor:
             tell(finding)
         return not ill
 
-    def _device(self) -> str:
+    def _device(self) -> _Seen:
         import torch
 
         from engine.checkpoints.placement import Device, place, this_machine
 
         if self._is_oracle:
-            return "cpu, for the test model"
+            return _Seen(detail="cpu, for the test model")
         placement = place(self._checkpoint(), cast(Device, self.device), this_machine())
         if placement.device.startswith("cuda"):
-            return f"{placement.device}, {torch.cuda.get_device_name(placement.device)}"
-        return f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} processors"
+            return _Seen(detail=f"{placement.device}, {torch.cuda.get_device_name(placement.device)}")
+        return _Seen(detail=f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} processors")
 
-    def _memory(self) -> str:
+    def _memory(self) -> _Seen:
         free = psutil.virtual_memory().available
         needed = 0 if self._is_oracle else self._checkpoint().nbytes
         if self._status() is None and free < needed + _SPARE_NBYTES:
@@ -102,15 +121,16 @@ class Doctor:
                 f"{binary_bytes(free)} are free, {binary_bytes(needed + _SPARE_NBYTES)} are needed",
                 "Close other programs, or choose a smaller model.",
             )
-        return f"{binary_bytes(free)} free"
+        return _Seen(detail=f"{binary_bytes(free)} free")
 
-    def _model(self) -> str:
+    def _model(self) -> _Seen:
         if self._is_oracle:
-            return self.model
+            return _Seen(detail=self.model)
         checkpoint = self._checkpoint()
-        return f"{checkpoint.name}, {checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
+        size = f"{checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
+        return _Seen(detail=f"{checkpoint.name}, {size}")
 
-    def _fill(self) -> str:
+    def _fill(self) -> _Seen:
         status = self._status()
         if status is not None and status.model == self.model:
             reply = ask(Fill(id=1, request=_REQUEST), _FILL_S)
@@ -140,9 +160,10 @@ def _skipped(subject: str, cause: str | None) -> Finding:
     return Finding(subject=subject, ok=False, detail="not looked at", remedy=f"Put right what is said of {cause}.")
 
 
-def _examined(subject: str, look: Callable[[], str]) -> Finding:
+def _examined(subject: str, look: Callable[[], _Seen]) -> Finding:
     try:
-        return Finding(subject=subject, ok=True, detail=look())
+        seen = look()
+        return Finding(subject=subject, ok=True, detail=seen.detail, ms=seen.ms)
     except _Complaint as complaint:
         return Finding(subject=subject, ok=False, detail=str(complaint), remedy=complaint.remedy)
     except EngineError as error:
@@ -153,14 +174,14 @@ def _examined(subject: str, look: Callable[[], str]) -> Finding:
         return Finding(subject=subject, ok=False, detail=detail, remedy="Install dg-lsp again, or report this.")
 
 
-def _python() -> str:
+def _python() -> _Seen:
     lowest, beyond = _PYTHONS
     if not lowest <= sys.version_info[:2] < beyond:
         raise _Complaint(platform.python_version(), "Install dg-lsp with Python 3.11, 3.12 or 3.13.")
-    return f"{platform.python_version()}, {sys.executable}"
+    return _Seen(detail=f"{platform.python_version()}, {sys.executable}")
 
 
-def _torch() -> str:
+def _torch() -> _Seen:
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -171,35 +192,48 @@ def _torch() -> str:
             f"{torch.__version__}, {built}, finds no GPU, but the machine has a driver for one",
             "Install a CUDA build of torch that fits the driver, or use --device cpu.",
         )
-    return f"{torch.__version__}, {built}"
+    return _Seen(detail=f"{torch.__version__}, {built}")
 
 
-def _permissions() -> str:
+def _permissions() -> _Seen:
     for folder in (places.private_dir(places.runtime_dir()), places.private_dir(places.log_dir())):
         try:
             with tempfile.TemporaryFile(dir=folder):
                 pass
         except OSError as error:
             raise _Complaint(f"{folder} can't be written ({error.strerror})", f"Make {folder} writable.") from None
-    return f"{places.runtime_dir()} and {places.log_dir()} are yours"
+    return _Seen(detail=f"{places.runtime_dir()} and {places.log_dir()} are yours")
 
 
-def _socket() -> str:
+def _socket() -> _Seen:
     where = "TCP on the loopback interface" if places.uses_tcp() else str(places.socket_path())
     report = ask(StatusQuery(id=1))
     if not isinstance(report, Report):
-        return f"{where}, no engine runs"
+        return _Seen(detail=f"{where}, no engine runs")
     status = report.status
-    return f"{where}, engine {status.pid} with {status.model}, {len(status.clients) - 1} editors"
+    return _Seen(detail=f"{where}, engine {status.pid} with {status.model}, {len(status.clients) - 1} editors")
 
 
-def _editor() -> str:
+def _editor() -> _Seen:
     command = shutil.which("dg-lsp")
     if command is None:
         beside = Path(sys.executable).with_name("dg-lsp")
         raise _Complaint("dg-lsp is not on the PATH that editors see", f"Add {beside.parent} to it.")
-    found = [f"{name} {_version(path)}".strip() for name in _EDITORS if (path := shutil.which(name))]
-    return f"they start {command}; on this machine: {', '.join(found) or 'none of those known'}"
+    versions = {name: _version(path) for name in _EDITORS if (path := shutil.which(name))}
+    found = ", ".join(f"{name} {version}".strip() for name, version in versions.items())
+    old = [name for name, version in versions.items() if _is_older(version, _EDITORS[name])]
+    if old:
+        needed = ", ".join(f"{name} to {'.'.join(map(str, _EDITORS[name]))} or newer" for name in old)
+        raise _Complaint(
+            f"too old for dg-lsp's client: {', '.join(old)}; on this machine: {found}", f"Update {needed}."
+        )
+    return _Seen(detail=f"they start {command}; on this machine: {found or 'none of those known'}")
+
+
+def _is_older(version: str, lowest: tuple[int, ...]) -> bool:
+    """Whether a version is below `lowest`; what can't be read is not."""
+    numbers = re.search(r"\d+(?:\.\d+)*", version)
+    return bool(numbers) and tuple(map(int, numbers[0].split("."))) < lowest
 
 
 def _version(path: str) -> str:
@@ -211,6 +245,7 @@ def _version(path: str) -> str:
     return next((word for word in words if any(character.isdigit() for character in word)), "")
 
 
-def _told(filled: Filled, how: str) -> str:
+def _told(filled: Filled, how: str) -> _Seen:
     answer = repr(filled.candidates[0].text) if filled.candidates else "nothing"
-    return f"{answer} in {filled.ms.total - filled.ms.load:.0f} ms, {filled.steps} steps on {filled.device}, {how}"
+    ms = filled.ms.total - filled.ms.load
+    return _Seen(detail=f"{answer} in {ms:.0f} ms, {filled.steps} steps on {filled.device}, {how}", ms=ms)

@@ -24,6 +24,7 @@ from engine.resident.peers import Peer, is_own, kill, listener, peer_of
 
 __all__ = [
     "MAX_FRAME_NBYTES",
+    "OTHER_VERSION",
     "VERSION",
     "Address",
     "Answer",
@@ -80,8 +81,10 @@ __all__ = [
     "unpack_from_engine",
 ]
 
-VERSION = 2
+VERSION = 3
 """Raised with every change of a message; both ends must have the same."""
+OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
+"""What a client says of an engine that refuses it for its version; the engine's own words count from its end."""
 
 Priority = Literal["interactive", "background"]
 FailureCode = Literal[
@@ -260,6 +263,12 @@ class Status:
     instructions: bool | None = None
     """Whether the model follows instructions; None: its weights are not loaded."""
     device_asked: str
+    unload_after_s: float
+    """Without a request, the weights are given back after this."""
+    exit_after_s: float
+    """Without a client, the process ends after this."""
+    stall_after_s: float
+    """A step of the model that takes longer counts as hung."""
     state: State
     up_s: float
     """Seconds since the engine started."""

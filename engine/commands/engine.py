@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,15 +12,18 @@ from engine.checkpoints.catalog import BUNDLED
 from engine.commands.exits import FAILURE, one_line_errors
 from engine.protocol import Percentiles, Report, Status, StatusQuery
 
+if TYPE_CHECKING:
+    from engine.resident.server import Settings
+
+_UNLOAD_AFTER_S, _EXIT_AFTER_S, _STALL_AFTER_S = 600.0, 1800.0, 300.0
+
 engine = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 Model = Annotated[str, typer.Option(help="The model: bundled, a directory, a Hub id, or oracle:FILE.json for tests.")]
 Device = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
-UnloadAfter = Annotated[
-    float, typer.Option(min=0.1, help="Seconds without a request until the weights are given back.")
-]
-ExitAfter = Annotated[float, typer.Option(min=0.1, help="Seconds without a client until the engine ends.")]
-StallAfter = Annotated[float, typer.Option(min=0.1, help="Seconds until a step of the model counts as hung.")]
+_UNLOAD = typer.Option(min=0.1, help="Seconds without a request until the weights are given back.")
+_EXIT = typer.Option(min=0.1, help="Seconds without a client until the engine ends.")
+_STALL = typer.Option(min=0.1, help="Seconds until a step of the model counts as hung.")
 
 
 @engine.command()
@@ -28,9 +31,9 @@ StallAfter = Annotated[float, typer.Option(min=0.1, help="Seconds until a step o
 def run(
     model: Model = BUNDLED,
     device: Device = "auto",
-    unload_after: UnloadAfter = 600,
-    exit_after: ExitAfter = 1800,
-    stall_after: StallAfter = 300,
+    unload_after: Annotated[float, _UNLOAD] = _UNLOAD_AFTER_S,
+    exit_after: Annotated[float, _EXIT] = _EXIT_AFTER_S,
+    stall_after: Annotated[float, _STALL] = _STALL_AFTER_S,
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
 ) -> None:
     """Run the engine; where one runs already, leave it alone."""
@@ -72,30 +75,52 @@ def stop() -> None:
 @engine.command()
 @one_line_errors()
 def restart(
-    model: Annotated[str, typer.Option(help="Another model; without it, the same again.")] = "",
-    device: Annotated[str, typer.Option(help="Another device; without it, the same again.")] = "",
-    unload_after: UnloadAfter = 600,
-    exit_after: ExitAfter = 1800,
+    model: Annotated[str | None, typer.Option(help="Another model.")] = None,
+    device: Annotated[str | None, typer.Option(help="Another device.")] = None,
+    unload_after: Annotated[float | None, _UNLOAD] = None,
+    exit_after: Annotated[float | None, _EXIT] = None,
+    stall_after: Annotated[float | None, _STALL] = None,
 ) -> None:
-    """End the engine, if one runs, and start one in the background."""
+    """End the engine, if one runs, and start one in the background; what no option changes stays as it was."""
     from engine.resident import launch
     from engine.resident.caller import NoAnswer
-    from engine.resident.server import Settings
 
     try:
         before = _ask_status()
     except NoAnswer:
         before = None
+    wanted = {
+        "model": model,
+        "device": device,
+        "unload_after_s": unload_after,
+        "exit_after_s": exit_after,
+        "stall_s": stall_after,
+    }
+    settings = replace(_settings_of(before), **{name: value for name, value in wanted.items() if value is not None})
     launch.stop()
-    launch.start_detached(
-        Settings(
-            model=model or (before.model if before else BUNDLED),
-            device=device or (before.device_asked if before else "auto"),
-            unload_after_s=unload_after,
-            exit_after_s=exit_after,
-        )
-    )
+    launch.start_detached(settings)
     typer.echo("The engine runs.")
+
+
+def _settings_of(status: Status | None) -> Settings:
+    """What an engine was started with, or the defaults where none runs or tells."""
+    from engine.resident.server import Settings
+
+    if status is None:
+        return Settings(
+            model=BUNDLED,
+            device="auto",
+            unload_after_s=_UNLOAD_AFTER_S,
+            exit_after_s=_EXIT_AFTER_S,
+            stall_s=_STALL_AFTER_S,
+        )
+    return Settings(
+        model=status.model,
+        device=status.device_asked,
+        unload_after_s=status.unload_after_s,
+        exit_after_s=status.exit_after_s,
+        stall_s=status.stall_after_s,
+    )
 
 
 def _ask_status() -> Status | None:
@@ -113,6 +138,8 @@ def _lines(status: Status) -> list[str]:
         f"state     {' '.join(filter(None, (status.state.name, status.state.message)))}",
         f"process   {status.pid}, version {status.engine}, up {_duration(status.up_s)}",
         f"memory    {memory}",
+        f"limits    unload after {status.unload_after_s:g} s, exit after {status.exit_after_s:g} s, "
+        f"stall after {status.stall_after_s:g} s",
         f"clients   {len(status.clients)}{': ' + ', '.join(status.clients) if any(status.clients) else ''}",
         f"queue     {status.running} running, {status.queued} waiting",
         f"served    {status.served}{_failed(status)}",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from engine.errors import EngineError
 from engine.places import Address, TcpAddress, UnixAddress, find_engine
 from engine.protocol import (
+    OTHER_VERSION,
     VERSION,
     ClientMessage,
     EngineMessage,
@@ -107,7 +108,7 @@ def _greet(sock: socket.socket, address: Address, splitter: FrameSplitter) -> tu
     messages = _messages(sock, splitter)
     first = next(messages)
     if isinstance(first, Failed):
-        raise VersionMismatch(first.message) if first.code == "version" else EngineError(first.message)
+        raise VersionMismatch(OTHER_VERSION) if first.code == "version" else EngineError(first.message)
     if not isinstance(first, Welcome):
         raise MalformedMessage("its first message is no welcome")
     return first, messages

@@ -95,6 +95,16 @@ def test_a_change_elsewhere_chooses_anew_and_what_is_edited_comes_last():
     assert surroundings.snippets(documents.get(HERE), 0, 1000)[1].text == "class circle: area_of = 2\n"
 
 
+def test_a_document_that_is_opened_again_is_read_again_whatever_its_version():
+    documents, surroundings = editor(lib__shapes="class circle: radius = 1\n", app__other="other = 1\n")
+    uri = "file:///w/lib/shapes.py"
+    for text in ("class circle: radius = 2\n", "class circle: radius = 3\n"):
+        surroundings.snippets(documents.get(HERE), 0, 1000)
+        documents.forget(uri)
+        opened(documents, uri, text)
+        assert text in [held.text for held in surroundings.snippets(documents.get(HERE), 0, 1000)]
+
+
 def test_a_far_jump_chooses_anew():
     far = FAR_LINES * 3
     parts = "".join(f"def {name}(): pass\n" + "\n" * 1200 for name in ("left", "right"))

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dg_lsp.engine_client import EngineClient, EngineFailure, EngineState, Launch, Patience
-from engine.protocol import FillRequest, listener
-from tests.engine.processes import WAIT_S, Home, home, running
+from engine.protocol import VERSION, FillRequest, listener
+from tests.engine.processes import WAIT_S, Home, as_root, home, running, served_by_another
 
 LONG = "+".join("abcdefghijklmnop")
 CASES = ("quick = ▮1▮\n", {"text": f"slow = ▮{LONG}▮\n", "reveal": 1, "delay_ms": 20})
@@ -28,11 +28,21 @@ def place(monkeypatch):
         yield place
 
 
+def launching(*launches: Launch):
+    """Each in turn, the last one from then on."""
+    left = list(launches)
+
+    async def launch() -> Launch:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return launch
+
+
 @asynccontextmanager
 async def client_of(place: Home, patience: Patience = PATIENCE, model: str = "oracle:/none.json"):
     """A client and the states that it showed."""
     states: list[EngineState] = []
-    client = EngineClient(Launch(model=model), client="test", on_state=states.append, patience=patience)
+    client = EngineClient(launching(Launch(model=model)), client="test", on_state=states.append, patience=patience)
     try:
         yield client, states
     finally:
@@ -192,13 +202,41 @@ async def test_an_engine_that_was_stopped_stays_stopped_until_somebody_starts_it
 
 
 @pytest.mark.asyncio
-async def test_a_restart_brings_the_new_settings(place):
-    async with client_of(place) as (client, _):
-        before = await client.status()
-        await client.restart(Launch(model="oracle:/other.json", device="cpu", unload_after_s=5, exit_after_s=50))
-        after = await client.status()
-        assert after.pid != before.pid
-        assert (after.model, after.device) == ("oracle:/other.json", "cpu")
+async def test_an_engine_is_started_as_it_is_wanted_at_that_time(place):
+    launches = launching(
+        Launch(model="oracle:/none.json", device="cpu", unload_after_s=33, exit_after_s=77),
+        Launch(model="oracle:/other.json"),
+    )
+    client = EngineClient(launches, patience=PATIENCE)
+    status = await client.status()
+    assert (status.model, status.device_asked) == ("oracle:/none.json", "cpu")
+    assert (status.unload_after_s, status.exit_after_s) == (33, 77)
+    os.kill(status.pid, signal.SIGKILL)
+    await until(lambda: client.state.name == "starting", "the loss")
+    assert (await client.status()).model == "oracle:/other.json"
+    await client.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1], ids=["older", "newer"])
+async def test_an_engine_of_another_version_is_a_sentence_with_the_way_out(place, version):
+    with running(place, version=version):
+        async with client_of(place) as (client, _):
+            with pytest.raises(EngineFailure, match=r"another version of dg-lsp\. Run `dg-lsp engine restart`"):
+                await client.status()
+            assert client.state.name == "error"
+            assert (await asyncio.to_thread(place.command, "restart")).returncode == 0
+            assert (await client.status()).protocol == VERSION
+
+
+@pytest.mark.asyncio
+@as_root
+async def test_nothing_is_said_to_a_socket_that_another_user_serves(place):
+    with served_by_another(place) as said:
+        async with client_of(place) as (client, _):
+            with pytest.raises(EngineFailure, match="another user; set DG_LSP_RUNTIME_DIR"):
+                await client.status()
+        assert said() == ""
 
 
 @pytest.mark.asyncio
@@ -229,10 +267,10 @@ async def test_an_engine_that_cannot_start_is_one_sentence_and_not_tried_at_each
 @pytest.mark.asyncio
 async def test_a_starter_that_fails_is_quoted_and_tried_again_later(place):
     broken = Launch(python=("python3", "-c", "import sys; sys.exit('No torch here.')"))
-    client = EngineClient(broken, patience=Patience(first_retry_s=0.1))
+    launches = launching(broken, Launch(model="oracle:/none.json"))
+    client = EngineClient(launches, patience=Patience(first_retry_s=0.1))
     with pytest.raises(EngineFailure, match="No torch here"):
         await client.status()
-    client.launch = Launch(model="oracle:/none.json")
     await asyncio.sleep(0.15)
     assert (await client.status()).served == 0
     await client.close()

@@ -13,6 +13,17 @@ from dg_lsp.exclusion import Exclusions, file_of
 from dg_lsp.rereading import LOOK_AGAIN_S
 
 
+@pytest.fixture(autouse=True, scope="module")
+def no_settings_of_git(tmp_path_factory):
+    """Whoever runs the tests may have git exclude files everywhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        empty = tmp_path_factory.mktemp("settings")
+        patch.setenv("GIT_CONFIG_GLOBAL", str(empty / "gitconfig"))
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        patch.setenv("XDG_CONFIG_HOME", str(empty))
+        yield
+
+
 def excludes(path: Path, folder: Path | None = None) -> bool:
     return Exclusions().excludes(path.as_uri(), folder)
 
@@ -41,6 +52,24 @@ def excludes(path: Path, folder: Path | None = None) -> bool:
         ".aws/config",
         ".kube/config",
         ".bash_history",
+        "id_rsa.bak",
+        "id_rsa.old",
+        "id_rsa_work",
+        "id_rsa.pub",
+        "id_dsa.txt",
+        "id_ecdsa.txt",
+        "id_ed25519.txt",
+        "id_work",
+        "id_work.bak",
+        "key.pem.bak",
+        "key.pem.2024",
+        "secrets.env.bak",
+        "prod.env.production",
+        "tls.key.old",
+        "tls.key~",
+        "credentials.toml.orig",
+        "secrets.yaml.1",
+        ".netrc.save.bak",
     ],
 )
 def test_secrets_are_known_by_name(tmp_path, name):
@@ -50,7 +79,23 @@ def test_secrets_are_known_by_name(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["a.py", "id_map.py", "environment.py", "credentials_test.py", "secrets.py", "keys.go", "monkey.ts"]
+    "name",
+    [
+        "a.py",
+        "a.py.bak",
+        "id_map.py",
+        "id_map.py.bak",
+        "environment.py",
+        "vite-env.d.ts",
+        "env.py",
+        "pem.py",
+        "pem.test.ts",
+        "key.ts",
+        "credentials_test.py",
+        "secrets.py",
+        "keys.go",
+        "monkey.ts",
+    ],
 )
 def test_code_is_not_taken_for_a_secret(tmp_path, name):
     assert not excludes(tmp_path / name)
@@ -80,6 +125,52 @@ def test_a_repository_s_ignore_files_count_above_the_workspace_folder(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("*.log.py\n")
     assert excludes(tmp_path / "package" / "a.log.py", tmp_path / "package")
+
+
+def test_a_dgignore_counts_in_a_repository_below_the_workspace_folder(tmp_path):
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    (tmp_path / ".dgignore").write_text("private/\n")
+    (tmp_path / ".gitignore").write_text("*.gen.py\n")
+    assert excludes(tmp_path / "project" / "private" / "a.py", tmp_path)
+    # git, too, leaves what is above a repository out of account.
+    assert not excludes(tmp_path / "project" / "a.gen.py", tmp_path)
+
+
+def test_a_dgignore_of_the_repository_counts_above_the_workspace_folder(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".dgignore").write_text("*.log.py\n")
+    assert excludes(tmp_path / "package" / "a.log.py", tmp_path / "package")
+
+
+@pytest.mark.parametrize("where", ["default", "core.excludesFile", "the repository's own"])
+def test_what_git_excludes_everywhere_counts(tmp_path, monkeypatch, where):
+    top = tmp_path / "repository"
+    subprocess.run(["git", "init", "-q", top], check=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    excluding = tmp_path / "config" / "git" / "ignore"
+    if where != "default":
+        excluding = tmp_path / "my excludes"
+        scope = "--global" if where == "core.excludesFile" else "--local"
+        subprocess.run(["git", "-C", top, "config", scope, "core.excludesFile", "~/my excludes"], check=True)
+    excluding.parent.mkdir(parents=True, exist_ok=True)
+    excluding.write_text("notes/\n*.scratch.py\n")
+    (top / ".gitignore").write_text("!kept.scratch.py\n")
+    assert excludes(top / "deep" / "a.scratch.py")
+    assert excludes(top / "notes" / "a.py")
+    assert not excludes(top / "kept.scratch.py")
+    assert not excludes(top / "a.py")
+
+
+def test_without_git_its_excludes_lie_where_they_do_by_default(tmp_path, monkeypatch):
+    (tmp_path / "w" / ".git").mkdir(parents=True)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".config" / "git").mkdir(parents=True)
+    (tmp_path / ".config" / "git" / "ignore").write_text("*.scratch.py\n")
+    assert excludes(tmp_path / "w" / "a.scratch.py")
 
 
 def test_a_changed_ignore_file_is_read_again(tmp_path):

@@ -17,7 +17,7 @@ import pytest
 
 from dg_lsp.engine_client import Launch
 from dg_lsp.features import register
-from dg_lsp.greeting import answer_to
+from dg_lsp.greeting import answer_to, capabilities
 from dg_lsp.server import Server
 from dg_lsp.wire import frame, messages
 from tests.e2e.window import CLIENTS, recorded
@@ -110,6 +110,20 @@ def test_the_greeting_says_what_the_server_would_say(client, options):
     assert greeting is not None
     assert greeting[0] == 7
     assert json.loads(greeting[1]) == without_noes(asyncio.run(answer_of_the_server(body)))
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_with_inline_completion_is_offered_the_menu_only_where_it_wants_it(client):
+    def is_offered(**options: str) -> bool:
+        return "completionProvider" in capabilities({"capabilities": given, "initializationOptions": options})
+
+    given = recorded(client)
+    assert not is_offered()
+    assert not is_offered(completion="off")
+    assert is_offered(completion="on")
+    del given["textDocument"]["inlineCompletion"]
+    assert is_offered()
+    assert not is_offered(completion="off")
 
 
 def without_noes(value: Any) -> Any:

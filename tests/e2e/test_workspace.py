@@ -262,10 +262,54 @@ async def test_without_inline_completion_the_menu_has_one_item_behind_all_others
         assert "dg-lsp" in item["labelDetails"]["description"]
 
 
+MENU = {"line": 0, "character": 9}
+
+
 async def test_the_menu_can_be_switched_on_beside_inline_completion_and_off_again(shared):
     async with window(shared, options={"completion": "on"}) as held:
         held.open(NAME)
-        params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": {"line": 0, "character": 9}}
+        params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": MENU}
         assert (await held.request("textDocument/completion", params))["items"]
-        held.notify("workspace/didChangeConfiguration", {"settings": {"completion": "off"}})
-        assert await held.request("textDocument/completion", params) is None
+        for later in ("off", "auto"):
+            held.notify("workspace/didChangeConfiguration", {"settings": {"completion": later}})
+            assert await held.request("textDocument/completion", params) is None
+        assert held.client.registrations == []
+
+
+@pytest.mark.parametrize("where", ["dg-lsp.toml", "a later dg-lsp.toml", "a change"])
+async def test_a_client_learns_later_that_the_menu_is_wanted(shared, tmp_path, where):
+    project = tmp_path / "dg-lsp.toml"
+    if where == "dg-lsp.toml":
+        project.write_text('completion = "on"\n')
+    async with window(shared, folders=[tmp_path]) as held:
+        held.open(NAME, "a.py")
+        params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": MENU}
+        if where != "dg-lsp.toml":
+            assert await held.request("textDocument/completion", params) is None
+            assert held.client.registrations == []
+        if where == "a change":
+            held.notify("workspace/didChangeConfiguration", {"settings": {"completion": "on"}})
+        project.write_text('completion = "on"\n')
+
+        async def told() -> list[str]:
+            held.editor.type("x")
+            held.editor.undo()
+            return held.client.registrations
+
+        assert await until(told, "the registration") == ["textDocument/completion"]
+        assert (await held.request("textDocument/completion", params))["items"]
+        held.open(NAME, "b.py")
+        assert await told() == ["textDocument/completion"]
+
+
+@pytest.mark.parametrize("client", ["neovim", "emacs"])
+async def test_a_client_that_can_not_learn_it_later_is_told_once_where_the_setting_belongs(shared, tmp_path, client):
+    (tmp_path / "dg-lsp.toml").write_text('completion = "on"\n')
+    async with window(shared, client, folders=[tmp_path], log="initializationOptions") as held:
+        for name in ("a.py", "b.py"):
+            held.open(NAME, name)
+        assert await held.ghost()
+        (said,) = held.client.log_messages
+        assert "'completion'" in said.message
+        assert "initializationOptions" in said.message
+        assert held.client.registrations == []

@@ -53,8 +53,13 @@ class Client(LanguageClient):
         super().__init__(converter_factory=_plain_converter, **options)
         register_lsp_features(self)
         self.statuses: list[Any] = []
+        self.registrations: list[str] = []
         self.stderr = ""
         self.feature("dg/status")(lambda params: self.statuses.append(params))
+        self.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda params: self._register(params))
+
+    def _register(self, params: types.RegistrationParams) -> None:
+        self.registrations += [registered.method for registered in params.registrations]
 
     async def start_io(self, cmd: str, *args: Any, **kwargs: Any) -> None:
         await PyglsClient.start_io(self, cmd, *args, **kwargs)

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from engine.protocol import (
     VERSION,
     Drafted,
@@ -32,6 +34,14 @@ from engine.protocol import (
     pack,
     unpack_from_engine,
 )
+
+_OTHER_VERSION = """
+import runpy, sys
+import engine.protocol
+engine.protocol.VERSION = int(sys.argv.pop(1))
+runpy.run_module("engine", run_name="__main__", alter_sys=True)
+"""
+"""The engine as it was before a message changed, or will be."""
 
 WAIT_S = 60.0
 """For anything; a bound for machines that are busy, not a wait."""
@@ -142,10 +152,14 @@ class Home:
             self._argv(arguments), env=self.environment, capture_output=True, text=True, timeout=WAIT_S, check=False
         )
 
-    def popen(self, *arguments: str) -> subprocess.Popen[str]:
-        """`dg-lsp engine ARGUMENTS`, under way."""
+    def popen(self, *arguments: str, version: int = VERSION) -> subprocess.Popen[str]:
+        """`dg-lsp engine ARGUMENTS`, under way; `version`: of its protocol."""
         return subprocess.Popen(
-            self._argv(arguments), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            self._argv(arguments, version),
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def status(self) -> dict[str, Any] | None:
@@ -193,8 +207,9 @@ class Home:
         path = self.logs / "engine.log"
         return path.read_text() if path.exists() else ""
 
-    def _argv(self, arguments: tuple[str, ...]) -> list[str]:
-        return [sys.executable, "-m", "engine", *arguments]
+    def _argv(self, arguments: tuple[str, ...], version: int = VERSION) -> list[str]:
+        engine = ["-m", "engine"] if version == VERSION else ["-c", _OTHER_VERSION, str(version)]
+        return [sys.executable, *engine, *arguments]
 
 
 @contextmanager
@@ -210,10 +225,40 @@ def home(**environment: str) -> Iterator[Home]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may change owners")
+
+_OTHER_USER = """
+import os, socket, sys
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+os.setgid(12345)
+os.setuid(12345)
+listening.listen()
+print("listening", flush=True)
+connection, _ = listening.accept()
+print(connection.recv(1000).decode(errors="replace"), flush=True)
+"""
+
+
 @contextmanager
-def running(place: Home, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def served_by_another(place: Home) -> Iterator[Callable[[], str]]:
+    """The engine's socket in the hands of another user; yields what tells all that the first caller said to it."""
+    place.runtime.mkdir(mode=0o700)
+    command = [sys.executable, "-c", _OTHER_USER, str(place.socket_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "listening\n"
+        try:
+            yield lambda: process.communicate(timeout=WAIT_S)[0].strip()
+        finally:
+            process.kill()
+            place.socket_path.unlink()
+
+
+@contextmanager
+def running(place: Home, *arguments: str, version: int = VERSION) -> Iterator[subprocess.Popen[str]]:
     """An engine in the foreground, answering."""
-    process = place.popen("run", *arguments)
+    process = place.popen("run", *arguments, version=version)
     try:
         wait_until(lambda: place.answers() or process.poll() is not None, "the engine to listen")
         assert process.poll() is None, process.communicate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,9 @@ from engine.doctor import Doctor, Finding
 from tests.engine.processes import Home, home
 
 SUBJECTS = ["python", "torch", "model", "device", "memory", "permissions", "socket", "editor", "fill"]
+EXTENSION = Path(__file__).parents[2] / "editors" / "vscode" / "package.json"
+VS_CODE = json.loads(EXTENSION.read_text())["engines"]["vscode"].removeprefix("^").removesuffix(".0")
+"""What the extension asks for."""
 
 
 @pytest.fixture
@@ -48,7 +52,10 @@ def test_all_is_well_with_a_real_checkpoint(place, released):
 
 
 def test_a_fill_says_what_came_and_how_long_it_took(model):
-    assert "'a + b' in" in findings(model)["fill"].detail
+    found = findings(model)
+    assert found["fill"].ms > 0
+    assert f"'a + b' in {found['fill'].ms:.0f} ms" in found["fill"].detail
+    assert {finding.ms for subject, finding in found.items() if subject != "fill"} == {None}
 
 
 def test_without_the_model_only_what_needs_it_is_put_off(place):
@@ -76,13 +83,50 @@ def test_a_command_that_editors_cannot_find_is_named(model, monkeypatch):
     assert "PATH" in findings(model)["editor"].detail
 
 
-def test_editors_are_found_with_their_versions(place, model, monkeypatch):
-    for name, said in (("dg-lsp", ""), ("nvim", "NVIM v0.12.4")):
-        script = place.folder / name
-        script.write_text(f"#!/bin/sh\necho '{said}'\n")
-        script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{place.folder}:/bin:/usr/bin")
-    assert "nvim v0.12.4" in findings(model)["editor"].detail
+@pytest.mark.parametrize(
+    ("name", "said", "shown"),
+    [
+        ("nvim", "NVIM v0.12.4", "nvim v0.12.4"),
+        ("nvim", "NVIM v0.11.0-dev-1+g2", "nvim v0.11.0-dev-1+g2"),
+        ("code", f"{VS_CODE}.0", f"code {VS_CODE}.0"),
+        ("emacs", "GNU Emacs 28.1", "emacs 28.1"),
+        ("hx", "helix 0.1 (abc)", "hx 0.1"),
+        ("nvim", "who knows", "nvim"),
+    ],
+)
+def test_editors_are_found_with_their_versions(place, model, monkeypatch, name, said, shown):
+    install(place, monkeypatch, {"dg-lsp": "", name: said})
+    found = findings(model)["editor"]
+    assert found.ok
+    assert f"on this machine: {shown}" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "needed"),
+    [
+        ("nvim", "NVIM v0.10.4", "nvim to 0.11 or newer"),
+        ("nvim", "NVIM v0.9.5", "nvim to 0.11 or newer"),
+        ("code", "1.99.3", f"code to {VS_CODE} or newer"),
+        ("codium", "1.85.1", f"codium to {VS_CODE} or newer"),
+        ("emacs", "GNU Emacs 27.2", "emacs to 28.1 or newer"),
+    ],
+)
+def test_an_editor_that_is_too_old_is_named_with_what_it_needs(place, model, monkeypatch, name, said, needed):
+    install(place, monkeypatch, {"dg-lsp": "", name: said, "hx": "helix 25.01"})
+    found = findings(model)["editor"]
+    assert not found.ok
+    assert found.detail.startswith(f"too old for dg-lsp's client: {name};")
+    assert found.remedy == f"Update {needed}."
+
+
+def install(place: Home, monkeypatch: pytest.MonkeyPatch, programs: dict[str, str]) -> None:
+    """Programs that say their version, and no others."""
+    folder = place.folder / "bin"
+    folder.mkdir()
+    for name, said in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\necho '{said}'\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
 
 
 def test_the_command_speaks_json_and_its_exit_code_tells(place, capsys):
@@ -90,6 +134,12 @@ def test_the_command_speaks_json_and_its_exit_code_tells(place, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["ok"] is False
     assert [finding["subject"] for finding in told["findings"]] == SUBJECTS
+    assert told["findings"][-1]["ms"] is None
+
+
+def test_the_command_s_json_has_the_fill_s_time_as_a_number(model, capsys):
+    run(["doctor", "--json", "--model", model])
+    assert json.loads(capsys.readouterr().out)["findings"][-1]["ms"] > 0
 
 
 def test_the_command_shows_each_remedy_under_its_finding(place, capsys):

@@ -17,9 +17,7 @@ import pytest
 
 from engine.places import MAX_SOCKET_PATH_NBYTES
 from engine.protocol import VERSION, Answer, Done, Failed, Hello, Notice, Warm
-from tests.engine.processes import WAIT_S, Home, Wire, home, running, wait_until
-
-as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may change owners")
+from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
 
 @pytest.fixture
@@ -126,14 +124,59 @@ def test_stop_ends_the_engine_and_says_so_to_clients(place):
     assert place.command("stop").stdout.strip() == "No engine is running."
 
 
-def test_restart_brings_another_process_with_the_same_model(place):
-    with running(place, "--model", "oracle:/some.json", "--device", "cpu") as process:
-        assert place.command("restart").returncode == 0
+STARTED = {"model": "oracle:/some.json", "device": "cpu", "unload-after": 33, "exit-after": 77, "stall-after": 44}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{}, {"model": "oracle:/other.json"}, {"unload-after": 5}, {"exit-after": 6, "stall-after": 7}],
+    ids=str,
+)
+def test_restart_brings_another_process_that_keeps_what_is_not_changed(place, changed):
+    with running(place, *options(STARTED)) as process:
+        restarted = place.command("restart", *options(changed))
+        assert restarted.returncode == 0, restarted
         assert process.wait(WAIT_S) == 0
         with place.client() as wire:
             status = wire.status()
         assert status.pid != process.pid
-        assert (status.model, status.device) == ("oracle:/some.json", "cpu")
+        limits = (status.unload_after_s, status.exit_after_s, status.stall_after_s)
+        assert (status.model, status.device_asked, *limits) == tuple({**STARTED, **changed}.values())
+
+
+def options(values: dict[str, object]) -> list[str]:
+    return [word for name, value in values.items() for word in (f"--{name}", str(value))]
+
+
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1], ids=["older", "newer"])
+def test_an_engine_of_another_version_is_named_and_replaced_by_restart(place, version):
+    with running(place, version=version) as process:
+        shown = place.command("status")
+        assert shown.returncode == 1
+        assert "another version of dg-lsp. `dg-lsp engine restart` replaces it" in shown.stderr
+        assert place.command("restart").returncode == 0
+        assert process.wait(WAIT_S) == -signal.SIGKILL
+        with place.client() as wire:
+            assert wire.status().protocol == VERSION
+
+
+@as_root
+def test_a_command_says_nothing_to_a_socket_that_another_user_serves(place):
+    with served_by_another(place) as said:
+        shown = place.command("status")
+        assert shown.returncode == 1
+        assert "another user; set DG_LSP_RUNTIME_DIR" in shown.stderr
+        assert said() == ""
+
+
+def test_by_default_the_log_is_in_the_platform_s_folder_for_state(place):
+    del place.environment["DG_LSP_STATE_DIR"]
+    place.environment |= {"HOME": str(place.folder), "XDG_STATE_HOME": str(place.folder / "state")}
+    with running(place):
+        (log,) = place.folder.rglob("engine.log")
+        assert place.status()["log"] == str(log.parent)
+        if sys.platform == "linux":
+            assert log.parent == place.folder / "state" / "dg-lsp" / "log"
 
 
 def test_status_without_an_engine_says_so(place):
@@ -143,10 +186,10 @@ def test_status_without_an_engine_says_so(place):
 
 
 def test_status_is_readable(place):
-    with running(place, "--model", "oracle:/some.json"):
+    with running(place, "--model", "oracle:/some.json", "--stall-after", "44"):
         shown = place.command("status")
     assert shown.returncode == 0
-    for word in ("oracle:/some.json", "not loaded", "unloaded", "MiB", "served"):
+    for word in ("oracle:/some.json", "not loaded", "unloaded", "MiB", "stall after 44 s", "served"):
         assert word in shown.stdout
 
 

@@ -1,0 +1,49 @@
+"""What is said where an engine runs otherwise than it would be started."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dg_lsp.engine_launch import Launch, difference
+from tests.engine.test_protocol import STATUS
+
+RUNNING = replace(
+    STATUS, model="bundled", device="cuda:0", device_asked="auto", unload_after_s=600.0, exit_after_s=1800.0
+)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Launch(),
+        Launch(model="bundled", device="auto", unload_after_s=600, exit_after_s=1800),
+        Launch(device="cuda"),
+    ],
+    ids=["nothing", "the same", "what auto led to"],
+)
+def test_an_engine_that_runs_as_wanted_needs_no_word(wanted):
+    assert difference(wanted, RUNNING) == ""
+
+
+def test_a_device_that_nobody_knows_yet_needs_no_word():
+    assert difference(Launch(device="cpu"), replace(RUNNING, device="auto")) == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "runs", "options"),
+    [
+        (Launch(model="my model"), "model bundled", "--model 'my model'"),
+        (Launch(model="bundled", device="cpu"), "device auto", "--device cpu"),
+        (
+            Launch(unload_after_s=30, exit_after_s=60.5),
+            "unload-after 600.0, exit-after 1800.0",
+            "--unload-after 30 --exit-after 60.5",
+        ),
+    ],
+)
+def test_an_engine_that_runs_otherwise_is_told_with_the_way_out(wanted, runs, options):
+    told = difference(wanted, RUNNING)
+    assert f"runs with {runs}, not" in told
+    assert f"`dg-lsp engine restart {options}`" in told

@@ -1,0 +1,35 @@
+"""Counts and times, as `status` tells them."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.protocol import Percentiles
+from engine.resident.meters import Meters, percentiles
+
+
+@pytest.mark.parametrize(
+    ("values", "p50", "p95"),
+    [
+        ([], None, None),
+        ([7.0], 7.0, 7.0),
+        ([1.0, 3.0], 2.0, 2.9),
+        ([float(value) for value in range(101)], 50.0, 95.0),
+        ([float(value) for value in reversed(range(101))], 50.0, 95.0),
+        ([1.0] * 19 + [100.0], 1.0, 5.95),
+    ],
+    ids=["none", "one", "two", "many", "in any order", "one far out"],
+)
+def test_percentiles(values, p50, p95):
+    assert percentiles(values) == Percentiles(p50=p50 and pytest.approx(p50), p95=p95 and pytest.approx(p95))
+
+
+def test_a_reading_tells_what_was_counted():
+    meters = Meters()
+    assert meters.read().tokens_per_forward is None
+    for ms, jobs in ((1.0, 1), (2.0, 3), (3.0, 1)):
+        meters.forward(ms, jobs)
+    meters.answer(encode_ms=10.0, total_ms=20.0, tokens=6)
+    reading = meters.read()
+    assert (reading.served, reading.forwards, reading.shared_forwards, reading.tokens_per_forward) == (1, 3, 1, 2.0)
+    assert (reading.encode_ms.p50, reading.step_ms.p50, reading.total_ms.p50) == (10.0, 2.0, 20.0)
