@@ -47,15 +47,17 @@ class Network:
         return self.config.layer_types[index] == "sliding_attention"
 
     def encode(self, ids: Tensor, positions: Tensor, attend: Attend, wanted: Tensor | None = None) -> Tensor:
-        """Hidden states [B, T, E] of context ids [B, T] at positions [B, T], after the last norm; [B, W, E] of the places
-        `wanted` [W] alone."""
+        """Hidden states [B, T, E] of context ids [B, T] at positions [B, T], after the last norm.
+
+        [B, W, E] of the places `wanted` [W] alone, where these are all that is asked for.
+        """
         return self._run(self.encoder, self.encoder.embed_tokens(ids), positions, attend, wanted)
 
     def decode(
         self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, wanted: Tensor | None = None
     ) -> Tensor:
-        """Hidden states [B, L, E] of canvas ids [B, L], [B, W, E] of the places `wanted` [W] alone; `signal` [B, L, E]:
-        soft embeddings of the last logits."""
+        """Hidden states [B, L, E] of canvas ids [B, L], `wanted` as above; `signal` [B, L, E]: soft embeddings of the last
+        logits."""
         embeddings = self.decoder.embed_tokens(ids)
         if signal is None:
             # The conditioning block maps a zero signal to zero: only its last norm remains.
