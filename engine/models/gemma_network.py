@@ -56,8 +56,10 @@ class Network:
     def decode(
         self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, wanted: Tensor | None = None
     ) -> Tensor:
-        """Hidden states [B, L, E] of canvas ids [B, L], `wanted` as above; `signal` [B, L, E]: soft embeddings of the last
-        logits."""
+        """Hidden states [B, L, E] of canvas ids [B, L], `wanted` as above.
+
+        `signal` [B, L, E]: soft embeddings of the last logits.
+        """
         embeddings = self.decoder.embed_tokens(ids)
         if signal is None:
             # The conditioning block maps a zero signal to zero: only its last norm remains.
