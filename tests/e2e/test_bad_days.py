@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -178,6 +179,18 @@ async def test_many_messages_while_the_client_reads_nothing(shared):
         await still_works(held)
 
 
+async def test_a_client_that_never_reads_again_is_given_up(shared):
+    with served(shared, errors=subprocess.PIPE) as process:
+        send(process, id=1, method="initialize", params=HELLO)
+        with contextlib.suppress(BrokenPipeError):
+            for number in range(2, 1000):
+                # The answer repeats the name.
+                send(process, id=number, method="dg/status", params={"uri": "file:///" + "x" * 100_000, "engine": True})
+        assert process.wait(WAIT_S) == 1
+        told = process.stderr.read().decode().splitlines()
+        assert ["unread and is given up" in line for line in told] == [True], told[:3]
+
+
 async def test_shutdown_in_the_middle_of_a_request(shared):
     async with window(shared, options=PATIENT) as held:
         held.open(text_of(SLOW))
@@ -213,7 +226,7 @@ async def test_an_editor_that_is_killed_takes_its_server_along_but_not_the_engin
         if not kept:
             process.stdin.close()
             process.stdin = None
-        process.wait(WAIT_S)
+        process.wait(10)
     assert shared.answers()
 
 
