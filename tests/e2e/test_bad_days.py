@@ -148,10 +148,15 @@ async def test_ranges_outside_of_the_text_are_mapped_into_it(shared):
         assert found["items"][0]["insertText"] == "a + b\n"
 
 
-async def test_a_change_that_can_not_be_read_forgets_the_document_until_it_is_opened_again(shared):
+async def test_a_change_that_can_not_be_read_forgets_the_document_until_all_of_it_comes(shared):
     async with window(shared, options=PATIENT) as held:
         held.open(ADD, "a.py")
         document = {"uri": held.editor.buffer.uri, "version": 2}
+        unread(held, "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": 3}]})
+        assert await held.ghost() is None
+        whole = {"textDocument": {**document, "version": 3}, "contentChanges": [{"text": held.editor.buffer.text}]}
+        unread(held, "textDocument/didChange", whole)
+        assert await held.ghost() == "a + b"
         unread(held, "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": 3}]})
         assert await held.ghost() is None
         held.open(ADD, "a.py")
