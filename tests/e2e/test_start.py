@@ -137,14 +137,18 @@ def test_what_is_no_proper_greeting_is_left_to_the_server(body):
     assert answer_to(body) is None
 
 
-def test_one_client_on_a_port():
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_one_client_on_a_port(host):
+    if host == "[::1]" and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
     with home() as place:
-        command = [sys.executable, "-m", "dg_lsp", "serve", "--tcp", "127.0.0.1:0"]
+        command = [sys.executable, "-m", "dg_lsp", "serve", "--tcp", f"{host}:0"]
         process = subprocess.Popen(command, env=place.environment, stderr=subprocess.PIPE, text=True)
         try:
-            host, _, port = process.stderr.readline().split()[-1].rstrip(".").rpartition(":")
+            bound, _, port = process.stderr.readline().split()[-1].rstrip(".").rpartition(":")
+            assert bound == host
             with (
-                socket.create_connection((host, int(port)), timeout=WAIT_S) as connection,
+                socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT_S) as connection,
                 connection.makefile("rb") as incoming,
             ):
                 body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
@@ -160,7 +164,15 @@ def test_one_client_on_a_port():
             process.communicate()
 
 
-@pytest.mark.parametrize("address", ["9257", "localhost:", "localhost:99999", "127.0.0.1:x"])
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("address", ["9257", "[]:9257", "[::1:9257", "localhost:", "localhost:99999", "127.0.0.1:x"])
 def test_a_bad_address_is_a_sentence(address):
     command = [sys.executable, "-m", "dg_lsp", "serve", "--tcp", address]
     asked = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
