@@ -184,7 +184,7 @@ def _whole(value: Any) -> Any:
 def converter() -> Converter:
     """pygls' converter, but positions outside of any text are taken; `convert` maps them into it.
 
-    A client that names inline completion among its capabilities has it; lsp-mode writes null for a capability of no options.
+    A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
     """
     lenient = default_converter()
     lenient.register_structure_hook(types.Position, _position)
