@@ -23,7 +23,7 @@ from dg_lsp.wire import frame, messages
 from tests.e2e.window import CLIENTS, recorded
 from tests.engine.processes import WAIT_S, Home, home
 
-RESIDENT_MIB = 80
+RESIDENT_NBYTES = 80_000_000
 HELLO = {
     "processId": None,
     "rootUri": None,
@@ -54,11 +54,15 @@ def test_a_fresh_process_greets_before_it_imports_what_takes_long():
     """How long it takes is a figure of `dg-lsp replay`; here the slow part would fail."""
     with home() as place:
         for name in ("pygls", "lsprotocol", "cattrs", "torch"):
-            (place.folder / f"{name}.py").write_text("raise ImportError\n")
+            (place.folder / f"{name}.py").write_text(
+                "import pathlib\npathlib.Path(__file__).with_suffix('.imported').touch()\nraise ImportError\n"
+            )
         place.environment["PYTHONPATH"] = str(place.folder)
         with served(place, errors=subprocess.DEVNULL) as process:
             send(process, id=1, method="initialize", params=HELLO)
             assert "capabilities" in json.loads(next(messages(process.stdout)))["result"]
+            process.wait(WAIT_S)
+        assert {path.stem for path in place.folder.glob("*.imported")} == {"cattrs"}
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc")
@@ -74,7 +78,7 @@ def test_a_server_at_work_is_small_and_has_no_model_library_in_it():
             pass
         proc = Path(f"/proc/{process.pid}")
         peak_kib = int(proc.joinpath("status").read_text().partition("VmHWM:")[2].split()[0])
-        assert peak_kib / 1024 < RESIDENT_MIB
+        assert peak_kib * 1024 < RESIDENT_NBYTES
         assert "torch" not in proc.joinpath("maps").read_text()
 
 
