@@ -61,6 +61,8 @@ class Documents:
     def __init__(self, encoding: Encoding = "utf-16") -> None:
         self.encoding: Encoding = encoding
         self._open: dict[str, Snapshot] = {}
+        # Open in the editor, but with a text that nobody here knows.
+        self._lost: dict[str, Snapshot] = {}
         # Most recently touched last.
         self._edited: dict[str, Snapshot] = {}
 
@@ -73,12 +75,17 @@ class Documents:
             lines=Lines.of(item.text),
         )
         self._open[item.uri] = snapshot
+        self._lost.pop(item.uri, None)
         self._edited.pop(item.uri, None)
         return snapshot
 
     def change(self, uri: str, version: int, events: Iterable[TextDocumentContentChangeEvent]) -> Change | None:
-        """Apply the changes in order; None where the document is unknown."""
-        before = self._open.get(uri)
+        """Apply the changes in order; None where the document is unknown.
+
+        One that was forgotten is known again from the first change that holds all of its text.
+        """
+        events = list(events)
+        before = self._open.get(uri) or self._found(uri, events)
         if before is None:
             return None
         lines, edits = before.lines, list[Edit]()
@@ -94,13 +101,16 @@ class Documents:
     def close(self, uri: str) -> None:
         """The editor let go of it; what was edited stays remembered for a while."""
         self._open.pop(uri, None)
+        self._lost.pop(uri, None)
         closed = [uri for uri in self._edited if uri not in self._open]
         for forgotten in closed[:-REMEMBERED_AFTER_CLOSING]:
             del self._edited[forgotten]
 
     def forget(self, uri: str) -> None:
         """Drop a document whose text is no longer known."""
-        self._open.pop(uri, None)
+        lost = self._open.pop(uri, None)
+        if lost:
+            self._lost[uri] = lost
         self._edited.pop(uri, None)
 
     def get(self, uri: str) -> Snapshot | None:
@@ -114,6 +124,14 @@ class Documents:
     def edited(self, uri: str) -> bool:
         """Whether a document was edited lately."""
         return uri in self._edited
+
+    def _found(self, uri: str, events: list[TextDocumentContentChangeEvent]) -> Snapshot | None:
+        """The last snapshot of a forgotten document whose text `events` bring anew; drops those in front of it."""
+        partial = [isinstance(event, TextDocumentContentChangePartial) for event in events]
+        if all(partial):
+            return None
+        del events[: partial.index(False)]
+        return self._lost.pop(uri, None)
 
     def _touch(self, snapshot: Snapshot) -> None:
         self._edited.pop(snapshot.uri, None)

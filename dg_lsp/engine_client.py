@@ -23,6 +23,7 @@ from engine.protocol import (
     Filled,
     FillRequest,
     Findings,
+    FrameError,
     MalformedMessage,
     Notice,
     Priority,
@@ -256,7 +257,7 @@ class EngineClient:
         except EngineWedged as wedged:
             kill(wedged.peer)
             return None
-        except (OSError, MalformedMessage):
+        except (OSError, FrameError, MalformedMessage):
             return None  # A stale socket file, or a port that now is somebody else's.
         if welcome.state.name == "stopping":
             connection.close()

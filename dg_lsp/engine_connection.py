@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,6 +91,7 @@ class EngineConnection:
         self._on_notice = on_notice
         self._on_lost = on_lost
         self._splitter = FrameSplitter()
+        self._bodies: Iterator[bytes] = iter(())
         self._waiting: dict[int, _Waiting] = {}
         self._ids = itertools.count(1)
         self._read: asyncio.Task[None] | None = None
@@ -102,20 +103,17 @@ class EngineConnection:
     async def greet(self, hello: Hello) -> Welcome:
         """Say hello, read the welcome, start listening.
 
-        Raises EngineFailure, ConnectionError, MalformedMessage, VersionMismatch.
+        Raises EngineFailure, ConnectionError, FrameError, MalformedMessage, VersionMismatch.
         """
         self.send(hello)
-        bodies: list[bytes] = []
-        while not bodies:
-            bodies = self._splitter.feed(await self._receive())
-        welcome = unpack_from_engine(bodies[0])
+        welcome = await self._next()
         if isinstance(welcome, Failed):
             if welcome.code == "version":
                 raise VersionMismatch(OTHER_VERSION)
             raise EngineFailure(welcome.code, welcome.message)
         if not isinstance(welcome, Welcome):
             raise MalformedMessage("The engine's first message is no welcome.")
-        self._read = asyncio.create_task(self._listen(bodies[1:]), name="engine reader")
+        self._read = asyncio.create_task(self._listen(), name="engine reader")
         return welcome
 
     @property
@@ -186,12 +184,15 @@ class EngineConnection:
         self.heard_s = time.monotonic()
         return data
 
-    async def _listen(self, bodies: list[bytes]) -> None:
+    async def _next(self) -> EngineMessage:
+        while (body := next(self._bodies, None)) is None:
+            self._bodies = self._splitter.feed(await self._receive())
+        return unpack_from_engine(body)
+
+    async def _listen(self) -> None:
         try:
             while True:
-                for body in bodies:
-                    self._take(unpack_from_engine(body))
-                bodies = self._splitter.feed(await self._receive())
+                self._take(await self._next())
         except (OSError, FrameError, MalformedMessage, VersionMismatch):
             # Whatever broke, nothing that follows can be trusted; the client opens a fresh connection.
             self.close()
@@ -221,7 +222,10 @@ async def open_connection(
     on_notice: Callable[[Notice], None],
     on_lost: Callable[[EngineConnection], None],
 ) -> tuple[EngineConnection, Welcome]:
-    """Connect and greet. Raises OSError, EngineFailure, EngineWedged, and MalformedMessage where it is no engine."""
+    """Connect and greet.
+
+    Raises OSError, EngineFailure, EngineWedged, and FrameError or MalformedMessage where it is no engine.
+    """
     connection: EngineConnection | None = None
     try:
         async with asyncio.timeout(timeout_s):

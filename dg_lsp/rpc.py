@@ -59,6 +59,12 @@ class Rpc(LanguageServerProtocol):
         """Send a notification of this server's own."""
         self._send_data({"jsonrpc": self.VERSION, "method": method, "params": params})
 
+    def give_up(self, but: object = None) -> None:
+        """Cancel all requests under way, the one with the id `but` aside."""
+        for id_, future in list(self._request_futures.items()):
+            if id_ != but and not future.done():
+                future.cancel()
+
     def receive(self, body: bytes) -> None:
         """Handle one message. Never raises."""
         try:
@@ -144,9 +150,7 @@ class Rpc(LanguageServerProtocol):
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *args: Any) -> Generator[Any, Any, None]:
         """Give up what is under way. pygls does so too, but stumbles over requests that end meanwhile."""
-        for id_, future in list(self._request_futures.items()):
-            if id_ != self.msg_id and not future.done():
-                future.cancel()
+        self.give_up(but=self.msg_id)
         self._shutdown = True
         yield from ()
 
@@ -178,9 +182,19 @@ def _whole(value: Any) -> Any:
 
 
 def converter() -> Converter:
-    """pygls' converter, but positions outside of any text are taken; `convert` maps them into it."""
+    """pygls' converter, but positions outside of any text are taken; `convert` maps them into it.
+
+    A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
+    """
     lenient = default_converter()
     lenient.register_structure_hook(types.Position, _position)
+    as_told = lenient.get_structure_hook(types.TextDocumentClientCapabilities)
+
+    def capabilities(value: dict[str, Any], kind: Any) -> types.TextDocumentClientCapabilities:
+        named = "inlineCompletion" in value
+        return as_told({**value, "inlineCompletion": value["inlineCompletion"] or {}} if named else value, kind)
+
+    lenient.register_structure_hook(types.TextDocumentClientCapabilities, capabilities)
     return lenient
 
 

@@ -48,22 +48,34 @@ async def _run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, gr
     server.rpc.greeted_id = greeted_id
     # What is imported by now stays; to walk through it again and again would hold up answers.
     gc.freeze()
-    reader = threading.Thread(target=_read, args=(incoming, server, loop, end), name="reader", daemon=True)
+
+    def receive(body: bytes) -> None:
+        # Messages read before the end may come up after it; a handler begun then would be left behind.
+        if not over.is_set():
+            server.rpc.receive(body)
+
+    reader = threading.Thread(target=_read, args=(incoming, receive, loop, end), name="reader", daemon=True)
     reader.start()
     watch = asyncio.create_task(_watch_editor(server, over), name="editor watch")
     await over.wait()
     watch.cancel()
+    server.rpc.give_up()
     await server.finish()
     outbox.close()
     return 0 if server.rpc.was_shut_down else 1
 
 
-def _read(incoming: Iterator[bytes], server: Server, loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
+def _read(
+    incoming: Iterator[bytes],
+    receive: Callable[[bytes], None],
+    loop: asyncio.AbstractEventLoop,
+    end: Callable[[], None],
+) -> None:
     slots = threading.Semaphore(WAITING_MESSAGES)
 
     def handle(body: bytes) -> None:
         slots.release()
-        server.rpc.receive(body)
+        receive(body)
 
     with contextlib.suppress(RuntimeError):
         for body in incoming:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+log = logging.getLogger(__name__)
+
 MAX_MESSAGE_NBYTES = 64 * 1024 * 1024
-MAX_UNSENT_NBYTES = 64 * 1024 * 1024
+MAX_UNSENT_NBYTES = 16 * 1024 * 1024
 _MAX_LINE_NBYTES = 64 * 1024
 _CHUNK_NBYTES = 1024 * 1024
 # Not anchored at the line's start: a body shorter than announced leaves garbage in front of the next header.
@@ -62,18 +65,22 @@ class Outbox:
         self._stream = stream
         self._on_broken = on_broken
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        # Held for what both threads change.
+        self._lock = threading.Lock()
         self._unsent_nbytes = 0
         self._broken = False
         self._thread = threading.Thread(target=self._run, name="outbox", daemon=True)
         self._thread.start()
 
     def write(self, data: bytes) -> None:
-        """Queue bytes."""
-        if self._broken:
-            return
-        self._unsent_nbytes += len(data)
-        if self._unsent_nbytes > MAX_UNSENT_NBYTES:
-            self._break()
+        """Queue bytes; what comes once the stream is broken is dropped."""
+        with self._lock:
+            if self._broken:
+                return
+            self._unsent_nbytes += len(data)
+            unsent_nbytes = self._unsent_nbytes
+        if unsent_nbytes > MAX_UNSENT_NBYTES:
+            self._break(f"The client left {unsent_nbytes} bytes unread and is given up.")
         else:
             self._waiting.put(data)
 
@@ -87,13 +94,18 @@ class Outbox:
             while (data := self._waiting.get()) is not None:
                 self._stream.write(data)
                 self._stream.flush()
-                self._unsent_nbytes -= len(data)
+                with self._lock:
+                    self._unsent_nbytes -= len(data)
         except OSError:
             self._break()
         with contextlib.suppress(OSError):
             self._stream.close()
 
-    def _break(self) -> None:
-        if not self._broken:
+    def _break(self, reason: str = "") -> None:
+        with self._lock:
+            if self._broken:
+                return
             self._broken = True
-            self._on_broken()
+        if reason:
+            log.warning("%s", reason)
+        self._on_broken()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any, cast
 
 import msgpack
@@ -54,22 +55,22 @@ class FrameSplitter:
         """Whether the bytes so far end inside a frame."""
         return bool(self._pending)
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """The bodies that `data` completes.
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The bodies that `data` completes; all of them are to be taken before more is fed.
 
-        Raises FrameError where a frame announces more than is allowed; the bodies before it are handed out first.
+        Raises FrameError where a frame announces more than is allowed, once the bodies before it are taken.
         """
         self._pending += data
-        bodies: list[bytes] = []
-        start = 0
-        while len(self._pending) - start >= _LENGTH.size:
-            nbytes: int = _LENGTH.unpack_from(self._pending, start)[0]
-            if nbytes > MAX_FRAME_NBYTES and not bodies:
+        return self._bodies()
+
+    def _bodies(self) -> Iterator[bytes]:
+        while len(self._pending) >= _LENGTH.size:
+            nbytes: int = _LENGTH.unpack_from(self._pending)[0]
+            if nbytes > MAX_FRAME_NBYTES:
                 raise FrameError(f"A frame announces {nbytes} bytes, {MAX_FRAME_NBYTES} are allowed.")
-            end = start + _LENGTH.size + nbytes
-            if len(self._pending) < end or nbytes > MAX_FRAME_NBYTES:
-                break
-            bodies.append(bytes(self._pending[start + _LENGTH.size : end]))
-            start = end
-        del self._pending[:start]
-        return bodies
+            end = _LENGTH.size + nbytes
+            if len(self._pending) < end:
+                return
+            body = bytes(self._pending[_LENGTH.size : end])
+            del self._pending[:end]
+            yield body

@@ -35,7 +35,10 @@ def replay(
     oracle: Annotated[bool, typer.Option("--oracle", help="Play with a model that knows the session.")] = False,
     speed: Annotated[float, typer.Option(min=0.01, help="How many times faster than life.")] = 1.0,
 ) -> None:
-    """Run an editing session against a real language server and print how long answers took; last line JSON."""
+    """Run an editing session against a real language server and print how long answers took; last line JSON.
+
+    Exits with 1 where an answer was stale or an error.
+    """
     if (session is None) == (from_git is None):
         raise typer.BadParameter("give a SESSION.jsonl or --from-git REPO")
     if client not in CLIENTS:
@@ -62,7 +65,7 @@ def _made(repository: Path, commits: int, seed: int) -> Session:
 def _play(session: Session, client: str, *, model: str, knows: bool, speed: float) -> None:
     from dg_lsp.replay.oracle import SETTINGS, oracle
     from dg_lsp.replay.player import STYLES
-    from dg_lsp.replay.report import table
+    from dg_lsp.replay.report import fault, table
     from dg_lsp.replay.stage import own_engine, play
 
     with ExitStack() as stack:
@@ -73,3 +76,6 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
         made = asyncio.run(playing)
     Console().print(table(made))
     typer.echo(json.dumps(asdict(made)))
+    if problem := fault(made):
+        typer.echo(f"dg-lsp: {problem}", err=True)
+        raise typer.Exit(1)

@@ -59,12 +59,15 @@ def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
 
 def _accept(address: str) -> tuple[BinaryIO, BinaryIO]:
     host, _, port = address.rpartition(":")
+    in_brackets = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if in_brackets else host
     if not host or not port.isdigit() or int(port) > 65_535:
-        raise typer.BadParameter(f"--tcp wants HOST:PORT such as 127.0.0.1:9257, not {address!r}")
+        raise typer.BadParameter(f"--tcp wants HOST:PORT such as 127.0.0.1:9257 or [::1]:9257, not {address!r}")
+    family = socket.AF_INET6 if in_brackets else socket.AF_INET
     try:
-        with socket.create_server((host, int(port))) as listening:
+        with socket.create_server((host, int(port)), family=family) as listening:
             bound = listening.getsockname()
-            typer.echo(f"Waiting for a client on {bound[0]}:{bound[1]}.", err=True)
+            typer.echo(f"Waiting for a client on {f'[{bound[0]}]' if in_brackets else bound[0]}:{bound[1]}.", err=True)
             connection, _ = listening.accept()
     except OSError as error:
         raise typer.BadParameter(f"can't listen on {address}: {error.strerror or error}") from None

@@ -99,6 +99,16 @@ def report(
     )
 
 
+def fault(made: Report) -> str:
+    """What must not happen in any session, as a sentence; empty where it did not."""
+    if not made.stale and not made.errors:
+        return ""
+    return (
+        f"The language server answered {made.requests} requests with {made.errors} errors and {made.stale} stale "
+        "suggestions; there must be none. What it logged stands above."
+    )
+
+
 def percentile(ordered: Sequence[float], percent: float) -> float | None:
     """The nearest-rank percentile of ordered values, rounded; None of none."""
     if not ordered:

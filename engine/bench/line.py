@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ class Line:
 
     sock: socket.socket
     splitter: FrameSplitter
-    waiting: list[bytes]
+    bodies: Iterator[bytes]
 
     def ask(self, message: ClientMessage) -> EngineMessage:
         """A message's reply. Raises EngineError for a refusal, or where the engine is gone or silent."""
@@ -53,12 +53,12 @@ class Line:
 
     def _next(self) -> EngineMessage:
         while True:
-            while not self.waiting:
+            while (body := next(self.bodies, None)) is None:
                 data = self.sock.recv(1 << 16)
                 if not data:
                     raise ConnectionResetError("it closed the connection")
-                self.waiting = self.splitter.feed(data)
-            message = unpack_from_engine(self.waiting.pop(0))
+                self.bodies = self.splitter.feed(data)
+            message = unpack_from_engine(body)
             if not isinstance(message, Notice | Drafted):
                 return message
 
@@ -108,4 +108,4 @@ def _connected(path: Path, process: subprocess.Popen[bytes]) -> Generator[Line]:
             if process.poll() is not None or time.monotonic() > ends:
                 raise EngineError("The engine to be measured did not start: see `dg-lsp doctor`.")
             time.sleep(0.005)
-        yield Line(sock=sock, splitter=FrameSplitter(), waiting=[])
+        yield Line(sock=sock, splitter=FrameSplitter(), bodies=iter(()))

@@ -51,7 +51,7 @@ class Scheduler:
         self._last_turn: Counter[int] = Counter()
         self._turn = 0
         self._closed = False
-        self.failures: Counter[FailureCode] = Counter()
+        self._failures: Counter[FailureCode] = Counter()
 
     def submit(self, job: Job) -> None:
         """Take a job in, or answer it at once: "busy", "bad_request" for an id in use, "stopping"."""
@@ -94,6 +94,11 @@ class Scheduler:
             running = sum(job.started for job in self._jobs)
             return len(self._jobs) - running, running
 
+    def failures(self) -> dict[str, int]:
+        """How many jobs failed so far, by code."""
+        with self._changed:
+            return {code: count for code, count in self._failures.items() if count}
+
     def next_round(self, timeout_s: float) -> Round:
         """Wait for work, at most so long, and choose who gets a turn."""
         with self._changed:
@@ -108,8 +113,8 @@ class Scheduler:
                 return False
             job.ended = True
             self._jobs.remove(job)
-        if isinstance(message, Failed):
-            self.failures[message.code] += 1
+            if isinstance(message, Failed):
+                self._failures[message.code] += 1
         job.deliver(message)
         return True
 
@@ -170,6 +175,7 @@ class Scheduler:
         self._changed.notify()
 
     def _deliver(self, jobs: list[Job], code: FailureCode, message: str) -> None:
+        with self._changed:
+            self._failures[code] += len(jobs)
         for job in jobs:
-            self.failures[code] += 1
             job.deliver(Failed(id=job.id, code=code, message=message))

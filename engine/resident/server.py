@@ -150,7 +150,7 @@ class Server:
             queued=queued,
             running=running,
             served=reading.served,
-            failed={str(code): count for code, count in self.scheduler.failures.items()},
+            failed=self.scheduler.failures(),
             encode_ms=reading.encode_ms,
             step_ms=reading.step_ms,
             total_ms=reading.total_ms,
@@ -219,11 +219,19 @@ class Server:
                 # Nobody stopped it: a client that comes this very moment shall start another.
                 _log.info("ending: no client for %g s", settings.exit_after_s)
                 self._ending.set()
-            busy_since = self._worker.busy_since
-            if busy_since is not None and now - busy_since >= settings.stall_s:
-                _log.error("the model thread hangs since %.0f s", now - busy_since)
-                self.scheduler.fail_all("internal", "The model hung; the engine is being replaced.")
+            trouble = self._trouble_of_worker(now)
+            if trouble:
+                _log.error("%s", trouble)
+                self.scheduler.fail_all("internal", "The model hung or broke; the engine is being replaced.")
                 self._ending.set()
+
+    def _trouble_of_worker(self, now: float) -> str:
+        busy_since = self._worker.busy_since
+        if not self._worker.is_alive():
+            return "the model thread died"
+        if busy_since is not None and now - busy_since >= self._settings.stall_s:
+            return f"the model thread hangs since {now - busy_since:.0f} s"
+        return ""
 
     async def _say_farewell(self) -> None:
         self.scheduler.close()

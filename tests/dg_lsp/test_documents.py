@@ -77,11 +77,28 @@ def test_a_range_outside_of_the_text_is_mapped_into_it():
     assert documents.get(URI).text == "ab"
 
 
-def test_a_forgotten_document_is_unknown_until_it_is_opened_again():
+def test_a_forgotten_document_is_unknown_until_all_of_its_text_comes():
     documents = opened("ab")
     documents.forget(URI)
     assert documents.get(URI) is None
     assert documents.others("file:///b.py") == []
+    assert documents.change(URI, 2, [partial((0, 0), (0, 0), "x")]) is None
+    events = [
+        partial((0, 0), (0, 9), ""),
+        TextDocumentContentChangeWholeDocument(text="abc"),
+        partial((0, 3), (0, 3), "d"),
+    ]
+    change = documents.change(URI, 3, events)
+    assert change is not None
+    assert documents.get(URI) == change.after
+    assert (change.after.text, change.after.version, change.after.language) == ("abcd", 3, "python")
+
+
+def test_a_forgotten_document_that_was_closed_stays_unknown():
+    documents = opened("ab")
+    documents.forget(URI)
+    documents.close(URI)
+    assert documents.change(URI, 2, [TextDocumentContentChangeWholeDocument(text="abc")]) is None
 
 
 @pytest.mark.parametrize("edited", [True, False])

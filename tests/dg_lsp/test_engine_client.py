@@ -5,12 +5,30 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import struct
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from dg_lsp.engine_client import EngineClient, EngineFailure, EngineState, Launch, Patience
-from engine.protocol import VERSION, FillRequest, listener
+from engine.frames import frame
+from engine.protocol import (
+    MAX_FRAME_NBYTES,
+    VERSION,
+    ClientMessage,
+    Done,
+    FillRequest,
+    FrameSplitter,
+    Hello,
+    Notice,
+    State,
+    Warm,
+    Welcome,
+    listener,
+    pack,
+    unpack_from_client,
+)
 from tests.engine.processes import WAIT_S, Home, as_root, home, running, served_by_another
 
 LONG = "+".join("abcdefghijklmnop")
@@ -239,16 +257,70 @@ async def test_nothing_is_said_to_a_socket_that_another_user_serves(place):
         assert said() == ""
 
 
+OVERSIZED = struct.pack(">I", MAX_FRAME_NBYTES + 1)
+
+
+@pytest.mark.parametrize("nonsense", [b"\x00\x00\x00\x02hi", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
 @pytest.mark.asyncio
-async def test_what_is_no_engine_at_the_socket_gives_way_to_one(place):
+async def test_what_is_no_engine_at_the_socket_gives_way_to_one(place, nonsense):
     place.runtime.mkdir(mode=0o700)
 
     async def talk_nonsense(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"\x00\x00\x00\x02hi")
+        writer.write(nonsense)
         writer.close()
 
     async with await asyncio.start_unix_server(talk_nonsense, place.socket_path), client_of(place) as (client, _):
         assert (await client.status()).served == 0
+
+
+async def answered(reader: asyncio.StreamReader, splitter: FrameSplitter) -> AsyncIterator[ClientMessage]:
+    """What a client says, as an engine hears it."""
+    while data := await reader.read(65536):
+        for body in splitter.feed(data):
+            yield unpack_from_client(body)
+
+
+@pytest.mark.parametrize(
+    ("broken", "closes"),
+    [
+        pytest.param(frame({"type": "nonsense"}), False, id="unknown type"),
+        pytest.param(frame({"type": "done", "id": "one"}), False, id="wrong type"),
+        pytest.param(pack(Warm(id=1)), False, id="a client's message"),
+        pytest.param(b"\x00\x00\x00\x02\xc1\xc1", False, id="garbage"),
+        pytest.param(OVERSIZED, False, id="oversized"),
+        pytest.param(pack(Notice(state=State(name="ready"))) + OVERSIZED, False, id="oversized behind a good one"),
+        pytest.param(pack(Done(id=1))[:-1], True, id="truncated"),
+    ],
+)
+@pytest.mark.asyncio
+async def test_what_an_engine_may_not_say_costs_one_failure_and_a_fresh_connection(place, broken, closes):
+    place.runtime.mkdir(mode=0o700)
+    meetings = 0
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal meetings
+        meetings += 1
+        first = meetings == 1
+        state = State(name="unloaded")
+        async for message in answered(reader, FrameSplitter()):
+            if isinstance(message, Hello):
+                writer.write(pack(Welcome(version=VERSION, engine="0", pid=0, model="", device="", state=state)))
+            elif first:
+                writer.write(broken)
+                if closes:
+                    break
+            elif isinstance(message, Warm):
+                writer.write(pack(Done(id=message.id)))
+        writer.close()
+
+    patience = Patience(beat_s=WAIT_S)
+    async with await asyncio.start_unix_server(meet, place.socket_path), client_of(place, patience) as (client, states):
+        with pytest.raises(EngineFailure) as raised:
+            await client.warm()
+        assert raised.value.code == "unavailable"
+        await client.warm()
+        assert meetings == 2
+        assert "error" not in [state.name for state in states]
 
 
 @pytest.mark.asyncio

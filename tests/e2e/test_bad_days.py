@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -147,10 +148,15 @@ async def test_ranges_outside_of_the_text_are_mapped_into_it(shared):
         assert found["items"][0]["insertText"] == "a + b\n"
 
 
-async def test_a_change_that_can_not_be_read_forgets_the_document_until_it_is_opened_again(shared):
+async def test_a_change_that_can_not_be_read_forgets_the_document_until_all_of_it_comes(shared):
     async with window(shared, options=PATIENT) as held:
         held.open(ADD, "a.py")
         document = {"uri": held.editor.buffer.uri, "version": 2}
+        unread(held, "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": 3}]})
+        assert await held.ghost() is None
+        whole = {"textDocument": {**document, "version": 3}, "contentChanges": [{"text": held.editor.buffer.text}]}
+        unread(held, "textDocument/didChange", whole)
+        assert await held.ghost() == "a + b"
         unread(held, "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": 3}]})
         assert await held.ghost() is None
         held.open(ADD, "a.py")
@@ -176,6 +182,18 @@ async def test_many_messages_while_the_client_reads_nothing(shared):
         async with asyncio.timeout(WAIT_S):
             assert len(await asyncio.gather(*answers)) == 3000
         await still_works(held)
+
+
+async def test_a_client_that_never_reads_again_is_given_up(shared):
+    with served(shared, errors=subprocess.PIPE) as process:
+        send(process, id=1, method="initialize", params=HELLO)
+        with contextlib.suppress(BrokenPipeError):
+            for number in range(2, 1000):
+                # The answer repeats the name.
+                send(process, id=number, method="dg/status", params={"uri": "file:///" + "x" * 100_000, "engine": True})
+        assert process.wait(WAIT_S) == 1
+        told = process.stderr.read().decode().splitlines()
+        assert ["unread and is given up" in line for line in told] == [True], told[:3]
 
 
 async def test_shutdown_in_the_middle_of_a_request(shared):
@@ -213,7 +231,7 @@ async def test_an_editor_that_is_killed_takes_its_server_along_but_not_the_engin
         if not kept:
             process.stdin.close()
             process.stdin = None
-        process.wait(WAIT_S)
+        process.wait(10)
     assert shared.answers()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -13,6 +14,7 @@ from tests.engine.processes import home
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+WEIGHTS = Path(__file__).parents[2] / "engine" / "weights" / "bundled" / "model.safetensors"
 PATIENT = {"inline": {"threshold": 0, "deadline_ms": 60_000}}
 GAPS = (
     "def add(a, b):\n    return ▮\n\n\nprint(add(1, 2))\n",
@@ -95,11 +97,15 @@ async def test_weights_are_given_back_after_a_rest_and_return_when_asked():
                 return (await opened.status(engine=True))["engine"]
 
             async def unloaded() -> bool:
-                return (await engine())["loaded_s"] is None
+                return (await engine())["state"]["name"] == "unloaded"
 
+            # With a first fill, what is made once and stays is there.
+            opened.open(GAPS[0])
+            await opened.ghosts(invoked=True)
             held_nbytes = (await engine())["rss_nbytes"]
             await until(unloaded, "the weights to be given back")
-            assert (await engine())["rss_nbytes"] < held_nbytes
+            # The weights take twice as much in memory as in their file; what else was in use then varies.
+            assert held_nbytes - (await engine())["rss_nbytes"] > WEIGHTS.stat().st_size
             opened.open(GAPS[0])
             await opened.ghosts(invoked=True)
             assert (await engine())["loaded_s"] is not None

@@ -10,15 +10,27 @@ from typing import Any
 
 import pytest
 
-from dg_lsp.replay.session import Accept, Delete, Move, Open, Session, Type, Undo, write_session
+from dg_lsp.cli import run
+from dg_lsp.replay import stage
+from dg_lsp.replay.oracle import settled_texts
+from dg_lsp.replay.player import Outcome
+from dg_lsp.replay.report import Cost, Report, report
+from dg_lsp.replay.session import Accept, Delete, Move, Open, Session, Type, Undo, read_session, write_session
+from tests.dg_lsp.replay.repository import commit
 from tests.engine.processes import WAIT_S
 
+SESSIONS = Path(__file__).parents[1] / "cases" / "sessions"
 TEXT = "def area(width, height):\n    return width * height\n"
 
 
 def replay(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dg_lsp", "replay", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S * 3, check=False)
+
+
+def figures(played: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert (played.returncode, played.stderr) == (0, "")
+    return json.loads(played.stdout.splitlines()[-1])
 
 
 @pytest.fixture
@@ -45,27 +57,63 @@ def session(tmp_path: Path) -> Path:
 
 def test_a_session_is_measured(session):
     played = replay(session, "--oracle", "--client", "neovim", "--speed", 2)
-    assert played.returncode == 0, played.stderr
-    assert played.stderr == ""
-    report: dict[str, Any] = json.loads(played.stdout.splitlines()[-1])
-    assert report["session"] == "Areas"
-    assert report["client"] == "neovim"
-    assert report["keys"] == report["requests"] >= 17
-    assert report["answers"] + report["superseded"] == report["requests"]
-    assert (report["stale"], report["errors"]) == (0, 0)
+    made = figures(played)
+    assert made["session"] == "Areas"
+    assert made["client"] == "neovim"
+    assert made["keys"] == made["requests"] >= 17
+    assert made["answers"] + made["superseded"] == made["requests"]
+    assert (made["stale"], made["errors"]) == (0, 0)
     # On a loaded machine a suggestion may come too late to be taken; then it is typed.
-    assert report["accepted"] + report["typed_instead"] == 2
-    assert report["accepted"] >= 1
-    assert report["accepted_chars"] >= 1
-    assert report["p50_ms"] <= report["p95_ms"] <= report["p99_ms"] <= report["max_ms"]
-    assert report["cost"]["greeting_ms"] > 0
-    assert report["cost"]["resident_mib"] > 1
-    assert report["cost"]["server_ms"] > 0
-    assert report["cost"]["engine_ms"] > 0
-    assert report["without_model"] >= 1
-    assert report["forwards"] >= 1
-    assert report["forwards_per_accepted_char"] == round(report["forwards"] / report["accepted_chars"], 3)
+    assert made["accepted"] + made["typed_instead"] == 2
+    assert made["accepted"] >= 1
+    assert made["accepted_chars"] >= 1
+    assert made["p50_ms"] <= made["p95_ms"] <= made["p99_ms"] <= made["max_ms"]
+    assert made["cost"]["greeting_ms"] > 0
+    assert made["cost"]["resident_mib"] > 1
+    assert made["cost"]["server_ms"] > 0
+    assert made["cost"]["engine_ms"] > 0
+    assert made["without_model"] >= 1
+    assert made["forwards"] >= 1
+    assert made["forwards_per_accepted_char"] == round(made["forwards"] / made["accepted_chars"], 3)
     assert "key to answer" in played.stdout
+
+
+@pytest.mark.parametrize(("name", "client"), [("change", "vscode"), ("write", "emacs")])
+def test_a_session_of_the_repository_is_played_without_a_stale_answer(name, client):
+    made = figures(replay(SESSIONS / f"{name}.jsonl", "--oracle", "--client", client, "--speed", 60))
+    assert (made["stale"], made["errors"]) == (0, 0)
+    # So fast, most of what is asked is not wanted any more when it could be answered.
+    assert made["superseded"] > 0
+    assert made["cancelled_fills"] > 0
+    assert made["answers"] + made["superseded"] == made["requests"]
+
+
+def test_a_history_is_typed_again(tmp_path):
+    for text in ("x = 1\n", "x = 1\ny = 2\n"):
+        commit(tmp_path, {"a.py": text})
+    written = tmp_path / "s.jsonl"
+    made = replay("--from-git", tmp_path, "--commits", 1, "--out", written)
+    assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+    assert [text for text, _ in settled_texts(read_session(written))][-1] == "x = 1\ny = 2\n"
+    made = figures(replay("--from-git", tmp_path, "--commits", 1, "--oracle", "--speed", 10))
+    assert made["session"] == f"1 commits of {tmp_path.name}"
+    assert made["keys"] >= 1
+
+
+@pytest.mark.parametrize(("stale", "errors"), [(1, 0), (0, 1)])
+def test_a_stale_answer_or_an_error_is_told_by_the_exit_code(session, monkeypatch, capsys, stale, errors):
+    cost = Cost(greeting_ms=1, resident_mib=1, server_ms=1, engine_ms=1)
+    account = {"counts": {"without_model": 0, "superseded": 0}, "engine": {}}
+    outcome = Outcome(requests=3, stale=stale, errors=errors)
+
+    async def play(*_: object, **__: object) -> Report:
+        return report("Areas", "vscode", cost, outcome, account, account)
+
+    monkeypatch.setattr(stage, "play", play)
+    assert run(["replay", str(session)]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out.splitlines()[-1])["stale"] == stale
+    assert f"{errors} errors and {stale} stale" in told.err
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ _converter = get_converter()
 
 
 def recorded(client: str) -> dict[str, Any]:
-    """A client's capabilities, as in its file."""
+    """A client's capabilities, as captured from the real editor in its file."""
     return json.loads((CAPABILITIES / f"{client}.json").read_text())["capabilities"]
 
 

@@ -62,7 +62,7 @@ class Wire:
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
         self._splitter = FrameSplitter()
-        self._bodies: list[bytes] = []
+        self._bodies: Iterator[bytes] = iter(())
 
     def send(self, message: Any) -> None:
         self.socket.sendall(pack(message))
@@ -78,12 +78,12 @@ class Wire:
 
     def receive(self) -> EngineMessage:
         """The next message; EOFError when the engine has closed the connection."""
-        while not self._bodies:
+        while (body := next(self._bodies, None)) is None:
             data = self.socket.recv(65536)
             if not data:
                 raise EOFError
             self._bodies = self._splitter.feed(data)
-        return unpack_from_engine(self._bodies.pop(0))
+        return unpack_from_engine(body)
 
     def reply(self, id: int | None) -> EngineMessage:
         """The reply to one request; notices and others' replies are passed over."""

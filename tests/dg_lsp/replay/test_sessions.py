@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from dg_lsp.replay.history import edited_files
 from dg_lsp.replay.oracle import settled_texts
 from dg_lsp.replay.report import percentile
 from dg_lsp.replay.session import Open, Session, SessionError, read_session, write_session
+from tests.dg_lsp.replay.repository import commit
 
 SESSIONS = sorted(Path(__file__).parents[2].joinpath("cases", "sessions").glob("*.jsonl"))
 texts = st.text(st.sampled_from("ab_( \n😋"), max_size=60)
@@ -90,26 +90,15 @@ def test_a_session_that_is_not_there_is_a_sentence(tmp_path):
         write_session(Session(title="", events=()), tmp_path / "no" / "s.jsonl")
 
 
-def git(folder: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", "-C", folder, *identity, *arguments], check=True, capture_output=True)
-
-
 def test_a_history_becomes_a_session_of_what_was_typed(tmp_path):
-    git(tmp_path, "init", "-q")
-    (tmp_path / "a.py").write_text("one = 1\n")
-    (tmp_path / "notes.txt").write_text("x\n")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "first")
+    commit(tmp_path, {"a.py": "one = 1\n", "notes.txt": "x\n"})
     with pytest.raises(SessionError, match="no change to code"):
         edited_files(tmp_path, 1)
     for number, name in enumerate(("a.py", "notes.txt", "a.py", "naïve.py")):
         path = tmp_path / name
-        path.write_text((path.read_text() if path.exists() else "") + f"added = {number}\n")
-        git(tmp_path, "add", ".")
-        git(tmp_path, "commit", "-qm", "next")
-    (tmp_path / "naïve.py").write_text("x = 1\n" * 2000)
-    git(tmp_path, "commit", "-qam", "generated, not typed")
+        commit(tmp_path, {name: (path.read_text() if path.exists() else "") + f"added = {number}\n"})
+    # Generated, not typed.
+    commit(tmp_path, {"naïve.py": "x = 1\n" * 2000})
     one = [Edited(path="a.py", before="one = 1\nadded = 0\n", after="one = 1\nadded = 0\nadded = 2\n")]
     assert edited_files(tmp_path, 1) == one
     assert edited_files(tmp_path, 9) == one

@@ -9,10 +9,22 @@ _MAIN = "from dg_lsp.cli import main\nmain()\n"
 _REAL = f"#!{sys.executable}\n{_MAIN}"
 _CRASHING = f"#!{sys.executable}\nimport os, threading\nthreading.Timer(3, os._exit, [3]).start()\n{_MAIN}"
 _OUTDATED = f'#!{sys.executable}\nimport dg_lsp\ndg_lsp.__version__ = "0.0.9"\n{_MAIN}'
+GREETING = "initialize.json"
+"""Where the recording server leaves the client's first message, beside itself."""
+_RECORDING = f"""#!{sys.executable}
+from pathlib import Path
+from dg_lsp import greeting
+answer_to = greeting.answer_to
+def kept(body):
+    Path(__file__).with_name("{GREETING}").write_bytes(body)
+    return answer_to(body)
+greeting.answer_to = kept
+{_MAIN}"""
 PROGRAMS = {
     "dg-lsp": _REAL,
     "crashing": _CRASHING,
     "outdated": _OUTDATED,
+    "recording": _RECORDING,
     "project/.venv/bin/dg-lsp": _REAL,
     "home/.local/bin/dg-lsp": _REAL,
     "tools/uv": "#!/bin/sh\nexit 1\n",

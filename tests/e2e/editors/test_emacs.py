@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.cases import ADD
+from tests.e2e.editors.capabilities import check_capabilities
 from tests.e2e.editors.conftest import EAGER, PATIENT, SERVE, bundled_case
 from tests.e2e.editors.install import emacs
+from tests.e2e.editors.programs import programs
 from tests.engine.processes import Home, home
 
 ROOT = Path(__file__).parents[3]
@@ -28,6 +31,12 @@ def test_a_suggestion_is_shown_and_taken(tmp_path: Path, shared: Home):
     assert (shown, text) == (ADD.split("▮")[1], ADD.replace("▮", ""))
 
 
+def test_its_capabilities_are_those_of_its_file(tmp_path: Path, shared: Home):
+    programs(tmp_path)
+    suggested(ADD, tmp_path, shared, PATIENT, [str(tmp_path / "recording"), "serve"])
+    check_capabilities("emacs", tmp_path)
+
+
 def test_the_bundled_model_suggests(tmp_path: Path):
     marked = bundled_case()
     before, _, after = marked.split("▮")
@@ -37,7 +46,9 @@ def test_the_bundled_model_suggests(tmp_path: Path):
     assert text == f"{before}{shown}{after}"
 
 
-def suggested(marked: str, folder: Path, place: Home, settings: dict[str, Any]) -> tuple[str, str]:
+def suggested(
+    marked: str, folder: Path, place: Home, settings: dict[str, Any], server: Sequence[str] = SERVE
+) -> tuple[str, str]:
     """What Emacs shows at the first marker, and the file after it was taken and saved."""
     before, _, after = marked.split("▮")
     file = folder / "file.py"
@@ -57,7 +68,7 @@ def suggested(marked: str, folder: Path, place: Home, settings: dict[str, Any]) 
             "EMACSDATA": str(lisp.parent / "etc"),
             "EMACSPATH": str(dump.parent),
             "DG_TEST_PACKAGES": str(root / "usr" / "share" / "emacs" / "site-lisp" / "elpa-src"),
-            "DG_TEST_COMMAND": json.dumps(SERVE),
+            "DG_TEST_COMMAND": json.dumps(server),
             "DG_TEST_SETTINGS": json.dumps(settings),
             "DG_TEST_FILE": str(file),
             "DG_TEST_OFFSET": str(len(before)),

@@ -13,8 +13,10 @@ import pytest
 pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
 
 from tests.e2e.cases import ADD
+from tests.e2e.editors.capabilities import check_capabilities
 from tests.e2e.editors.conftest import SERVE
 from tests.e2e.editors.neovim import PLUGIN, neovim
+from tests.e2e.editors.programs import programs
 from tests.engine.processes import WAIT_S, Home
 
 LOADED = """
@@ -34,6 +36,14 @@ def test_nothing_is_loaded_before_it_is_used(nvim_program: Path, tmp_path: Path)
         check=True,
     )
     assert json.loads(done.stdout) == {"modules": 0, "command": 2}
+
+
+def test_the_capabilities_of_the_newest_are_those_of_its_file(newest: Path, shared: Home, tmp_path: Path):
+    programs(tmp_path)
+    with neovim(newest, shared, cmd=[str(tmp_path / "recording"), "serve"]) as held:
+        held.open(ADD)
+        held.attached()
+    check_capabilities("neovim", tmp_path)
 
 
 def test_the_help_has_every_option_and_command(newest: Path, shared: Home, tmp_path: Path):

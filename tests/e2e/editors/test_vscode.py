@@ -12,6 +12,7 @@ pytest.importorskip("playwright", reason="playwright is not installed; `make tes
 from playwright.sync_api import Page, expect
 
 from tests.e2e.cases import BODY
+from tests.e2e.editors.capabilities import check_capabilities
 from tests.e2e.editors.conftest import bundled_case, model_of
 from tests.e2e.editors.edit_cases import BY_TWO, LINES
 from tests.e2e.editors.pictures import keep
@@ -37,6 +38,15 @@ def test_inside_the_extension_host(shared: Home):
     with workbench(shared, {"dg-lsp.engine.model": model_of(shared)}) as held:
         lines = held.run_host_tests()
     assert any(line.endswith(" passed, 0 failed") for line in lines), "\n".join(lines)
+
+
+def test_its_capabilities_are_those_of_its_file(vsix: Path, shared: Home):
+    with workbench(shared, vsix=vsix, server="recording") as held, held.page() as page:
+        path = held.work / "total.py"
+        path.write_text("\n")
+        opened(held, page, path)
+        is_ready(page)
+        check_capabilities("vscode", held.programs)
 
 
 def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):

@@ -22,6 +22,7 @@ from engine.protocol import (
     Fill,
     FillRequest,
     Hello,
+    Report,
     StatusQuery,
     Stop,
     Warm,
@@ -287,6 +288,17 @@ def test_what_is_no_frame_ends_the_connection_with_a_reason(wire, data):
     wire.send_bytes(data)
     assert code(wire, None) == "protocol"
     assert wire.closed_by_engine()
+
+
+def test_an_oversized_frame_behind_a_good_one_is_refused_at_once(wire, other):
+    wire.send_bytes(pack(StatusQuery(id=1)) + struct.pack(">I", MAX_FRAME_NBYTES + 1))
+    assert isinstance(wire.reply(1), Report)
+    reply = wire.reply(None)
+    assert isinstance(reply, Failed)
+    assert str(MAX_FRAME_NBYTES) in reply.message
+    assert wire.closed_by_engine()
+    other.fill(1, "quick = ")
+    assert texts(other, 1) == ["1"]
 
 
 def test_a_truncated_frame_is_no_work(stranger):

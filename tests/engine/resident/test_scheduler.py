@@ -181,4 +181,4 @@ def test_counts_tell_waiting_from_running_and_failures_add_up():
     assert office.scheduler.counts() == (1, 1)
     office.scheduler.fail_all("internal", "Gone.")
     assert office.scheduler.counts() == (0, 0)
-    assert office.scheduler.failures == {"internal": 2}
+    assert office.scheduler.failures() == {"internal": 2}

@@ -131,6 +131,19 @@ def test_a_model_that_cannot_be_loaded_is_a_sentence_and_not_tried_at_each_keyst
     assert len(tries) == 1
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_engine_whose_model_thread_died_ends(place):
+    def load(_on_percent: object) -> Oracle:
+        raise SystemExit
+
+    with serving(place, load=load), place.client() as wire:
+        wire.fill(1, "x = ")
+        reply = wire.reply(1)
+        assert isinstance(reply, Failed)
+        assert (reply.code, "being replaced" in reply.message) == ("internal", True)
+        assert wire.closed_by_engine()
+
+
 def test_a_deadline_that_passes_in_the_queue_is_late(place):
     with serving(place), place.client() as wire:
         wire.fill(1, "x = ")
