@@ -20,9 +20,6 @@ from engine.models.layout import BOS, EOS, PAD
 from engine.train.presets import Preset
 from engine.train.state import State
 
-TRIED_WIDTHS = (8, 24, 64)
-"""Gap widths that the engine tries beside each other."""
-
 
 def export(state: State, preset: Preset, tokenizer: Path, out: Path, length: LengthStrategy) -> None:
     """Write config, weights in bfloat16, tokenizer and facts into the directory `out`, which is made."""
@@ -44,18 +41,18 @@ def _facts(preset: Preset, length: LengthStrategy) -> dict[str, Any]:
         "layout": "tokens",
         "noise": preset.noise,
         "length": length,
-        "widths": list(TRIED_WIDTHS),
+        "widths": list(preset.widths),
         "runs_on": preset.runs_on,
         "context": preset.context,
     }
 
 
 def _generation(preset: Preset) -> DiffusionGemmaGenerationConfig:
-    """The released sampler; a canvas of masks needs fewer steps, as what it accepted stays."""
+    """The released sampler, with the preset's number of steps."""
     absorbing = preset.noise == "absorbing"
     return DiffusionGemmaGenerationConfig(
         max_new_tokens=preset.shape.canvas,
-        max_denoising_steps=16 if absorbing else 48,
+        max_denoising_steps=preset.steps,
         sampler_config=EntropyBoundSamplerConfig(entropy_bound=0.25 if absorbing else 0.1),
         t_min=0.4,
         t_max=0.8,

@@ -38,6 +38,10 @@ class Preset:
     """Canvases of which nothing is known yet, as a fill begins."""
     runs_on: bool = False
     """A fact of the model: see engine.models.base."""
+    steps: int = 48
+    """Denoise steps of a served canvas, at the most: a canvas of masks needs few, as what it accepted stays."""
+    widths: tuple[int, ...] = (8, 24, 64)
+    """Gap widths that are tried beside each other when the model is served."""
     rows: int
     """Rows of one step."""
     context: int
@@ -107,6 +111,8 @@ PRESETS = {
         tokens=60_000_000,
         blank_share=0.2,
         fitting_share=0.1,
+        steps=8,
+        widths=(6, 16, 64),
         rows=8,
         context=512,
         canvases=512,
@@ -127,6 +133,8 @@ PRESETS = {
         ),
         noise="absorbing",
         tokens=400_000_000,
+        steps=8,
+        widths=(6, 16, 64),
         rows=64,
         context=1024,
         canvases=1024,
@@ -137,6 +145,7 @@ PRESETS = {
         shape=replace(_TOY.shape, layers=4, full_every=2),
         noise="absorbing",
         tokens=800_000,
+        steps=16,
         # As `slack` asks: widths that are too large or too small.
         free_share=0.04,
         fitting_share=0.25,
@@ -163,7 +172,7 @@ def changed(preset: Preset, changes: Sequence[str]) -> Preset:
         *folder, last = name.split(".")
         part: Any = values.get(folder[0], {}) if folder else values
         if len(folder) > 1 or not isinstance(part, dict) or not isinstance(part.get(last), str | float | int):
-            names = [key for key in values if not isinstance(values[key], dict)]
+            names = [key for key in values if isinstance(values[key], str | float | int)]
             inside = [f"{key}.{each}" for key in values if isinstance(values[key], dict) for each in values[key]]
             raise BadInput(f"A preset has no {name!r}: use one of {', '.join([*names, *inside])}.")
         before = part[last]
