@@ -45,8 +45,8 @@ size. Read what it writes before you keep it.
 | Context | {context} tokens |
 | Seed | {seed} |
 
-First the causal encoder learns to predict the next token; then canvases of a gap and up to {pinned} tokens behind it are
-denoised as well, with the next-token loss beside. Losses are in nats a token.
+First the causal encoder learns to predict the next token; then canvases of a gap and up to {pinned} tokens behind it
+are denoised as well, with the next-token loss beside. Losses are in nats a token.
 
 {losses}
 
