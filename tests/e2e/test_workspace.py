@@ -302,10 +302,9 @@ async def test_a_client_learns_later_that_the_menu_is_wanted(shared, tmp_path, w
         assert await told() == ["textDocument/completion"]
 
 
-@pytest.mark.parametrize("client", ["neovim", "emacs"])
-async def test_a_client_that_can_not_learn_it_later_is_told_once_where_the_setting_belongs(shared, tmp_path, client):
+async def test_a_client_that_can_not_learn_it_later_is_told_once_where_the_setting_belongs(shared, tmp_path):
     (tmp_path / "dg-lsp.toml").write_text('completion = "on"\n')
-    async with window(shared, client, folders=[tmp_path], log="initializationOptions") as held:
+    async with window(shared, "neovim", folders=[tmp_path], log="initializationOptions") as held:
         for name in ("a.py", "b.py"):
             held.open(NAME, name)
         assert await held.ghost()
