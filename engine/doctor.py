@@ -220,13 +220,17 @@ def _editor() -> _Seen:
         beside = Path(sys.executable).with_name("dg-lsp")
         raise _Complaint("dg-lsp is not on the PATH that editors see", f"Add {beside.parent} to it.")
     versions = {name: _version(path) for name in _EDITORS if (path := shutil.which(name))}
-    found = ", ".join(f"{name} {version}".strip() for name, version in versions.items())
-    old = [name for name, version in versions.items() if _is_older(version, _EDITORS[name])]
-    if old:
-        needed = ", ".join(f"{name} to {'.'.join(map(str, _EDITORS[name]))} or newer" for name in old)
-        raise _Complaint(
-            f"too old for dg-lsp's client: {', '.join(old)}; on this machine: {found}", f"Update {needed}."
-        )
+    old = {name for name, version in versions.items() if _is_older(version, _EDITORS[name])}
+    needed = {name: f"{'.'.join(map(str, _EDITORS[name]))} or newer" for name in old}
+    found = ", ".join(
+        f"{name} {version}".strip()
+        + (f" (too old for dg-lsp's client, which needs {needed[name]})" if name in old else "")
+        for name, version in versions.items()
+    )
+    # One that is old may lie there unused, as long as there is another.
+    if old and len(old) == len(versions):
+        updates = ", ".join(f"{name} to {needed[name]}" for name in versions)
+        raise _Complaint(found, f"Update {updates}.")
     return _Seen(detail=f"they start {command}; on this machine: {found or 'none of those known'}")
 
 

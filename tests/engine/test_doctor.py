@@ -112,11 +112,19 @@ def test_editors_are_found_with_their_versions(place, model, monkeypatch, name, 
     ],
 )
 def test_an_editor_that_is_too_old_is_named_with_what_it_needs(place, model, monkeypatch, name, said, needed):
-    install(place, monkeypatch, {"dg-lsp": "", name: said, "hx": "helix 25.01"})
+    install(place, monkeypatch, {"dg-lsp": "", name: said})
     found = findings(model)["editor"]
     assert not found.ok
-    assert found.detail.startswith(f"too old for dg-lsp's client: {name};")
+    assert found.detail.startswith(f"{name} ")
+    assert f"too old for dg-lsp's client, which needs {needed.partition(' to ')[2]}" in found.detail
     assert found.remedy == f"Update {needed}."
+
+
+def test_an_editor_that_is_too_old_is_told_but_nothing_is_wrong_beside_one_that_is_not(place, model, monkeypatch):
+    install(place, monkeypatch, {"dg-lsp": "", "nvim": "NVIM v0.9.5", "hx": "helix 25.01"})
+    found = findings(model)["editor"]
+    assert found.ok
+    assert "nvim v0.9.5 (too old for dg-lsp's client, which needs 0.11 or newer), hx 25.01" in found.detail
 
 
 def install(place: Home, monkeypatch: pytest.MonkeyPatch, programs: dict[str, str]) -> None:
