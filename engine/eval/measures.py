@@ -37,14 +37,17 @@ def refusal(task: Task, text: str) -> Verdict | None:
     return Verdict(passed=False, reason=f"SyntaxError: {refused.message}") if refused else None
 
 
-def verdict(task: Task, text: str, limits: Limits | None = None) -> Verdict | None:
-    """Whether the task's own tests pass with `text` in the gap; None where there are none."""
+def verdict(
+    task: Task, text: str, limits: Limits | None = None, should_stop: Callable[[], bool] = lambda: False
+) -> Verdict | None:
+    """Whether the task's own tests pass with `text` in the gap, which means nothing once `should_stop`; None where there
+    are none."""
     source = task.prefix + text + task.suffix
     if task.check is None:
         return None
     if isinstance(task.check, UnitTest):
-        return run_test(source, task.check.test, task.check.entry_point, limits)
-    return _all_runs(task.check, lambda given: run_program(source, given, limits))
+        return run_test(source, task.check.test, task.check.entry_point, limits, should_stop)
+    return _all_runs(task.check, lambda given: run_program(source, given, limits, should_stop))
 
 
 def _all_runs(runs: Runs, run: Callable[[str], Printed]) -> Verdict:

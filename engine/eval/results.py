@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
+
+from filelock import FileLock, Timeout
 
 from engine.errors import BadInput, EngineError
 
-_FILE, _ABOUT = "results.jsonl", "run.json"
+_FILE, _ABOUT, _LOCK = "results.jsonl", "run.json", "run.lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,45 +51,74 @@ class Results:
     """The results of a run, in memory and, where there is a folder, in it."""
 
     def __init__(self, folder: Path | None, about: Mapping[str, Any]) -> None:
-        """`about`: everything that another run must share to go on here. Raises BadInput where it does not, EngineError
-        where the folder can't be written to."""
+        """`about`: everything that another run must share to go on here. Raises BadInput where it does not, or where
+        another run is at work there, EngineError where the folder can't be written to."""
+        self._folder = folder
         self._known: dict[tuple[str, str], Result] = {}
-        self._file = None
-        if folder is not None:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                _claim(folder, about)
-                self._known = {each.key: each for each in _read(folder / _FILE)}
-                self._file = (folder / _FILE).open("a", encoding="utf-8")
-            except OSError as error:
-                raise EngineError(f"{folder} can't be written to ({error.strerror}): choose another --out.") from None
+        self._file: IO[str] | None = None
+        with ExitStack() as held:
+            if folder is not None:
+                with _writing(folder):
+                    folder.mkdir(parents=True, exist_ok=True)
+                    held.enter_context(_locked(folder))
+                    _claim(folder, about)
+                    self._known = {each.key: each for each in _read(folder / _FILE)}
+                    self._file = held.enter_context((folder / _FILE).open("a", encoding="utf-8"))
+            self._held = held.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file:
-            self._file.close()
+        with _writing(self._folder):
+            self._held.close()
 
     def __contains__(self, key: tuple[str, str]) -> bool:
         return key in self._known
 
     def add(self, result: Result) -> None:
-        """Keep one, at once."""
+        """Keep one, at once. Raises EngineError where the folder can't be written to."""
         self._known[result.key] = result
         if self._file:
-            self._file.write(json.dumps(asdict(result)) + "\n")
-            self._file.flush()
+            with _writing(self._folder):
+                self._file.write(json.dumps(asdict(result)) + "\n")
+                self._file.flush()
 
     def of(self, row: str, tasks: set[str]) -> list[Result]:
         """A row's results for these tasks."""
         return [each for each in self._known.values() if each.row == row and each.task in tasks]
 
 
+@contextmanager
+def _writing(folder: Path | None) -> Generator[None]:
+    """Work in the folder, whose disk may be full or gone. Raises EngineError."""
+    try:
+        yield
+    except OSError as error:
+        raise EngineError(f"{folder} can't be written to ({error.strerror}): choose another --out.") from None
+
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    """The only run that writes there; the lock goes with the process, however that ends. Raises BadInput."""
+    lock = FileLock(folder / _LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise BadInput(f"Another run is at work in {folder}: wait for its end, or choose another --out.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _claim(folder: Path, about: Mapping[str, Any]) -> None:
     path = folder / _ABOUT
     if not path.exists():
-        path.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        # In one move: a run that is killed here leaves nothing that the next one can't read.
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        draft.replace(path)
         return
     before: Any = None
     with suppress(ValueError):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Event
 
 from engine.eval.measures import is_clean, refusal, similarity, verdict
 from engine.eval.results import Result, Results
@@ -41,7 +43,8 @@ def evaluate(
 ) -> None:
     """Add a result for each row and task that has none yet, calling `on_done` after each.
 
-    All rows fill a task before the next one is begun, so a run that is cut off compares them fairly.
+    All rows fill a task before the next one is begun, so a run that is cut off compares them fairly. An interrupt
+    ends it at once: what is tested by then is added, tests that still run are ended.
     """
     pending: deque[tuple[Result, _Testing | None]] = deque()
 
@@ -50,17 +53,35 @@ def evaluate(
             results.add(_with_verdict(*pending.popleft()))
             on_done()
 
-    with ThreadPoolExecutor(settings.workers) as pool:
-        for task in tasks:
-            tests: dict[str, _Testing] = {}
-            for row in rows:
-                if (row.name, task.name) not in results:
-                    result = _filled(model, row, task, settings)
-                    if result.passed is None and result.text not in tests:
-                        tests[result.text] = pool.submit(verdict, task, result.text)
-                    pending.append((result, tests.get(result.text)))
-                    collect(_WAITING)
-        collect(0)
+    with _tester(settings.workers) as begin:
+        try:
+            for task in tasks:
+                tests: dict[str, _Testing] = {}
+                for row in rows:
+                    if (row.name, task.name) not in results:
+                        result = _filled(model, row, task, settings)
+                        if result.passed is None and result.text not in tests:
+                            tests[result.text] = begin(task, result.text)
+                        pending.append((result, tests.get(result.text)))
+                        collect(_WAITING)
+            collect(0)
+        except KeyboardInterrupt:
+            for result, test in pending:
+                if _is_tested(test):
+                    results.add(_with_verdict(result, test))
+            raise
+
+
+@contextmanager
+def _tester(workers: int) -> Generator[Callable[[Task, str], _Testing]]:
+    """Begins tests, which run beside the block, as many at a time; those that outlast it are ended."""
+    over = Event()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield lambda task, text: pool.submit(verdict, task, text, should_stop=over.is_set)
+    finally:
+        over.set()
+        pool.shutdown(cancel_futures=True)
 
 
 def _filled(model: Model, row: Row, task: Task, settings: Settings) -> Result:

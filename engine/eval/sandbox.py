@@ -15,7 +15,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -28,6 +29,8 @@ from engine.eval.inside.limits import Level, Limits
 _MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _GRACE_S = 5.0
 """For a sandbox to end itself when its time is up."""
+_PULSE_S = 0.1
+"""How often it is asked whether a sandbox is still wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +50,14 @@ class Printed:
     output: str
 
 
-def run_test(source: str, test: str, entry_point: str, limits: Limits | None = None) -> Verdict:
-    """`check(entry_point)` of `test` against `source`, each in a sandbox of its own.
+def run_test(
+    source: str,
+    test: str,
+    entry_point: str,
+    limits: Limits | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Verdict:
+    """`check(entry_point)` of `test` against `source`, each in a sandbox of its own; both end once `should_stop`.
 
     The test runs where the solution can't reach it, and gets plain values only, so nothing that a solution prints,
     returns or does to its interpreter makes it pass but right answers. Raises EngineError where no sandbox can start.
@@ -67,20 +76,23 @@ def run_test(source: str, test: str, entry_point: str, limits: Limits | None = N
         # Whoever is left alone must read the end of the pipe.
         for end in (questions, asked, answered, answers):
             end.close()
-        _wait(tester, limits)
+        _wait(tester, limits, should_stop)
         _kill(solution)
         verdict.seek(0)
         return _verdict(verdict.read(limits.file_nbytes))
 
 
-def run_program(source: str, text: str, limits: Limits | None = None) -> Printed:
-    """A program with `text` as its standard input. Raises EngineError where no sandbox can be started."""
+def run_program(
+    source: str, text: str, limits: Limits | None = None, should_stop: Callable[[], bool] = lambda: False
+) -> Printed:
+    """A program with `text` as its standard input, ended once `should_stop`. Raises EngineError where no sandbox can be
+    started."""
     limits = limits or standard_limits()
     with ExitStack() as stack:
         printed = stack.enter_context(tempfile.TemporaryFile())
         program, given = stack.enter_context(_file(source)), stack.enter_context(_file(text))
         process = stack.enter_context(_started("program", limits, stdin=given, stdout=printed, fds=(program.fileno(),)))
-        code = _wait(process, limits)
+        code = _wait(process, limits, should_stop)
         printed.seek(0)
         return Printed(code=code, output=printed.read(limits.file_nbytes).decode(errors="replace"))
 
@@ -131,12 +143,13 @@ def _environment() -> Mapping[str, str]:
     return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
 
-def _wait(process: subprocess.Popen[bytes], limits: Limits) -> int:
-    try:
-        return process.wait(limits.wall_s + _GRACE_S)
-    except subprocess.TimeoutExpired:
-        _kill(process)
-        return process.wait()
+def _wait(process: subprocess.Popen[bytes], limits: Limits, should_stop: Callable[[], bool]) -> int:
+    ends = time.monotonic() + limits.wall_s + _GRACE_S
+    while time.monotonic() < ends and not should_stop():
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(_PULSE_S)
+    _kill(process)
+    return process.wait()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -30,6 +30,9 @@ def confine(limits: Limits) -> None:
         _become_nobody(user)
         kernel.drop_privileges()
     else:
+        # Elsewhere than on Linux nothing tells a process that its parent ended.
+        with suppress(OSError):
+            kernel.die_with_parent(signal.SIGKILL)
         os.chdir(limits.folder)
         _limit(limits)
         guard(os.path.realpath(limits.folder))

@@ -1,6 +1,8 @@
 """A run fills every task in every way, is kept line by line, and goes on where it was cut off."""
 
 import json
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,15 @@ import pytest
 
 from dg_lsp.cli import run
 from engine.checkpoints.loading import load
-from engine.errors import BadInput
+from engine.errors import BadInput, EngineError
 from engine.eval.report import figures, report
 from engine.eval.results import Result, Results
 from engine.eval.rows import Row, chosen_rows, true_width
 from engine.eval.run import Settings, evaluate
 from engine.eval.tasks import Task, UnitTest
+from engine.models.base import Model
 from engine.models.oracle import Case, Oracle, Slip
-from engine.request import FillRequest
+from engine.request import Filled, FillRequest
 from tests.engine.eval.test_tasks import HUMAN_EVAL, written
 
 CHECK = UnitTest(test="def check(candidate):\n    assert candidate(3) == 6\n", entry_point="f")
@@ -130,6 +133,27 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path: Path):
     assert figures("adaptive", of(results, "adaptive", tasks)).passed == 1
 
 
+@pytest.mark.timeout(60)
+def test_an_interrupt_ends_it_at_once_and_what_is_tested_is_kept(tmp_path: Path):
+    """Beside a test that would take a minute, one that is over, and more that wait."""
+    sleeps = "[__import__('time').sleep(600), 2 * x][1]"
+    tasks = [task(0, sleeps), *(task(number) for number in range(1, 4))]
+    model, settings = oracle_of(tasks), Settings(workers=2)
+
+    def fill(model: Model, request: FillRequest, truth: str) -> Filled:
+        if "y3" in request.prefix:
+            time.sleep(5)
+            raise KeyboardInterrupt
+        return rows[0].fill(model, request, truth)
+
+    rows = chosen_rows(widths=("adaptive",))
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), Results(tmp_path, {}) as results:
+        evaluate(model, tasks, [replace(rows[0], fill=fill)], results, settings)
+    assert time.monotonic() - began < 30
+    assert [(line["task"], line["passed"]) for line in lines(tmp_path)] == [("task 1", True), ("task 2", True)]
+
+
 def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
 
@@ -142,6 +166,41 @@ def test_a_folder_belongs_to_one_kind_of_run(tmp_path: Path):
     (tmp_path / "results.jsonl").write_text("nonsense\n")
     with pytest.raises(BadInput, match="damaged"):
         run_rows(oracle_of(tasks), tasks, [], tmp_path, seed=0)
+
+
+def test_a_run_that_was_killed_at_its_beginning_leaves_a_folder_that_can_be_used(tmp_path: Path):
+    (tmp_path / "run.new").write_text('{"se')
+    with Results(tmp_path, {"seed": 0}):
+        pass
+    assert json.loads((tmp_path / "run.json").read_text()) == {"seed": 0}
+
+
+def test_two_runs_can_not_write_to_one_folder(tmp_path: Path):
+    with Results(tmp_path, {}), pytest.raises(BadInput, match="Another run is at work"):
+        Results(tmp_path, {})
+    with pytest.raises(BadInput, match="other settings"):
+        Results(tmp_path, {"seed": 1})
+    with Results(tmp_path, {}):
+        pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
+def test_a_full_disk_is_said_in_a_sentence_and_the_rest_is_kept(tmp_path: Path):
+    import resource
+
+    tasks, rows = [task(0), task(1)], chosen_rows(widths=("adaptive",))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(EngineError, match="can't be written to .File too large."), Results(tmp_path, {}) as results:
+        evaluate(oracle_of(tasks), tasks[:1], rows, results, SETTINGS)
+        size = (tmp_path / "results.jsonl").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
+        try:
+            evaluate(oracle_of(tasks), tasks, rows, results, SETTINGS)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    results = run_rows(oracle_of(tasks), tasks, rows, tmp_path)
+    assert [line["task"] for line in lines(tmp_path)] == ["task 0", "task 1"]
+    assert len(of(results, "adaptive", tasks)) == 2
 
 
 def test_figures_are_split_by_length_and_kind():

@@ -5,8 +5,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -158,6 +159,43 @@ def test_who_does_not_end_is_ended(limits: Limits, folder: Path, solution: str):
     assert not run_test(solution, CHECK, "f", short).passed
     assert time.monotonic() - began < 100
     assert nothing_is_left_in(folder)
+
+
+def test_who_is_not_wanted_any_more_is_ended_at_once(limits: Limits, folder: Path):
+    stopping = threading.Event()
+    threading.Timer(2, stopping.set).start()
+    began = time.monotonic()
+    sleeper = "import time\ntime.sleep(600)\n"
+    assert not run_test(sleeper, CHECK, "f", limits, should_stop=stopping.is_set).passed
+    assert run_program(sleeper, "", limits, should_stop=stopping.is_set).code != 0
+    assert time.monotonic() - began < limits.wall_s - 5
+    assert nothing_is_left_in(folder)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
+def test_nothing_outlives_a_run_that_was_killed(limits: Limits, folder: Path):
+    program = f"""
+import tempfile
+from engine.eval.inside.limits import Limits
+from engine.eval.sandbox import run_test
+tempfile.tempdir = {str(folder)!r}
+run_test("import time\\nprint(time.sleep(600))\\n", {CHECK!r}, "f", Limits(level={limits.level!r}, wall_s=600))
+"""
+    with subprocess.Popen([sys.executable, "-c", program]) as run:
+        try:
+            # The run itself, solution and tester; with namespaces also what watches each.
+            wait_until(lambda: len(left_in(folder)) == (5 if limits.level == "namespaces" else 3))
+            time.sleep(1)
+        finally:
+            run.kill()
+    wait_until(lambda: left_in(folder) == [])
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
