@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json as json_format
-from collections.abc import Sequence
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from engine.eval.tasks import Task
 
 _MAX_SEED = 2**63 - 1
+_INTERRUPTED = 130
 
 
 @one_line_errors()
@@ -59,54 +62,85 @@ def evaluate(
     from engine.eval.run import Settings
 
     named = chosen_rows(widths=width or (), without=without or (), greedy=greedy, generate=generate)
-    rows = every_row() if all_rows else named or chosen_rows(widths=(ADAPTIVE,))
-    chosen, source = _tasks(tasks, holes, lang, limit, seed)
+    rows = [*(every_row() if all_rows else ()), *named] or chosen_rows(widths=(ADAPTIVE,))
+    rows = list({row.name: row for row in rows}.values())
     settings = Settings(seed=seed, max_tokens=max_tokens)
-    about = {**_about(model, chosen, settings), "tasks": source}
-    with Results(out, about) as results:
-        about["device"], rows = _run(
-            model, cast("Device", device), chosen, rows, results, settings, strict=not all_rows
-        )
-        names = {task.name for task in chosen}
-        by_row = {row.name: results.of(row.name, names) for row in rows}
+    with _interruptible(out):
+        chosen, source = _tasks(tasks, holes, lang, limit, seed)
+        about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
+        with Results(out, about) as results:
+            about["device"], rows = _run(
+                model, cast("Device", device), chosen, rows, results, settings, strict=not all_rows
+            )
+            names = {task.name for task in chosen}
+            by_row = {row.name: results.of(row.name, names) for row in rows}
     if json:
         typer.echo(json_format.dumps(report(about, by_row)))
         return
     console = Console()
-    for table in tables(f"{source}, {about['model']} on {about['device']}, seed {seed}", by_row):
+    for table in tables(f"{about['tasks']}, {model} on {about['device']}, seed {seed}", by_row):
         console.print(table)
+
+
+@contextmanager
+def _interruptible(out: Path | None) -> Generator[None]:
+    """SIGINT and SIGTERM end the block and say how to go on; the first also where it was ignored when the process began,
+    as a script has it for what it starts in the background."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"what was done is kept in {out}, run the same command again to go on"
+        typer.echo(f"dg-lsp: Interrupted: {kept if out else 'nothing is kept without --out'}.", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _tasks(
     tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
-) -> tuple[list[Task], str]:
-    """The tasks and a name for them."""
+) -> tuple[list[Task], dict[str, str]]:
+    """The tasks, and what is to be said of where they come from."""
     from engine.eval.code_holes import code_holes
     from engine.eval.tasks import choose, read_tasks
 
     if (tasks is None) == (holes is None):
         raise BadInput("Name either a file of tasks, or a folder with --holes.")
     if holes is not None:
-        return code_holes(holes, lang, limit, seed), f"gaps in {holes.resolve().name}"
+        # Their names tell the files' contents.
+        return code_holes(holes, lang, limit, seed), {"tasks": f"gaps in {holes.resolve().name}"}
     assert tasks is not None
     if lang:
         raise BadInput("--lang belongs to --holes: leave it out.")
-    return choose(read_tasks(tasks), limit, seed), tasks.name
-
-
-def _about(model: str, tasks: Sequence[Task], settings: Any) -> dict[str, Any]:
-    """What another run must share to go on with this one's results."""
-    return {"model": model, "weights": _weights(model), "seed": settings.seed, "max_tokens": settings.max_tokens}
+    read = choose(read_tasks(tasks), limit, seed)
+    return read, {"tasks": tasks.name, "data": _fingerprint([tasks])}
 
 
 def _weights(name: str) -> str:
-    """A fingerprint of what is behind a model's name."""
+    """A fingerprint of what decides a model's answers."""
     from engine.checkpoints.catalog import find
     from engine.checkpoints.loading import ORACLE
+    from engine.checkpoints.pull import PATTERNS
 
-    files = [Path(name.removeprefix(ORACLE))] if name.startswith(ORACLE) else sorted(find(name).path.glob("*.*"))
-    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
-    return hashlib.sha256(repr(stats).encode()).hexdigest()[:16]
+    if name.startswith(ORACLE):
+        return _fingerprint([Path(name.removeprefix(ORACLE))])
+    folder = find(name).path
+    # Not the card or a plot beside them.
+    return _fingerprint(sorted({file for pattern in PATTERNS for file in folder.glob(pattern)}))
+
+
+def _fingerprint(files: Sequence[Path]) -> str:
+    """Of the contents, so that copies and touched files are the same."""
+    digest = hashlib.sha256()
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                digest.update(f"{file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+        except OSError as error:
+            raise BadInput(f"{file} can't be read ({error.strerror}): name another.") from None
+    return digest.hexdigest()[:16]
 
 
 def _run(

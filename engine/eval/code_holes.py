@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -53,9 +54,11 @@ def _holes_of(path: Path, folder: Path, draw: float) -> Iterator[Task]:
     language = language_of(path=path.name) or ""
     if not _SHORTEST_FILE <= len(text) <= _LONGEST_FILE:
         return
+    # A gap of another text is another task, though it has the same place.
+    contents = f"{zlib.crc32(text.encode()):08x}"
     for hole in holes(text, language, random.Random(draw), KINDS, count=2 * len(KINDS), longest=LONGEST):
         yield Task(
-            name=f"{path.relative_to(folder).as_posix()}:{hole.start}-{hole.end}",
+            name=f"{path.relative_to(folder).as_posix()}:{hole.start}-{hole.end} of {contents}",
             kind=hole.kind,
             language=language,
             prefix=text[: hole.start],

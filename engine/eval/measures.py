@@ -40,8 +40,8 @@ def refusal(task: Task, text: str) -> Verdict | None:
 def verdict(
     task: Task, text: str, limits: Limits | None = None, should_stop: Callable[[], bool] = lambda: False
 ) -> Verdict | None:
-    """Whether the task's own tests pass with `text` in the gap, which means nothing once `should_stop`; None where there
-    are none."""
+    """Whether the task's own tests pass with `text` in the gap; None where there are none. It means nothing once
+    `should_stop`, which ends them."""
     source = task.prefix + text + task.suffix
     if task.check is None:
         return None

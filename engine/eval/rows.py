@@ -80,7 +80,7 @@ def _of_width(name: str) -> Row:
     if name == ORACLE:
         return Row(name="oracle width", fill=_oracle)
     if not name.isdecimal() or int(name) < 1:
-        raise BadInput(f"The width {name} is none: use adaptive, oracle or a number of tokens.")
+        raise BadInput(f"The width {name!r} is none: use adaptive, oracle or a number of tokens.")
     return Row(name=f"width {int(name)}", fill=_fixed(int(name)))
 
 

@@ -1,6 +1,10 @@
 """A run fills every task in every way, is kept line by line, and goes on where it was cut off."""
 
 import json
+import os
+import shutil
+import signal
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -189,15 +193,15 @@ def test_a_full_disk_is_said_in_a_sentence_and_the_rest_is_kept(tmp_path: Path):
     import resource
 
     tasks, rows = [task(0), task(1)], chosen_rows(widths=("adaptive",))
+    run_rows(oracle_of(tasks), tasks[:1], rows, tmp_path)
+    size = (tmp_path / "results.jsonl").stat().st_size
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with pytest.raises(EngineError, match="can't be written to .File too large."), Results(tmp_path, {}) as results:
-        evaluate(oracle_of(tasks), tasks[:1], rows, results, SETTINGS)
-        size = (tmp_path / "results.jsonl").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
-        try:
-            evaluate(oracle_of(tasks), tasks, rows, results, SETTINGS)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
+    try:
+        with pytest.raises(EngineError, match=r"can't be written to \(File too large\)"):
+            run_rows(oracle_of(tasks), tasks, rows, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     results = run_rows(oracle_of(tasks), tasks, rows, tmp_path)
     assert [line["task"] for line in lines(tmp_path)] == ["task 0", "task 1"]
     assert len(of(results, "adaptive", tasks)) == 2
@@ -240,6 +244,95 @@ def test_the_command_prints_a_summary_and_keeps_results(work: Path, capsys: pyte
     (row,) = told["rows"]
     assert (row["gaps"], row["passed"]) == (2, 0.5)
     assert len(lines(work / "out")) == 2
+
+
+def test_rows_can_be_added_to_all_of_them(work: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["eval", "tasks.jsonl", "--model", "oracle:oracle.json", "--limit", "1"]
+    assert run([*arguments, "--all", "--width", "5", "--width", "adaptive", "--json"]) == 0
+    rows = [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert len(set(rows)) == len(rows)
+    assert {"width 5", "width 8", "adaptive", "without repair"} <= set(rows)
+
+
+def test_a_seed_and_a_limit_repeat_the_figures_but_for_the_times(work: Path, capsys: pytest.CaptureFixture[str]):
+    lines = [{**HUMAN_EVAL, "task_id": f"Kind/{number}"} for number in range(20)]
+    written(work / "tasks.jsonl", *lines)
+    arguments = ["eval", "tasks.jsonl", "--width", "4", "--max-tokens", "4", "--limit", "2", "--seed", "3"]
+    for folder in ("first", "second"):
+        assert run([*arguments, "--out", folder]) == 0
+    first, second = (
+        [json.loads(line) | {"ms": 0} for line in (work / folder / "results.jsonl").read_text().splitlines()]
+        for folder in ("first", "second")
+    )
+    assert first == second
+
+
+def test_what_decides_answers_decides_whether_a_run_goes_on(work: Path, capsys: pytest.CaptureFixture[str]):
+    toy, model = Path(__file__).parents[2] / "models" / "toy-uniform", Path("model")
+    shutil.copytree(toy, model)
+    arguments = ["eval", "tasks.jsonl", "--model", "model", "--width", "4", "--max-tokens", "4", "--out", "out"]
+    assert run(arguments) == 0
+    (model / "MODEL_CARD.md").write_text("Another card.")
+    for file in model.iterdir():
+        os.utime(file, (0, 0))
+    assert run(arguments) == 0
+    assert len(lines(work / "out")) == 2
+    capsys.readouterr()
+    for name in ("config.json", "tokenizer.json", "generation_config.json", "dg_lsp.json", "model.safetensors"):
+        before = (model / name).read_bytes()
+        other = before[:-1] + bytes([before[-1] ^ 1]) if name == "model.safetensors" else before + b" "
+        (model / name).write_bytes(other)
+        assert run(arguments) == 2
+        assert "other settings or weights" in capsys.readouterr().err
+        (model / name).write_bytes(before)
+    written(work / "tasks.jsonl", HUMAN_EVAL)
+    assert run(arguments) == 2
+    assert "other settings or weights" in capsys.readouterr().err
+
+
+def test_gaps_of_code_that_changed_are_filled_again(work: Path, capsys: pytest.CaptureFixture[str]):
+    Path("code").mkdir()
+    arguments = ["eval", "--holes", "code", "--limit", "2", "--model", "oracle:oracle.json", "--out", "out", "--json"]
+    for source in ("def add(a, b):\n    return a + b\n" * 20, "def sub(a, b):\n    return a - b\n" * 20):
+        Path("code/a.py").write_text(source)
+        assert run(arguments) == 0
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        assert row["gaps"] == 2
+    assert len(lines(work / "out")) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ignored", [False, True], ids=["in front", "in the background of a script"])
+def test_a_signal_ends_the_command_and_it_says_how_to_go_on(work: Path, number: int, ignored: bool):
+    """One task is quickly tested, the test of the other would take a minute."""
+    slow = {**HUMAN_EVAL, "task_id": "slow", "prompt": "def add(a, b):\n    __import__('time').sleep(600)\n"}
+    written(work / "tasks.jsonl", HUMAN_EVAL, slow)
+    truth = HUMAN_EVAL["canonical_solution"]
+    cases = [{"text": f"{told['prompt']}▮{truth}▮{told['suffix']}"} for told in (HUMAN_EVAL, slow)]
+    Path("oracle.json").write_text(json.dumps({"cases": cases}))
+    command = [sys.executable, "-m", "dg_lsp", "eval", "tasks.jsonl", "--model", "oracle:oracle.json", "--out", "out"]
+
+    def begin() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
+
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=begin
+    ) as process:
+        try:
+            ends = time.monotonic() + 60
+            while not (Path("out/results.jsonl").is_file() and Path("out/results.jsonl").read_text()):
+                assert time.monotonic() < ends
+                time.sleep(0.1)
+            process.send_signal(number)
+            out, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (process.returncode, out) == (130, b"")
+    assert "is kept in out, run the same command again to go on." in said.decode().splitlines()[-1]
+    assert b"Traceback" not in said
+    assert [line["passed"] for line in lines(work / "out")] == [True]
 
 
 def test_the_command_cuts_gaps_into_a_folder(work: Path, capsys: pytest.CaptureFixture[str]):

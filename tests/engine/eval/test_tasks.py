@@ -57,13 +57,42 @@ def test_safim_is_read(tmp_path: Path):
     assert tasks[2].check is None
 
 
+@pytest.mark.parametrize("told", [None, [], "null", "[]"])
+def test_safim_without_tests_is_read(tmp_path: Path, told: object):
+    (task,) = read_tasks(written(tmp_path / "tasks.jsonl", {**SAFIM, "unit_tests": told}))
+    assert task.check is None
+
+
+def test_unit_tests_may_be_a_string_as_in_the_published_data_set(tmp_path: Path):
+    as_string = {**SAFIM, "unit_tests": json.dumps(SAFIM["unit_tests"])}
+    assert read_tasks(written(tmp_path / "a", SAFIM)) == read_tasks(written(tmp_path / "b", as_string))
+
+
+def test_lines_end_with_a_line_feed_and_nothing_else(tmp_path: Path):
+    strange = {**HUMAN_EVAL, "prompt": "def add(a, b):  # \u2028 \x85 \x1c\n"}
+    text = "\r\n".join(json.dumps({**strange, "task_id": name}, ensure_ascii=False) for name in "ab")
+    (tmp_path / "tasks.jsonl").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert [task.prefix for task in read_tasks(tmp_path / "tasks.jsonl")] == [strange["prompt"]] * 2
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ("{", "tasks.jsonl:2 is no task"),
         ("[]", "tasks.jsonl:2 is no task"),
         ('{"task_id": "a"}', "lacks 'prompt'"),
+        ("null", "tasks.jsonl:2 is no task"),
+        ("[" * 100_000, "tasks.jsonl:2 is no task"),
+        (json.dumps({**HUMAN_EVAL, "task_id": "2", "prompt": 5}), "tasks.jsonl:2 has no text as its 'prompt'"),
+        (json.dumps({**HUMAN_EVAL, "task_id": "2", "test": None}), "no text as its 'test'"),
+        (json.dumps({**HUMAN_EVAL, "task_id": "2", "suffix": "\ud800"}), "no text as its 'suffix'"),
+        (json.dumps(HUMAN_EVAL), "tasks.jsonl:2 is a second task SingleLineInfilling/HumanEval/0/L0"),
         (json.dumps({**SAFIM, "eval_prompt": "no hole"}), "has no hole"),
+        (json.dumps({**SAFIM, "lang": 3}), "no text as its 'lang'"),
+        (json.dumps({**SAFIM, "ground_truth": 3}), "no text as its 'ground_truth'"),
+        (json.dumps({**SAFIM, "unit_tests": "nonsense"}), "tasks.jsonl:2 has unit_tests that can't be run"),
+        (json.dumps({**SAFIM, "unit_tests": [{"input": "2"}]}), "has unit_tests that can't be run"),
+        (json.dumps({**SAFIM, "unit_tests": [{"input": "2", "output": "4"}]}), "has unit_tests that can't be run"),
     ],
 )
 def test_what_is_no_task_is_named_with_its_line(tmp_path: Path, line: str, said: str):
