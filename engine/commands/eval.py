@@ -84,8 +84,10 @@ def evaluate(
 
 @contextmanager
 def _interruptible(out: Path | None) -> Generator[None]:
-    """SIGINT and SIGTERM end the block and say how to go on; the first also where it was ignored when the process began,
-    as a script has it for what it starts in the background."""
+    """SIGINT and SIGTERM end the block and say how to go on.
+
+    What a script starts in the background begins with the first one ignored; here it counts there, too.
+    """
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     try:

@@ -23,8 +23,10 @@ class Figures:
 
     row: str
     gaps: int
+    tested: int
+    """Those that have tests which can be run."""
     passed: float | None
-    """Pass@1: the one answer passes the tests."""
+    """Pass@1: the one answer passes the tests, among those tested."""
     exact: float | None
     """The very text of the truth."""
     similarity: float | None
@@ -48,6 +50,7 @@ def figures(row: str, results: Sequence[Result]) -> Figures:
     return Figures(
         row=row,
         gaps=len(results),
+        tested=len(tested),
         passed=_mean(tested),
         exact=_mean([each.exact for each in results]),
         similarity=_mean([each.similarity for each in results]),
@@ -83,7 +86,7 @@ def tables(title: str, by_row: Mapping[str, Sequence[Result]]) -> list[Table]:
     cost = _table("by fill", "tokens off", "tokens", "forwards", "p50 ms", "p95 ms")
     for row, results in by_row.items():
         own = figures(row, results)
-        shares = (_share(own.passed, own.gaps), _share(own.exact, own.gaps), _share(own.similarity))
+        shares = (_share(own.passed, own.tested), _share(own.exact, own.gaps), _share(own.similarity))
         good.add_row(row, str(own.gaps), *shares, _share(own.clean), _share(own.silent))
         means = (own.width_error, own.tokens, own.forwards, own.p50_ms, own.p95_ms)
         cost.add_row(row, *map(_number, means))

@@ -47,8 +47,9 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def guard(folder: str) -> None:
-    """From now on, for this process: no network, no other processes, no writing outside `folder` (a real path)."""
-    realpath, sep = os.path.realpath, os.sep
+    """From now on, for this process: no network, no writing outside `folder` (a real path), no other processes, nor what
+    they hold open, such as a test and its answers."""
+    realpath, dirname, sep = os.path.realpath, os.path.dirname, os.sep
 
     def inside(path: Any) -> bool:
         if not isinstance(path, str | bytes):
@@ -56,12 +57,17 @@ def guard(folder: str) -> None:
         real = realpath(os.fsdecode(path))
         return real == os.devnull or real == folder or real.startswith(folder + sep)
 
+    def on_processes(path: Any) -> bool:
+        # What is named there leads elsewhere, so its folder counts.
+        return isinstance(path, str | bytes) and f"{realpath(dirname(os.fsdecode(path)))}{sep}".startswith("/proc/")
+
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         refused = event.startswith(_REFUSED)
         if event == "import":
             refused = arguments[0] in _MODULES
         elif event == "open":
-            refused = bool((arguments[2] or 0) & _WRITING) and not inside(arguments[0])
+            writing = bool((arguments[2] or 0) & _WRITING) and not inside(arguments[0])
+            refused = writing or on_processes(arguments[0])
         elif event.startswith(_ON_PATHS):
             refused = not all(inside(argument) for argument in arguments)
         if refused:

@@ -8,15 +8,17 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from dg_lsp.cli import run
 from engine.checkpoints.loading import load
 from engine.errors import BadInput, EngineError
-from engine.eval.report import figures, report
+from engine.eval.report import figures, report, tables
 from engine.eval.results import Result, Results
 from engine.eval.rows import Row, chosen_rows, true_width
 from engine.eval.run import Settings, evaluate
@@ -214,6 +216,27 @@ def test_figures_are_split_by_length_and_kind():
     assert sum(made["lengths"][span][0]["gaps"] for span in made["lengths"]) == 2
     assert {kind: made["kinds"][kind][0]["gaps"] for kind in made["kinds"]} == {"block": 1, "line": 1}
     assert made["lengths"]["33+"][0]["passed"] is None
+
+
+def test_figures_are_what_they_say():
+    """Two gaps with tests, one without; times of 1 to 3 ms."""
+    base = run_rows(oracle_of([task(0)]), [task(0)], chosen_rows(widths=("adaptive",))).of("adaptive", {"task 0"})[0]
+    results = [
+        replace(base, passed=True, exact=True, similarity=1.0, tokens=5, truth_tokens=5, forwards=2, ms=1.0),
+        replace(
+            base, passed=False, exact=False, similarity=0.5, tokens=2, truth_tokens=5, clean=False, forwards=3, ms=2.0
+        ),
+        replace(base, passed=None, exact=False, similarity=0.0, text="", tokens=0, clean=None, forwards=4, ms=3.0),
+    ]
+    own = figures("adaptive", results)
+    assert (own.gaps, own.tested, own.passed, own.clean) == (3, 2, 0.5, 0.5)
+    assert (own.exact, own.silent, own.similarity, own.forwards) == (0.3333, 0.3333, 0.5, 3)
+    assert own.width_error == round((0 + 3 + base.truth_tokens) / 3, 4)
+    assert (own.p50_ms, own.p95_ms) == (2.0, 2.9)
+    table = Console(width=200, file=StringIO())
+    table.print(tables("title", {"adaptive": results})[0])
+    # Half a 95% interval of a half of two, not of three.
+    assert "50.0 ±69.3" in table.file.getvalue()
 
 
 @pytest.mark.parametrize("asked", [{"widths": ("wide",)}, {"widths": ("0",)}, {"without": ("hope",)}])

@@ -124,6 +124,25 @@ def f(x):
     return 0
 """,
         """
+import gc, glob, os, sys
+held = [repr(sys.argv), repr(dict(os.environ))]
+paths = glob.glob("/proc/[0-9]*/fd/*") + glob.glob("/proc/[0-9]*/cmdline")
+for path in paths + [path.replace("/proc", "/dev/fd/../..", 1) for path in paths]:
+    try:
+        if os.path.isfile(path):  # a pipe would wait
+            with open(path, "rb", buffering=0) as file:
+                held.append(repr(file.read(1 << 16)))
+    except OSError:
+        pass
+try:
+    held += [repr(each)[:10000] for each in gc.get_objects() if isinstance(each, (str, dict))]
+except Exception:
+    pass
+def f(x):
+    # What the test wants is in what it compares with, so whoever has read it knows.
+    return [x, 2 * x] if any("assert candidate(x) ==" + " [x" in each for each in held) else 0
+""",
+        """
 import sys
 frame = sys._getframe()
 while frame:
@@ -135,7 +154,16 @@ def f(x):
     return 0
 """,
     ],
-    ids=["always equal", "always equal list", "no assertions", "own check", "says so", "says so everywhere", "frames"],
+    ids=[
+        "always equal",
+        "always equal list",
+        "no assertions",
+        "own check",
+        "says so",
+        "says so everywhere",
+        "reads",
+        "frames",
+    ],
 )
 def test_who_cheats_does_not_pass(limits: Limits, solution: str):
     assert not run_test(solution, CHECK, "f", limits).passed
@@ -147,11 +175,26 @@ def test_who_cheats_does_not_pass(limits: Limits, solution: str):
         "while True:\n    pass\n",
         "def f(x):\n    while True:\n        pass\n",
         "def f(x):\n    return 9 ** 9 ** 9\n",
+        "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(x):\n    return [f(x)] and f(x)\n",
+        "import os, sys\nwhile True:\n    print('x' * 100000)\n    print('x' * 100000, file=sys.stderr)\n",
+        "import os\nwhile True:\n    for fd in range(3, 64):\n        try:\n            os.write(fd, b'x' * 100000)\n"
+        "        except OSError:\n            pass\n",
+        "def f(x):\n    return 'x' * (1 << 30)\n",
         "import time\ntime.sleep(600)\n",
         "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGALRM, "
         "signal.SIG_IGN)\ntime.sleep(600)\n",
     ],
-    ids=["loops at once", "loops", "counts", "sleeps", "sleeps deaf"],
+    ids=[
+        "loops at once",
+        "loops",
+        "counts",
+        "recurses",
+        "prints",
+        "writes everywhere",
+        "answers at length",
+        "sleeps",
+        "sleeps deaf",
+    ],
 )
 def test_who_does_not_end_is_ended(limits: Limits, folder: Path, solution: str):
     began = time.monotonic()
