@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,29 +22,21 @@ _FORMATS = ("png", "svg")
 
 
 def plot(made: Benchmark, folder: Path) -> list[Path]:
-    """Write PNG and SVG into `folder`; returns their paths. Raises BadInput without matplotlib."""
-    check_plotting()
+    """Write PNG and SVG into `folder`; returns their paths. Raises BadInput as `check_plotting` does."""
+    check_plotting(folder, {figure.part for figure in made.figures})
     import matplotlib as mpl
 
     mpl.use("agg")
     from matplotlib import pyplot
 
-    drawn: dict[str, Callable[[Axes, list[Figure]], None]] = {
-        END_TO_END: _bars,
-        BOUNDS: _bars,
-        KEYSTROKE: _lines_by_name,
-        GRID: _lines_by_batch,
-    }
+    drawn = _drawn()
     by_part = {part: [figure for figure in made.figures if figure.part == part] for part in drawn}
     parts = [part for part, figures in by_part.items() if figures]
-    if not parts:
-        raise BadInput(f"There is nothing to plot: measure at least one of {', '.join(drawn)}.")
     canvas, axes = pyplot.subplots(1, len(parts), figsize=(5 * len(parts), 4), squeeze=False, layout="constrained")
     for axis, part in zip(axes[0], parts, strict=True):
         drawn[part](axis, by_part[part])
         axis.set_title(part)
     canvas.suptitle(f"{made.about['model']} on {made.about['device']}, {made.about['date']}")
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{_NAME}.{format_}" for format_ in _FORMATS]
     for path in paths:
         canvas.savefig(path)
@@ -52,12 +44,25 @@ def plot(made: Benchmark, folder: Path) -> list[Path]:
     return paths
 
 
-def check_plotting() -> None:
-    """Raises BadInput without matplotlib."""
+def check_plotting(folder: Path, parts: Collection[str]) -> None:
+    """Make `folder`. Raises BadInput where it can't be had, none of the `parts` has a picture, or matplotlib is
+    missing."""
     try:
         import matplotlib as _  # noqa: F401
     except ModuleNotFoundError:
         raise BadInput("Plots need matplotlib: install dg-lsp[bench].") from None
+    drawn = _drawn()
+    if drawn.keys().isdisjoint(parts):
+        raise BadInput(f"There is nothing to plot: measure at least one of {', '.join(drawn)}.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{folder} can't be written to ({error.strerror}): name another folder.") from None
+
+
+def _drawn() -> dict[str, Callable[[Axes, list[Figure]], None]]:
+    """How each part is drawn that is."""
+    return {END_TO_END: _bars, BOUNDS: _bars, KEYSTROKE: _lines_by_name, GRID: _lines_by_batch}
 
 
 def _bars(axis: Axes, figures: list[Figure]) -> None:

@@ -17,7 +17,7 @@ from engine.bench.timing import Figure, Ratio, Stopwatch, spread
 from engine.checkpoints.loading import load
 from engine.errors import EngineError
 from engine.infill import fill
-from engine.protocol import Fill, Warm
+from engine.protocol import Fill, Report, StatusQuery, Warm
 from engine.request import FillRequest
 
 STARTS, OVERHEAD = "start", "protocol"
@@ -48,6 +48,10 @@ def starts(model: str, device: str, repetitions: int) -> tuple[list[Figure], lis
             running.line.ask(Warm(id=1))
             loaded.append((time.perf_counter() - began) * 1000)
             memory.append(Memory(process="engine with its weights", nbytes=_rss(running.pid)))
+            told = running.line.ask(StatusQuery(id=2))
+            assert isinstance(told, Report)
+            if told.status.device_nbytes:
+                memory.append(Memory(process="engine, on the GPU", nbytes=told.status.device_nbytes))
     figures = {"language server answers": served, "engine greets": greeted, "weights are loaded": loaded}
     return [Figure(part=STARTS, name=name, spread=spread(taken)) for name, taken in figures.items()], memory
 

@@ -50,8 +50,9 @@ def rows_of(model: Model, context: Context, *, gap: int, pinned: int, batch: int
     ids = torch.tensor(token_ids(model, gap + pinned), device=device).repeat(batch, 1)
     open_ = torch.zeros(batch, gap + pinned, dtype=torch.bool, device=device)
     open_[:, :gap] = True
+    # Drawn on the CPU: the same canvas on every device.
+    ids[:, :gap] = model.facts.noise.draw((batch, gap), torch.Generator().manual_seed(0)).to(device)
     generator = torch.Generator(device=device).manual_seed(0)
-    ids[:, :gap] = model.facts.noise.draw((batch, gap), generator)
     vocab = model.facts.noise.vocab_size
     return Rows(
         contexts=[context] * batch,

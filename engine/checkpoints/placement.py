@@ -59,8 +59,7 @@ def this_machine() -> Machine:
 
 def place(checkpoint: Checkpoint, device: Device, machine: Machine) -> Placement:
     """GPU before CPU, whole before split. Raises ModelError, with the numbers, when it can't fit."""
-    if device not in get_args(Device):
-        raise ModelError(f"There is no device {device!r}: use auto, cpu or cuda.")
+    check_device(device)
     if device == "cuda" and not machine.gpus:
         raise ModelError("CUDA was asked for, but torch finds no GPU here: use --device cpu, or a CUDA build of torch.")
     placement = _on_gpus(checkpoint, machine) if device != "cpu" else None
@@ -69,6 +68,12 @@ def place(checkpoint: Checkpoint, device: Device, machine: Machine) -> Placement
     if placement is None:
         raise ModelError(_too_big(checkpoint, device, machine))
     return placement
+
+
+def check_device(name: str) -> None:
+    """Raises ModelError where it is none of `Device`."""
+    if name not in get_args(Device):
+        raise ModelError(f"There is no device {name!r}: use auto, cpu or cuda.")
 
 
 def cpu_dtype(parameters: int) -> torch.dtype:

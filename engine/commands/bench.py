@@ -33,13 +33,20 @@ def bench(
     # Imported here because `--help` needs none of it.
     from engine.bench.plot import check_plotting
     from engine.bench.plot import plot as draw
+    from engine.bench.processes import STARTS
     from engine.bench.report import as_object, tables
     from engine.bench.run import PARTS, QUICK, Effort, run
+    from engine.checkpoints.catalog import BUNDLED
 
-    if plot:
-        check_plotting()
     if unknown := set(part or ()) - set(PARTS):
         raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join(PARTS)}.")
+    if shape is not None and STARTS in (part or ()):
+        raise BadInput(f"The part {STARTS} loads a model from disk: leave out --shape.")
+    if shape is not None and model != BUNDLED:
+        raise BadInput("--shape makes a model of its own: leave out --model.")
+    parts = dict.fromkeys(part or (each for each in PARTS if shape is None or each != STARTS))
+    if plot:
+        check_plotting(plot, parts)
     where = cast("Device", device)
     measured = _model(model, shape, where)
     served = None if shape else (model, device)
@@ -47,7 +54,7 @@ def bench(
     made = run(
         measured,
         QUICK if quick else Effort(),
-        part or PARTS,
+        list(parts),
         served,
         on_part=lambda name: told.print(f"measuring: {name}", highlight=False),
     )

@@ -35,7 +35,7 @@ def evaluate(
     ] = None,
     holes: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead: gaps in the code of a folder.")] = None,
     lang: Annotated[str | None, typer.Option(help="With --holes: only files in this language.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many tasks, drawn by --seed.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many tasks, drawn by --seed; 100 with --holes.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Draws tasks, gaps and canvases.")] = 0,
     width: Annotated[
         list[str] | None, typer.Option(metavar="adaptive|oracle|N", help="How wide gaps are; several make rows.")

@@ -16,12 +16,15 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
     """Greedy next tokens behind the prefix alone, up to where they meet the suffix: see `cut`."""
     began = time.perf_counter()
     prompt = model.prompt(replace(request, suffix=""))
+    ends = {*model.facts.forbidden_ids, model.facts.pad_id}
     ids: list[int] = []
+    forwards = 0
     for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
-        if token in model.facts.forbidden_ids or token == model.facts.pad_id or len(ids) == request.max_tokens:
+        forwards += 1
+        if token in ends:
             break
         ids.append(token)
-        if meeting(model.detokenize(ids), request.suffix) is not None:
+        if len(ids) == request.max_tokens or meeting(model.detokenize(ids), request.suffix) is not None:
             break
     text = cut(model.detokenize(ids), request.suffix)
     ms = (time.perf_counter() - began) * 1000
@@ -30,8 +33,8 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
         device=model.facts.device,
         candidates=(Candidate(text=text, tokens=len(ids), confidence=1.0, score=0.0),) if text else (),
         width=len(ids),
-        steps=len(ids),
-        forwards=len(ids),
+        steps=forwards,
+        forwards=forwards,
         ms=Timings(total=ms),
     )
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers.initialization import no_init_weights
 
-from engine.checkpoints.placement import WORKING_BYTES, Device
+from engine.checkpoints.placement import WORKING_BYTES, Device, check_device
 from engine.errors import BadInput, ModelError
 from engine.sizes import binary_bytes
 
@@ -29,7 +29,8 @@ def layers_asked(shape: str, most: int) -> int:
 
 
 def place_of(device: Device) -> str:
-    """Where to build, as torch names it. Raises ModelError where there is no GPU and one was asked for."""
+    """Where to build, as torch names it. Raises ModelError for an unknown device, or a GPU where there is none."""
+    check_device(device)
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         return "cpu"
     if not torch.cuda.is_available():

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from dg_lsp.cli import run
+from engine.bench.processes import starts
 from engine.bench.workload import rows_of
 from engine.checkpoints.loading import load
 from engine.infill import fill
@@ -42,7 +43,7 @@ def in_float32(path: Path) -> DiffusionGemma:
 def logits(model: DiffusionGemma, pinned: int = 6, steps: int = 1) -> torch.Tensor:
     """Of the last of some steps over the same two canvases."""
     rows = rows_of(model, model.encode(IDS), gap=6, pinned=pinned, batch=2)
-    # The same canvas and signal for all: drawn on the CPU.
+    # The same signal for all, as it is the same canvas: drawn on the CPU.
     generator = torch.Generator().manual_seed(1)
     signal = torch.randn(12, model.facts.noise.vocab_size, generator=generator)
     rows = replace(rows, self_conditioning=signal.to(model.network.device))
@@ -111,15 +112,18 @@ def test_the_bundled_model_fills_on_the_gpu():
 
 
 def test_memory_is_given_back_when_a_model_goes():
-    gc.collect()
+    """The first model aside: with it torch takes room to work in, which it keeps as long as the process lives."""
+    held: list[int] = []
+    for _ in range(2):
+        gc.collect()
+        give_back()
+        held.append(device_nbytes())
+        model = random_model("small", "cuda")
+        fill(model, FillRequest(prefix="20 21 22", suffix="23 24", width=4))
+        assert torch.cuda.memory_allocated() > 10 << 20
+        del model
     give_back()
-    before = device_nbytes()
-    model = random_model("small", "cuda")
-    fill(model, FillRequest(prefix="20 21 22", suffix="23 24", width=4))
-    assert device_nbytes() > before
-    del model
-    give_back()
-    assert device_nbytes() <= before
+    assert device_nbytes() <= held[1]
 
 
 def test_a_cached_context_lies_on_the_gpu_within_its_budget(released: Path):
@@ -128,6 +132,12 @@ def test_a_cached_context_lies_on_the_gpu_within_its_budget(released: Path):
     keys, values = context.store.read(0, len(IDS))
     assert keys.device.type == values.device.type == "cuda"
     assert 0 < model.contexts.nbytes < torch.cuda.mem_get_info()[1]
+
+
+def test_the_memory_of_an_engine_is_told_with_that_of_its_gpu():
+    _, memory = starts("bundled", "cuda", repetitions=1)
+    assert [each.process for each in memory][-1] == "engine, on the GPU"
+    assert memory[-1].nbytes > 10 << 20
 
 
 @pytest.mark.parametrize("shape", ["26b-layers=2", "dream-layers=2"])

@@ -47,8 +47,10 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def guard(folder: str) -> None:
-    """From now on, for this process: no network, no writing outside `folder` (a real path), no other processes, nor what
-    they hold open, such as a test and its answers."""
+    """From now on, for this process: no network, no writing outside `folder` (a real path), no other processes.
+
+    Nor what those hold open, such as a test and its answers.
+    """
     realpath, dirname, sep = os.path.realpath, os.path.dirname, os.sep
 
     def inside(path: Any) -> bool:

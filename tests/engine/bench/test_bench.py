@@ -1,6 +1,7 @@
 """The benchmark measures what it says; its figures are another matter, and another machine's."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,7 @@ from engine.bench.end_to_end import end_to_end
 from engine.bench.keystroke import keystroke
 from engine.bench.plot import plot
 from engine.bench.processes import overhead, starts
-from engine.bench.run import Effort, run
+from engine.bench.run import PARTS, Benchmark, Effort, about, run
 from engine.bench.steps import bounds, grid
 from engine.bench.timing import Figure, Stopwatch, spread
 from engine.bench.workload import request_for, rows_of, token_ids
@@ -262,14 +263,47 @@ def test_the_command_ends_with_one_json_object(capsys: pytest.CaptureFixture[str
     [
         (["--part", "luck"], "There is no part luck"),
         (["--shape", "huge"], "There is no shape huge"),
+        (["--shape", ""], "There is no shape"),
+        (["--shape", "26b-layers=99"], "N from 1 to 30"),
+        (["--shape", "small", "--device", "gpu"], "There is no device 'gpu'"),
+        (["--shape", "small", "--part", "start"], "leave out --shape"),
+        (["--shape", "small", "--model", "another"], "leave out --model"),
+        (["--model", "another"], "There is no model 'another'"),
+        (["--device", "gpu"], "There is no device 'gpu'"),
+        (["--part", "syntax", "--plot", "plots"], "nothing to plot"),
+        (["--plot", os.devnull], f"{os.devnull} can't be written to"),
         (["--model", "oracle:missing.json"], "missing.json"),
     ],
 )
-def test_what_can_not_be_measured_is_said_in_a_line(
+def test_what_can_not_be_measured_is_said_in_a_line_before_anything_is(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ):
     assert command(["bench", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dg-lsp: ")
+    assert said in line
+
+
+def test_a_part_named_twice_is_measured_once(capsys: pytest.CaptureFixture[str]):
+    assert command(["bench", "--shape", "small", "--device", "cpu", "--quick", "--part", "step", "--part", "step"]) == 0
+    said = capsys.readouterr()
+    assert said.err.splitlines() == ["measuring: step"]
+    names = [figure["name"] for figure in json.loads(said.out.splitlines()[-1])["figures"]]
+    assert len(set(names)) == len(names)
+
+
+def test_random_weights_are_measured_in_all_parts_but_their_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    asked: list[str] = []
+
+    def nothing(model: object, effort: object, parts: list[str], served: object, on_part: object) -> Benchmark:
+        asked.extend(parts)
+        return Benchmark(about=about(model))
+
+    monkeypatch.setattr("engine.bench.run.run", nothing)
+    assert command(["bench", "--shape", "small", "--device", "cpu"]) == 0
+    assert asked == [part for part in PARTS if part != "start"]
 
 
 def test_plots_need_their_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

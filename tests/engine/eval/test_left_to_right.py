@@ -1,5 +1,7 @@
 """The baselines: the same weights read left to right, and transformers' own generate."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -45,6 +47,23 @@ def test_the_context_can_be_used_again(model: DiffusionGemma):
 def test_at_most_the_tokens_asked_for_are_read(model: DiffusionGemma):
     filled = fill_left_to_right(model, REQUEST)
     assert 1 <= filled.forwards <= REQUEST.max_tokens
+
+
+@pytest.mark.parametrize(("said", "forwards"), [("x + y", 6), ("x" * 40, 20), ("x\n\nprint(area(3))\n", 17)])
+def test_every_token_that_was_computed_counts(
+    model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch, said: str, forwards: int
+):
+    """One that ends the answer, too; none beyond the longest answer or the suffix."""
+    computed: list[int] = []
+
+    def next_tokens(ids: object) -> Iterator[int]:
+        for token in (*(model.tokenize(letter)[0] for letter in said), model.facts.pad_id):
+            computed.append(token)
+            yield token
+
+    monkeypatch.setattr(model, "next_tokens", next_tokens)
+    filled = fill_left_to_right(model, replace(REQUEST, max_tokens=20))
+    assert (filled.forwards, len(computed)) == (forwards, forwards)
 
 
 def test_rows_that_a_model_has_not_got_what_for_are_left_out_or_refused(model: DiffusionGemma):
