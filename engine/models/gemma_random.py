@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from accelerate import init_empty_weights
+from torch import nn
 from transformers import DiffusionGemmaConfig, DiffusionGemmaTextConfig
 
 from engine.checkpoints.catalog import BUNDLED_PATH
@@ -29,8 +31,7 @@ def random_model(shape: str, device: Device, seed: int) -> DiffusionGemma:
         sketch: Any = TextModel(config)
     size = sum(parameter.numel() for parameter in sketch.parameters())
     dtype = cpu_dtype(size) if place == "cpu" else GPU_DTYPE
-    # Encoder and decoder are made one after the other before the second lets go of its own weights.
-    check_room(shape, 2 * size * dtype.itemsize, place)
+    check_room(shape, size * dtype.itemsize, place)
     module = _module(config, place, dtype, seed)
     vocab: int = config.text_config.vocab_size
     facts = Facts(
@@ -83,8 +84,12 @@ def _released(layers: int) -> DiffusionGemmaConfig:
 
 
 def _module(config: Any, place: str, dtype: torch.dtype, seed: int) -> Any:
-    with made_in(dtype, place):
+    # Only the decoder's weights take memory: the encoder's and the head's are tied to them.
+    with made_in(dtype, place), init_empty_weights(include_buffers=False):
         module: Any = TextModel(config)
+    for part in module.model.decoder.modules():
+        for name, empty in list(part.named_parameters(recurse=False)):
+            setattr(part, name, nn.Parameter(torch.empty_like(empty, device=place)))
     module.tie_weights()
     module.to(dtype)
     randomise(module, seed)

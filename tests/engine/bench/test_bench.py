@@ -3,12 +3,15 @@
 import json
 import os
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from dg_lsp.cli import run as command
@@ -91,6 +94,33 @@ def test_a_random_model_is_tied_and_dense_like_a_trained_one(small: DiffusionGem
     assert all(network.dense)
     assert network.encoder.layers[0].mlp.up_proj.weight is network.decoder.layers[0].mlp.up_proj.weight
     assert network.module.lm_head.weight is network.decoder.embed_tokens.weight
+
+
+def test_the_weights_of_a_random_model_are_made_once():
+    """A shape that fits a device can be built on it."""
+
+    class Memory(TorchDispatchMode):
+        held = most = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            out = func(*args, **(kwargs or {}))
+            if func.overloadpacket in (torch.ops.aten.empty, torch.ops.aten.empty_like) and not out.is_meta:
+                weakref.finalize(out.untyped_storage(), self.add, -out.nbytes)
+                self.add(out.nbytes)
+            return out
+
+        def add(self, nbytes: int) -> None:
+            self.held += nbytes
+            self.most = max(self.most, self.held)
+
+    with Memory() as memory:
+        model = random_model("small", "cpu")
+    parameters = list(model.network.module.parameters())
+    assert not any(parameter.is_meta for parameter in parameters)
+    held = sum(parameter.nbytes for parameter in parameters)
+    assert held == 4 * model.facts.parameters
+    assert 0.9 * held < memory.held
+    assert memory.most < 1.6 * held
 
 
 @pytest.mark.parametrize("shape", ["huge", "26b-layers=0", "26b-layers=31", "26b-layers=", ""])
