@@ -83,6 +83,7 @@ def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Repairing:
     # What says nothing is not offered whatever a judge says.
     pending = {each.row: each for each in answers(gap, fitted) if each.text or gap.request.old}
     done: list[Answer] = []
+    spent: list[Answer] = []
     for round_ in range(rounds + 1):
         broken = _sort_out(gap, check, pending, done, "repaired" if round_ else "ok")
         if not broken or round_ == rounds or gap.should_stop():
@@ -90,9 +91,15 @@ def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Repairing:
         # Tokens that were to stay as they are stay so here, too.
         places = _places(gap, fitted, pending, broken, whole_lines=round_ > 0) & ~held
         fitted = yield from _redo(gap, fitted, places)
-        again = {row: answer(gap, fitted, row) for row in broken}
-        pending |= {row: said for row, said in again.items() if said is not None}
-    return done + [cut for said in pending.values() if (cut := _cut(gap, check, said)) is not None]
+        for row in broken:
+            again = answer(gap, fitted, row)
+            if again is not None:
+                pending[row] = again
+            else:
+                # The canvas says nothing now: what it said before can be cut, but not mended again.
+                spent.append(pending.pop(row))
+    left = [*pending.values(), *spent]
+    return done + [cut for said in left if (cut := _cut(gap, check, said)) is not None]
 
 
 def _budget(ms: float) -> Budget:

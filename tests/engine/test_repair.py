@@ -1,11 +1,14 @@
 """What does not parse is denoised again there, else cut, else not offered."""
 
 import pytest
+import torch
+from torch import Tensor
 
 from engine.drive import drive
 from engine.infill import infill
 from engine.marked import gap_at_markers
-from engine.models.oracle import Case, Oracle, Slip
+from engine.models.base import Rows
+from engine.models.oracle import PAD, Case, Oracle, Slip
 from engine.request import Candidate, Draft, FillRequest
 
 ADD = "def add(a, b):\n    return ▮max(a, b)▮\n"
@@ -101,3 +104,25 @@ def test_other_languages(language: str, text: str, answer: str):
 def test_crlf_files_are_judged_as_they_are():
     candidates, _ = ask("if x:\r\n    ▮y = 1\r\n    z = 2▮\r\n")
     assert [(each.text, each.syntax) for each in candidates] == [("y = 1\r\n    z = 2", "ok")]
+
+
+class Stammering(Oracle):
+    """Says its answer once, then half a character and nothing else."""
+
+    asked = 0
+
+    def step(self, rows: Rows) -> Tensor:
+        logits = super().step(rows)
+        self.asked += 1
+        if self.asked > 1:
+            logits = torch.zeros_like(logits)
+            logits[:, PAD] = 20.0
+            logits[0, PAD], logits[0, "é".encode()[0]] = 0.0, 20.0
+        return logits
+
+
+def test_what_was_cut_short_into_half_a_character_is_not_mended_again():
+    case = Case(text="x = [▮alpha, beta ) gamma, delta▮]\n")
+    model, gap = Stammering("oracle", [case]), gap_at_markers(case.text)
+    drive(model, infill(model, FillRequest(prefix=gap.prefix, suffix=gap.suffix, language="python", max_tokens=40)))
+    assert model.asked > 1, "nothing was mended"
