@@ -128,9 +128,8 @@ class Gap:
         """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots."""
         facts = self.model.facts
         banned = [*({*facts.forbidden_ids, facts.pad_id} - {*requests, *([facts.pad_id] if slack else [])})]
-        if self.request.single_line:
-            banned += self.model.line_breaks
-        constraints = [forbid(banned)]
+        one_line = self.request.single_line
         if self.prompt.head and not self.committed:
-            constraints.append(begin_with(self.prompt.head, self.model))
-        return constraints
+            # At the margin the head itself is a line break.
+            return [forbid(banned), begin_with(self.prompt.head, self.model, one_line=one_line)]
+        return [forbid([*banned, *(self.model.line_breaks if one_line else ())])]

@@ -61,6 +61,11 @@ class Policies:
 class Spelled(Protocol):
     """Tokens with their spelling: every `Model`."""
 
+    @property
+    def line_breaks(self) -> Sequence[int]:
+        """Tokens that hold a line break."""
+        ...
+
     def agreeing(self, head: bytes) -> Sequence[int]:
         """Tokens that begin with `head`, and those that `head` begins with."""
         ...
@@ -199,29 +204,42 @@ def forbid_in(rows: Sequence[int], token: int) -> Constrain:
     return constrain
 
 
-def begin_with(head: str, vocabulary: Spelled) -> Constrain:
+def begin_with(head: str, vocabulary: Spelled, *, one_line: bool = False) -> Constrain:
     """The first positions of a gap spell `head`, unless something stands there for good; what comes after it is free.
 
-    A token shorter than what is left of `head` leaves the rest to the next position.
+    A token shorter than what is left of `head` leaves the rest to the next position. With `one_line` no line breaks
+    but those of `head` enter the gap.
     """
+    breaks = torch.tensor(vocabulary.line_breaks if one_line else (), dtype=torch.int64)
 
     def constrain(logits: Tensor, places: Tensor) -> Tensor:
+        free = torch.ones(len(places), dtype=torch.bool)
         for row in places[places[:, 1] == 0, 0].tolist():
             left = head.encode()
             for at in (places[:, 0] == row).nonzero()[:, 0].tolist():
                 allowed = torch.full_like(logits[at], -torch.inf)
-                agreeing = torch.tensor(vocabulary.agreeing(left), device=logits.device)
+                agreeing = torch.tensor(_agreeing(vocabulary, left, one_line), device=logits.device)
                 allowed[agreeing] = logits[at, agreeing]
                 if not allowed.isfinite().any():
                     break  # nothing that may stand here spells it: the answer will be dropped
-                logits[at] = allowed
+                logits[at], free[at] = allowed, False
                 spelled = vocabulary.spelling(int(allowed.argmax()))
                 if len(spelled) >= len(left):
                     break
                 left = left[len(spelled) :]
+        where = free.nonzero().to(logits.device)
+        logits[where, breaks.to(logits.device)] = -torch.inf
         return logits
 
     return constrain
+
+
+def _agreeing(vocabulary: Spelled, head: bytes, one_line: bool) -> list[int]:
+    """Tokens that `head` may begin with, or begins with; with `one_line` they break no line behind it."""
+    told = vocabulary.agreeing(head)
+    if not one_line:
+        return [*told]
+    return [token for token in told if not {*b"\r\n"} & {*vocabulary.spelling(token)[len(head) :]}]
 
 
 def in_turn(*constraints: Constrain) -> Constrain:

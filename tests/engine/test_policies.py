@@ -29,6 +29,10 @@ class Letters:
     def __init__(self, *spelled: str) -> None:
         self.spelled = [text.encode() for text in spelled]
 
+    @property
+    def line_breaks(self) -> list[int]:
+        return [at for at, text in enumerate(self.spelled) if b"\n" in text]
+
     def agreeing(self, head: bytes) -> list[int]:
         own = enumerate(self.spelled)
         return [at for at, text in own if text.startswith(head) or head.startswith(text)]
@@ -112,12 +116,12 @@ def test_a_token_is_forbidden_in_the_rows_that_are_named():
     assert forbid_in([], 2)(torch.zeros(4, 4), places).isfinite().all()
 
 
-def spelled(head: str, letters: Letters, wishes: list[int]) -> list[str]:
+def spelled(head: str, letters: Letters, wishes: list[int], *, one_line: bool = False) -> list[str]:
     """The likeliest token of each position of one row, where `wishes` are likeliest without a head."""
     logits = torch.zeros(len(wishes), len(letters.spelled))
     logits[range(len(wishes)), wishes] = 5.0
     places = torch.tensor([[0, at] for at in range(len(wishes))])
-    chosen = begin_with(head, letters)(logits, places).argmax(-1).tolist()
+    chosen = begin_with(head, letters, one_line=one_line)(logits, places).argmax(-1).tolist()
     return [letters.spelled[token].decode() for token in chosen]
 
 
@@ -131,6 +135,14 @@ def test_a_head_may_take_several_tokens():
 
 def test_what_does_not_agree_with_the_head_is_out():
     assert spelled("con", Letters("x", "con", "cat"), [0, 0]) == ["con", "x"]
+
+
+def test_a_head_that_is_a_line_break_may_stand_where_one_line_is_wanted():
+    letters = Letters("x", "\n", "\n\n", "\n  ", "y\nz")
+    assert spelled("\n", letters, [2, 2], one_line=True) == ["\n", "x"]
+    assert spelled("\n", letters, [3, 4], one_line=True) == ["\n  ", "x"]
+    assert spelled("\n", letters, [2, 4]) == ["\n\n", "y\nz"]
+    assert spelled("x", letters, [4, 1], one_line=True) == ["x", "x"]
 
 
 def test_heads_and_bans_combine():
