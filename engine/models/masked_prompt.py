@@ -50,8 +50,8 @@ class MaskedPrompt:
 
     def _suffix(self, request: FillRequest) -> tuple[list[int], bool]:
         room = int(self._limit * _SUFFIX_SHARE)
-        after = with_line_feeds(behind_gap(request.suffix, room * _CHARACTERS))
-        ids = self.tokenize(after)
+        after = behind_gap(request.suffix, room * _CHARACTERS)
+        ids = self.tokenize(with_line_feeds(after))
         return ids[: room - 1], len(after) >= len(request.suffix) and len(ids) < room
 
     def _snippets(self, request: FillRequest) -> list[int]:

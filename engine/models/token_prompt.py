@@ -39,8 +39,8 @@ class TokenPrompt:
     def lay_out(self, request: FillRequest) -> Prompt:
         """[snippets | what follows later | prefix] and [gap | near suffix]."""
         later_room, snippet_room = int(self._limit * _LATER_SHARE), int(self._limit * _SNIPPET_SHARE)
-        after = with_line_feeds(behind_gap(request.suffix, (PINNED + later_room) * _CHARACTERS))
-        suffix = self.tokenize(after)
+        after = behind_gap(request.suffix, (PINNED + later_room) * _CHARACTERS)
+        suffix = self.tokenize(with_line_feeds(after))
         complete = len(after) >= len(request.suffix) and len(suffix) < PINNED
         near, later = suffix[:PINNED], suffix[PINNED : PINNED + later_room]
         snippets = self._snippets(request, snippet_room)

@@ -6,9 +6,11 @@ import torch
 from transformers import DiffusionGemmaForBlockDiffusion
 
 from engine.checkpoints.directory import read_checkpoint
+from engine.checkpoints.loading import load
 from engine.checkpoints.placement import Placement
 from engine.errors import ModelError
 from engine.models.gemma_checkpoint import read_module, read_tokenizer
+from engine.request import FillRequest
 
 CPU = Placement(device="cpu", layers=("cpu",) * 4, dtype=torch.float32)
 
@@ -104,6 +106,12 @@ def test_any_text_survives_the_tokenizer(released: Path):
     tokenizer = read_tokenizer(read_checkpoint(released, "tiny"))
     text = "x = '😋'\r\n\tself.é"
     assert tokenizer.decode(tokenizer(text, add_special_tokens=False).input_ids) == text
+
+
+def test_the_bundled_model_is_told_that_a_file_ends_whatever_its_line_ends():
+    model = load("bundled").model
+    crlf, lf = (model.prompt(FillRequest(prefix="x = ", suffix=suffix)) for suffix in ("1\r\n", "1\n"))
+    assert crlf == lf
 
 
 def test_a_damaged_tokenizer_is_refused(changeable: Path):

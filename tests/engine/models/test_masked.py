@@ -10,6 +10,7 @@ import torch
 from engine.checkpoints.loading import load
 from engine.models.base import Rows
 from engine.models.masked import Masked
+from engine.request import FillRequest
 from tests.engine.models.published import LAYOUTS, Layout, plain_logits, write_published
 
 
@@ -78,6 +79,13 @@ def test_any_text_survives_the_tokens(folder: Path, layout: Layout, text: str):
     ids = model.tokenize(text)
     assert model.detokenize(ids) == text
     assert not set(ids) & {*model.facts.forbidden_ids, model.facts.pad_id, model.facts.noise.mask_id}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_file_ends_behind_its_last_line_whatever_its_line_ends(folder: Path, layout: Layout):
+    model = model_of(folder, layout)
+    crlf, lf = (model.prompt(FillRequest(prefix="x = ", suffix=suffix)) for suffix in ("1\r\n", "1\n"))
+    assert crlf == lf
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
