@@ -93,8 +93,8 @@ def _fitted(gap: Gap) -> Generator[Step, Tensor, Fitted]:
             fitted = yield from STRATEGIES[gap.model.facts.length](gap)
             if fitted.complete or left <= gap.room or gap.should_stop():
                 return fitted
-        elif left <= gap.room:
-            return (yield from fixed(left)(gap))
+        elif left <= gap.room or gap.should_stop():
+            return (yield from fixed(min(left, gap.room))(gap))
         gap.commit((yield from free(gap, min(gap.room, left - 1))))
 
 

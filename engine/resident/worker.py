@@ -76,7 +76,8 @@ class Worker(threading.Thread):
     @property
     def context_tokens(self) -> tuple[int, int]:
         """Tokens of context asked for since the weights came, and those of them found in the cache."""
-        contexts = self._model.contexts if isinstance(self._model, CachesContexts) else None
+        model = self._model
+        contexts = model.contexts if isinstance(model, CachesContexts) else None
         return (contexts.tokens_asked, contexts.tokens_reused) if contexts else (0, 0)
 
     @property
@@ -187,13 +188,16 @@ class Worker(threading.Thread):
         if not steps:
             return []
         began = time.perf_counter()
+        parts = None
         try:
             parts = forward_together(model, steps)
         except Exception as error:  # noqa: BLE001 whatever it is, it must not end the thread
             if len(jobs) == 1:
                 self._fail(jobs[0], error)
                 return []
-            # One of them may have broken it for all: each gets a pass of its own.
+        if parts is None:
+            # One of them may have broken it for all: each gets a pass of its own. Not while the error is handled, whose
+            # traceback holds all that the failed pass had made.
             return [pair for job in jobs for pair in self._forward(model, [job])]
         self._meters.forward((time.perf_counter() - began) * 1000, len(jobs))
         return list(zip(jobs, parts, strict=True))

@@ -87,9 +87,10 @@ def test_a_single_line_holds_no_line_break(model):
 
 
 def test_an_answer_takes_the_files_line_ends(model):
-    # The model babbles: some of its answers have line breaks.
+    # The model babbles: some of its answers have line breaks, where no language cuts them.
+    asked = replace(ask("a = [\r\n  1,\r\n", "\r\n]\r\n", width=10, n=4), language="")
     for seed in range(100):
-        filled = fill(model, ask("a = [\r\n  1,\r\n", "\r\n]\r\n", width=10, n=4, seed=seed))
+        filled = fill(model, replace(asked, seed=seed))
         texts = [candidate.text for candidate in filled.candidates]
         assert not any("\n" in text.replace("\r\n", "") for text in texts)
         if any("\r\n" in text for text in texts):
@@ -102,6 +103,14 @@ def test_a_deadline_gives_the_best_so_far(model):
     request = ask(width=8, deadline_ms=5_000)
     filled = drive(model, infill(model, request, clock=lambda: float(next(ticks))))
     assert 1 <= filled.steps < 5
+
+
+def test_a_deadline_holds_for_a_gap_wider_than_a_canvas(model):
+    ticks = count(step=100)
+    asked = ask(width=4096, max_tokens=4096, deadline_ms=1)
+    filled = drive(model, infill(model, asked, clock=lambda: float(next(ticks))))
+    assert filled.width < 4096
+    assert filled.steps == 1
 
 
 def test_the_first_step_is_done_even_when_it_is_late(model):
