@@ -57,10 +57,17 @@ $(VENV)/python:
 	@$(PIP) install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
+# Another torch that is asked for takes the place of the one that is there.
+ifneq ($(origin TORCH),file)
+ifneq ($(shell cat $(VENV)/torch 2>/dev/null),$(TORCH))
+.PHONY: $(VENV)/torch
+endif
+endif
+
 $(VENV)/torch: $(VENV)/python
 	@echo "[2/4] Installing $(TORCH) (the largest part; a minute or more)"
-	@$(PIP) install $(TORCH)
-	@touch $@
+	@$(PIP) install $(if $(wildcard $@),--force-reinstall) $(TORCH)
+	@echo '$(TORCH)' > $@
 
 $(VENV)/installed: $(VENV)/torch pyproject.toml
 	@echo "[3/4] Installing dg-lsp"

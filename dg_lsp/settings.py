@@ -87,10 +87,13 @@ class EngineSettings:
     )
     unload_after_s: float | None = field(
         default=None,
-        metadata=about("Seconds without a request until the weights leave the memory.", minimum=1, by_project=False),
+        metadata=about(
+            "Seconds without a request until the weights leave the memory; null: 600.", minimum=1, by_project=False
+        ),
     )
     exit_after_s: float | None = field(
-        default=None, metadata=about("Seconds without a client until the engine ends.", minimum=1, by_project=False)
+        default=None,
+        metadata=about("Seconds without a client until the engine ends; null: 1800.", minimum=1, by_project=False),
     )
 
 

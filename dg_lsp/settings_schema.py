@@ -31,7 +31,7 @@ def _table(kind: type[Any]) -> dict[str, Any]:
 
 
 def _property(held: Field[Any], kind: Any) -> dict[str, Any]:
-    about = {"description": held.metadata["about"]}
+    about = {"description": held.metadata["about"] + ("" if held.metadata["by_project"] else " Not in dg-lsp.toml.")}
     if is_dataclass(kind):
         return {**about, **_table(kind)}  # type: ignore[arg-type] a class, since fields are annotated with classes
     limits = {limit: held.metadata[limit] for limit in ("minimum", "maximum") if limit in held.metadata}
