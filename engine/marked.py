@@ -73,13 +73,18 @@ def offset(text: str, position: Position) -> int:
     """The string offset of a position. Raises BadInput for a position outside the text."""
     line = next(islice(_lines(text), position.line - 1, None), None)
     if line is None:
-        raise BadInput(f"Line {position.line} is outside the text, whose last line is {sum(1 for _ in _lines(text))}.")
+        raise BadInput(f"Line {position.line} is outside the text, whose last line is {line_count(text)}.")
     start, end = line
     if position.column > end - start + 1:
         raise BadInput(
             f"Column {position.column} is outside line {position.line}, whose end is column {end - start + 1}."
         )
     return start + position.column - 1
+
+
+def line_count(text: str) -> int:
+    """How many lines a text has, an unfinished or empty last one counted."""
+    return sum(1 for _ in _lines(text))
 
 
 def dominant_line_end(text: str) -> str:

@@ -15,7 +15,7 @@ from engine.commands.exits import one_line_errors
 from engine.commands.options import Candidates, DeviceName, FileName, ModelName, Seed, Write
 from engine.commands.source import language_in
 from engine.errors import BadInput, EngineError
-from engine.marked import Gap, gap_at_markers, gap_between, parse_position
+from engine.marked import MARKER, Gap, gap_at_markers, gap_between, line_count, parse_position
 from engine.preview import figures, heading, preview
 from engine.request import Filled, FillRequest
 from engine.textfile import TextFile, read_text, replace_text, writable_path
@@ -41,7 +41,7 @@ def fill(
     write: Write = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Fill a gap in FILE: at a position, or where one ▮ stands; ▮old▮ is a gap with text to replace."""
+    """Fill a gap in FILE: at a position, or where one ▮ stands; ▮old▮, on one line, is a gap with text to replace."""
     source = read_text(file)
     gap = _gap(source.text, at, to)
     if write:
@@ -78,7 +78,18 @@ def _gap(text: str, at: str | None, to: str | None) -> Gap:
         return gap_between(text, parse_position(at), None if to is None else parse_position(to))
     if to is not None:
         raise BadInput("--to ends a span that --at starts: give both.")
-    return gap_at_markers(text)
+    return _within_a_line(gap_at_markers(text))
+
+
+def _within_a_line(gap: Gap) -> Gap:
+    """Two gaps of one ▮ each look like one around all that is between them, which must not get lost."""
+    if (last := line_count(gap.old)) > 1:
+        first = line_count(gap.prefix)
+        raise BadInput(
+            f"The two {MARKER} markers stand on lines {first} and {first + last - 1}: leave one at the gap, "
+            "or give the lines to replace with --at LINE:COL --to LINE:COL."
+        )
+    return gap
 
 
 def _answer(request: FillRequest, gap: Gap, model: str, device: Device, *, watched: bool) -> Filled:

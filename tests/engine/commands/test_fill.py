@@ -74,6 +74,12 @@ def test_the_text_between_two_markers_is_replaced(work: Path):
     assert Path("a.py").read_text() == DONE
 
 
+def test_a_span_of_several_lines_is_replaced(work: Path):
+    Path("a.py").write_text(OPEN.replace("return \n", "return (\n        None\n    )\n"))
+    fill("a.py", "--at", "2:12", "--to", "4:6", "--write")
+    assert Path("a.py").read_text() == DONE
+
+
 def test_a_span_is_replaced(work: Path):
     Path("a.py").write_text(OPEN.replace("return \n", "return None\n"))
     fill("a.py", "--at", "2:12", "--to", "2:16", "--write")
@@ -208,6 +214,8 @@ def check_refused(capsys: pytest.CaptureFixture[str], code: int, message: str, *
         (("a.py", "--to", "1:1"), "--to ends a span that --at starts: give both."),
         (("done.py",), "The text has no ▮ that marks the gap"),
         (("four.py",), "The text has 4 ▮ markers"),
+        (("two.py",), "The two ▮ markers stand on lines 2 and 6: leave one at the gap, or give the lines to replace"),
+        (("two.py", "--write"), "The two ▮ markers stand on lines 2 and 6"),
         (("a.py", "--model", "nonsense"), "There is no model 'nonsense'"),
         (("a.py", "--model", "no-one/nothing"), "run `dg-lsp pull no-one/nothing` first"),
         (("a.py", "--model", "folder"), "folder has no config.json"),
@@ -236,6 +244,7 @@ def test_bad_input_is_one_line(
     Path("a.py").write_text(GAP)
     Path("done.py").write_text(DONE)
     Path("four.py").write_text("▮▮▮▮")
+    Path("two.py").write_bytes(GAP.replace("a - b", "▮").replace("\n", "\r\n").encode())
     Path("binary").write_bytes(b"\x7fELF\0\0\0")
     Path("latin").write_bytes("café ▮".encode().replace(b"\xc3\xa9", b"\xe9"))
     Path("folder").mkdir()
