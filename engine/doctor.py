@@ -20,6 +20,7 @@ from engine import places
 from engine.checkpoints.catalog import find
 from engine.checkpoints.directory import Checkpoint
 from engine.errors import EngineError
+from engine.names import ORACLE
 from engine.protocol import Answer, Fill, Filled, FillRequest, Report, Status, StatusQuery
 from engine.resident.caller import ask
 from engine.sizes import binary_bytes, decimal_bytes
@@ -144,8 +145,6 @@ class Doctor:
 
     @property
     def _is_oracle(self) -> bool:
-        from engine.checkpoints.loading import ORACLE
-
         return self.model.startswith(ORACLE)
 
     def _checkpoint(self) -> Checkpoint:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from engine.checkpoints.directory import Checkpoint, read_checkpoint
 from engine.errors import ModelError
+from engine.names import BUNDLED
 
-BUNDLED = "bundled"
 BUNDLED_PATH = Path(__file__).parents[1] / "weights" / BUNDLED
 _HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
 

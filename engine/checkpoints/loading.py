@@ -15,11 +15,9 @@ from engine.drive import drive
 from engine.errors import OutOfMemory
 from engine.models.base import Model
 from engine.models.families import family_named
+from engine.names import ORACLE
 from engine.request import Draft, Filled, FillRequest
 from engine.resident.failures import is_out_of_memory
-
-ORACLE = "oracle:"
-"""Begins the name of a test model, which needs no weights: see engine.models.oracle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import psutil
 import torch
 
+from engine.checkpoints.devices import Device, check_device
 from engine.checkpoints.directory import Checkpoint
 from engine.errors import ModelError
 from engine.sizes import binary_bytes
-
-Device = Literal["auto", "cpu", "cuda"]
 
 WORKING_BYTES = 1 << 30
 """Kept free on a GPU beside its weights, for the keys and values of contexts, logits and scratch memory."""
@@ -68,12 +66,6 @@ def place(checkpoint: Checkpoint, device: Device, machine: Machine) -> Placement
     if placement is None:
         raise ModelError(_too_big(checkpoint, device, machine))
     return placement
-
-
-def check_device(name: str) -> None:
-    """Raises ModelError where it is none of `Device`."""
-    if name not in get_args(Device):
-        raise ModelError(f"There is no device {name!r}: use auto, cpu or cuda.")
 
 
 def cpu_dtype(parameters: int) -> torch.dtype:

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.checkpoints.catalog import BUNDLED
+from engine.checkpoints.catalog import BUNDLED, find
+from engine.checkpoints.devices import check_device
 from engine.commands.exits import FAILURE, one_line_errors
+from engine.names import ORACLE
 from engine.protocol import Percentiles, Report, Status, StatusQuery
 
 if TYPE_CHECKING:
     from engine.resident.server import Settings
 
 _UNLOAD_AFTER_S, _EXIT_AFTER_S, _STALL_AFTER_S = 600.0, 1800.0, 300.0
+_ALREADY = "An engine is running already."
 
 engine = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -42,12 +45,15 @@ def run(
     from engine.resident.server import Settings
 
     settings = Settings(
-        model=model, device=device, unload_after_s=unload_after, exit_after_s=exit_after, stall_s=stall_after
+        model=model,
+        device=device,
+        unload_after_s=unload_after,
+        exit_after_s=exit_after,
+        stall_s=stall_after,
     )
-    if detach:
-        launch.start_detached(settings)
-    elif not process.run(settings):
-        typer.echo("An engine is running already.")
+    _check(settings)
+    if not (launch.start_detached(settings) if detach else process.run(settings)):
+        typer.echo(_ALREADY)
 
 
 @engine.command()
@@ -97,9 +103,16 @@ def restart(
         "stall_s": stall_after,
     }
     settings = replace(_settings_of(before), **{name: value for name, value in wanted.items() if value is not None})
+    _check(settings)
     launch.stop()
-    launch.start_detached(settings)
-    typer.echo("The engine runs.")
+    typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
+
+
+def _check(settings: Settings) -> None:
+    """Raises ModelError, before anything starts or ends, for what no engine could ever run."""
+    check_device(settings.device)
+    if not settings.model.startswith(ORACLE):
+        find(settings.model)
 
 
 def _settings_of(status: Status | None) -> Settings:

@@ -123,7 +123,7 @@ def _tasks(
 def _weights(name: str) -> str:
     """A fingerprint of what decides a model's answers."""
     from engine.checkpoints.catalog import find
-    from engine.checkpoints.loading import ORACLE
+    from engine.names import ORACLE
     from engine.checkpoints.pull import PATTERNS
 
     if name.startswith(ORACLE):

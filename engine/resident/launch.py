@@ -28,12 +28,12 @@ if sys.platform == "win32":
     _CREATION_FLAGS = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
 
 
-def start_detached(settings: Settings) -> None:
-    """Start an engine in the background, unless one runs, and wait until it answers. Raises EngineError."""
+def start_detached(settings: Settings) -> bool:
+    """Start an engine in the background and wait until it answers; False where one runs already. Raises EngineError."""
     # What the user must put right is said before there is a process that could come to life later.
     private_dir(runtime_dir())
     if welcome():
-        return
+        return False
     # A file without a name instead of a pipe: what the engine says later, when nobody reads, must not break it.
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -47,7 +47,7 @@ def start_detached(settings: Settings) -> None:
             creationflags=_CREATION_FLAGS,
         )
         try:
-            _wait_for_answer(process, said)
+            return _wait_for_answer(process, said)
         except BaseException:
             process.kill()
             process.wait()
@@ -80,7 +80,8 @@ def _arguments(settings: Settings) -> list[str]:
     ]
 
 
-def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> None:
+def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:
+    """Whether it is this process that answers."""
     ends = time.monotonic() + _START_S
     while not (greeting := welcome()):
         if process.poll():
@@ -93,6 +94,7 @@ def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> None:
         # Another starter was first. Ours will see that and end; unwatched, it might come up after the other is stopped.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_LOSER_S)
+    return greeting.pid == process.pid
 
 
 def _last_words(said: bytes, code: int) -> str:

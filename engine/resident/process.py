@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from engine import places
 from engine.errors import EngineError
+from engine.names import ORACLE
 from engine.resident.caller import welcome
 from engine.resident.server import Server, Settings
 
@@ -92,7 +93,7 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 async def _serve(settings: Settings) -> bool:
     def load(on_percent: Callable[[float], None]) -> Model:
-        from engine.checkpoints.loading import ORACLE, load
+        from engine.checkpoints.loading import load
         from engine.checkpoints.placement import Device
 
         device = cast(Device, settings.device)

@@ -63,9 +63,10 @@ def test_several_starters_at_once_make_one_engine(place):
     assert processes_of(place) == [pid_of(place)]
 
 
-def test_a_second_engine_leaves_the_first_alone(place):
+@pytest.mark.parametrize("how", [(), ("--detach",)], ids=str)
+def test_a_second_engine_leaves_the_first_alone(place, how):
     with running(place) as first:
-        second = place.command("run")
+        second = place.command("run", *how)
         assert (second.returncode, second.stdout.strip()) == (0, "An engine is running already.")
         assert pid_of(place) == first.pid
 
@@ -142,6 +143,28 @@ def test_restart_brings_another_process_that_keeps_what_is_not_changed(place, ch
         assert status.pid != process.pid
         limits = (status.unload_after_s, status.exit_after_s, status.stall_after_s)
         assert (status.model, status.device_asked, *limits) == tuple({**STARTED, **changed}.values())
+
+
+@pytest.mark.parametrize("how", [("run",), ("run", "--detach"), ("restart",)], ids=" ".join)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "nosuch"), "dg-lsp: There is no model 'nosuch'"),
+        (("--model", "no-one/nothing"), "run `dg-lsp pull no-one/nothing` first"),
+        (("--device", "gpu"), "dg-lsp: There is no device 'gpu': use auto, cpu or cuda."),
+    ],
+)
+def test_what_no_engine_could_run_is_refused_before_one_starts(place, how, arguments, message):
+    result = place.command(*how, *arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not place.answers()
+
+
+def test_a_restart_that_is_refused_leaves_the_engine_alone(place):
+    with running(place) as process:
+        assert place.command("restart", "--model", "nosuch").returncode == 2
+        assert pid_of(place) == process.pid
 
 
 def options(values: dict[str, object]) -> list[str]:
