@@ -7,6 +7,7 @@ import contextlib
 import shlex
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from dg_lsp.engine_connection import EngineFailure
 from engine.protocol import Status
@@ -72,6 +73,7 @@ async def start(launch: Launch) -> None:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
+        cwd=Path.home(),  # A project that an editor stands in must not say what a name means.
     )
     try:
         _, errors = await process.communicate()
@@ -82,4 +84,5 @@ async def start(launch: Launch) -> None:
         raise
     if process.returncode:
         lines = errors.decode(errors="replace").strip().splitlines()
-        raise EngineFailure("unavailable", lines[-1] if lines else "The engine did not start; run `dg-lsp doctor`.")
+        said = lines[-1].removeprefix("dg-lsp: ") if lines else "The engine did not start; run `dg-lsp doctor`."
+        raise EngineFailure("unavailable", said)

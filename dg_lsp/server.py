@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from lsprotocol.types import (
@@ -42,6 +43,7 @@ from dg_lsp.stats import Stats, StatsError, stats_path
 from dg_lsp.status import Status, StatusBoard
 from dg_lsp.suggester import Suggester
 from dg_lsp.working import Working
+from engine.protocol import rooted
 
 log = logging.getLogger(__name__)
 
@@ -216,7 +218,8 @@ class Server(LanguageServer):
         wanted = self.configuration.editor.engine
         return dataclasses.replace(
             self._launch,
-            model=self._launch.model or wanted.model,
+            # Not of the working directory, which is the editor's choice or the project.
+            model=rooted(self._launch.model or wanted.model, Path.home()),
             device=self._launch.device or wanted.device,
             unload_after_s=wanted.unload_after_s,
             exit_after_s=wanted.exit_after_s,

@@ -20,7 +20,7 @@ from engine import places
 from engine.checkpoints.catalog import find
 from engine.checkpoints.directory import Checkpoint
 from engine.errors import EngineError
-from engine.names import ORACLE
+from engine.names import ORACLE, rooted
 from engine.protocol import Answer, Fill, Filled, FillRequest, Report, Status, StatusQuery
 from engine.resident.caller import ask
 from engine.sizes import binary_bytes, decimal_bytes
@@ -133,7 +133,7 @@ class Doctor:
 
     def _fill(self) -> _Seen:
         status = self._status()
-        if status is not None and status.model == self.model:
+        if status is not None and status.model == rooted(self.model, Path.cwd()):
             reply = ask(Fill(id=1, request=_REQUEST), _FILL_S)
             assert isinstance(reply, Answer)
             return _told(reply.filled, "by the running engine")

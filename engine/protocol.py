@@ -39,6 +39,7 @@ from engine.messages import (
     Warm,
     Welcome,
 )
+from engine.names import rooted
 from engine.places import Address, TcpAddress, UnixAddress, find_engine
 from engine.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Task, Timings
 from engine.resident.peers import Peer, is_own, kill, listener, peer_of
@@ -98,6 +99,7 @@ __all__ = [
     "listener",
     "pack",
     "peer_of",
+    "rooted",
     "unpack_from_client",
     "unpack_from_engine",
 ]

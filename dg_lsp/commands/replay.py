@@ -67,9 +67,10 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
     from dg_lsp.replay.player import STYLES
     from dg_lsp.replay.report import fault, table
     from dg_lsp.replay.stage import own_engine, play
+    from engine.protocol import rooted
 
     with ExitStack() as stack:
-        model = stack.enter_context(oracle(session)) if knows else model
+        model = stack.enter_context(oracle(session)) if knows else rooted(model, Path.cwd())
         environment = stack.enter_context(own_engine()) if model else dict(os.environ)
         settings = SETTINGS if knows else {}
         playing = play(session, STYLES[client], model=model, speed=speed, environment=environment, settings=settings)

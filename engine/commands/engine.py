@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from engine.checkpoints.catalog import BUNDLED, find
 from engine.checkpoints.devices import check_device
 from engine.commands.exits import FAILURE, one_line_errors
-from engine.names import ORACLE
+from engine.names import ORACLE, rooted
 from engine.protocol import Percentiles, Report, Status, StatusQuery
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def run(
     from engine.resident.server import Settings
 
     settings = Settings(
-        model=model,
+        model=rooted(model, Path.cwd()),
         device=device,
         unload_after_s=unload_after,
         exit_after_s=exit_after,
@@ -96,7 +97,7 @@ def restart(
     except NoAnswer:
         before = None
     wanted = {
-        "model": model,
+        "model": None if model is None else rooted(model, Path.cwd()),
         "device": device,
         "unload_after_s": unload_after,
         "exit_after_s": exit_after,

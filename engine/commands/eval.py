@@ -123,8 +123,8 @@ def _tasks(
 def _weights(name: str) -> str:
     """A fingerprint of what decides a model's answers."""
     from engine.checkpoints.catalog import find
-    from engine.names import ORACLE
     from engine.checkpoints.pull import PATTERNS
+    from engine.names import ORACLE
 
     if name.startswith(ORACLE):
         return _fingerprint([Path(name.removeprefix(ORACLE))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 
 import pytest
@@ -10,6 +11,7 @@ from tests.e2e.cases import ADD
 from tests.e2e.test_start import HELLO, send, served
 from tests.e2e.window import until, window
 from tests.engine.processes import home, wait_until
+from tests.engine.released import write_checkpoint
 
 
 def engine_settings(model: str) -> dict[str, object]:
@@ -30,6 +32,22 @@ async def test_an_engine_is_started_as_the_editor_s_settings_say(how):
             assert engine["model"] == settings["engine"]["model"]
             assert has == {"device_asked": "cpu", "unload_after_s": 33, "exit_after_s": 77}
             assert held.client.log_messages == []
+
+
+def test_a_relative_folder_is_one_of_the_user_not_of_the_project(tmp_path):
+    user, project = tmp_path / "user", tmp_path / "project"
+    model = user / "models" / "own"
+    model.mkdir(parents=True)
+    write_checkpoint(model)
+    shutil.copytree(user, project)
+    with home(HOME=str(user)) as place, served(place, errors=subprocess.DEVNULL, cwd=project) as process:
+        options = {"engine": {"model": "models/own"}}
+        send(process, id=1, method="initialize", params={**HELLO, "initializationOptions": options})
+        send(process, method="initialized", params={})
+        wait_until(place.answers, "the engine")
+        status = place.status()
+        assert status is not None
+        assert status["model"] == str(model)
 
 
 @pytest.mark.asyncio

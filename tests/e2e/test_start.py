@@ -33,11 +33,13 @@ HELLO = {
 
 
 @contextmanager
-def served(place: Home, *arguments: str, errors: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def served(
+    place: Home, *arguments: str, errors: int | None = None, cwd: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A bare server process."""
     command = [sys.executable, "-m", "dg_lsp", "serve", *arguments]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, env=place.environment, stdin=pipe, stdout=pipe, stderr=errors)
+    process = subprocess.Popen(command, env=place.environment, stdin=pipe, stdout=pipe, stderr=errors, cwd=cwd)
     try:
         yield process
     finally:

@@ -146,10 +146,16 @@ class Home:
         path.write_text(json.dumps({"cases": [{"text": case} if isinstance(case, str) else case for case in cases]}))
         return f"oracle:{path}"
 
-    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def command(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """`dg-lsp engine ARGUMENTS`, run to its end."""
         return subprocess.run(
-            self._argv(arguments), env=self.environment, capture_output=True, text=True, timeout=WAIT_S, check=False
+            self._argv(arguments),
+            env=self.environment,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=False,
         )
 
     def popen(self, *arguments: str, version: int = VERSION) -> subprocess.Popen[str]:

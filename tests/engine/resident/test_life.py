@@ -167,6 +167,22 @@ def test_a_restart_that_is_refused_leaves_the_engine_alone(place):
         assert pid_of(place) == process.pid
 
 
+def test_a_relative_name_survives_detaching_and_restarts(place, changeable):
+    here = {"cwd": changeable.parent}
+    assert place.command("run", "--detach", "--model", changeable.name, **here).returncode == 0
+    with place.client() as wire:
+        assert wire.status().model == str(changeable)
+        wire.send(Warm(id=1))
+        assert wire.reply(1) == Done(id=1)
+    assert place.command("restart", **here).returncode == 0
+    with place.client() as wire:
+        assert wire.status().model == str(changeable)
+    place.oracle("x = ▮1▮\n")
+    assert place.command("restart", "--model", "oracle:oracle.json", cwd=place.folder).returncode == 0
+    with place.client() as wire:
+        assert wire.status().model == f"oracle:{place.folder}/oracle.json"
+
+
 def options(values: dict[str, object]) -> list[str]:
     return [word for name, value in values.items() for word in (f"--{name}", str(value))]
 
