@@ -11,12 +11,18 @@ from engine.commands.exits import one_line_errors
 from engine.commands.fill import answer_object
 from engine.commands.options import Candidates, DeviceName, Diff, FileName, ModelName, Seed, Write
 from engine.commands.source import language_in, show_or_write, span_in
-from engine.errors import EngineError
+from engine.errors import BadInput, EngineError
 from engine.request import FillRequest
 from engine.textfile import read_text, writable_path
 
 if TYPE_CHECKING:
     from engine.checkpoints.placement import Device
+
+
+def _in_range(strength: float) -> float:
+    if not 0 < strength <= 1:
+        raise typer.BadParameter(f"{strength:g} is not in the range 0<x<=1.")
+    return strength
 
 
 @one_line_errors()
@@ -27,7 +33,10 @@ def rewrite(
     ],
     instruction: Annotated[str, typer.Option("-m", metavar="TEXT", help="What to do, for models that listen.")] = "",
     strength: Annotated[
-        float, typer.Option(help="How much of it becomes noise: 0.3 mends, 0.6 changes, 1.0 starts from scratch.")
+        float,
+        typer.Option(
+            callback=_in_range, help="How much of it becomes noise: 0.3 mends, 0.6 changes, 1.0 starts from scratch."
+        ),
     ] = 0.6,
     model: ModelName = "bundled",
     device: DeviceName = "auto",
@@ -40,6 +49,8 @@ def rewrite(
     """Rewrite a part of FILE, starting from what stands there. Exits with 1 where nothing better was found."""
     source = read_text(file)
     gap = span_in(source.text, range_)
+    if not gap.old.strip():
+        raise BadInput(f"There is nothing to rewrite at {range_}: give a range of text that is not blank.")
     if write:
         writable_path(source)
     from engine.checkpoints.loading import load

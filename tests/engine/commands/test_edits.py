@@ -76,7 +76,10 @@ def test_nothing_better_is_exit_code_1(work: Path, capsys: pytest.CaptureFixture
         (("rewrite", "a.py", "--range", "2:1"), "'2:1' is not a range: give LINE:COL-LINE:COL"),
         (("rewrite", "a.py", "--range", "3:1-2:1"), "ends at 2:1, before it starts at 3:1"),
         (("rewrite", "a.py", "--range", "2:1-99:1"), "Line 99 is outside the text"),
-        (("rewrite", "a.py", "--range", "2:1-5:1", "--strength", "0"), "The strength is 0.0"),
+        (("rewrite", "a.py", "--range", "2:1-5:1", "--strength", "0"), "Invalid value for '--strength'"),
+        (("rewrite", "a.py", "--range", "2:1-5:1", "--strength", "1.5"), "1.5 is not in the range 0<x<=1."),
+        (("rewrite", "a.py", "--range", "2:1-2:1"), "There is nothing to rewrite at 2:1-2:1"),
+        (("rewrite", "a.py", "--range", "3:1-3:5"), "There is nothing to rewrite at 3:1-3:5"),
         (("rewrite", "-", "--range", "1:1-1:2", "--write"), "There is no file to write to"),
         (("fix", "none.py"), "There is no file none.py"),
         (("fix", "notes.klingon"), "The language of notes.klingon is not known here"),
@@ -96,6 +99,14 @@ def test_bad_input_is_one_line(
     said = capsys.readouterr()
     assert message in said.err
     assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [("2:1-5:1", "--strength", "nan"), ("2:1-2:1",)])
+def test_what_can_not_be_rewritten_is_told_before_a_model_is_loaded(
+    work: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+):
+    assert run(["rewrite", "a.py", "--range", *arguments, "--model", "no/such-model"]) == 2
+    assert "no/such-model" not in capsys.readouterr().err
 
 
 def test_fix_mends_a_file(work: Path, capsys: pytest.CaptureFixture[str]):
