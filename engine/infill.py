@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from engine.answers import answers
+from engine.answers import Answer, answers
 from engine.drive import Filling, Step, drive
 from engine.edits.rewritten import rewritten
 from engine.errors import BadInput
@@ -22,7 +22,7 @@ from engine.models.base import LengthStrategy, Model
 from engine.parts import Parts
 from engine.ranking import ranked
 from engine.repair import ROUNDS, repaired
-from engine.request import Filled, FillRequest, Timings
+from engine.request import Candidate, Filled, FillRequest, Timings
 from engine.syntax.trees import Trees
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
@@ -73,13 +73,19 @@ def infill(
         model=model.facts.name,
         device=model.facts.device,
         candidates=tuple(replace(each, text=with_line_ends(each.text, line_end)) for each in candidates),
-        width=len(gap.committed) + fitted.widths[0],
+        width=len(gap.committed) + fitted.widths[_row_of(candidates, offered)],
         steps=gap.steps,
         forwards=gap.forwards,
         ms=Timings(
             encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
         ),
     )
+
+
+def _row_of(candidates: Sequence[Candidate], offered: Sequence[Answer]) -> int:
+    """The row that the first candidate stood on; the first where there is none."""
+    best = candidates[0].text if candidates else None
+    return next((each.row for each in offered if each.text == best), 0)
 
 
 def _fitted(gap: Gap) -> Generator[Step, Tensor, Fitted]:

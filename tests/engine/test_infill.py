@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine import load
 from engine.drive import drive
 from engine.errors import BadInput
 from engine.infill import fill, infill
@@ -151,3 +152,8 @@ def test_closing_a_fill_is_a_cancel(model):
 def test_a_request_that_contradicts_itself_is_refused(model, options, message):
     with pytest.raises(BadInput, match=message):
         fill(model, ask(**options))
+
+
+def test_the_width_told_is_that_of_the_first_candidate():
+    found = load("bundled", "cpu").fill("def area(w, h):\n    return ", " \n", language="python")
+    assert found.width >= found.candidates[0].tokens > 6
