@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from contextlib import ExitStack
+import signal
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -41,6 +43,8 @@ def replay(
     """
     if (session is None) == (from_git is None):
         raise typer.BadParameter("give a SESSION.jsonl or --from-git REPO")
+    if model and oracle:
+        raise typer.BadParameter("--oracle is a model of its own: leave out --model")
     if client not in CLIENTS:
         raise typer.BadParameter(f"--client is one of {', '.join(CLIENTS)}, not {client!r}")
     try:
@@ -70,6 +74,7 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
     from engine.protocol import rooted
 
     with ExitStack() as stack:
+        stack.enter_context(_ended_in_order())
         model = stack.enter_context(oracle(session)) if knows else rooted(model, Path.cwd())
         environment = stack.enter_context(own_engine()) if model else dict(os.environ)
         settings = SETTINGS if knows else {}
@@ -80,3 +85,19 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
     if problem := fault(made):
         typer.echo(f"dg-lsp: {problem}", err=True)
         raise typer.Exit(1)
+
+
+@contextmanager
+def _ended_in_order() -> Generator[None]:
+    """SIGTERM ends the block as Ctrl-C does, so that an engine and folders of its own don't outlast it."""
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        # asyncio cancels what runs when this signal comes, and what is no loop is interrupted.
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from dg_lsp.replay.player import Outcome
 from dg_lsp.replay.report import Cost, Report, report
 from dg_lsp.replay.session import Accept, Delete, Move, Open, Session, Type, Undo, read_session, write_session
 from tests.dg_lsp.replay.repository import commit
-from tests.engine.processes import WAIT_S
+from tests.engine.processes import WAIT_S, wait_until
 
 SESSIONS = Path(__file__).parents[1] / "cases" / "sessions"
 TEXT = "def area(width, height):\n    return width * height\n"
@@ -100,6 +103,19 @@ def test_a_history_is_typed_again(tmp_path):
     assert made["keys"] >= 1
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_no_engine_and_no_folder_behind(session, number):
+    with tempfile.TemporaryDirectory(prefix="dg-") as folder:
+        command = [sys.executable, "-m", "dg_lsp", "replay", str(session), "--oracle"]
+        environment = {**os.environ, "TMPDIR": folder}
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            wait_until(lambda: list(Path(folder).glob("*/run/engine.sock")), "the engine")
+            process.send_signal(number)
+            process.communicate(timeout=WAIT_S)
+        assert process.returncode != 0
+        assert list(Path(folder).iterdir()) == []
+
+
 @pytest.mark.parametrize(("stale", "errors"), [(1, 0), (0, 1)])
 def test_a_stale_answer_or_an_error_is_told_by_the_exit_code(session, monkeypatch, capsys, stale, errors):
     cost = Cost(greeting_ms=1, resident_mib=1, server_ms=1, engine_ms=1)
@@ -121,6 +137,7 @@ def test_a_stale_answer_or_an_error_is_told_by_the_exit_code(session, monkeypatc
     [
         ([], "give a SESSION.jsonl or --from-git REPO"),
         (["a.jsonl", "--from-git", "."], "give a SESSION.jsonl or --from-git REPO"),
+        (["a.jsonl", "--oracle", "--model", "bundled"], "--oracle is a model of its own: leave out --model"),
         (["a.jsonl", "--client", "ed"], "--client is one of vscode, neovim, emacs"),
         (["/nowhere/a.jsonl"], "/nowhere/a.jsonl can't be read"),
     ],
