@@ -156,6 +156,8 @@ def test_the_status_is_told_in_words(newest, shared: Home):
         assert editor.lua(loading % "40.0") == "dg 40%%"
         editor.input(":Dg nonsense<CR>")
         editor.told("There is no `:Dg nonsense`")
+        editor.input(":Dg toggle langauge<CR>")
+        editor.told("There is no `:Dg toggle langauge`; name folder or language")
 
 
 def _engine_pid(editor: Neovim) -> int:

@@ -5,7 +5,15 @@ local SCOPES = { language = "language", folder = "folder" }
 
 ---@param words string[]
 local function toggle(words)
-  require("dg").toggle(SCOPES[words[2]])
+  local scope = words[2]
+  if #words > 2 or (scope and not SCOPES[scope]) then
+    local known = table.concat(vim.fn.sort(vim.tbl_keys(SCOPES)), " or ")
+    require("dg.notify").warn(
+      ("There is no `:Dg %s`; name %s, or nothing for everywhere."):format(table.concat(words, " "), known)
+    )
+    return
+  end
+  require("dg").toggle(scope and SCOPES[scope])
 end
 
 local function status()
