@@ -10,9 +10,6 @@ from engine.gap import Gap
 from engine.models.window import with_line_feeds
 from engine.request import Candidate
 
-READ_ON = 16
-"""Suffix tokens that are scored together with a gap."""
-
 
 def ranked(gap: Gap, answers: Sequence[Answer], *, read: bool = True) -> tuple[Candidate, ...]:
     """Scored by the model's own reading of gap and suffix, or, without `read`, by the canvas's confidence; duplicates,
@@ -45,8 +42,7 @@ def _is_idle(gap: Gap, text: str) -> bool:
 
 
 def _readings(gap: Gap, chosen: Sequence[Answer]) -> list[list[float]]:
-    read_on = gap.suffix[:READ_ON]
-    return gap.model.score(gap.context, [(*each.ids, *read_on) for each in chosen]) if chosen else []
+    return gap.model.score(gap.context, [each.ids for each in chosen], gap.suffix) if chosen else []
 
 
 def _logs(answer: Answer) -> list[float]:

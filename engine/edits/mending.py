@@ -28,7 +28,6 @@ from engine.infill import deadline
 from engine.marked import dominant_line_end
 from engine.models.base import Model
 from engine.models.window import with_line_feeds
-from engine.ranking import READ_ON
 from engine.request import Candidate, Filled, FillRequest, Timings
 from engine.syntax.budget import Budget
 from engine.syntax.languages import language_of
@@ -271,9 +270,8 @@ def _easier(gap: Gap, texts: Sequence[str]) -> list[float]:
     """`Cure.easier` of each text in the place of the old one."""
     if not texts:
         return []
-    read_on = gap.suffix[:READ_ON]
-    rows = [[*gap.model.tokenize(gap.prompt.head + text), *read_on] for text in (gap.request.old, *texts)]
-    old, *new = [sum(values) for values in gap.model.score(gap.context, rows)]
+    said = [gap.model.tokenize(gap.prompt.head + text) for text in (gap.request.old, *texts)]
+    old, *new = [sum(values) for values in gap.model.score(gap.context, said, gap.suffix)]
     touched = [touched_chars(gap.request.old, text) for text in texts]
     return [value - old - _TOUCHED * count for value, count in zip(new, touched, strict=True)]
 

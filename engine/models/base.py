@@ -15,6 +15,9 @@ from torch import Tensor
 from engine.lengths.prior import LengthPrior
 from engine.request import FillRequest
 
+READ_ON = 16
+"""Suffix tokens that are read together with a gap when it is scored."""
+
 LengthStrategy = Literal["slack", "discover", "expand", "calibrated"]
 
 
@@ -163,7 +166,8 @@ class Model(Protocol):
         """One forward pass over the canvases. Returns raw float32 logits [F, V] of the open positions, row by row."""
         ...
 
-    def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """How well each row, a gap and the first tokens of the suffix, goes on from `context`: log-probabilities, of
-        all its tokens where they are read one after the other, of some where each is guessed from the others."""
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        """How well each gap goes on from `context` and with `suffix`, all that is pinned behind it: log-probabilities,
+        of the gap and the first READ_ON of the suffix where tokens are read one after the other, of some of these
+        where each is guessed from what is around it."""
         ...

@@ -14,7 +14,7 @@ from engine.checkpoints.directory import Checkpoint
 from engine.checkpoints.placement import Placement
 from engine.key_values import ContextCache, EncodedContext, window_mask
 from engine.models.abilities import Reference, StepKind
-from engine.models.base import Context, Facts, Rows
+from engine.models.base import READ_ON, Context, Facts, Rows
 from engine.models.chat_prompt import ChatPrompt
 from engine.models.gemma_canvases import CanvasMemory, attend_to, own
 from engine.models.gemma_checkpoint import read_module, read_tokenizer
@@ -96,9 +96,10 @@ class DiffusionGemma(Texts):
         return self.network.logits(hidden[0])
 
     @torch.inference_mode()
-    def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Log-probabilities of each row's tokens under the causal encoder, behind `context`."""
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        """Log-probabilities of each gap and of what of the suffix is read with it under the causal encoder."""
         known = own(context)
+        rows = [[*gap, *suffix[:READ_ON]] for gap in gaps]
         width = max(map(len, rows), default=0)
         if width == 0:
             return [[] for _ in rows]

@@ -69,19 +69,18 @@ class Masked(Texts):
         """Raw float32 logits [F, V] of the open positions, row by row. Self-conditioning means nothing here."""
         contexts = [_own(context) for context in rows.contexts]
         lines = self.lines(rows)
-        for line, context in zip(lines, contexts, strict=True):
-            context.suffix = context.suffix or tuple(line.ids[len(line.ids) - line.tail :])
         logits: list[Tensor | None] = [None] * len(lines)
         self._run_whole(lines, contexts, logits)
         self._run_windows(lines, contexts, logits)
         return torch.cat([part for part in logits if part is not None])
 
     @torch.inference_mode()
-    def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Pseudo-likelihood of each row's ends and of the first suffix tokens, each guessed from what is around it."""
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        """Pseudo-likelihood of each gap's ends and of the first suffix tokens, each guessed from what is around it."""
         known = _own(context)
-        found: list[list[float]] = [[] for _ in rows]
-        guesses = [each for at, row in enumerate(rows) for each in guesses_of(known, row, _mask_of(self.facts), at)]
+        found: list[list[float]] = [[] for _ in gaps]
+        mask = _mask_of(self.facts)
+        guesses = [each for row, gap in enumerate(gaps) for each in guesses_of(known, gap, suffix, mask, row)]
         if guesses:
             windows = [self._recalled(known, each.line, stale=True) or whole(each.line) for each in guesses]
             for each, logits in zip(guesses, self._logits(windows), strict=True):

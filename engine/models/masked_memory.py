@@ -55,8 +55,6 @@ class MaskedContext:
     """What stands before a gap, and what is remembered of the steps of its gap."""
 
     ids: tuple[int, ...]
-    suffix: tuple[int, ...] = ()
-    """What was pinned behind the gap when it was first looked at."""
     passes: list[Pass] = field(default_factory=list[Pass])
 
     @property

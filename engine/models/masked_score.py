@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.models.base import READ_ON
 from engine.models.masked_memory import Line, MaskedContext
 
 ENDS = 4
@@ -25,28 +26,20 @@ class Guess:
     """The hidden tokens, in the order of `line.asked`."""
 
 
-def guesses_of(context: MaskedContext, tokens: Sequence[int], mask: int, row: int) -> list[Guess]:
-    """What to run for row number `row`: `tokens` of a gap and the first of the suffix."""
-    read_on = _read_on(tokens, context.suffix)
-    gap = len(tokens) - read_on
-    guessed = [at for at in range(len(tokens)) if at < ENDS or gap - ENDS <= at < gap + SUFFIX]
-    rest = context.suffix[read_on:]
+def guesses_of(context: MaskedContext, gap: Sequence[int], suffix: Sequence[int], mask: int, row: int) -> list[Guess]:
+    """What to run for row number `row`, a gap between `context` and all that is pinned behind it."""
+    text = [*context.ids, *gap, *suffix]
+    behind = context.length + len(gap)
+    ends = [at for at in range(context.length, behind) if at < context.length + ENDS or at >= behind - ENDS]
+    guessed = [*ends, *range(behind, behind + min(len(suffix), SUFFIX))]
+    tail = max(len(suffix) - READ_ON, 0)
     guesses: list[Guess] = []
     for turn in range(TURNS):
         hidden = guessed[turn::TURNS]
         if hidden:
-            ids = [*context.ids, *tokens, *rest]
-            places = [context.length + at for at in hidden]
-            for at in places:
+            ids = list(text)
+            for at in hidden:
                 ids[at] = mask
-            line = Line(ids=ids, context=context.length, tail=len(rest), asked=places, known=())
-            guesses.append(Guess(row=row, line=line, truth=[tokens[at] for at in hidden]))
+            line = Line(ids=ids, context=context.length, tail=tail, asked=hidden, known=())
+            guesses.append(Guess(row=row, line=line, truth=[text[at] for at in hidden]))
     return guesses
-
-
-def _read_on(row: Sequence[int], suffix: Sequence[int]) -> int:
-    """How many of the row's last tokens are the suffix's first."""
-    for count in range(min(len(row), len(suffix)), 0, -1):
-        if list(row[len(row) - count :]) == list(suffix[:count]):
-            return count
-    return 0

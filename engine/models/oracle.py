@@ -23,7 +23,7 @@ from cattrs import Converter, transform_error
 from torch import Tensor
 
 from engine.errors import BadInput, ModelError
-from engine.models.base import Context, Facts, Noise, Prompt, Rows, Sampling
+from engine.models.base import READ_ON, Context, Facts, Noise, Prompt, Rows, Sampling
 from engine.models.oracle_cases import NEAR_CHARS, Case, OracleFile, Slip, first_line, is_unfinished, look_up
 from engine.request import FillRequest
 
@@ -162,8 +162,8 @@ class Oracle:
             done += count
         return logits
 
-    def score(self, context: Context, rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """High where a row is an answer followed by the suffix."""
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        """High where a gap is an answer and the suffix follows it."""
         known_context = _own(context)
         likely = math.log(known_context.case.confidence)
         unlikely = math.log((1 - known_context.case.confidence) / len(self._bytes))
@@ -174,7 +174,7 @@ class Oracle:
             # Alternatives are a little less likely, one after the other, so that they rank in their order.
             return [likely - rank / 100 if nearest[at : at + 1] == [id] else unlikely for at, id in enumerate(row)]
 
-        return [score(row) for row in rows]
+        return [score([*gap, *suffix[:READ_ON]]) for gap in gaps]
 
     def _within_reach(self, answer: str, reach: int, in_string: bool) -> list[int]:
         ids: list[int] = []

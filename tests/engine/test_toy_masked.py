@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.checkpoints.loading import Infiller, load
+from engine.drive import drive
+from engine.edits.mending import mending
+from engine.infill import infill
 from engine.models.masked import Masked
+from engine.parts import Parts
+from engine.request import FillRequest, Task
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
 MODEL = Path(__file__).parents[1] / "models" / "toy-masked"
@@ -51,6 +57,27 @@ def test_remembering_the_surroundings_changes_few_answers(masked: Infiller):
     remembered = answers()
     model_of(masked).remembers = False
     assert sum(a == b for a, b in zip(remembered, answers(), strict=True)) >= 5
+
+
+@pytest.mark.parametrize("task", ["fill", "rewrite", "fix"])
+def test_what_a_canvas_held_does_not_enter_scores(masked: Infiller, monkeypatch: pytest.MonkeyPatch, task: Task):
+    """In an edit, more than the suffix stands fixed behind the noise."""
+    model = model_of(masked)
+    model.remembers = False
+    scored: list[list[float]] = []
+
+    def score(context: Any, *told: Any) -> list[list[float]]:
+        found = Masked.score(model, context, *told)
+        assert found == Masked.score(model, model.encode(context.ids), *told)
+        scored.extend(found)
+        return found
+
+    monkeypatch.setattr(model, "score", score)
+    (gap,) = toy_gaps(masked, 1, seed=1, shortest=10, longest=14)
+    old = {"fill": "", "rewrite": gap.answer, "fix": gap.answer.replace("\n", ")\n", 1)}[task]
+    request = FillRequest(prefix=gap.prefix, old=old, suffix=gap.suffix, language="python", task=task, strength=0.3)
+    drive(model, mending(model, request) if task == "fix" else infill(model, request, parts=Parts(repair=False)))
+    assert scored
 
 
 def test_it_is_small():

@@ -73,8 +73,8 @@ def test_a_step_that_remembers_says_what_the_cpu_says(released: Path):
 def test_reading_left_to_right_says_what_the_cpu_says(released: Path):
     tokens = [list(islice(model.next_tokens(IDS), 12)) for model in (loaded(released, "cpu"), in_float32(released))]
     assert tokens[0] == tokens[1]
-    rows = [IDS[:8], IDS[5:10]]
-    scores = [model.score(model.encode(IDS), rows) for model in (loaded(released, "cpu"), in_float32(released))]
+    gaps, suffix = [IDS[:8], IDS[5:10]], IDS[20:40]
+    scores = [model.score(model.encode(IDS), gaps, suffix) for model in (loaded(released, "cpu"), in_float32(released))]
     for on_cpu, on_gpu in zip(*scores, strict=True):
         assert on_gpu == pytest.approx(on_cpu, abs=1e-3)
 

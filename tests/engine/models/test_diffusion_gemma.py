@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.models.base import Rows
+from engine.models.base import READ_ON, Rows
 from tests.engine.tiny import tiny_model
 
 
@@ -85,17 +85,19 @@ def test_what_is_not_open_is_conditioned_on_itself(model, reference):
     torch.testing.assert_close(model.step(batch), expected[free], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("length", [3, 16, 30])
-def test_scores_are_the_encoders_own(model, reference, length: int):
+@pytest.mark.parametrize(("length", "suffix"), [(3, []), (16, list(range(90, 95))), (30, list(range(90, 120)))])
+def test_scores_are_the_encoders_own(model, reference, length: int, suffix: list[int]):
     context = list(range(40, 40 + length))
     gaps = [[70, 71, 72], [80], []]
-    scores = model.score(model.encode(context), gaps)
-    assert [len(row) for row in scores] == [3, 1, 0]
+    scores = model.score(model.encode(context), gaps, suffix)
+    read = suffix[:READ_ON]
+    assert [len(row) for row in scores] == [3 + len(read), 1 + len(read), len(read)]
     for gap, score in zip(gaps[:2], scores, strict=False):
+        row = gap + read
         with torch.no_grad():
-            hidden = reference.model.encoder(input_ids=torch.tensor([context + gap])).last_hidden_state
+            hidden = reference.model.encoder(input_ids=torch.tensor([context + row])).last_hidden_state
             capped = torch.tanh(reference.lm_head(hidden) / 30) * 30
-        expected = capped[0].log_softmax(-1)[length - 1 : -1].gather(1, torch.tensor(gap)[:, None])[:, 0]
+        expected = capped[0].log_softmax(-1)[length - 1 : -1].gather(1, torch.tensor(row)[:, None])[:, 0]
         torch.testing.assert_close(torch.tensor(score), expected, rtol=1e-4, atol=1e-4)
 
 

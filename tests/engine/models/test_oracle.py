@@ -156,14 +156,15 @@ def test_only_open_positions_have_logits():
 def test_the_score_tells_answers_from_anything_else():
     model = oracle(ADD)
     gap = context(model, "def add(a, b):\n    return ", "\n")
-    right, wrong = model.score(gap, [model.tokenize("a + b\n"), model.tokenize("a - b\n")])
+    right, wrong = model.score(gap, [model.tokenize("a + b"), model.tokenize("a - b")], model.tokenize("\n"))
     assert sum(right) > -0.01
     assert sum(wrong) < -5
 
 
 def test_alternatives_rank_in_their_order():
     model = oracle(Case(text="x = ▮1▮\n", alternatives=("2", "3")))
-    first, second, third = model.score(context(model, "x = ", "\n"), [model.tokenize(text) for text in "123"])
+    gaps = [model.tokenize(text) for text in "123"]
+    first, second, third = model.score(context(model, "x = ", "\n"), gaps, model.tokenize("\n"))
     assert sum(first) > sum(second) > sum(third) > -1
 
 
