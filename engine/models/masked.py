@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,9 +16,9 @@ from engine.models.base import Context, Facts, LengthStrategy, Noise, Rows, Samp
 from engine.models.masked_checkpoint import read_module, read_tokenizer
 from engine.models.masked_facts import Published
 from engine.models.masked_family import Described, described
-from engine.models.masked_memory import Line, MaskedContext, Pass, Window, whole, worth_keeping
+from engine.models.masked_memory import Line, MaskedContext, Memory, Pass, Window, room_on, whole, worth_keeping
 from engine.models.masked_network import Network
-from engine.models.masked_pass import run_windows
+from engine.models.masked_pass import chunks, run_windows
 from engine.models.masked_prompt import MaskedPrompt
 from engine.models.masked_reference import published_loop
 from engine.models.masked_score import guesses_of
@@ -43,6 +43,7 @@ class Masked(Texts):
         super().__init__(prompt)
         self.facts = facts
         self.network = network
+        self.memory = Memory(room_on(network.devices, network.layer_nbytes))
         self.remembers = True
         """Whether steps reuse keys and values of the surroundings; without, each step computes everything."""
         self.shift = int(shifted)
@@ -129,8 +130,9 @@ class Masked(Texts):
         """The lines that nothing remembered fits. Of those that know nothing of their gap yet, one is enough."""
         chosen: list[int] = []
         blank: set[tuple[int, int]] = set()
+        recalled = [self._recalled(context, line) for line, context in zip(lines, contexts, strict=True)]
         for row, (line, context) in enumerate(zip(lines, contexts, strict=True)):
-            if self._recalled(context, line) is not None:
+            if recalled[row] is not None:
                 continue
             kind = (id(context), len(line.ids))
             if self.remembers and worth_keeping(line) and not line.known and kind in blank:
@@ -139,27 +141,17 @@ class Masked(Texts):
             chosen.append(row)
         if not chosen:
             return
-        keys: list[Tensor] = []
-        values: list[Tensor] = []
-
-        def keep(index: int, key: Tensor, value: Tensor) -> None:
-            keys.append(key)
-            values.append(value)
-
-        kept = self.remembers and any(worth_keeping(lines[row]) for row in chosen)
-        windows = [whole(lines[row]) for row in chosen]
-        parts = self._logits(windows, keep if kept else None)
-        for at, row in enumerate(chosen):
-            logits[row] = parts[at]
-            if self.remembers and worth_keeping(lines[row]):
-                size = len(lines[row].ids)
-                contexts[row].remember(
-                    Pass(
-                        line=lines[row],
-                        keys=[key[at, :, :size].clone() for key in keys],
-                        values=[value[at, :, :size].clone() for value in values],
-                    )
-                )
+        used = {window.held for window in recalled if window is not None and window.held is not None}
+        kept: list[Pass | None] = [None] * len(chosen)
+        if self.remembers:
+            kept = self.memory.planned([lines[row] for row in chosen], [contexts[row] for row in chosen], used)
+        windows = [whole(lines[row], new) for row, new in zip(chosen, kept, strict=True)]
+        for row, part in zip(chosen, self._logits(windows), strict=True):
+            logits[row] = part
+        # Only now: a step that failed may have left some layers without keys.
+        for row, new in zip(chosen, kept, strict=True):
+            if new is not None:
+                contexts[row].passes.append(new)
 
     def _run_windows(
         self, lines: Sequence[Line], contexts: Sequence[MaskedContext], logits: list[Tensor | None]
@@ -178,15 +170,16 @@ class Masked(Texts):
     def _recalled(self, context: MaskedContext, line: Line, *, stale: bool = False) -> Window | None:
         return context.recall(line, stale=stale) if self.remembers else None
 
-    def _logits(self, windows: Sequence[Window], keep: Any = None) -> list[Tensor]:
+    def _logits(self, windows: Sequence[Window]) -> Iterator[Tensor]:
         """Of the asked positions [F, V], line by line."""
-        hidden = run_windows(self.network, windows, keep)
-        parts: list[Tensor] = []
-        for row, window in enumerate(windows):
-            places = [max(position - self.shift, 0) - window.start for position in window.line.asked]
-            parts.append(hidden[row, places])
-        sizes = [len(part) for part in parts]
-        return list(self.network.logits(torch.cat(parts)).split(sizes))
+        for chunk in chunks(windows):
+            hidden = run_windows(self.network, chunk)
+            parts: list[Tensor] = []
+            for row, window in enumerate(chunk):
+                places = [max(position - self.shift, 0) - window.start for position in window.line.asked]
+                parts.append(hidden[row, places])
+            sizes = [len(part) for part in parts]
+            yield from self.network.logits(torch.cat(parts)).split(sizes)
 
 
 def sampling_of(published: Published) -> Sampling:

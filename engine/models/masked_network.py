@@ -32,6 +32,17 @@ class Network:
         """Where embeddings live, and so where ids must be."""
         return self.module.model.embed_tokens.weight.device
 
+    @property
+    def devices(self) -> list[torch.device]:
+        """Where each layer is."""
+        return [layer.input_layernorm.weight.device for layer in self.layers]
+
+    @property
+    def layer_nbytes(self) -> int:
+        """Bytes of one token's keys and values in one layer."""
+        dtype = self.layers[0].self_attn.k_proj.weight.dtype
+        return 2 * self.config.num_key_value_heads * self.head_size * dtype.itemsize
+
     def run(self, ids: Tensor, attend: Attend) -> Tensor:
         """Hidden states [B, T, E] of ids [B, T], after the last norm."""
         hidden = self.module.model.embed_tokens(ids)

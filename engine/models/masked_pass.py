@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -10,23 +10,34 @@ from torch import Tensor
 from engine.models.masked_memory import Pass, Window
 from engine.models.masked_network import Attend, Network, attention, rotate
 
-Keep = Callable[[int, Tensor, Tensor], None]
-"""(layer, keys [B, K, T, D], values [B, K, T, D]), keys rotated."""
+TOGETHER = 2048
+"""Tokens computed at once, where a line alone has no more: more would need more scratch memory."""
 
 
-def run_windows(network: Network, windows: Sequence[Window], keep: Keep | None = None) -> Tensor:
+def chunks(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:
+    """The windows in order, as many at a time as may be computed together, padding counted."""
+    start = longest = 0
+    for at, window in enumerate(windows):
+        size = window.end - window.start
+        longest = max(longest, size)
+        if at > start and (at + 1 - start) * longest > TOGETHER:
+            yield windows[start:at]
+            start, longest = at, size
+    if start < len(windows):
+        yield windows[start:]
+
+
+def run_windows(network: Network, windows: Sequence[Window]) -> Tensor:
     """Hidden states [B, T, E] of the computed parts, shorter ones padded at their end."""
     device = network.device
     sizes = [window.end - window.start for window in windows]
     ids = _padded([list(window.line.ids[window.start : window.end]) for window in windows], max(sizes)).to(device)
     starts = torch.tensor([window.start for window in windows], device=device)
     positions = starts[:, None] + torch.arange(max(sizes), device=device)
-    return network.run(ids, _attend(network, windows, sizes, positions, keep))
+    return network.run(ids, _attend(network, windows, sizes, positions))
 
 
-def _attend(
-    network: Network, windows: Sequence[Window], sizes: Sequence[int], positions: Tensor, keep: Keep | None
-) -> Attend:
+def _attend(network: Network, windows: Sequence[Window], sizes: Sequence[int], positions: Tensor) -> Attend:
     """Every position sees all of its line: what is computed now, and what is remembered before and behind it."""
     before, behind = [window.before for window in windows], [window.behind for window in windows]
     rotation = network.rotation(positions)
@@ -35,8 +46,9 @@ def _attend(
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         key = rotate(key, rotation)
-        if keep is not None:
-            keep(index, key, value)
+        for row, window in enumerate(windows):
+            if window.kept is not None:
+                window.kept.take(key[row], value[row])
         keys, values = (
             torch.cat((_heads(windows, side, index, new), _ends(windows, side, index, new), new), dim=2)
             for side, new in (("keys", key), ("values", value))

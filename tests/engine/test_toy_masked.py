@@ -15,6 +15,7 @@ from engine.checkpoints.loading import Infiller, load
 from engine.drive import drive
 from engine.edits.mending import mending
 from engine.infill import infill
+from engine.models import masked_pass
 from engine.models.masked import Masked
 from engine.parts import Parts
 from engine.request import FillRequest, Task
@@ -41,6 +42,20 @@ def test_a_width_is_seen_at_first_sight(masked: Infiller):
     model = model_of(masked)
     model.facts = dataclasses.replace(model.facts, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
     assert exact_share(masked, toy_gaps(masked, 6, seed=1)) >= 0.8
+
+
+def test_a_first_sight_in_parts_finds_the_same_widths_and_answers(masked: Infiller, monkeypatch: pytest.MonkeyPatch):
+    model = model_of(masked)
+    model.facts = dataclasses.replace(model.facts, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
+    gaps = toy_gaps(masked, 3, seed=2)
+
+    def found() -> list[tuple[int, list[str]]]:
+        filled = [masked.fill(gap.prefix, gap.suffix, max_tokens=48, n=3) for gap in gaps]
+        return [(each.width, [candidate.text for candidate in each.candidates]) for each in filled]
+
+    at_once = found()
+    monkeypatch.setattr(masked_pass, "TOGETHER", 300)
+    assert found() == at_once
 
 
 def test_a_told_width_is_filled(masked: Infiller):

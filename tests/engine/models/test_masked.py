@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
 from engine.checkpoints.loading import load
+from engine.models import masked_memory, masked_pass
 from engine.models.base import Rows
 from engine.models.masked import Masked
+from engine.models.masked_memory import MaskedContext, Memory, Pass, room_on
+from engine.models.masked_network import Attend, Network
 from engine.request import FillRequest
 from tests.engine.models.published import LAYOUTS, Layout, plain_logits, write_published
 
@@ -138,6 +142,102 @@ def test_passes_are_refreshed_and_forget_what_the_gap_no_longer_says(folder: Pat
     assert step([9, 7, mask], [2]) == 2
     assert [step([9, 7, mask], [2]) for _ in range(2)] == [3, 3]
     assert step([mask, 8, mask], [0, 2]) == 4, "the newest pass knows 9 and 7, the others are used up"
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Rows and tokens of a row of each run."""
+    found: list[tuple[int, int]] = []
+    run = Network.run
+
+    def noted(network: Network, ids: torch.Tensor, attend: Attend) -> torch.Tensor:
+        found.append((ids.shape[0], ids.shape[1]))
+        return run(network, ids, attend)
+
+    monkeypatch.setattr(Network, "run", noted)
+    return found
+
+
+def looks(model: Masked, context: MaskedContext, suffix: list[int], widths: Sequence[int]) -> torch.Tensor:
+    mask = model.facts.noise.mask_id or 0
+    canvases = [[mask] * width + suffix for width in widths]
+    return model.step(rows([context] * len(widths), canvases, [range(width) for width in widths]))
+
+
+@pytest.mark.parametrize("layout", ["dreamon", "llada"])
+def test_what_is_run_in_parts_says_the_same(
+    folder: Path, layout: Layout, sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+):
+    model, suffix = model_of(folder, layout), drawn(2, 50)
+    widths = (1, 2, 4, 6, 8, 12)
+    gaps = [drawn(width, width) for width in widths]
+
+    def answers() -> list[torch.Tensor]:
+        context = model.encode(drawn(1, 60))
+        said = [looks(model, context, suffix, widths), looks(model, context, suffix, widths)]
+        scores = [torch.tensor(each) for each in model.score(context, gaps, suffix)]
+        held = [key for kept in context.passes for key in (*kept.keys, *kept.values)]
+        return [*said, *scores, *held]
+
+    together = answers()
+    assert max(count for count, _ in sizes) > 2
+    sizes.clear()
+    monkeypatch.setattr(masked_pass, "TOGETHER", 250)
+    torch.testing.assert_close(answers(), together, rtol=1e-4, atol=1e-4)
+    assert all(count * width <= 250 for count, width in sizes)
+    sizes.clear()
+    monkeypatch.setattr(masked_pass, "TOGETHER", 10)
+    torch.testing.assert_close(answers(), together, rtol=1e-4, atol=1e-4)
+    assert all(count == 1 for count, _ in sizes)
+
+
+def test_all_gaps_together_remember_no_more_than_there_is_room_for(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    model, suffix = model_of(folder, "llada"), drawn(2, 50)
+    unbounded = model_of(folder, "llada")
+    model.memory = Memory(300)
+    first, second = model.encode(drawn(1, 60)), model.encode(drawn(3, 60))
+    copied: list[Pass] = []
+    take = Pass.take
+
+    def taken(new: Pass, key: torch.Tensor, value: torch.Tensor) -> None:
+        take(new, key, value)
+        copied.extend([new] if len(new.keys) == 1 else [])
+        assert model.memory.held + sum(each.size for each in copied) <= 300, "room is made first"
+
+    for context, widths in ((first, (1, 2, 4)), (second, (1, 2)), (first, (1, 2, 4)), (first, (9, 10, 11, 12))):
+        copied.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Pass, "take", taken)
+            found = looks(model, context, suffix, widths)
+        torch.testing.assert_close(found, looks(unbounded, unbounded.encode(context.ids), suffix, widths))
+        held = [kept for each in (first, second) for kept in each.passes]
+        assert sum(key.shape[1] for kept in held for key in kept.keys) == model.memory.held * len(model.network.layers)
+        assert 0 < model.memory.held <= 300
+    assert [kept.size for kept in first.passes] == [60 + 11 + 50, 60 + 12 + 50], "the newest"
+    assert second.passes == []
+    model.memory = Memory(100)
+    assert looks(model, model.encode(drawn(1, 60)), suffix, (1, 2)).shape[0] == 3
+    assert model.memory.held == 0
+
+
+def test_rows_that_have_no_room_do_not_drive_out_those_that_have(folder: Path, sizes: list[tuple[int, int]]):
+    model, suffix = model_of(folder, "llada"), drawn(2, 50)
+    model.memory = Memory(240)
+    context = model.encode(drawn(1, 60))
+    for _ in range(4):
+        looks(model, context, suffix, (3, 4, 5))
+    whole = [(count, width) for count, width in sizes if width > 100]
+    assert whole == [(3, 115), *[(1, 113)] * 3]
+
+
+def test_room_is_shared_among_the_devices_of_the_layers(monkeypatch: pytest.MonkeyPatch):
+    free = {"cuda": 1000, "cpu": 10_000}
+    monkeypatch.setattr(masked_memory, "_free_nbytes", lambda device: free[device.type])
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+    assert room_on([cpu] * 2, 10) == 250
+    assert room_on([cuda] * 5 + [cpu], 10) == 10
+    monkeypatch.setattr(masked_memory, "MOST_NBYTES", 400)
+    assert room_on([cpu] * 2, 10) == 20
 
 
 def test_what_is_not_worth_it_is_not_remembered(folder: Path):
