@@ -89,15 +89,22 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
 
 @contextmanager
 def _ended_in_order() -> Generator[None]:
-    """SIGTERM ends the block as Ctrl-C does, so that an engine and folders of its own don't outlast it."""
+    """SIGTERM ends the block as Ctrl-C does, so that an engine and folders of its own don't outlast it.
+
+    What a script starts in the background begins with Ctrl-C's signal ignored; here it counts there, too.
+    """
 
     def end(number: int, _frame: object) -> None:
         signal.signal(number, signal.SIG_IGN)
         # asyncio cancels what runs when this signal comes, and what is no loop is interrupted.
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, end),
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -103,8 +103,17 @@ def test_a_history_is_typed_again(tmp_path):
     assert made["keys"] >= 1
 
 
+@pytest.mark.parametrize("ignored", [False, True], ids=["in front", "in a script's background"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_leaves_no_engine_and_no_folder_behind(session, number):
+def test_a_signal_leaves_no_engine_and_no_folder_behind(session, number, ignored):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
+    try:
+        end_a_replay(session, number)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_a_replay(session, number):
     with tempfile.TemporaryDirectory(prefix="dg-") as folder:
         command = [sys.executable, "-m", "dg_lsp", "replay", str(session), "--oracle"]
         environment = {**os.environ, "TMPDIR": folder}
