@@ -55,7 +55,8 @@ def _candidate(gap: Gap, answer: Answer, score: Sequence[float]) -> Candidate:
         text=answer.text,
         tokens=len(gap.committed) + len(answer.ids),
         confidence=math.exp(sum(logs) / len(logs)) if logs else 1.0,
-        score=sum(score) / len(score) if score else 0.0,
+        # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
+        score=sum(score),
         syntax=answer.syntax,
         token_confidence=answer.confidence,
     )

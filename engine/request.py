@@ -61,7 +61,7 @@ class Candidate:
     confidence: float
     """Geometric mean of `token_confidence`, in [0, 1]."""
     score: float
-    """Mean log-probability that candidates are ranked by; higher is better."""
+    """Log-probability that candidates are ranked by; higher is better."""
     syntax: Syntax = "unchecked"
     token_confidence: tuple[float, ...] = ()
     """Probability that the model gave each token of `text` when the canvas settled."""

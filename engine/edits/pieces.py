@@ -137,7 +137,7 @@ def _combined(request: FillRequest, pieces: Sequence[Piece], rank: int) -> Candi
         text="".join(with_line_feeds(_text(request, piece, rank)) for piece in pieces),
         tokens=tokens,
         confidence=math.exp(logs / max(tokens, 1)),
-        score=sum(each.tokens * each.score for each in chosen) / max(tokens, 1),
+        score=sum(each.score for each in chosen),
         syntax=_DOUBT[max(_DOUBT.index(each.syntax) for each in chosen)],
         token_confidence=tuple(value for each in chosen for value in each.token_confidence),
     )

@@ -171,8 +171,10 @@ class Oracle:
 
         def score(row: Sequence[int]) -> list[float]:
             rank, nearest = max(enumerate(known), key=lambda entry: _agreement(entry[1], row))
-            # Alternatives are a little less likely, one after the other, so that they rank in their order.
-            return [likely - rank / 100 if nearest[at : at + 1] == [id] else unlikely for at, id in enumerate(row)]
+            # Alternatives are a little less likely, one after the other, so that they rank in their order, whatever
+            # their length.
+            right = (likely - rank / 100) / len(row)
+            return [right if nearest[at : at + 1] == [id] else unlikely for at, id in enumerate(row)]
 
         return [score([*gap, *suffix[:READ_ON]]) for gap in gaps]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine import load
 from engine.drive import drive
 from engine.errors import BadInput
 from engine.infill import fill, infill
+from engine.models.oracle import Case, Oracle
 from engine.request import Draft, FillRequest
 from tests.engine.tiny import tiny_model
 
@@ -155,5 +155,7 @@ def test_a_request_that_contradicts_itself_is_refused(model, options, message):
 
 
 def test_the_width_told_is_that_of_the_first_candidate():
-    found = load("bundled", "cpu").fill("def area(w, h):\n    return ", " \n", language="python")
-    assert found.width >= found.candidates[0].tokens > 6
+    model = Oracle("oracle", [Case(text="x = ▮max(a, b)▮\n")])
+    model.facts = replace(model.facts, widths=(2, 40))
+    found = fill(model, FillRequest(prefix="x = ", suffix="\n", language="python"))
+    assert (found.candidates[0].text, found.width) == ("max(a, b)", 40)

@@ -26,7 +26,7 @@ def test_without_repair_what_does_not_parse_is_offered_as_it_is():
 def test_without_ranking_the_score_is_the_confidence_of_the_canvas():
     case = Case(text=SLIPPED.text, confidence=0.999)
     (unread,) = ask(case, Parts(ranking=False))
-    assert math.isclose(unread.score, math.log(unread.confidence))
+    assert math.isclose(unread.score, unread.tokens * math.log(unread.confidence))
     (read,) = ask(case, Parts())
     assert (read.text, read.confidence) == (unread.text, unread.confidence)
     assert not math.isclose(read.score, unread.score)
