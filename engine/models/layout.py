@@ -4,14 +4,25 @@ appends.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
 LANGUAGES = {"python": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
 """The token that names the language, by LSP identifier; other languages have none."""
+END, EDIT, TO, WIDTH = range(10, 14)
+"""Behind a gap's text; before an edit's old text; between it and the new one; in place of a gap, to ask how wide it is."""
 RESERVED = 16
 """Ids below this one are control tokens and never part of a text."""
+WIDTHS = (*range(33), *range(36, 65, 4), *range(72, 129, 8))
+"""Gap widths in tokens that the causal head tells apart: the answer to WIDTH is the token RESERVED + the index of the
+first that is wide enough."""
+
+
+def width_token(tokens: int) -> int:
+    """The answer to WIDTH for a gap of so many tokens."""
+    return RESERVED + min(bisect_left(WIDTHS, tokens), len(WIDTHS) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +33,25 @@ class Layout:
     suffix: int = SUFFIX
     prefix: int = PREFIX
     snippet: int = SNIPPET
+    edit: int = EDIT
+    to: int = TO
 
     def context(
-        self, language: str, later: Sequence[int], prefix: Sequence[int], snippets: Sequence[Sequence[int]] = ()
+        self,
+        language: str,
+        later: Sequence[int],
+        prefix: Sequence[int],
+        snippets: Sequence[Sequence[int]] = (),
+        edits: Sequence[tuple[Sequence[int], Sequence[int]]] = (),
     ) -> list[int]:
-        """[<bos> language (<snippet> text)* (<suffix> later)? <prefix> prefix]"""
+        """[<bos> language (<snippet> text)* (<edit> old <to> new)* (<suffix> later)? <prefix> prefix]"""
         ids = [self.bos]
         if language in LANGUAGES:
             ids.append(LANGUAGES[language])
         for snippet in snippets:
             ids += [self.snippet, *snippet]
+        for old, new in edits:
+            ids += [self.edit, *old, self.to, *new]
         if later:
             ids += [self.suffix, *later]
         return [*ids, self.prefix, *prefix]

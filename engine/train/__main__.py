@@ -20,15 +20,17 @@ from engine.commands.exits import one_line_errors
 from engine.errors import BadInput
 from engine.models.base import LengthStrategy
 from engine.models.diffusion_gemma import DiffusionGemma
+from engine.models.gemma_network import Network
 from engine.train.card import write_card
 from engine.train.compare import compare as compare_models
 from engine.train.corpus import build_corpus, corpus_folder, read_documents, read_manifest
 from engine.train.export import export as export_model
+from engine.train.judge import judge as judge_network
 from engine.train.masked import MaskedPreset, export_masked, train_masked
 from engine.train.packed import PackedCorpus, pack
-from engine.train.precision import has_bfloat16_units
+from engine.train.precision import prefers_bfloat16
 from engine.train.presets import PRESETS, Preset, changed
-from engine.train.run import Sitting, train
+from engine.train.run import Sitting, idle, train
 from engine.train.sources import Sources
 from engine.train.state import newest_state, read_curve
 from engine.train.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
@@ -43,9 +45,7 @@ CorpusName = Annotated[str, typer.Option("--corpus", help="The corpus's name.")]
 Tokens = Annotated[float | None, typer.Option(min=1, help="Context tokens to read, instead of the preset's.")]
 Changes = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Another value for a part of the preset, as next_token_share=0.1."
-    ),
+    typer.Option("--set", metavar="NAME=VALUE", help="Another value for a part of the preset, as step_tokens=16384."),
 ]
 DeviceName = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda")]
 Seed = Annotated[int, typer.Option(min=0)]
@@ -89,24 +89,31 @@ def run(
     corpus: CorpusName = "corpus",
     tokens: Tokens = None,
     changes: Changes = None,
-    weights: Annotated[Path | None, typer.Option(help="An exported model that a new run starts from.")] = None,
+    start_from: Annotated[
+        Path | None, typer.Option(help="The folder of a run, or an exported model, that a new run goes on from.")
+    ] = None,
     seed: Seed = 0,
     device: DeviceName = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Of the processor.")] = None,
     workers: Annotated[int | None, typer.Option(min=0, help="Processes that make batches in advance.")] = None,
     compile_: Annotated[bool, typer.Option("--compile/--no-compile")] = True,
+    idle_: Annotated[
+        bool, typer.Option("--idle", help="Take processor time only where nothing else wants it.")
+    ] = False,
 ) -> None:
     """Train, or go on training: Ctrl-C pauses, the same command resumes."""
     recipe = _recipe(preset, tokens, changes)
     where = _device(device)
+    if idle_:
+        idle()
     if threads:
         torch.set_num_threads(threads)
     sitting = Sitting(
         device=where,
         compiled=compile_,
-        bfloat16=has_bfloat16_units(where),
+        bfloat16=prefers_bfloat16(where.type),
         workers=_workers(where) if workers is None else workers,
-        weights=weights,
+        start_from=start_from,
     )
     folder = folder or _run_folder(name)
     with pausing() as should_pause:
@@ -142,7 +149,7 @@ def export(
         state=state,
         curve=read_curve(folder),
         manifest=read_manifest(text),
-        comparison=compare_models(_loaded(out), PackedCorpus(text / "packed" / "held-out"), gaps).table(),
+        comparison=compare_models(_loaded(out), PackedCorpus(text, "held-out"), gaps).table(),
         evaluation=evaluation.read_text(encoding="utf-8") if evaluation else "",
     )
     typer.echo(f"{out} holds the model after {state.tokens:,} tokens.")
@@ -157,8 +164,25 @@ def compare(
     seed: Seed = 0,
 ) -> None:
     """Hold the canvas against the causal head of the same weights, on packages that were held out."""
-    held_out = PackedCorpus(corpus_folder(corpus) / "packed" / "held-out")
+    held_out = PackedCorpus(corpus_folder(corpus), "held-out")
     typer.echo(compare_models(_loaded(model), held_out, gaps, seed).table())
+
+
+@app.command()
+@one_line_errors()
+def judge(
+    preset: PresetName = "small",
+    name: RunName = "run",
+    folder: Folder = None,
+    corpus: CorpusName = "corpus",
+    gaps: Annotated[int, typer.Option(min=1)] = 400,
+    seed: Seed = 0,
+) -> None:
+    """What the causal head of a run has learnt, on packages that were held out: the gates of the recipe."""
+    recipe, folder = _recipe(preset), folder or _run_folder(name)
+    state = newest_state(recipe, folder, seed, torch.device("cpu"))
+    held_out = PackedCorpus(corpus_folder(corpus), "held-out")
+    typer.echo(f"{state.tokens:,} tokens: {judge_network(Network(state.module), held_out, recipe, gaps).line()}")
 
 
 @app.command()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.train.canvases import PINNED
 from engine.train.corpus import Manifest
 from engine.train.presets import Preset
 from engine.train.shapes import trained_parameters
@@ -89,9 +88,9 @@ def write_card(
         hours=state.seconds / 3600,
         device="a GPU" if state.device.type == "cuda" else "a processor",
         noise=preset.noise,
-        context=preset.context,
+        context=max(preset.contexts),
         seed=seed,
-        pinned=max(PINNED),
+        pinned=preset.pinned,
         losses=_losses(curve),
         image=CURVE_IMAGE,
         comparison=f"\n{comparison}",

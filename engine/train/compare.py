@@ -15,7 +15,7 @@ from engine.models.base import Rows
 from engine.models.diffusion_gemma import DiffusionGemma
 from engine.request import FillRequest
 from engine.syntax.holes import holes
-from engine.train.next_token import choose_document, encode_rows
+from engine.train.contexts import encode_rows
 from engine.train.packed import PackedCorpus
 
 LONGEST = 16
@@ -75,7 +75,7 @@ def _gaps(
     model: DiffusionGemma, corpus: PackedCorpus, count: int, rng: random.Random
 ) -> Iterator[tuple[FillRequest, str]]:
     while count:
-        index = choose_document(corpus, rng)
+        index = corpus.choose(rng)
         text, language = corpus.text(index), corpus.language(index)
         for hole in holes(text, language, rng, count=2):
             answer = text[hole.start : hole.end]

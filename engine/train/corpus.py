@@ -48,6 +48,7 @@ class Document:
     package: str
     path: str
     text: str
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,18 +32,20 @@ def export(state: State, preset: Preset, tokenizer: Path, out: Path, length: Len
     (out / SINGLE_FILE).chmod(0o644)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(tokenizer / name, out / name)
-    facts = _facts(preset, length)
+    facts = _facts(preset, length, state)
     (out / FACTS_FILE).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
-def _facts(preset: Preset, length: LengthStrategy) -> dict[str, Any]:
+def _facts(preset: Preset, length: LengthStrategy, state: State) -> dict[str, Any]:
     return {
         "layout": "tokens",
         "noise": preset.noise,
         "length": length,
         "widths": list(preset.widths),
         "runs_on": preset.runs_on,
-        "context": preset.context,
+        "context": max(preset.contexts),
+        "trained_tokens": state.tokens,
+        "trained_steps": state.step,
     }
 
 

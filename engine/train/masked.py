@@ -21,7 +21,7 @@ from engine.models.base import LengthStrategy
 from engine.models.masked_family import OWN_TYPE
 from engine.models.masked_network import Attend, Network, attention, rotate
 from engine.train.masked_rows import EXPAND, NOTHING, MaskedRows, masked_rows
-from engine.train.optimise import Optimiser, Rates
+from engine.train.optimise import Optimiser, Rates, schedule
 from engine.train.packed import PackedCorpus
 from engine.train.tokenizer import SPECIAL_TOKENS
 
@@ -51,11 +51,11 @@ def train_masked(
     module = new_masked_model(preset, seed)
     network = Network(module, _ROPE_THETA)
     optimiser = Optimiser(dict(module.named_parameters()), preset.rates)
-    packed, rng = PackedCorpus(corpus / "packed" / "train"), random.Random(f"{seed}/masked")
+    packed, rng = PackedCorpus(corpus, "train"), random.Random(f"{seed}/masked")
     for step in range(preset.steps):
         loss = masked_loss(network, masked_rows(packed, rng, preset.rows))
         loss.backward()
-        optimiser.step(step / preset.steps)
+        optimiser.step(schedule(step, 4 * (1 - step / preset.steps)))
         if (step + 1) % every == 0:
             say(f"step {step + 1} of {preset.steps}: {loss.item():.3f} nats")
     return module

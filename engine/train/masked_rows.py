@@ -15,6 +15,7 @@ from torch import Tensor
 
 from engine.models.layout import BOS, EOS, MASK, PAD, RESERVED
 from engine.train.packed import PackedCorpus
+from engine.train.tokenizer import encode
 
 EXPAND = RESERVED - 1
 """Asks for two slots; EOS in a gap gives its slot up."""
@@ -49,7 +50,7 @@ def masked_rows(corpus: PackedCorpus, rng: random.Random, rows: int) -> MaskedRo
 
 
 def _row(corpus: PackedCorpus, rng: random.Random) -> tuple[list[int], list[int]]:
-    text = corpus.ids(rng.randrange(len(corpus)))[1:-1].tolist()
+    text = encode(corpus.tokenizer, corpus.text(rng.randrange(len(corpus))))
     size = rng.randint(1, min(LONGEST, len(text) - 2))
     start = rng.randint(1, len(text) - size - 1)
     before = text[max(0, start - rng.randint(BEFORE // 4, BEFORE)) : start]

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.train.precision import has_bfloat16_units
+from engine.train.precision import prefers_bfloat16
 
 MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -56,7 +56,7 @@ def orthogonal(matrices: Tensor) -> Tensor:
     """[M, R, C] with all singular values drawn towards 1, by Newton and Schulz' iteration."""
     a, b, c = COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
-    x = matrices.bfloat16() if has_bfloat16_units(matrices.device) else matrices.float()
+    x = matrices.bfloat16() if prefers_bfloat16(matrices.device.type) else matrices.float()
     x = x.mT if tall else x
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
     for _ in range(ITERATIONS):

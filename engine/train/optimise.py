@@ -11,9 +11,8 @@ from torch import nn
 
 from engine.train.muon import BatchedMuon
 
-WARM_UP = 0.01
-DECAY = 0.25
-"""Share of the run at whose end the learning rate falls to zero, linearly."""
+WARM_UP = 100
+"""Steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +35,12 @@ class Optimiser:
         ]
         self._parameters = [*matrices, *rest]
 
-    def step(self, progress: float) -> None:
-        """Apply the gradients at `progress` in [0, 1] of the run, and clear them."""
+    def step(self, scale: float) -> None:
+        """Apply the gradients at `scale` times the peak rates, and clear them."""
         nn.utils.clip_grad_norm_(self._parameters, 1.0)
         for part, rate in self._parts:
             for group in part.param_groups:
-                group["lr"] = rate * schedule(progress)
+                group["lr"] = rate * scale
             part.step()
             part.zero_grad(set_to_none=True)
 
@@ -55,6 +54,6 @@ class Optimiser:
             part.load_state_dict(saved)
 
 
-def schedule(progress: float) -> float:
-    """Share of the peak learning rate: linear warm-up, plateau, linear decay."""
-    return max(0.0, min(progress / WARM_UP + 0.01, 1.0, (1.0 - progress) / DECAY))
+def schedule(step: int, left: float) -> float:
+    """Share of the peak rates: linear warm-up over WARM_UP steps, a plateau, and `left` of 1 to 0 while it falls."""
+    return min((step + 1) / WARM_UP, 1.0, max(0.0, left))

@@ -1,97 +1,154 @@
-"""The corpus as flat, memory-mapped arrays: tokens for next-token batches, texts for gaps cut at any character.
+"""The corpus as flat, memory-mapped arrays, ready to cut texts from.
 
-A folder holds `tokens.npy` (uint16, all documents, each <bos> ... <eos>), `texts.bin` (UTF-8, all documents),
-`documents.npy` (one DOCUMENT row each) and `token_nbytes.npy` (see `token_nbytes`).
+A folder holds `texts.bin` (UTF-8, all documents), `documents.npy` (one DOCUMENT row each, a package's side by side) and
+`functions.npy` (one FUNCTION row for each function that begins with a docstring).
 """
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from engine.errors import BadInput
-from engine.train.corpus import Document
-from engine.train.tokenizer import BOS, EOS, token_nbytes
+from engine.train.corpus import Document, Split
+from engine.train.tokenizer import load_tokenizer
 
 LANGUAGE_IDS = ("python", "javascript", "typescript")
 """The index in this tuple is the `language` of a DOCUMENT row."""
 DOCUMENT = np.dtype(
-    [("token", np.int64), ("tokens", np.int32), ("byte", np.int64), ("nbytes", np.int32), ("language", np.uint8)]
+    [
+        ("byte", np.int64),
+        ("nbytes", np.int32),
+        ("tokens", np.int32),
+        ("language", np.uint8),
+        ("weight", np.uint8),
+        ("package", np.int32),
+    ]
 )
+FUNCTION = np.dtype([("document", np.int32), ("start", np.int32), ("end", np.int32)])
+"""`start` and `end` count characters."""
 _BATCH = 256
+_package, _path = attrgetter("package"), attrgetter("path")
+_NEAR = 8
+"""Documents beside one in its package that count as its neighbours."""
+_PYTHON = re.compile(
+    r"^(?P<indent>[ \t]*)(?:async +)?def \w+\((?:[^()]|\([^()]*\))*\)[^\n]*:[ \t]*\n"
+    r'(?P=indent)[ \t]+[rbu]?(?:"""|\'\'\'|")',
+    re.MULTILINE,
+)
+_SCRIPT = re.compile(
+    r"^(?P<indent>[ \t]*)/\*\*[^\n]*\n(?:[ \t]*\*(?!/)[^\n]*\n){0,30}[ \t]*\*/\n"
+    r"(?P=indent)(?:export +)?(?:default +)?(?:static +)?(?:async +)?(?:function\b|\w+ *\()[^\n]*\{[ \t]*$",
+    re.MULTILINE,
+)
+_LONGEST_FUNCTION = 4000
+"""Characters."""
 
 
 class PackedCorpus:
-    """One split, ready to sample from. Nothing is read before it is asked for."""
+    """One split, ready to sample from. Texts are read as they are asked for."""
 
-    def __init__(self, folder: Path) -> None:
-        """Map the files in `folder`. Raises BadInput when they are not all there."""
+    def __init__(self, corpus: Path, split: Split) -> None:
+        """Map the files of the corpus in the folder `corpus`. Raises BadInput when they are not all there."""
+        folder = corpus / "packed" / split
         try:
-            self.tokens: NDArray[np.uint16] = np.load(folder / "tokens.npy", mmap_mode="r")
             self.documents: NDArray[np.void] = np.load(folder / "documents.npy")
-            self.token_nbytes: NDArray[np.uint8] = np.load(folder / "token_nbytes.npy")
+            self.functions: NDArray[np.void] = np.load(folder / "functions.npy")
             self._texts: NDArray[np.uint8] = np.memmap(folder / "texts.bin", dtype=np.uint8, mode="r")
         except FileNotFoundError as error:
             raise BadInput(f"{folder} holds no packed corpus; build the corpus again.") from error
+        self.tokenizer = load_tokenizer(corpus / "tokenizer")
+        sizes = self.documents["nbytes"].astype(np.int64)
+        weights = self.documents["weight"].astype(np.int64)
+        self._documents = {power: np.cumsum(sizes * weights**power) for power in (1, 2)}
+        self._functions = {power: np.cumsum(weights[self.functions["document"]] ** power) for power in (1, 2)}
 
     def __len__(self) -> int:
         """Documents."""
         return len(self.documents)
 
-    def ids(self, index: int) -> NDArray[np.uint16]:
-        """Tokens of a document with <bos> first and <eos> last, a view of `tokens`."""
-        row = self.documents[index]
-        return self.tokens[row["token"] : row["token"] + row["tokens"]]
-
-    def utf8(self, index: int) -> bytes:
-        """The UTF-8 text of a document."""
-        row = self.documents[index]
-        return self._texts[row["byte"] : row["byte"] + row["nbytes"]].tobytes()
+    @property
+    def tokens(self) -> int:
+        """Of all documents."""
+        return int(self.documents["tokens"].sum())
 
     def text(self, index: int) -> str:
         """The text of a document."""
-        return self.utf8(index).decode()
+        row = self.documents[index]
+        return self._texts[row["byte"] : row["byte"] + row["nbytes"]].tobytes().decode()
 
     def language(self, index: int) -> str:
         """The language of a document, an LSP language identifier."""
         return LANGUAGE_IDS[self.documents[index]["language"]]
 
-    def token_starts(self, index: int) -> NDArray[np.int64]:
-        """Where in the document's UTF-8 each of its tokens starts, [tokens]."""
-        nbytes = self.token_nbytes[self.ids(index)]
-        return np.cumsum(nbytes, dtype=np.int64) - nbytes
+    def choose(self, rng: random.Random, best: bool = False) -> int:
+        """A document: the likelier the longer and the heavier; by the square of the weight if `best`."""
+        return _drawn(self._documents[2 if best else 1], rng)
+
+    def choose_function(self, rng: random.Random, best: bool = False) -> tuple[int, int, int] | None:
+        """(document, start, end in characters) of a function that begins with a docstring; None where none is."""
+        if not len(self.functions):
+            return None
+        row = self.functions[_drawn(self._functions[2 if best else 1], rng)]
+        return int(row["document"]), int(row["start"]), int(row["end"])
+
+    def neighbours(self, index: int) -> list[int]:
+        """Documents of the same package, those next to it first."""
+        packages = self.documents["package"]
+        near = (at for step in range(1, _NEAR) for at in (index - step, index + step) if 0 <= at < len(packages))
+        return [at for at in near if packages[at] == packages[index]]
+
+
+def _drawn(cumulative: NDArray[np.int64], rng: random.Random) -> int:
+    return int(np.searchsorted(cumulative, rng.randrange(int(cumulative[-1])), side="right"))
 
 
 def pack(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -> None:
-    """Encode `documents` into `folder`, in their order, for `PackedCorpus`."""
+    """Write `documents` into `folder`, for `PackedCorpus`."""
     folder.mkdir(parents=True, exist_ok=True)
     # Written last: without it a cut run's folder counts as no corpus.
-    (folder / "token_nbytes.npy").unlink(missing_ok=True)
+    (folder / "documents.npy").unlink(missing_ok=True)
     rows: list[tuple[int, ...]] = []
-    parts: list[NDArray[np.uint16]] = []
-    token = byte = 0
+    functions: list[tuple[int, int, int]] = []
+    packages: dict[str, int] = {}
+    byte = 0
     with (folder / "texts.bin").open("wb") as texts:
-        for document, ids in _encoded(documents, tokenizer):
+        for document, tokens in _counted(documents, tokenizer):
             nbytes = texts.write(document.text.encode())
-            rows.append((token, len(ids), byte, nbytes, LANGUAGE_IDS.index(document.language)))
-            parts.append(ids)
-            token, byte = token + len(ids), byte + nbytes
+            language = LANGUAGE_IDS.index(document.language)
+            package = packages.setdefault(document.package, len(packages))
+            functions += [(len(rows), *place) for place in documented_functions(document.text, document.language)]
+            rows.append((byte, nbytes, tokens, language, document.weight, package))
+            byte += nbytes
     if not rows:
         raise BadInput(f"There are no documents to pack into {folder}; collect a corpus first.")
-    np.save(folder / "tokens.npy", np.concatenate(parts))
+    np.save(folder / "functions.npy", np.array(functions, dtype=FUNCTION))
     np.save(folder / "documents.npy", np.array(rows, dtype=DOCUMENT))
-    np.save(folder / "token_nbytes.npy", token_nbytes(tokenizer))
 
 
-def _encoded(documents: Iterable[Document], tokenizer: Tokenizer) -> Iterator[tuple[Document, NDArray[np.uint16]]]:
-    remaining = iter(documents)
+def documented_functions(text: str, language: str) -> Iterator[tuple[int, int]]:
+    """(start, end) in characters of functions that begin with a docstring, or stand behind a documenting comment."""
+    for match in (_PYTHON if language == "python" else _SCRIPT).finditer(text):
+        indent = re.escape(match["indent"])
+        inside = r"[ \t]" if language == "python" else r"[ \t}]"
+        over = re.compile(rf"^(?!{indent}{inside})(?!\s*$)", re.MULTILINE).search(text, match.end())
+        start, end = match.start(), over.start() if over else len(text)
+        if end - start <= _LONGEST_FUNCTION:
+            yield start, start + len(text[start:end].rstrip())
+
+
+def _counted(documents: Iterable[Document], tokenizer: Tokenizer) -> Iterator[tuple[Document, int]]:
+    # Neighbours in a folder lie side by side.
+    remaining = (each for _, found in groupby(documents, _package) for each in sorted(found, key=_path))
     while batch := list(islice(remaining, _BATCH)):
-        encodings: list[Any] = tokenizer.encode_batch_fast([d.text for d in batch], add_special_tokens=False)
+        encodings = tokenizer.encode_batch_fast([d.text for d in batch], add_special_tokens=False)
         for document, encoding in zip(batch, encodings, strict=True):
-            yield document, np.array([BOS, *encoding.ids, EOS], dtype=np.uint16)
+            yield document, len(encoding.ids)

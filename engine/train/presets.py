@@ -9,7 +9,7 @@ from typing import Any, Literal
 import cattrs
 
 from engine.errors import BadInput
-from engine.train.optimise import DECAY, Rates
+from engine.train.optimise import Rates
 from engine.train.shapes import Shape
 
 NoiseKind = Literal["absorbing", "uniform"]
@@ -18,20 +18,38 @@ NoiseKind = Literal["absorbing", "uniform"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """One recipe. A run reads `tokens` context tokens, the first `next_token_share` of them without canvases."""
+    """One recipe. A run reads `tokens` context tokens: first next tokens alone, then canvases beside them, and at the
+    end the learning rate falls to nothing."""
 
     shape: Shape
     noise: NoiseKind
     tokens: int
-    next_token_share: float = 0.4
+    canvases_from: int
+    """Tokens before the first canvas."""
+    decay: int
+    """Last tokens, over which the learning rate falls; the texts are mostly the best ones then."""
+    contexts: tuple[int, ...]
+    """Tokens of a row, in turn from step to step."""
+    step_tokens: int
+    """Context tokens of one step."""
+    canvas_share: float = 0.5
+    """Canvas tokens for each token of context."""
     next_token_weight: float = 0.3
     """Of the next-token loss beside the canvases' own."""
-    free_share: float = 0.08
-    """Canvases without a suffix: the text just goes on."""
+    gap_share: float = 0.7
+    """Texts with a gap at the end of their context, whose suffix comes first."""
+    snippet_share: float = 0.33
+    """Texts whose context has parts of neighbouring files."""
+    edit_share: float = 0.1
+    """Texts with a gap whose context has recent edits."""
     span_share: float = 0.0
     """Gaps between any two tokens, short and long ones alike; the others are placed by syntax."""
-    fitting_share: float = 0.0
-    """Of the canvases with a suffix, those that are as wide as they need to be."""
+    pinned: int = 16
+    """Suffix tokens on a canvas, at the most."""
+    free_share: float = 0.0
+    """Canvases without a suffix: the text just goes on."""
+    fitting_share: float = 1.0
+    """Of the canvases with a suffix, those that are as wide as they need to be; the others' unused slots are padded."""
     narrow_share: float = 0.0
     """Those that are too narrow: text up to their last slot, as nothing is unused there."""
     blank_share: float = 0.0
@@ -42,27 +60,33 @@ class Preset:
     """Denoise steps of a served canvas, at the most: a canvas of masks needs few, as what it accepted stays."""
     widths: tuple[int, ...] = (8, 24, 64)
     """Gap widths that are tried beside each other when the model is served."""
-    rows: int
-    """Rows of one step."""
-    context: int
-    """Tokens of context in a row."""
-    canvases: int
-    """Canvas tokens beside each row, in the second phase."""
     rates: Rates
 
     @property
-    def step_tokens(self) -> int:
-        """Context tokens that one step reads."""
-        return self.rows * self.context
-
-    @property
-    def plateau_tokens(self) -> float:
+    def plateau_tokens(self) -> int:
         """Context tokens after which the learning rate falls."""
-        return (1 - DECAY) * self.tokens
+        return self.tokens - self.decay
 
-    def phase(self, tokens: int) -> int:
-        """0 (next tokens) or 1 (canvases) after `tokens` context tokens."""
-        return int(tokens >= self.next_token_share * self.tokens)
+    def rows(self, width: int) -> int:
+        """Rows of a step whose rows have `width` tokens."""
+        return max(1, self.step_tokens // width)
+
+    def beside(self, width: int) -> int:
+        """Canvas tokens beside a row of `width` tokens."""
+        return int(width * self.canvas_share)
+
+    def phase(self, tokens: int) -> Phase:
+        """What a step is made of after `tokens` context tokens."""
+        return Phase(canvases=tokens >= self.canvases_from, best=tokens >= self.plateau_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """What a step is made of."""
+
+    canvases: bool
+    best: bool
+    """Mostly the texts that weigh most."""
 
 
 _TOY = Preset(
@@ -80,15 +104,18 @@ _TOY = Preset(
     ),
     noise="uniform",
     tokens=640_000,
-    next_token_share=0.1,
+    canvases_from=64_000,
+    decay=160_000,
+    contexts=(160,),
+    step_tokens=640,
+    canvas_share=1.6,
+    snippet_share=0.0,
+    edit_share=0.0,
     # As `discover` asks: canvases that go on freely, then widths that fit.
     free_share=0.4,
     span_share=0.7,
-    fitting_share=1.0,
+    pinned=32,
     blank_share=0.3,
-    rows=4,
-    context=160,
-    canvases=256,
     rates=Rates(matrices=0.01, rest=0.0015),
 )
 
@@ -96,10 +123,10 @@ PRESETS = {
     "small": Preset(
         shape=Shape(
             vocab=6144,
-            hidden=256,
-            intermediate=640,
+            hidden=384,
+            intermediate=1024,
             layers=6,
-            heads=4,
+            heads=6,
             kv_heads=2,
             head_size=64,
             window=256,
@@ -108,43 +135,23 @@ PRESETS = {
             canvas=96,
         ),
         noise="absorbing",
-        tokens=60_000_000,
-        blank_share=0.2,
-        fitting_share=0.1,
+        tokens=150_000_000,
+        canvases_from=82_500_000,
+        decay=15_000_000,
+        contexts=(256, 256, 256, 512),
+        step_tokens=8192,
+        blank_share=0.5,
         steps=8,
         widths=(6, 16, 64),
-        rows=8,
-        context=512,
-        canvases=512,
         rates=Rates(),
-    ),
-    "base": Preset(
-        shape=Shape(
-            vocab=6144,
-            hidden=512,
-            intermediate=1536,
-            layers=10,
-            heads=8,
-            kv_heads=4,
-            head_size=64,
-            window=512,
-            full_every=5,
-            canvas=128,
-        ),
-        noise="absorbing",
-        tokens=400_000_000,
-        steps=8,
-        widths=(6, 16, 64),
-        rows=64,
-        context=1024,
-        canvases=1024,
-        rates=Rates(matrices=0.015, rest=0.002),
     ),
     "toy-absorbing": replace(
         _TOY,
         shape=replace(_TOY.shape, layers=4, full_every=2),
         noise="absorbing",
         tokens=800_000,
+        canvases_from=80_000,
+        decay=200_000,
         steps=16,
         # As `slack` asks: widths that are too large or too small.
         free_share=0.04,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import statistics
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,19 +16,20 @@ from torch import Tensor
 from torch.compiler import config as compiler
 
 from engine.models.gemma_network import Network
-from engine.train.batches import Batch, Batches, BatchSource, to_device
+from engine.train.batches import Batch, BatchSource, batches, to_device
 from engine.train.canvases import canvas_losses
-from engine.train.next_token import NextTokens, next_token_loss
-from engine.train.presets import Preset
+from engine.train.contexts import Contexts, next_token_loss
+from engine.train.optimise import schedule
+from engine.train.presets import Phase, Preset
 from engine.train.state import CHECKPOINT, PLATEAU, Point, State, add_point, open_state, save
 
 REPORT_EVERY = 10
 """Steps"""
 CHECK_EVERY = 100
 """Steps between looks at the held-out split."""
-COMPILED = 16
-"""Ways that a layer is compiled, at the most: context, canvas and signal, in training and held out, for both kinds of
-layers; what goes beyond runs uncompiled."""
+COMPILED = 24
+"""Ways that a layer is compiled, at the most: each width of context and canvas, signal, training and held out, for both
+kinds of layers; what goes beyond runs uncompiled."""
 LOOKS = 4
 """Batches of the held-out split, always the same."""
 
@@ -41,8 +45,16 @@ class Sitting:
     workers: int = 0
     """Processes that make batches in advance."""
     save_every_s: float = 300.0
-    weights: Path | None = None
-    """A new run starts from these exported weights."""
+    start_from: Path | None = None
+    """A new run goes on from the run or the exported weights in this folder."""
+
+
+def idle() -> None:
+    """Take processor time only where nothing else wants it."""
+    if hasattr(os, "SCHED_IDLE"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    elif hasattr(os, "nice"):
+        os.nice(19)
 
 
 def train(
@@ -58,79 +70,85 @@ def train(
 
     Raises BadInput for a corpus or checkpoint that is missing or does not fit.
     """
-    state = open_state(preset, folder, seed, sitting.device, sitting.weights)
-    network = Network(state.module, compiled=sitting.compiled)
+    state = open_state(preset, folder, seed, sitting.device, sitting.start_from)
+    network = Network(state.module, sitting.compiled)
     source = BatchSource(corpus=corpus, preset=preset, seed=seed)
     meter = Meter(state, preset)
     saved = time.monotonic()
     first = (state.step, state.tokens)
 
-    def plan(step: int) -> int | None:
-        tokens = first[1] + (step - first[0]) * preset.step_tokens
-        return preset.phase(tokens) if tokens < preset.tokens else None
+    def plan(step: int) -> Phase:
+        return preset.phase(first[1] + (step - first[0]) * preset.step_tokens)
 
-    with (
-        cast(Any, compiler).patch(recompile_limit=COMPILED),
-        Batches(source, plan, sitting.device, sitting.workers) as batches,
-    ):
-        while state.tokens < preset.tokens and not should_pause():
+    steps = range(state.step, state.step + -(-(preset.tokens - state.tokens) // preset.step_tokens))
+    with cast(Any, compiler).patch(recompile_limit=COMPILED):
+        for batch in batches(source, plan, steps, sitting.device, sitting.workers):
+            if should_pause():
+                break
             began = time.monotonic()
-            losses = step_losses(network, batches.take(state.step), preset, sitting)
-            _total(losses, preset).backward()
-            state.optimiser.step(state.tokens / preset.tokens)
+            losses = step_losses(network, batch, preset, sitting)
+            total_loss(losses, preset).backward()
+            left = (preset.tokens - state.tokens) / preset.decay if preset.decay else 1.0
+            state.optimiser.step(schedule(state.step, left))
             state.step += 1
             state.tokens += preset.step_tokens
-            state.seconds += time.monotonic() - began
+            meter.note(time.monotonic() - began)
             if state.tokens - preset.step_tokens < preset.plateau_tokens <= state.tokens:
-                save(state, folder / PLATEAU, preset.tokens)
+                save(state, folder / PLATEAU, preset)
             if state.step % REPORT_EVERY == 0:
                 report(_log(folder, state, "train", losses) + meter.line())
             if state.step % CHECK_EVERY == 0:
-                report(_log(folder, state, "held-out", held_out(network, source, plan(state.step - 1), sitting)))
+                looked = held_out(network, source, plan(state.step - 1), sitting)
+                report(_log(folder, state, "held-out", looked))
             if time.monotonic() - saved > sitting.save_every_s:
                 saved = time.monotonic()
-                save(state, folder / CHECKPOINT, preset.tokens)
-    save(state, folder / CHECKPOINT, preset.tokens)
+                save(state, folder / CHECKPOINT, preset)
+    save(state, folder / CHECKPOINT, preset)
     return state
 
 
 def step_losses(network: Network, batch: Batch, preset: Preset, sitting: Sitting) -> dict[str, Tensor]:
     """The losses of one batch by name, in nats a token."""
     with torch.autocast(sitting.device.type, torch.bfloat16, enabled=sitting.bfloat16):
-        if isinstance(batch, NextTokens):
+        if isinstance(batch, Contexts):
             return {"next_token": next_token_loss(network, batch)}
         canvas, next_token = canvas_losses(network, batch)
         return {"canvas": canvas, "next_token": next_token}
 
 
-def _total(losses: dict[str, Tensor], preset: Preset) -> Tensor:
+def total_loss(losses: dict[str, Tensor], preset: Preset) -> Tensor:
+    """What a step makes smaller."""
     if "canvas" not in losses:
         return losses["next_token"]
     return losses["canvas"] + preset.next_token_weight * losses["next_token"]
 
 
 @torch.no_grad()
-def held_out(network: Network, source: BatchSource, phase: int | None, sitting: Sitting) -> dict[str, Tensor]:
+def held_out(network: Network, source: BatchSource, phase: Phase, sitting: Sitting) -> dict[str, Tensor]:
     """Mean losses of a few batches of the held-out split."""
-    batches = [to_device(source.batch(look, phase or 0, "held-out"), sitting.device) for look in range(LOOKS)]
-    looks = [step_losses(network, batch, source.preset, sitting) for batch in batches]
+    made = [to_device(source.batch(look, phase, "held-out"), sitting.device) for look in range(LOOKS)]
+    looks = [step_losses(network, batch, source.preset, sitting) for batch in made]
     return {name: torch.stack([look[name] for look in looks]).mean() for name in looks[0]}
 
 
 class Meter:
-    """Speed and remaining time of this sitting."""
+    """Speed and remaining time of this sitting. A step during which the run was frozen or had to yield is an outlier:
+    the middle of the last ones counts."""
 
     def __init__(self, state: State, preset: Preset) -> None:
         self._state, self._preset = state, preset
-        self._last, self._tokens = time.monotonic(), state.tokens
+        self._last: deque[float] = deque(maxlen=4 * REPORT_EVERY)
+
+    def note(self, seconds: float) -> None:
+        """A step took so long."""
+        self._last.append(seconds)
+        self._state.seconds += seconds
 
     def line(self) -> str:
-        """For people: context tokens a second since the last line, minutes left at that speed."""
-        now = time.monotonic()
-        speed = (self._state.tokens - self._tokens) / (now - self._last)
-        self._last, self._tokens = now, self._state.tokens
+        """For people: context tokens read and a second, and the hours left at that speed."""
+        speed = self._preset.step_tokens / statistics.median(self._last)
         left = (self._preset.tokens - self._state.tokens) / speed
-        return f"  {speed:.0f} tokens/s  {left / 60:.0f} min left"
+        return f"  {self._state.tokens / 1e6:.2f} M tokens  {speed:.0f} tokens/s  {left / 3600:.1f} h left"
 
 
 def _log(folder: Path, state: State, split: str, losses: dict[str, Tensor]) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+import shutil
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
 
+from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE
 from engine.errors import BadInput
 from engine.train.optimise import Optimiser
 from engine.train.presets import Preset
@@ -37,20 +39,36 @@ class State:
         return self.module.lm_head.weight.device
 
 
-def open_state(preset: Preset, folder: Path, seed: int, device: torch.device, weights: Path | None = None) -> State:
-    """The run in `folder` as it was last saved, or a new one, from the exported `weights` if given.
+def open_state(preset: Preset, folder: Path, seed: int, device: torch.device, start_from: Path | None = None) -> State:
+    """The run in `folder` as it was last saved. Or a new one: a branch of the run in the folder `start_from`, or from
+    the exported weights there with a fresh optimiser, or from random weights.
 
-    Raises BadInput for a checkpoint or weights of another shape.
+    Raises BadInput for a checkpoint or weights of another shape, and a `start_from` that holds neither.
     """
+    begins = not (folder / CHECKPOINT).exists()
+    if begins and start_from is not None and (start_from / CHECKPOINT).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (CURVE, PLATEAU, CHECKPOINT):
+            if (start_from / name).exists():
+                shutil.copyfile(start_from / name, folder / name)
+        begins = False
     saved = _saved(folder, preset)
     state = _state(preset, folder, seed, device, saved)
     if saved is not None:
         _cut_curve(folder / CURVE, state.step)
-    elif weights is not None:
-        parameters = trained_parameters(state.module)
-        stored = load_file(weights / "model.safetensors")
-        _copy({name.removeprefix("model.decoder."): value for name, value in stored.items()}, parameters, weights)
+    elif begins and start_from is not None:
+        _read_export(state, start_from)
     return state
+
+
+def _read_export(state: State, folder: Path) -> None:
+    path = folder / SINGLE_FILE
+    if not path.is_file():
+        raise BadInput(f"{folder} holds neither a run nor exported weights: name the folder of one.")
+    stored = {name.removeprefix("model.decoder."): value for name, value in load_file(path).items()}
+    _copy(stored, trained_parameters(state.module), folder)
+    told = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+    state.step, state.tokens = told.get("trained_steps", 0), told.get("trained_tokens", 0)
 
 
 def newest_state(preset: Preset, folder: Path, seed: int, device: torch.device) -> State:
@@ -76,8 +94,8 @@ def _state(preset: Preset, folder: Path, seed: int, device: torch.device, saved:
     return state
 
 
-def save(state: State, path: Path, planned: int) -> None:
-    """Write a checkpoint of a run of `planned` tokens; a cut at any moment leaves either the old or the new one."""
+def save(state: State, path: Path, preset: Preset) -> None:
+    """Write a checkpoint of a run by `preset`; a cut at any moment leaves either the old or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     torch.save(
@@ -87,7 +105,8 @@ def save(state: State, path: Path, planned: int) -> None:
             "step": state.step,
             "tokens": state.tokens,
             "seconds": state.seconds,
-            "planned": planned,
+            "planned": preset.tokens,
+            "decay": preset.decay,
         },
         partial,
     )
@@ -123,7 +142,7 @@ def _saved(folder: Path, preset: Preset) -> dict[str, Any] | None:
         return None
     newest = torch.load(folder / CHECKPOINT, weights_only=True)
     # What has decayed is no start for a longer run.
-    decayed = newest["tokens"] > replace(preset, tokens=newest["planned"]).plateau_tokens
+    decayed = newest["tokens"] > newest["planned"] - newest["decay"]
     if decayed and newest["planned"] < preset.tokens and (folder / PLATEAU).exists():
         return torch.load(folder / PLATEAU, weights_only=True)
     return newest

@@ -16,7 +16,7 @@ from engine.models.diffusion_gemma import DiffusionGemma
 from engine.models.gemma_generate import generate
 from engine.models.oracle import Case, Oracle
 from engine.request import FillRequest
-from engine.train.next_token import encode_rows
+from engine.train.contexts import encode_rows
 from tests.engine.tiny import tiny_model
 
 REQUEST = FillRequest(prefix="def area(width):\n    return wid", suffix="\n\nprint(area(3))\n", max_tokens=12)

@@ -1,15 +1,14 @@
 import random
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from engine.models.gemma_network import Network
-from engine.models.layout import EOS, MASK, PAD, PREFIX, SUFFIX
+from engine.models.layout import EOS, MASK, PAD, PREFIX
 from engine.train.canvases import (
     NO_CANVAS,
-    PINNED,
     WIDTHS,
     Canvases,
     absorbing,
@@ -18,27 +17,26 @@ from engine.train.canvases import (
     decode_rows,
     uniform,
 )
-from engine.train.next_token import encode_rows
+from engine.train.contexts import next_token_loss
+from engine.train.examples import LONGEST_GAP, Examples
 from engine.train.packed import PackedCorpus
 from engine.train.presets import NoiseKind
-from engine.train.tokenizer import load_tokenizer
+from tests.engine.train.test_run import tensors
 from tests.engine.train.tiny import random_network, tiny, toy_corpus
 
 NOISES: list[NoiseKind] = ["absorbing", "uniform"]
 
 
 def batch(noise: NoiseKind = "absorbing", seed: int = 0, **shares: Any) -> Canvases:
-    corpus = toy_corpus()
-    tokenizer = load_tokenizer(corpus / "tokenizer")
-    preset = replace(tiny(noise), **shares)
-    return canvas_batch(PackedCorpus(corpus / "packed" / "train"), tokenizer, preset, random.Random(seed))
+    preset, rng = replace(tiny(noise), **shares), random.Random(seed)
+    return canvas_batch(Examples(PackedCorpus(toy_corpus(), "train"), preset, rng), preset, 96, rng)
 
 
 def canvases(made: Canvases) -> list[tuple[int, torch.Tensor]]:
     """(row, positions of one canvas)."""
     return [
         (row, (made.owner[row] == owner).nonzero()[:, 0])
-        for row in range(len(made.ids))
+        for row in range(len(made.canvas))
         for owner in made.owner[row].unique().tolist()
         if owner != NO_CANVAS
     ]
@@ -47,7 +45,7 @@ def canvases(made: Canvases) -> list[tuple[int, torch.Tensor]]:
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_same_seed_gives_the_same_batch(noise: NoiseKind):
     first, again, other = batch(noise), batch(noise), batch(noise, seed=1)
-    assert all(torch.equal(getattr(first, each.name), getattr(again, each.name)) for each in fields(Canvases))
+    assert all(torch.equal(a, b) for a, b in zip(tensors(first), tensors(again), strict=True))
     assert not torch.equal(first.truth, other.truth)
 
 
@@ -63,7 +61,7 @@ def test_only_the_gap_is_noised_and_the_suffix_stands(noise: NoiseKind):
             pinned = len(places) - int(asked.nonzero().max()) - 1
             if noise == "uniform":
                 assert asked[: len(places) - pinned].all()
-                assert pinned in (0, *PINNED) or made.truth[row, places[-1]] == EOS
+                assert pinned <= tiny().pinned
             else:
                 assert (made.canvas[row, places][asked] == MASK).all()
             seen += 1
@@ -71,20 +69,23 @@ def test_only_the_gap_is_noised_and_the_suffix_stands(noise: NoiseKind):
 
 
 def test_gap_and_suffix_go_on_from_the_context_in_the_text():
-    corpus = toy_corpus()
-    packed, tokenizer = PackedCorpus(corpus / "packed" / "train"), load_tokenizer(corpus / "tokenizer")
+    packed = PackedCorpus(toy_corpus(), "train")
     texts = [packed.text(index) for index in range(len(packed))]
     found = 0
     for seed in range(10):
         made = batch(seed=seed)
         for row, places in canvases(made):
-            cut = int(made.cut[row, places[0]])
-            assert made.position[row, places].tolist() == list(range(cut, cut + len(places)))
-            real = [t for t in made.truth[row, places].tolist() if t not in (PAD, EOS)]
-            context = made.ids[row, :cut].tolist()
-            prefix = context[context.index(PREFIX) + 1 :]
-            assert any(tokenizer.decode(prefix) + tokenizer.decode(real) in text for text in texts)
-            found += 1
+            own = made.contexts.example[row] == made.example[row, places[0]]
+            start, cut = int(own.nonzero()[0]), int(made.cut[row, places[0]])
+            assert made.position[row, places].tolist() == list(range(cut - start, cut - start + len(places)))
+            assert set(made.begin[row, places].tolist()) == {cut - start}
+            truth = made.truth[row, places].tolist()
+            if PAD not in truth and EOS not in truth:
+                context = made.contexts.ids[row, start:cut].tolist()
+                prefix = packed.tokenizer.decode(context[context.index(PREFIX) + 1 :])
+                said = prefix + packed.tokenizer.decode(truth)
+                # A gap that is too narrow ends before its text does.
+                found += any(said in text for text in texts)
     assert found > 20
 
 
@@ -113,7 +114,7 @@ def widths(**shares: Any) -> tuple[set[int], int]:
 
 def test_a_gap_is_as_wide_as_it_was_drawn():
     roomy, padded = widths(fitting_share=0.0)
-    assert roomy <= {*WIDTHS}
+    assert roomy <= {*WIDTHS}, LONGEST_GAP
     assert padded > 20
     fitting, padded = widths(fitting_share=1.0)
     assert len(fitting) > 20
@@ -122,13 +123,6 @@ def test_a_gap_is_as_wide_as_it_was_drawn():
     assert narrow <= {*WIDTHS}
     assert max(narrow) < max(WIDTHS)
     assert padded < 20, "only gaps of up to four tokens have a slot too many"
-
-
-def test_short_texts_have_something_that_comes_later():
-    rows = [row.tolist() for seed in range(10) for row in batch(seed=seed).ids]
-    later = [row for row in rows if SUFFIX in row]
-    assert 5 < len(later) < 18
-    assert all(row.index(SUFFIX) < row.index(PREFIX) for row in later)
 
 
 def test_noise_levels_span_everything():
@@ -147,22 +141,22 @@ def test_canvases_of_a_row_do_not_see_each_other_nor_what_comes_behind_their_cut
     before = hidden(network, made)[row, places]
     elsewhere = torch.ones_like(made.canvas, dtype=torch.bool)
     elsewhere[row, places] = False
-    ids = made.ids.clone()
-    ids[row, int(made.cut[row, places[0]]) :] = 20
-    changed = replace(made, canvas=torch.where(elsewhere, 21, made.canvas), ids=ids)
+    ids = made.contexts.ids.clone()
+    unseen = made.contexts.example[row] != made.example[row, places[0]]
+    unseen[int(made.cut[row, places[0]]) :] = True
+    ids[row, unseen] = 20
+    changed = replace(made, canvas=torch.where(elsewhere, 21, made.canvas), contexts=replace(made.contexts, ids=ids))
     assert torch.equal(hidden(network, changed)[row, places], before)
     inside = made.canvas.clone()
     inside[row, places[-1]] = 21
     assert not torch.equal(hidden(network, replace(made, canvas=inside))[row, places[:1]], before[:1])
 
 
-def test_half_of_the_rows_see_their_own_first_answer():
+def test_a_quarter_of_the_rows_see_their_own_first_answer():
     network, made = random_network(), batch("uniform")
     with torch.no_grad():
         fed = canvas_losses(network, made)[0]
-        store = {}
-        encode_rows(network, made.ids, store)
-        logits = network.logits(decode_rows(network, made, store, None)[made.asked])
+        logits = network.logits(hidden(network, made)[made.asked])
     blind = torch.nn.functional.cross_entropy(logits, made.truth[made.asked])
     assert made.conditioned == slice(0, 1)
     assert abs(float(fed) - float(blind)) > 1e-4
@@ -170,6 +164,6 @@ def test_half_of_the_rows_see_their_own_first_answer():
 
 @torch.no_grad()
 def hidden(network: Network, made: Canvases) -> torch.Tensor:
-    store = {}
-    encode_rows(network, made.ids, store)
+    store: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+    next_token_loss(network, made.contexts, store)
     return decode_rows(network, made, store, None)

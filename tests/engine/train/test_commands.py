@@ -30,18 +30,20 @@ def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
     made = call("corpus", "--site-packages", str(tmp_path / "site"))
     assert made.exit_code == 0, made.output
     assert "8 packages" in made.output or "9 packages" in made.output
-    options = ("--tokens", "4096", "--set", "next_token_share=0.5", "--threads", "1", "--no-compile")
+    sizes = ("step_tokens=512", "canvases_from=1024", "decay=512")
+    changes = [part for size in sizes for part in ("--set", size)]
+    options = ("--tokens", "2048", *changes, "--threads", "1", "--no-compile")
     done = call("run", *options)
     assert done.exit_code == 0, done.output
-    assert "Done: 4,096 tokens" in done.output
-    assert "Done: 4,096 tokens" in call("run", *options).output
+    assert "Done: 2,048 tokens" in done.output
+    assert "Done: 2,048 tokens" in call("run", *options).output
     (tmp_path / "figures.md").write_text("| pass@1 |\n|--:|\n| 12% |\n")
     figures = ("--evaluation", str(tmp_path / "figures.md"))
     written = call("export", "--out", str(tmp_path / "model"), "--gaps", "2", *figures)
     assert written.exit_code == 0, written.output
     card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
     assert "| package0 | 1.0 | MIT | 1 |" in card
-    assert "| Context tokens read | 4,096 |" in card
+    assert "| Context tokens read | 2,048 |" in card
     assert "| canvas |" in card
     assert "## Evaluation\n\n| pass@1 |\n" in card
     assert (tmp_path / "model" / "loss.svg").read_text().startswith("<svg")
@@ -96,10 +98,10 @@ def test_the_toy_is_made_by_the_same_recipe(tmp_path: Path):
 
 
 def test_a_part_of_a_preset_can_be_changed():
-    recipe = changed(PRESETS["small"], ["next_token_share=0", "shape.layers=4", "runs_on=true", "rates.rest=0.001"])
+    recipe = changed(PRESETS["small"], ["gap_share=0", "shape.layers=4", "runs_on=true", "rates.rest=0.001"])
     assert recipe == replace(
         PRESETS["small"],
-        next_token_share=0.0,
+        gap_share=0.0,
         shape=replace(PRESETS["small"].shape, layers=4),
         runs_on=True,
         rates=replace(PRESETS["small"].rates, rest=0.001),

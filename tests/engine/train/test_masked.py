@@ -56,7 +56,7 @@ def _without_merged(tokens: list[int], shown: list[int]) -> list[int]:
 
 
 def test_rows_are_texts_with_a_gap(corpus: Path):
-    packed = PackedCorpus(corpus / "packed" / "train")
+    packed = PackedCorpus(corpus, "train")
     batch = masked_rows(packed, random.Random(1), 20)
     assert batch.ids.shape == batch.truth.shape
     assert set(batch.ids[:, 0].tolist()) == {BOS}
@@ -69,7 +69,7 @@ def test_a_trained_model_comes_back_with_the_logits_it_was_trained_with(corpus: 
     said: list[str] = []
     module = train_masked(TINY, corpus, 0, said.append, every=6)
     assert len(said) == 2
-    batch = masked_rows(PackedCorpus(corpus / "packed" / "train"), random.Random(7), 8)
+    batch = masked_rows(PackedCorpus(corpus, "train"), random.Random(7), 8)
     with torch.no_grad():
         trained = masked_loss(Network(module, 10000.0), batch)
         fresh = masked_loss(Network(new_masked_model(TINY, 0), 10000.0), batch)

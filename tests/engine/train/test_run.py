@@ -1,12 +1,15 @@
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from engine.errors import BadInput
-from engine.train.batches import Batches, BatchSource
-from engine.train.presets import Preset
+from engine.train.batches import BatchSource, batches
+from engine.train.canvases import Canvases
+from engine.train.contexts import Contexts
+from engine.train.presets import Phase, Preset
 from engine.train.run import Sitting, train
 from engine.train.shapes import trained_parameters
 from engine.train.state import CHECKPOINT, State, newest_state, open_state, read_curve
@@ -52,7 +55,7 @@ def test_another_seed_gives_other_weights(tmp_path: Path):
 
 
 def test_it_learns(tmp_path: Path):
-    state = run(tmp_path, replace(tiny(steps=100), next_token_share=0.3))
+    state = run(tmp_path, replace(tiny(steps=100), canvases_from=30 * tiny().step_tokens))
     trained = [point.losses for point in read_curve(tmp_path) if point.split == "train"]
     assert trained[0]["next_token"] - trained[-1]["next_token"] > 1.0
     assert trained[3]["canvas"] > trained[-1]["canvas"]
@@ -62,15 +65,20 @@ def test_it_learns(tmp_path: Path):
 
 def test_workers_make_the_same_batches():
     source = BatchSource(corpus=toy_corpus(), preset=tiny(), seed=3)
-    phases = {0: 0, 1: 0, 2: 1, 3: 1}
-    with (
-        Batches(source, phases.get, torch.device("cpu"), 0) as here,
-        Batches(source, phases.get, torch.device("cpu"), 2) as there,
-    ):
-        for step in phases:
-            a, b = here.take(step), there.take(step)
-            assert type(a) is type(b)
-            assert all(torch.equal(getattr(a, each.name), getattr(b, each.name)) for each in fields(a))
+
+    def plan(step: int) -> Phase:
+        return Phase(canvases=step > 1, best=step > 2)
+
+    here, there = (list(batches(source, plan, range(4), torch.device("cpu"), workers)) for workers in (0, 2))
+    assert [type(batch) for batch in here] == [Contexts, Contexts, Canvases, Canvases]
+    for a, b in zip(here, there, strict=True):
+        assert type(a) is type(b)
+        assert all(torch.equal(x, y) for x, y in zip(tensors(a), tensors(b), strict=True))
+
+
+def tensors(batch: Any) -> list[torch.Tensor]:
+    parts = [getattr(batch, each.name) for each in fields(batch)]
+    return [t for part in parts for t in ([part] if isinstance(part, torch.Tensor) else tensors(part))]
 
 
 def test_bfloat16_and_compiled_sittings_learn_the_same_but_for_rounding(tmp_path: Path):

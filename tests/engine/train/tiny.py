@@ -29,9 +29,10 @@ _SHAPE = Shape(
 
 
 def tiny(noise: NoiseKind = "absorbing", steps: int = 8) -> Preset:
-    """Half of the steps without canvases."""
-    recipe = replace(PRESETS["toy-absorbing"], shape=_SHAPE, noise=noise, rows=2, context=96, canvases=160)
-    return replace(recipe, tokens=steps * recipe.step_tokens, next_token_share=0.5, narrow_share=0.0)
+    """Half of the steps without canvases, a quarter while the rate falls."""
+    recipe = replace(PRESETS["toy-absorbing"], shape=_SHAPE, noise=noise, contexts=(96,), step_tokens=192)
+    tokens = steps * recipe.step_tokens
+    return replace(recipe, tokens=tokens, canvases_from=tokens // 2, decay=tokens // 4, narrow_share=0.0)
 
 
 @cache

@@ -1,0 +1,256 @@
+"""What one text teaches: a context in the very layout that serving uses, the gap that it ends at, and gaps inside it.
+
+A text is a window of a document, or a function from its first line on. Most have a gap: then the suffix behind it comes
+first in the context and the prefix last, and the gap follows with a token that ends it.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from engine.models.layout import END, EOS, Layout
+from engine.syntax.holes import Hole, Kind, holes
+from engine.train.packed import PackedCorpus
+from engine.train.presets import Preset
+from engine.train.tokenizer import encode
+
+FREQUENCY: dict[Kind, int] = {
+    "rest_of_line": 4,
+    "line": 3,
+    "lines": 1,
+    "whole_lines": 5,
+    "block": 1,
+    "arguments": 2,
+    "span": 2,
+}
+"""How often each kind of gap is drawn, relative to the others."""
+KINDS: tuple[Kind, ...] = tuple(kind for kind, times in FREQUENCY.items() for _ in range(times))
+FUNCTIONS = 0.5
+"""Texts that are a function which begins with its docstring."""
+ALONE, IMPORTS = 0.5, 0.3
+"""Of the functions, those behind which the file ends, and those with some of the file's imports before them."""
+SHORTEST = 48
+"""Tokens of an example; less is left empty."""
+LONGEST_GAP = 64
+CHARACTERS = 4
+"""For each token, at the most."""
+_SUFFIX_SHARE, _SNIPPET_SHARE = 0.4, 0.35
+"""Of an example's tokens, at the most."""
+_EDIT_TOKENS = 24
+_NAME = re.compile(r"[^\W\d]\w{2,}")
+_IMPORT = re.compile(r"^(?:import|from) [^\n(\\]+$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inner:
+    """A gap inside a context: it sees the first `cut` tokens, and what follows it in the text is `after`."""
+
+    cut: int
+    gap: list[int]
+    after: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One text in tokens."""
+
+    context: list[int]
+    gap: list[int] | None
+    """What follows the context, without the token that ends it; None: the text just goes on."""
+    after: list[int]
+    """What follows the gap."""
+    inner: list[Inner]
+
+
+class Examples:
+    """Draws examples from a corpus."""
+
+    def __init__(self, corpus: PackedCorpus, preset: Preset, rng: random.Random, best: bool = False) -> None:
+        """`best`: mostly of those documents that weigh most."""
+        self._corpus, self._preset, self._rng, self._best = corpus, preset, rng, best
+        self._layout = Layout()
+        self._ahead = preset.shape.canvas if preset.free_share else preset.pinned
+
+    def size(self, room: int) -> int:
+        """How many tokens the next example of a row with so much room left may have."""
+        size = self._rng.randint(min(room, 2 * SHORTEST), room)
+        return room if room - size < SHORTEST else size
+
+    def draw(self, room: int, inner: int) -> Example | None:
+        """An example of at most `room` tokens with up to `inner` gaps inside; None where the draw hit nothing."""
+        rng = self._rng
+        document, text, ends = self._text(room)
+        gap = self._gap(text, document, room) if rng.random() < self._preset.gap_share else None
+        extra = self._extra(document, text, gap, int(room * _SNIPPET_SHARE))
+        room -= 4 + sum(1 + len(ids) for ids in extra.snippets) + sum(2 + len(a) + len(b) for a, b in extra.edits)
+        suffix: list[int] = []
+        middle: list[int] = []
+        if gap is not None:
+            middle = self._encode(text[gap.start : gap.end])
+            room -= len(middle) + 2
+            if not 0 < len(middle) <= LONGEST_GAP or room < SHORTEST // 2:
+                return None
+            share = rng.randint(8, max(8, int(room * _SUFFIX_SHARE)))
+            suffix = self._head(text[gap.end :], share, ends)
+            room -= len(suffix)
+        before = text[: gap.start] if gap else text
+        start = self._start(before, room) if gap else 0
+        window = before[start : start + room * CHARACTERS]
+        found = self._inner(window, self._corpus.language(document), inner, start, text)
+        pieces, cuts = self._pieces(window, [hole.start for hole in found])
+        # Behind a gap that follows, the prefix must be whole at its end.
+        lost = max(0, len(pieces) - room) if gap else 0
+        prefix = pieces[lost : lost + room]
+        if gap is None and ends and len(pieces) < room:
+            prefix = [*prefix, EOS]
+        if len(prefix) < 4:
+            return None
+        context = self._layout.context(self._corpus.language(document), suffix, prefix, extra.snippets, extra.edits)
+        ahead = len(context) - len(prefix)
+        return Example(
+            context=context,
+            gap=middle if gap else None,
+            after=suffix[: self._ahead],
+            inner=[
+                made
+                for hole, cut in zip(found, cuts, strict=True)
+                if 0 <= cut - lost <= min(room, len(prefix))
+                and (made := self._made(text, start, hole, ahead + cut - lost, ends))
+            ],
+        )
+
+    def _text(self, room: int) -> tuple[int, str, bool]:
+        """(document, text, whether the text ends as a file does)"""
+        rng, corpus = self._rng, self._corpus
+        if rng.random() < FUNCTIONS and (place := corpus.choose_function(rng, self._best)):
+            document, start, end = place
+            whole = corpus.text(document)
+            alone = rng.random() < ALONE
+            text = whole[start:end] + "\n" if alone else whole[start : end + room * CHARACTERS]
+            indent = text[: len(text) - len(text.lstrip(" \t"))]
+            if alone and indent:
+                text = text.replace("\n" + indent, "\n").removeprefix(indent)
+            if rng.random() < IMPORTS and (imports := _IMPORT.findall(whole)):
+                chosen = sorted(rng.sample(range(len(imports)), min(len(imports), rng.randint(1, 3))))
+                text = "\n".join(imports[at] for at in chosen) + "\n\n\n" + text
+            return document, text, alone
+        document = corpus.choose(rng, self._best)
+        whole = corpus.text(document)
+        size = 2 * room * CHARACTERS
+        start = rng.randrange(max(1, len(whole) - size // 4)) if rng.random() < 0.7 else 0
+        if start and rng.random() < 0.8:
+            start = whole.find("\n", start) + 1
+        return document, whole[start : start + size], start + size >= len(whole)
+
+    def _gap(self, text: str, document: int, room: int) -> Hole | None:
+        reach = text[: int(room * CHARACTERS * 0.8)]
+        if self._rng.random() < self._preset.span_share:
+            return self._span(reach)
+        found = holes(reach, self._corpus.language(document), self._rng, KINDS, count=1, longest=LONGEST_GAP * 4)
+        return found[0] if found else None
+
+    def _span(self, text: str) -> Hole | None:
+        """A gap between two tokens, short ones as often as long ones."""
+        ends = [end for _, end in self._corpus.tokenizer.encode(text, add_special_tokens=False).offsets]
+        size = self._rng.randint(1, LONGEST_GAP * 2 // 3)
+        if len(ends) <= size + 1:
+            return None
+        first = self._rng.randrange(len(ends) - size)
+        return Hole(kind="span", start=ends[first], end=ends[first + size])
+
+    def _inner(self, window: str, language: str, count: int, start: int, text: str) -> list[Hole]:
+        """Gaps that begin inside the window, in their order, none at the place of another."""
+        if not count:
+            return []
+        spans = sum(self._rng.random() < self._preset.span_share for _ in range(count))
+        drawn = [self._span(window) for _ in range(spans)]
+        found = holes(window, language, self._rng, KINDS, count=count - spans, longest=LONGEST_GAP * 4)
+        places = {hole.start: hole for hole in (*drawn, *found) if hole is not None}
+        return [places[at] for at in sorted(places)]
+
+    def _made(self, text: str, start: int, hole: Hole, cut: int, ends: bool) -> Inner | None:
+        gap = self._encode(text[start + hole.start : start + hole.end])
+        if not 0 < len(gap) <= LONGEST_GAP:
+            return None
+        return Inner(cut=cut, gap=gap, after=self._head(text[start + hole.end :], self._ahead, ends))
+
+    def _head(self, text: str, tokens: int, ends: bool) -> list[int]:
+        """The first tokens of a text, and where it ends within them, that it does."""
+        ids = self._encode(text[: tokens * 3 * CHARACTERS])
+        return ids[:tokens] if len(ids) >= tokens or not ends else [*ids, EOS]
+
+    def _start(self, before: str, room: int) -> int:
+        """Where the prefix begins: at a line, where it does not fit as a whole."""
+        start = max(0, len(before) - room * CHARACTERS)
+        line = before.find("\n", start, start + len(before) // 4) if start else -1
+        return line + 1 if line >= 0 else start
+
+    def _pieces(self, window: str, starts: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The window's tokens with a boundary at each of `starts`, and how many lie before each."""
+        edges = [0, *starts, len(window)]
+        parts = [window[a:b] for a, b in pairwise(edges)]
+        ids: list[int] = []
+        cuts: list[int] = []
+        for part in self._corpus.tokenizer.encode_batch_fast(parts, add_special_tokens=False):
+            ids += part.ids
+            cuts.append(len(ids))
+        return ids, cuts[:-1]
+
+    def _extra(self, document: int, text: str, gap: Hole | None, room: int) -> _Extra:
+        rng = self._rng
+        snippets, edits = list[list[int]](), list[tuple[list[int], list[int]]]()
+        if room >= SHORTEST and rng.random() < self._preset.snippet_share:
+            snippets = self._snippets(document, text, room)
+            room -= sum(map(len, snippets))
+        if gap and room >= _EDIT_TOKENS and rng.random() < self._preset.edit_share:
+            edits = self._edits(document, text, gap, max(1, room // (2 * _EDIT_TOKENS)))
+        return _Extra(snippets=snippets, edits=edits)
+
+    def _snippets(self, document: int, text: str, room: int) -> list[list[int]]:
+        """Of a few parts of neighbouring files those that share most names with the text."""
+        rng, names = self._rng, set(_NAME.findall(text))
+        near = self._corpus.neighbours(document)
+        parts: list[tuple[int, str]] = []
+        for other in rng.sample(near, min(3, len(near))):
+            whole = self._corpus.text(other)
+            for _ in range(3):
+                start = whole.find("\n", rng.randrange(len(whole))) + 1
+                part = whole[start : start + room * CHARACTERS]
+                parts.append((len(names & set(_NAME.findall(part))), part))
+        best = sorted(parts, reverse=True)[: rng.randint(1, 2)]
+        each = room // max(1, len(best))
+        return [ids for _, part in best if (ids := self._encode(part)[: rng.randint(each // 2, each)])]
+
+    def _edits(self, document: int, text: str, gap: Hole, count: int) -> list[tuple[list[int], list[int]]]:
+        """Lines elsewhere in the file that share a name with the gap, as if they had just been written or renamed."""
+        rng, whole = self._rng, self._corpus.text(document)
+        names = set(_NAME.findall(text[gap.start : gap.end]))
+        seen = set(text.split("\n"))
+        lines = [line for line in whole.split("\n") if line not in seen and names & set(_NAME.findall(line))]
+        others = sorted(set(_NAME.findall(whole[:20_000])))
+        edits: list[tuple[list[int], list[int]]] = []
+        for line in rng.sample(lines, min(count, len(lines))):
+            name = rng.choice(sorted(names & set(_NAME.findall(line))))
+            old = re.sub(rf"\b{re.escape(name)}\b", rng.choice(others), line) if rng.random() < 0.7 else ""
+            ids = self._encode(old), self._encode(line)
+            if all(len(each) <= _EDIT_TOKENS for each in ids):
+                edits.append(ids)
+        return edits
+
+    def _encode(self, text: str) -> list[int]:
+        return encode(self._corpus.tokenizer, text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Extra:
+    snippets: list[list[int]]
+    edits: list[tuple[list[int], list[int]]]
+
+
+def followed(example: Example) -> list[int]:
+    """An example's tokens in a row: context, gap, and the token that ends it."""
+    return example.context if example.gap is None else [*example.context, *example.gap, END]

@@ -1,0 +1,204 @@
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from engine.models.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
+from engine.train.contexts import NOTHING, Contexts, attend_within, contexts, filled_rows, next_token_loss
+from engine.train.corpus import Document
+from engine.train.examples import SHORTEST, Example, Examples, followed
+from engine.train.judge import judge
+from engine.train.packed import PackedCorpus, pack
+from engine.train.presets import Preset
+from engine.train.tokenizer import decode, save_tokenizer, train_tokenizer
+from tests.engine.train.packages import python_code
+from tests.engine.train.tiny import random_network, tiny, toy_corpus
+
+BATCH_WIDTH = 96
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> PackedCorpus:
+    """Two packages of real-looking Python files."""
+    folder = tmp_path_factory.mktemp("code")
+    documents = [
+        Document(split="train", language="python", package=package, path=f"{name}.py", text=documented(name))
+        for package, names in (("a", ("red", "green", "blue")), ("b", ("north", "south")))
+        for name in names
+    ]
+    tokenizer = train_tokenizer([document.text for document in documents], 600)
+    save_tokenizer(tokenizer, folder / "tokenizer")
+    pack(documents, tokenizer, folder / "packed" / "train")
+    return PackedCorpus(folder, "train")
+
+
+def documented(name: str) -> str:
+    return python_code(name, 12).replace("default=None):\n", 'default=None):\n    """Parts of a path, but one."""\n')
+
+
+def drawn(corpus: PackedCorpus, room: int = 200, seeds: int = 60, **shares: Any) -> list[Example]:
+    preset = replace(tiny(), **({"snippet_share": 0.0, "edit_share": 0.0, "span_share": 0.0} | shares))
+    made = [Examples(corpus, preset, random.Random(seed)).draw(room, 4) for seed in range(seeds)]
+    return [example for example in made if example is not None]
+
+
+def batch(preset: Preset | None = None, seed: int = 0) -> Contexts:
+    examples = Examples(PackedCorpus(toy_corpus(), "train"), preset or tiny(), random.Random(seed))
+    return contexts([row for row, _ in filled_rows(examples, 3, BATCH_WIDTH)], BATCH_WIDTH)
+
+
+def test_context_gap_and_suffix_are_one_text(code: PackedCorpus):
+    texts = "\n".join(code.text(index) for index in range(len(code)))
+    whole = 0
+    for example in drawn(code, gap_share=1.0):
+        assert example.gap
+        context = example.context
+        prefix = decode(code.tokenizer, context[context.index(PREFIX) + 1 :])
+        suffix = context[context.index(SUFFIX) + 1 : context.index(PREFIX)] if SUFFIX in context else []
+        said = prefix + decode(code.tokenizer, example.gap) + decode(code.tokenizer, suffix)
+        whole += said in texts
+        assert example.after == suffix[: tiny().shape.canvas]
+    # Functions whose indentation was taken away, and those behind imports, are no part of a file.
+    assert whole > 25
+
+
+def test_examples_keep_to_their_room(code: PackedCorpus):
+    for room in (SHORTEST, 100, 300):
+        made = drawn(code, room=room, gap_share=0.7, snippet_share=0.5, edit_share=0.5)
+        assert len(made) > 20
+        assert all(len(followed(example)) + 1 <= room for example in made)
+
+
+def test_texts_without_a_gap_just_go_on(code: PackedCorpus):
+    for example in drawn(code, gap_share=0.0):
+        assert example.gap is None
+        assert SUFFIX not in example.context
+        assert END not in followed(example)
+
+
+def test_gaps_inside_are_cut_where_they_begin(code: PackedCorpus):
+    found = 0
+    for example in drawn(code, gap_share=0.5):
+        for inner in example.inner:
+            before = decode(code.tokenizer, example.context[example.context.index(PREFIX) + 1 : inner.cut])
+            rest = decode(code.tokenizer, example.context[inner.cut :])
+            said = decode(code.tokenizer, [*inner.gap, *inner.after])
+            assert said.startswith(rest[: len(said)]) or rest.startswith(said) or said[: len(rest)] == rest
+            assert not before.endswith(said)
+            found += 1
+    assert found > 50
+
+
+def test_snippets_come_from_neighbouring_files(code: PackedCorpus):
+    seen = 0
+    for example in drawn(code, room=300, snippet_share=1.0):
+        parts = decode(code.tokenizer, example.context[: example.context.index(PREFIX)])
+        assert example.context.count(SNIPPET) <= 2
+        seen += SNIPPET in example.context
+        names = {name for name in ("red", "green", "blue", "north", "south") if name in parts}
+        assert len(names & {"red", "green", "blue"}) == 0 or len(names & {"north", "south"}) == 0
+    assert seen > 30
+
+
+def test_recent_edits_share_a_name_with_the_gap(code: PackedCorpus):
+    made = drawn(code, room=300, gap_share=1.0, edit_share=1.0, seeds=120)
+    edited = [example for example in made if EDIT in example.context]
+    assert len(edited) > 15
+    for example in edited:
+        context = example.context
+        assert context.count(EDIT) == context.count(TO)
+        assert context.index(EDIT) < context.index(TO) < context.index(PREFIX)
+        assert SUFFIX not in context or context.index(TO) < context.index(SUFFIX)
+
+
+def test_each_example_is_asked_for_its_width_by_a_token_of_its_own():
+    asked = 0
+    for made, row in [(batch(seed=seed), row) for seed in range(5) for row in range(3)]:
+        for place in (made.ids[row] == WIDTH).nonzero()[:, 0].tolist():
+            end = place - 1
+            assert made.ids[row, end] == END
+            start = int((made.example[row] == made.example[row, place]).nonzero()[0])
+            gap = end - int(made.seen[row, place])
+            assert made.target[row, place] == width_token(gap)
+            assert made.position[row, place] == made.seen[row, place] - start
+            asked += 1
+    assert asked > 5
+
+
+def test_widths_are_told_apart_up_to_the_longest():
+    assert [width_token(n) - width_token(0) for n in (0, 1, 32, 33, 36, 37, 64, 65)] == [0, 1, 32, 33, 33, 34, 40, 41]
+    assert width_token(10**6) == width_token(WIDTHS[-1])
+
+
+def test_targets_are_what_follows():
+    made = batch()
+    real = (made.target != NOTHING) & (made.ids != WIDTH)
+    after = made.ids.roll(-1, dims=1)
+    assert torch.equal(made.target[real], after[real])
+    assert set(made.ids[:, 0].tolist()) == {BOS}
+    ended = made.ids == END
+    assert (made.target[ended] == NOTHING).all()
+    assert real.float().mean() > 0.8
+
+
+@torch.no_grad()
+def test_a_token_sees_its_own_example_and_what_asks_for_a_width_sees_the_context_alone():
+    network, made = random_network(), batch()
+
+    def hidden(changed: Contexts) -> torch.Tensor:
+        return network.encode(changed.ids, changed.position, attend_within(network, changed))
+
+    before = hidden(made)
+    row = next(row for row in range(3) if (made.ids[row] == WIDTH).any())
+    place = int((made.ids[row] == WIDTH).nonzero()[0])
+    own = made.example[row] == made.example[row, place]
+    elsewhere = made.ids.clone()
+    elsewhere[row, ~own] = 20
+    assert torch.equal(hidden(replace(made, ids=elsewhere))[row, own], before[row, own])
+    inside = made.ids.clone()
+    inside[row, int(made.seen[row, place]) : place] = 20
+    changed = hidden(replace(made, ids=inside))
+    assert torch.equal(changed[row, place], before[row, place])
+    inside[row, int(made.seen[row, place]) - 1] = 20
+    assert not torch.equal(hidden(replace(made, ids=inside))[row, place], changed[row, place])
+    assert torch.equal(hidden(replace(made, ids=inside))[row, : place - 20], before[row, : place - 20]) or own[0]
+
+
+def test_rows_side_by_side_lose_what_they_lose_alone():
+    network, preset = random_network(), replace(tiny(), gap_share=1.0)
+    examples = Examples(PackedCorpus(toy_corpus(), "train"), preset, random.Random(3))
+    rows = [kept for _, kept in filled_rows(examples, 2, 200)]
+    assert all(len(kept) > 1 for kept in rows)
+
+    def rowed(kept: list[list[Example]]) -> Contexts:
+        from engine.train.contexts import Row
+
+        made: list[Row] = []
+        for part in kept:
+            row = Row()
+            for example in part:
+                row.add(example)
+            made.append(row)
+        return contexts(made, max(len(row.ids) for row in made))
+
+    with torch.no_grad():
+        together = next_token_loss(network, rowed(rows))
+        alone = next_token_loss(network, rowed([[example] for kept in rows for example in kept]))
+    assert float(together) == pytest.approx(float(alone), rel=1e-9)
+
+
+def test_a_judgement_is_of_fixed_gaps():
+    corpus = PackedCorpus(toy_corpus(), "held-out")
+    preset = replace(tiny(), shape=random_network().config and tiny().shape)
+    first = judge(random_network(), corpus, preset, gaps=6)
+    assert first == judge(random_network(), corpus, preset, gaps=6)
+    assert first.gaps == 6
+    assert 0 <= first.stopped <= first.exact <= 1
+    assert "6 gaps" in first.line()
+
+
+def test_files_that_end_say_so(code: PackedCorpus):
+    ended = [example for example in drawn(code, gap_share=0.0, room=300) if example.context[-1] == EOS]
+    assert 5 < len(ended) < 55
