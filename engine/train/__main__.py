@@ -18,16 +18,19 @@ import typer
 from engine.checkpoints.loading import load
 from engine.commands.exits import one_line_errors
 from engine.errors import BadInput
+from engine.eval.reserved.packages import reserved_files
 from engine.models.base import LengthStrategy
 from engine.models.diffusion_gemma import DiffusionGemma
 from engine.models.gemma_network import Network
 from engine.train.card import write_card
 from engine.train.compare import compare as compare_models
+from engine.train.contamination import Forbidden, benchmark_texts
 from engine.train.corpus import build_corpus, corpus_folder, read_documents, read_manifest
 from engine.train.export import export as export_model
 from engine.train.judge import judge as judge_network
 from engine.train.masked import MaskedPreset, export_masked, train_masked
 from engine.train.packed import PackedCorpus, pack
+from engine.train.pinned import fetch_pinned
 from engine.train.precision import prefers_bfloat16
 from engine.train.presets import PRESETS, Preset, changed
 from engine.train.run import Sitting, idle, train
@@ -56,9 +59,15 @@ MAX_WORKERS = 12
 @one_line_errors()
 def corpus(
     name: Annotated[str, typer.Option(help="The corpus's name.")] = "corpus",
-    node_modules: Annotated[list[Path] | None, typer.Option(help="Folders of npm packages.")] = None,
+    node_modules: Annotated[
+        list[Path] | None, typer.Option(help="Folders of npm packages, besides the pinned.")
+    ] = None,
     site_packages: Annotated[
-        list[Path] | None, typer.Option(help="Folders of Python packages, instead of this Python's.")
+        list[Path] | None, typer.Option(help="Folders of Python packages, instead of all pinned and installed ones.")
+    ] = None,
+    decontaminate: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="Benchmark files no text may share 10 words with."),
     ] = None,
     tokenizer: Annotated[
         Path | None, typer.Option(help="An exported model whose tokenizer is taken, to go on from its weights.")
@@ -67,10 +76,13 @@ def corpus(
 ) -> None:
     """Collect source code under permissive licences, learn a tokenizer and pack it all."""
     out = corpus_folder(name)
+    pinned, scripts = ([], []) if site_packages else ([folder] for folder in fetch_pinned(corpus_folder("")))
     sources = Sources(
-        site_packages=tuple(site_packages or installed_packages()), node_modules=tuple(node_modules or ())
+        site_packages=tuple(site_packages or [*pinned, *installed_packages()]),
+        node_modules=(*scripts, *(node_modules or ())),
     )
-    manifest = build_corpus(sources, out, seed)
+    reserved = (file.text for file in reserved_files())
+    manifest = build_corpus(sources, out, seed, Forbidden(benchmark_texts(decontaminate or ()), reserved))
     typer.echo(f"{len(manifest.packages)} packages, {manifest.characters('train'):,} characters to train on")
     texts = (document.text for document in read_documents(out, "train"))
     chosen = load_tokenizer(tokenizer) if tokenizer else train_tokenizer(texts)

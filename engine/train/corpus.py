@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 import cattrs
 import platformdirs
 
 from engine.errors import BadInput
+from engine.eval.reserved.packages import reserved_modules, reserved_names
+from engine.train.contamination import Forbidden, shingles
 from engine.train.screening import (
     LANGUAGES,
     LARGEST_FILE_NBYTES,
@@ -24,18 +27,18 @@ from engine.train.screening import (
     text_objection,
     without_legal_header,
 )
-from engine.train.shares import PackageSizes, package_limits
-from engine.train.sources import STANDARD_LIBRARY, SourcePackage, Sources, find_packages
+from engine.train.shares import PackageSizes, package_limits, weight_of
+from engine.train.sources import SourcePackage, Sources, find_packages
 
 Split = Literal["train", "held-out"]
 
 DOCUMENTS_FILE, MANIFEST_FILE = "documents.jsonl.gz", "manifest.json"
 
-_SECONDARY_SHARE, _SECONDARY_FREE = 0.2, 40_000
-"""Tests and declarations: at most this share of a package's other characters, or so many characters."""
-_HELD_OUT_SHARE = 0.03
-_HELD_OUT_FEWEST = {"python": 4, "npm": 1}
-_HELD_OUT_SIZES = range(15_000, 500_000)
+_SECONDARY_SHARE = 0.11
+"""Tests, examples and declarations: at most this share of a package's other characters, so below 10% of all."""
+_HELD_OUT_SHARE = 0.1
+"""Of the packages of these sizes, by their names alone: another machine holds out the same. About 2% of all text."""
+_HELD_OUT_SIZES = range(150_000, 2_500_000)
 """Characters of a package that may be held out: enough to measure on, small enough not to be missed."""
 
 
@@ -49,6 +52,7 @@ class Document:
     path: str
     text: str
     weight: int = 1
+    """How often it is read while others are read once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,7 @@ class ManifestEntry:
     split: Split
     files: int
     characters: int
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +88,23 @@ def corpus_folder(name: str) -> Path:
     return platformdirs.user_cache_path("dg-lsp") / "train" / name
 
 
-def build_corpus(sources: Sources, out: Path, seed: int) -> Manifest:
+def build_corpus(sources: Sources, out: Path, seed: int, forbidden: Forbidden | None = None) -> Manifest:
     """Collect, screen, balance and split source code, and write it to the folder `out`.
 
-    The same files and seed give the same corpus. Raises BadInput when the sources hold no usable code.
+    Reserved packages, what is called like them and what is `forbidden` stay out. The same files and seed give the
+    same corpus. Raises BadInput when the sources hold no usable code.
     """
-    left_out: Counter[str] = Counter()
-    seen = SeenText()
-    screened = [(package, _screened(package, seen, left_out)) for package in find_packages(sources)]
-    chosen = _balanced([(package, found) for package, found in screened if found], seed, left_out)
+    screen = _Screen(forbidden or Forbidden())
+    screened = [(package, screen.documents(package)) for package in find_packages(sources)]
+    chosen = _balanced([(package, found) for package, found in screened if found], seed, screen.left_out)
     if not chosen:
         raise BadInput("The given folders hold no permissively licensed source code; name other folders.")
-    held_out = _held_out(chosen, seed)
+    held_out = _held_out(chosen)
     chosen = [(package, [_in_split(document, package, held_out) for document in found]) for package, found in chosen]
     manifest = Manifest(
         seed=seed,
         packages=tuple(_entry(package, found) for package, found in chosen),
-        left_out=dict(left_out.most_common()),
+        left_out=dict(screen.left_out.most_common()),
     )
     _write(out, manifest, [document for _, found in chosen for document in found])
     return manifest
@@ -122,47 +127,72 @@ def read_manifest(path: Path) -> Manifest:
 _Found = tuple[SourcePackage, list[Document]]
 
 
-def _screened(package: SourcePackage, seen: SeenText, left_out: Counter[str]) -> list[Document]:
-    documents: list[Document] = []
-    for relative in package.files:
-        text_or_reason = path_objection(relative)
-        if text_or_reason is None:
-            text_or_reason, document = _read(package, package.root / relative, relative.as_posix(), seen)
-            if document:
-                documents.append(document)
-        if text_or_reason:
-            left_out[text_or_reason] += 1
-    return documents
+class _Screen:
+    """What is kept of each package; counts what is not, by reason."""
+
+    def __init__(self, forbidden: Forbidden) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._forbidden, self._seen = forbidden, SeenText()
+        self._names, self._modules = reserved_names(), reserved_modules()
+
+    def documents(self, package: SourcePackage) -> list[Document]:
+        kept: list[Document] = []
+        for path in package.files:
+            try:
+                self._check_path(package, path)
+                text = self._text(package.root / path)
+            except _LeftOut as reason:
+                self.left_out[str(reason)] += 1
+                continue
+            kept.append(
+                Document(
+                    split="train",
+                    language=LANGUAGES[path.suffix],
+                    package=package.name,
+                    path=path.as_posix(),
+                    text=text,
+                    weight=weight_of(package.name),
+                )
+            )
+        return kept
+
+    def _check_path(self, package: SourcePackage, path: PurePath) -> None:
+        if package.ecosystem == "python":
+            _check("reserved package" if package.name in self._names else None)
+            _check(None if self._modules.isdisjoint((*path.parts, path.stem)) else "reserved copy")
+        _check(path_objection(path))
+
+    def _text(self, path: Path) -> str:
+        try:
+            _check("too large" if path.stat().st_size > LARGEST_FILE_NBYTES else None)
+            text = path.read_text(encoding="utf-8-sig")
+        except OSError:
+            raise _LeftOut("missing") from None
+        except UnicodeDecodeError:
+            raise _LeftOut("not UTF-8") from None
+        _check(text_objection(text))
+        text = without_legal_header(text, LANGUAGES[path.suffix])
+        own = shingles(text)
+        _check(None if own else "too short")
+        _check(self._forbidden.objection(text, own))
+        _check(self._seen.add(own))
+        return text
 
 
-def _read(package: SourcePackage, path: Path, name: str, seen: SeenText) -> tuple[str | None, Document | None]:
-    try:
-        if path.stat().st_size > LARGEST_FILE_NBYTES:
-            return "too large", None
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError:
-        return "missing", None
-    except UnicodeDecodeError:
-        return "not UTF-8", None
-    language = LANGUAGES[path.suffix]
-    objection = text_objection(text)
-    if objection is None:
-        text = without_legal_header(text, language)
-        objection = seen.add(text) if text.strip() else "too short"
+class _LeftOut(Exception):
+    """A file is not taken, for this reason."""
+
+
+def _check(objection: str | None) -> None:
     if objection:
-        return objection, None
-    return None, Document(split="train", language=language, package=package.name, path=name, text=text)
+        raise _LeftOut(objection)
 
 
 def _balanced(found: Sequence[_Found], seed: int, left_out: Counter[str]) -> list[_Found]:
     thinned = [(package, _thinned(documents, package, seed)) for package, documents in found]
     thinned = [(package, documents) for package, documents in thinned if documents]
     sizes = [
-        PackageSizes(
-            ecosystem=package.ecosystem,
-            characters=_characters(documents),
-            favoured=package.name == STANDARD_LIBRARY,
-        )
+        PackageSizes(ecosystem=package.ecosystem, characters=_characters(documents), weight=weight_of(package.name))
         for package, documents in thinned
     ]
     limits = package_limits(sizes)
@@ -175,8 +205,7 @@ def _thinned(documents: list[Document], package: SourcePackage, seed: int) -> li
     shuffled = random.Random(f"{seed}/{package.ecosystem}/{package.name}").sample(documents, len(documents))
     primary = [document for document in shuffled if not is_secondary(Path(document.path))]
     secondary = [document for document in shuffled if is_secondary(Path(document.path))]
-    allowed = max(int(_SECONDARY_SHARE * _characters(primary)), _SECONDARY_FREE)
-    kept = {document.path for document in (*primary, *_up_to(secondary, allowed))}
+    kept = {document.path for document in (*primary, *_up_to(secondary, int(_SECONDARY_SHARE * _characters(primary))))}
     return [document for document in shuffled if document.path in kept]
 
 
@@ -190,18 +219,16 @@ def _up_to(documents: Sequence[Document], characters: int) -> list[Document]:
     return kept
 
 
-def _held_out(found: Sequence[_Found], seed: int) -> frozenset[tuple[str, str]]:
+def _held_out(found: Sequence[_Found]) -> frozenset[tuple[str, str]]:
     held_out: set[tuple[str, str]] = set()
-    for ecosystem, fewest in _HELD_OUT_FEWEST.items():
-        sizes = {p.name: _characters(documents) for p, documents in found if p.ecosystem == ecosystem}
-        names = sorted(name for name, size in sizes.items() if size in _HELD_OUT_SIZES and name != STANDARD_LIBRARY)
-        random.Random(f"{seed}/held-out/{ecosystem}").shuffle(names)
-        taken = 0
-        for count, name in enumerate(names):
-            if count >= fewest and taken >= _HELD_OUT_SHARE * sum(sizes.values()):
-                break
-            taken += sizes[name]
-            held_out.add((ecosystem, name))
+    for ecosystem in ("python", "npm"):
+        sizes = {package.name: _characters(documents) for package, documents in found if package.ecosystem == ecosystem}
+        light = [name for name in sizes if weight_of(name) == 1]
+        names = [name for name in light if sizes[name] in _HELD_OUT_SIZES] or light
+        places = {name: int(hashlib.sha256(name.encode()).hexdigest()[:8], 16) / 2**32 for name in names}
+        # One is needed to measure on, whatever the names; one more to train on.
+        enough = max(_HELD_OUT_SHARE, min(places.values())) if len(sizes) > 1 and places else 0.0
+        held_out |= {(ecosystem, name) for name, place in places.items() if place <= enough}
     return frozenset(held_out)
 
 
@@ -218,6 +245,7 @@ def _entry(package: SourcePackage, documents: Sequence[Document]) -> ManifestEnt
         split=documents[0].split,
         files=len(documents),
         characters=_characters(documents),
+        weight=documents[0].weight,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from pathlib import PurePath
 
 LANGUAGES = {
@@ -21,7 +20,9 @@ LARGEST_FILE_NBYTES = 200_000
 _VENDORED = re.compile(
     r"_?vendor(ed)?|third_?party|_?externs?|_?externals|_bundled|node_modules|bundles?|umd|lib2to3|__pycache__", re.I
 )
-_BENCHMARKS = re.compile(r"human[-_ ]?eval|mbpp|eval_?plus|swe[-_ ]?bench|live_?code_?bench|big_?code_?bench", re.I)
+_BENCHMARKS = re.compile(r"human[-_ ]?eval|mbpp|eval_?plus|swe[-_ ]?bench|live_?code_?bench|big_?code_?bench")
+_IN_BENCHMARKS = ("eval", "mbpp", "bench")
+"""One of these is in each of their names: the quick question first."""
 _GENERATED = re.compile(r"generated (by|from|with|using)|auto-?(matically[ -])?generated|@generated|do not edit", re.I)
 _COMPILED = re.compile(
     r"__awaiter|__generator|_interopRequire|__webpack|__toESM|__commonJS|__importDefault|__importStar|__createBinding"
@@ -43,7 +44,7 @@ def path_objection(path: PurePath) -> str | None:
     """Why a file is left out without opening it, or None. `path` is relative to its package's root."""
     if any(_VENDORED.fullmatch(part) for part in path.parts):
         return "vendored"
-    if _BENCHMARKS.search(str(path)):
+    if _names_benchmark(str(path)):
         return "benchmark"
     if ".min." in path.name or ".bundle." in path.name:
         return "minified"
@@ -51,7 +52,7 @@ def path_objection(path: PurePath) -> str | None:
 
 
 def is_secondary(path: PurePath) -> bool:
-    """Whether a file is a test or a declaration file: good to see, not to see much of."""
+    """Whether a file is a test, an example or a declaration file: good to see, not to see much of."""
     folders = {part.lower() for part in path.parts[:-1]}
     stem = path.name.lower()
     return bool(
@@ -73,9 +74,9 @@ def text_objection(text: str) -> str | None:
         return "long lines"
     if _GENERATED.search(text, 0, _HEAD) or _COMPILED.search(text):
         return "generated"
-    if _BENCHMARKS.search(text):
+    if _names_benchmark(text):
         return "benchmark"
-    return "data" if _is_data(lines) else None
+    return "data" if _is_data(text, lines) else None
 
 
 def without_legal_header(text: str, language: str) -> str:
@@ -94,23 +95,21 @@ class SeenText:
 
     def __init__(self) -> None:
         self._shingles: set[int] = set()
-        self._wholes: set[int] = set()
 
-    def add(self, text: str) -> str | None:
-        """Keep `text`, or say why not: "duplicate" or "near duplicate"."""
-        lines = [zlib.crc32(line.strip().encode()) for line in text.split("\n") if line.strip()]
-        whole = hash(tuple(lines))
-        if whole in self._wholes:
-            return "duplicate"
-        shingles = {hash(window) for window in zip(lines, lines[1:], lines[2:], strict=False)}
-        if len(shingles & self._shingles) > self._SHARED_AT_MOST * max(len(shingles), 1):
+    def add(self, own: set[int]) -> str | None:
+        """Keep a text with these shingles, or say why not: "near duplicate"."""
+        if len(own & self._shingles) > self._SHARED_AT_MOST * max(len(own), 1):
             return "near duplicate"
-        self._wholes.add(whole)
-        self._shingles |= shingles
+        self._shingles |= own
         return None
 
 
-def _is_data(lines: list[str]) -> bool:
+def _names_benchmark(text: str) -> bool:
+    lower = text.lower()
+    return any(part in lower for part in _IN_BENCHMARKS) and bool(_BENCHMARKS.search(lower))
+
+
+def _is_data(text: str, lines: list[str]) -> bool:
     literal = sum(bool(_LITERAL_LINE.match(line)) for line in lines)
-    digits = sum(character.isdigit() for line in lines for character in line)
+    digits = sum(map(text.count, "0123456789"))
     return literal > _LITERAL_LINES_SHARE * len(lines) or digits > _DIGITS_SHARE * sum(map(len, lines))

@@ -1,15 +1,41 @@
-"""How much each package may give, so that code of many hands is seen and no large package sets the tone."""
+"""How much each package may give and how often it is read: no package sets the tone, the best is read most."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_PACKAGE_SHARE = 0.08
-"""Of the characters of a package's ecosystem."""
-_FAVOURED_WEIGHT = 2.5
-_NPM_SHARE = 0.2
+from engine.train.sources import STANDARD_LIBRARY
+
+_PACKAGE_SHARE = 0.04
+"""Of all characters, as they are and as often as they are read."""
+_NPM_SHARE = 0.13
 """JavaScript and TypeScript, of all characters."""
+
+_WEIGHTS = {
+    STANDARD_LIBRARY: 2,
+    **dict.fromkeys(("galois", "lodash", "mlxtend", "mpmath", "networkx", "rxjs", "trimesh"), 3),
+    **dict.fromkeys(
+        (
+            "algorithms",
+            "boltons",
+            "funcy",
+            "glom",
+            "more-itertools",
+            "pydash",
+            "pygorithm",
+            "sortedcontainers",
+            "textdistance",
+            "ubelt",
+        ),
+        4,
+    ),
+}
+
+
+def weight_of(name: str) -> int:
+    """How often a package is read in the time that others are read once: algorithms and utilities more often."""
+    return _WEIGHTS.get(name, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,36 +44,33 @@ class PackageSizes:
 
     ecosystem: str
     characters: int
-    favoured: bool
-    """May give more than others."""
+    weight: int = 1
 
 
 def package_limits(packages: Sequence[PackageSizes]) -> list[int]:
     """Characters that each package may give, in the order of `packages`."""
-    python = [package for package in packages if package.ecosystem == "python"]
-    npm = [package for package in packages if package.ecosystem == "npm"]
-    python_level = _level(python, None)
-    budget = int(_given(python, python_level) * _NPM_SHARE / (1 - _NPM_SHARE)) if python else None
-    levels = {"python": python_level, "npm": _level(npm, budget)}
-    return [_limit(package, levels[package.ecosystem]) for package in packages]
-
-
-def _level(packages: Sequence[PackageSizes], budget: int | None) -> float:
-    """The highest cap for which no package exceeds its share of what all give, and all stay in the budget."""
     # A share must leave room for all to add up: with few packages each may give more.
-    share = max(_PACKAGE_SHARE, 2 / max(len(packages), 1))
-    low, high = 0.0, float(max((package.characters for package in packages), default=0))
+    share = max(_PACKAGE_SHARE, 6 / max(len(packages), 1))
+    weights = [package.weight for package in packages]
+    given = [package.characters for package in packages]
+    # Each cut lowers the total that shares are of; it settles at the largest amounts that keep all limits.
+    for _ in range(100):
+        read = sum(characters * weight for characters, weight in zip(given, weights, strict=True))
+        most = [min(share * sum(given), share * read / weight) for weight in weights]
+        given = _within_npm_share(packages, [min(amounts) for amounts in zip(given, map(int, most), strict=True)])
+    return given
+
+
+def _within_npm_share(packages: Sequence[PackageSizes], given: list[int]) -> list[int]:
+    npm = [package.ecosystem == "npm" for package in packages]
+    scripts = sum(characters for characters, is_npm in zip(given, npm, strict=True) if is_npm)
+    budget = (sum(given) - scripts) * _NPM_SHARE / (1 - _NPM_SHARE)
+    if not scripts or scripts <= budget or all(npm):
+        return given
+    # The largest give way first.
+    low, high = 0.0, float(max(given))
     for _ in range(50):
         level = (low + high) / 2
-        given = _given(packages, level)
-        fits = level <= share * given and (budget is None or given <= budget)
-        low, high = (level, high) if fits else (low, level)
-    return high if budget is None or _given(packages, high) <= budget else low
-
-
-def _given(packages: Sequence[PackageSizes], level: float) -> int:
-    return sum(min(package.characters, _limit(package, level)) for package in packages)
-
-
-def _limit(package: PackageSizes, level: float) -> int:
-    return int(level * (_FAVOURED_WEIGHT if package.favoured else 1.0))
+        total = sum(min(characters, level) for characters, is_npm in zip(given, npm, strict=True) if is_npm)
+        low, high = (level, high) if total <= budget else (low, level)
+    return [min(characters, int(low)) if is_npm else characters for characters, is_npm in zip(given, npm, strict=True)]

@@ -110,5 +110,5 @@ def _npm_package(manifest: Path) -> SourcePackage | None:
         licence=licence,
         ecosystem="npm",
         root=root,
-        files=tuple(sorted(path for path in inside if "node_modules" not in path.parts)),
+        files=tuple(sorted(path for path in inside if not {"node_modules", "Build", "build"} & set(path.parts))),
     )

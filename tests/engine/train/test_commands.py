@@ -15,6 +15,7 @@ from tests.engine.train.packages import install_python, python_code
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(commands, "reserved_files", list)
     monkeypatch.setattr(commands, "corpus_folder", lambda name: tmp_path / "cache" / name)
     return tmp_path / "cache"
 
