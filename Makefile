@@ -6,13 +6,16 @@ PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 python3.11,
 # The torch to install, as pip takes it. The CPU build is enough for everything here.
 TORCH ?= torch==2.13.0
 VENV ?= .venv
+# Where the bundled model is trained, and the commit whose code trains it. DECONTAMINATE names benchmark files, absolute.
+TRAIN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/train
+TRAIN_AT ?= HEAD
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 OURS := dg_lsp engine tests
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-editors check format clean help
+.PHONY: demo test test-editors check format clean help train
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
@@ -21,6 +24,7 @@ help:
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
 	@echo "make check   format, lint, types, layers"
 	@echo "make format  format the code"
+	@echo "make train   go on training the bundled model, in a checkout of its own in the user's cache"
 	@echo "make clean   remove the virtual environment"
 
 demo: $(VENV)/installed
@@ -45,6 +49,22 @@ check: $(VENV)/developing
 format: $(VENV)/developing
 	$(BIN)/ruff check --fix-only $(OURS)
 	$(BIN)/ruff format $(OURS)
+
+# The run keeps to the code that it began with; main moves freely. It takes processor time that nothing else wants, and
+# Ctrl-C (SIGTERM, too) pauses it. Threads that spin at a barrier would take what the other thread waits for.
+train: $(TRAIN)/checkout/.git $(TRAIN)/corpus/packed/held-out/documents.npy
+	@cd $(TRAIN)/checkout && OMP_WAIT_POLICY=PASSIVE exec .venv/bin/python -m engine.train run --idle --name bundled \
+		--threads $$(nproc) $(TRAIN_OPTIONS)
+
+$(TRAIN)/checkout/.git:
+	@mkdir -p $(TRAIN)
+	@git clone --quiet . $(TRAIN)/checkout
+	@git -C $(TRAIN)/checkout checkout --quiet $(TRAIN_AT)
+	@$(MAKE) -C $(TRAIN)/checkout VENV=.venv .venv/installed
+
+$(TRAIN)/corpus/packed/held-out/documents.npy: | $(TRAIN)/checkout/.git
+	@cd $(TRAIN)/checkout && .venv/bin/python -m engine.train corpus --tokenizer engine/weights/bundled \
+		$(addprefix --decontaminate ,$(DECONTAMINATE))
 
 clean:
 	rm -rf $(VENV)

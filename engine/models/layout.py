@@ -12,7 +12,8 @@ PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
 LANGUAGES = {"python": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
 """The token that names the language, by LSP identifier; other languages have none."""
 END, EDIT, TO, WIDTH = range(10, 14)
-"""Behind a gap's text; before an edit's old text; between it and the new one; in place of a gap, to ask how wide it is."""
+"""Behind a gap's text; before an edit's old text, and between it and the new one; in place of a gap, to ask how wide
+it is."""
 RESERVED = 16
 """Ids below this one are control tokens and never part of a text."""
 WIDTHS = (*range(33), *range(36, 65, 4), *range(72, 129, 8))

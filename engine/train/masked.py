@@ -55,7 +55,7 @@ def train_masked(
     for step in range(preset.steps):
         loss = masked_loss(network, masked_rows(packed, rng, preset.rows))
         loss.backward()
-        optimiser.step(schedule(step, 4 * (1 - step / preset.steps)))
+        optimiser.step(schedule(step, 4 * (1 - step / preset.steps), max(1, preset.steps // 100)))
         if (step + 1) % every == 0:
             say(f"step {step + 1} of {preset.steps}: {loss.item():.3f} nats")
     return module

@@ -54,6 +54,6 @@ class Optimiser:
             part.load_state_dict(saved)
 
 
-def schedule(step: int, left: float) -> float:
-    """Share of the peak rates: linear warm-up over WARM_UP steps, a plateau, and `left` of 1 to 0 while it falls."""
-    return min((step + 1) / WARM_UP, 1.0, max(0.0, left))
+def schedule(step: int, left: float, warm_up: int = WARM_UP) -> float:
+    """Share of the peak rates: linear warm-up over so many steps, a plateau, and `left` of 1 to 0 while it falls."""
+    return min((step + 1) / warm_up, 1.0, max(0.0, left))
