@@ -44,7 +44,8 @@ def run_client(command: Sequence[str], what: str, folder: Path) -> None:
     except OSError as error:
         raise BadInput(f"{what} can't be fetched, {command[0]} doesn't start ({error.strerror}): install it.") from None
     if done.returncode:
-        last = next((line.strip() for line in reversed(done.stderr.splitlines()) if "rror" in line), "no reason given")
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
+        last = next((line for line in reversed(said) if "rror" in line), said[-1])
         raise BadInput(f"{what} can't be fetched ({last[:200]}): a package registry has to be in reach, once.")
 
 

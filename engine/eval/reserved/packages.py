@@ -17,6 +17,7 @@ import cattrs
 import platformdirs
 
 from engine.archives import run_client, unpack
+from engine.errors import BadInput
 
 Role = Literal["reported", "development"]
 _LIST = Path(__file__).parent / "packages.json"
@@ -90,6 +91,14 @@ def reserved_files(folder: Path | None = None, *, earlier: bool = True) -> Itera
         for version in (each.version, each.earlier if earlier else None):
             if version:
                 yield from _files(root / f"{each.name}-{version}", each.name, version)
+
+
+def read_file(root: Path, name: str, version: str, path: str) -> str:
+    """The text of one file below `root`, where `fetch` put it, line ends as they are. Raises BadInput."""
+    try:
+        return (root / f"{name}-{version}" / path).read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        raise BadInput(f"{path} of {name} {version} is not in {root}: delete that folder to fetch it again.") from None
 
 
 def _files(root: Path, name: str, version: str) -> Iterator[ReservedFile]:
