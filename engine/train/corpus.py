@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import random
 from collections import Counter
@@ -36,10 +35,8 @@ DOCUMENTS_FILE, MANIFEST_FILE = "documents.jsonl.gz", "manifest.json"
 
 _SECONDARY_SHARE = 0.11
 """Tests, examples and declarations: at most this share of a package's other characters, so below 10% of all."""
-_HELD_OUT_SHARE = 0.1
-"""Of the packages of these sizes, by their names alone: another machine holds out the same. About 2% of all text."""
-_HELD_OUT_SIZES = range(150_000, 2_500_000)
-"""Characters of a package that may be held out: enough to measure on, small enough not to be missed."""
+HELD_OUT = frozenset({"glom", "manim", "mongoose", "werkzeug"})
+"""Packages that are measured on and never trained on: pinned, so that every machine holds out the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,21 +216,14 @@ def _up_to(documents: Sequence[Document], characters: int) -> list[Document]:
     return kept
 
 
-def _held_out(found: Sequence[_Found]) -> frozenset[tuple[str, str]]:
-    held_out: set[tuple[str, str]] = set()
-    for ecosystem in ("python", "npm"):
-        sizes = {package.name: _characters(documents) for package, documents in found if package.ecosystem == ecosystem}
-        light = [name for name in sizes if weight_of(name) == 1]
-        names = [name for name in light if sizes[name] in _HELD_OUT_SIZES] or light
-        places = {name: int(hashlib.sha256(name.encode()).hexdigest()[:8], 16) / 2**32 for name in names}
-        # One is needed to measure on, whatever the names; one more to train on.
-        enough = max(_HELD_OUT_SHARE, min(places.values())) if len(sizes) > 1 and places else 0.0
-        held_out |= {(ecosystem, name) for name, place in places.items() if place <= enough}
-    return frozenset(held_out)
+def _held_out(found: Sequence[_Found]) -> frozenset[str]:
+    names = {package.name for package, _ in found}
+    # Of other texts one package is needed to measure on, whatever its name, and one more to train on.
+    return frozenset(names & HELD_OUT or (sorted(names)[:1] if len(names) > 1 else ()))
 
 
-def _in_split(document: Document, package: SourcePackage, held_out: frozenset[tuple[str, str]]) -> Document:
-    return replace(document, split="held-out" if (package.ecosystem, package.name) in held_out else "train")
+def _in_split(document: Document, package: SourcePackage, held_out: frozenset[str]) -> Document:
+    return replace(document, split="held-out" if package.name in held_out else "train")
 
 
 def _entry(package: SourcePackage, documents: Sequence[Document]) -> ManifestEntry:
