@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from engine.models.layout import END, EOS, Layout
@@ -33,6 +33,8 @@ FUNCTIONS = 0.5
 """Texts that are a function which begins with its docstring."""
 ALONE, IMPORTS = 0.5, 0.3
 """Of the functions, those behind which the file ends, and those with some of the file's imports before them."""
+IN_CODE = 0.75
+"""Gaps of functions that begin behind the docstring."""
 SHORTEST = 48
 """Tokens of an example; less is left empty."""
 LONGEST_GAP = 64
@@ -42,6 +44,7 @@ _SUFFIX_SHARE, _SNIPPET_SHARE = 0.4, 0.35
 """Of an example's tokens, at the most."""
 _EDIT_TOKENS = 24
 _NAME = re.compile(r"[^\W\d]\w{2,}")
+_DOCSTRING = re.compile(r'"""[\s\S]*?"""\n?|\'\'\'[\s\S]*?\'\'\'\n?|/\*\*[\s\S]*?\*/\n?')
 _IMPORT = re.compile(r"^(?:import|from) [^\n(\\]+$", re.MULTILINE)
 
 
@@ -83,8 +86,8 @@ class Examples:
     def draw(self, room: int, inner: int) -> Example | None:
         """An example of at most `room` tokens with up to `inner` gaps inside; None where the draw hit nothing."""
         rng = self._rng
-        document, text, ends = self._text(room)
-        gap = self._gap(text, document, room) if rng.random() < self._preset.gap_share else None
+        document, text, ends, body = self._text(room)
+        gap = self._gap(text, body, document, room) if rng.random() < self._preset.gap_share else None
         extra = self._extra(document, text, gap, int(room * _SNIPPET_SHARE))
         room -= 4 + sum(1 + len(ids) for ids in extra.snippets) + sum(2 + len(a) + len(b) for a, b in extra.edits)
         suffix: list[int] = []
@@ -123,8 +126,8 @@ class Examples:
             ],
         )
 
-    def _text(self, room: int) -> tuple[int, str, bool]:
-        """(document, text, whether the text ends as a file does)"""
+    def _text(self, room: int) -> tuple[int, str, bool, int]:
+        """(document, text, whether the text ends as a file does, where in it code begins behind a docstring)"""
         rng, corpus = self._rng, self._corpus
         if rng.random() < FUNCTIONS and (place := corpus.choose_function(rng, self._best)):
             document, start, end = place
@@ -137,21 +140,23 @@ class Examples:
             if rng.random() < IMPORTS and (imports := _IMPORT.findall(whole)):
                 chosen = sorted(rng.sample(range(len(imports)), min(len(imports), rng.randint(1, 3))))
                 text = "\n".join(imports[at] for at in chosen) + "\n\n\n" + text
-            return document, text, alone
+            told = _DOCSTRING.search(text)
+            return document, text, alone, told.end() if told else 0
         document = corpus.choose(rng, self._best)
         whole = corpus.text(document)
         size = 2 * room * CHARACTERS
         start = rng.randrange(max(1, len(whole) - size // 4)) if rng.random() < 0.7 else 0
         if start and rng.random() < 0.8:
             start = whole.find("\n", start) + 1
-        return document, whole[start : start + size], start + size >= len(whole)
+        return document, whole[start : start + size], start + size >= len(whole), 0
 
-    def _gap(self, text: str, document: int, room: int) -> Hole | None:
-        reach = text[: int(room * CHARACTERS * 0.8)]
+    def _gap(self, text: str, body: int, document: int, room: int) -> Hole | None:
+        first = body if self._rng.random() < IN_CODE else 0
+        reach = text[first : first + int(room * CHARACTERS * 0.8)]
         if self._rng.random() < self._preset.span_share:
             return self._span(reach)
         found = holes(reach, self._corpus.language(document), self._rng, KINDS, count=1, longest=LONGEST_GAP * 4)
-        return found[0] if found else None
+        return replace(found[0], start=first + found[0].start, end=first + found[0].end) if found else None
 
     def _span(self, text: str) -> Hole | None:
         """A gap between two tokens, short ones as often as long ones."""
