@@ -28,7 +28,7 @@ help:
 	@echo "make clean   remove the virtual environment"
 
 demo: $(VENV)/installed
-	@$(BIN)/python -m engine.demo
+	@$(BIN)/python -m engine.cli.demo
 
 test: $(VENV)/developing
 	@$(BIN)/python -m pytest --ignore=tests/e2e/editors

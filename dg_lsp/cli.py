@@ -26,17 +26,15 @@ COMMANDS = {
     "serve": Mount(
         target="dg_lsp.commands.serve:serve", help="Speak the Language Server Protocol on standard input and output."
     ),
-    "fill": Mount(target="engine.commands.fill:fill", help="Fill a gap in a file."),
-    "rewrite": Mount(target="engine.commands.rewrite:rewrite", help="Rewrite a part of a file, starting from itself."),
-    "fix": Mount(target="engine.commands.fix:fix", help="Mend the broken syntax of a file."),
-    "engine": Mount(
-        target="engine.commands.engine:engine", help="Start, stop or look at the engine that editors share."
-    ),
-    "eval": Mount(target="engine.commands.eval:evaluate", help="Measure how good fills are."),
-    "bench": Mount(target="engine.commands.bench:bench", help="Measure how fast a model runs here."),
-    "models": Mount(target="engine.commands.models:models", help="List the models on this machine."),
-    "pull": Mount(target="engine.commands.pull:pull", help="Download a model from the Hugging Face Hub."),
-    "doctor": Mount(target="engine.commands.doctor:doctor", help="Check that everything is in place."),
+    "fill": Mount(target="engine.cli.fill:fill", help="Fill a gap in a file."),
+    "rewrite": Mount(target="engine.cli.rewrite:rewrite", help="Rewrite a part of a file, starting from itself."),
+    "fix": Mount(target="engine.cli.fix:fix", help="Mend the broken syntax of a file."),
+    "engine": Mount(target="engine.cli.engine:engine", help="Start, stop or look at the engine that editors share."),
+    "eval": Mount(target="engine.cli.eval:evaluate", help="Measure how good fills are."),
+    "bench": Mount(target="engine.cli.bench:bench", help="Measure how fast a model runs here."),
+    "models": Mount(target="engine.cli.models:models", help="List the models on this machine."),
+    "pull": Mount(target="engine.cli.pull:pull", help="Download a model from the Hugging Face Hub."),
+    "doctor": Mount(target="engine.cli.doctor:doctor", help="Check that everything is in place."),
     "stats": Mount(target="dg_lsp.commands.stats:stats", help="Show how suggestions were met."),
     "replay": Mount(target="dg_lsp.commands.replay:replay", help="Run a recorded session again."),
 }

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from dg_lsp.documents import Documents, Snapshot
 from dg_lsp.exclusion import name_of
-from engine.protocol import Snippet
+from engine.ipc.protocol import Snippet
 
 CHARS_BY_TOKEN = 3
 """Of code, at least; the engine counts in earnest and trims."""

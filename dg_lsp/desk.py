@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from dg_lsp.rhythm import Rhythm
-from engine.protocol import Filled, FillRequest
+from engine.ipc.protocol import Filled, FillRequest
 
 Ask = Callable[[FillRequest, str], Awaitable[Filled | None]]
 

@@ -19,7 +19,7 @@ from dg_lsp.greeting import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.messages import DRAFT
 from dg_lsp.server import Server
 from dg_lsp.workspace_edits import workspace_edit
-from engine.protocol import Draft
+from engine.ipc.protocol import Draft
 
 A = TypeVar("A")
 Given = RewriteArguments | FixArguments | FillHereArguments

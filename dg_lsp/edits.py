@@ -12,7 +12,7 @@ from dg_lsp.engine_client import EngineFailure
 from dg_lsp.gap import gap_at, window
 from dg_lsp.resident import Resident
 from dg_lsp.tracking import Tracked, Tracking
-from engine.protocol import Candidate, Draft, FillRequest
+from engine.ipc.protocol import Candidate, Draft, FillRequest
 
 CHANGED = "The text changed while the model was at work on it, so the edit is withheld: ask again."
 LARGEST_CHARS = 500_000

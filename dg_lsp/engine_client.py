@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 from dg_lsp.engine_connection import EngineConnection, EngineFailure, EngineWedged, Reply, open_connection
 from dg_lsp.engine_launch import Launch, start
 from dg_lsp.heartbeat import watch
-from engine.protocol import (
+from engine.ipc.protocol import (
     Answer,
     BadInput,
     Cancel,

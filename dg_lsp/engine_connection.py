@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.protocol import (
+from engine.ipc.protocol import (
     OTHER_VERSION,
     VERSION,
     Address,

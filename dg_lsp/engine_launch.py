@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dg_lsp.engine_connection import EngineFailure
-from engine.protocol import Status
+from engine.ipc.protocol import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

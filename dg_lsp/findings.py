@@ -9,7 +9,7 @@ from dg_lsp.edits import LARGEST_CHARS, Wish, fix_wish
 from dg_lsp.engine_client import EngineFailure
 from dg_lsp.gap import gap_at, window
 from dg_lsp.resident import Resident
-from engine.protocol import Blank, BlankKind, Damage, FillRequest, Findings
+from engine.ipc.protocol import Blank, BlankKind, Damage, FillRequest, Findings
 
 NOTHING = Findings(damages=())
 FAR_CHARS = 2000

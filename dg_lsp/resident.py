@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 
 from dg_lsp.engine_client import EngineClient, EngineFailure
 from dg_lsp.status import StatusBoard
-from engine.protocol import Draft, Filled, FillRequest
+from engine.ipc.protocol import Draft, Filled, FillRequest
 
 GPU_DEADLINE_MS = 300.0
 CPU_DEADLINE_MS = 1000.0

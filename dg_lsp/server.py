@@ -43,7 +43,7 @@ from dg_lsp.stats import Stats, StatsError, stats_path
 from dg_lsp.status import Status, StatusBoard
 from dg_lsp.suggester import Suggester
 from dg_lsp.working import Working
-from engine.protocol import rooted
+from engine.ipc.protocol import rooted
 
 log = logging.getLogger(__name__)
 

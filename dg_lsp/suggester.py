@@ -15,7 +15,7 @@ from dg_lsp.insertion import is_name, redundant, typed_head
 from dg_lsp.resident import Resident
 from dg_lsp.rhythm import Rhythm
 from dg_lsp.suggestions import Rest, Shelf, Suggestion
-from engine.protocol import Candidate, FillRequest
+from engine.ipc.protocol import Candidate, FillRequest
 
 INLINE, MENU = "inline", "menu"
 """Lanes: work in one does not supersede work in the other."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.checkpoints.loading import Infiller
     from engine.checkpoints.placement import Device
+    from engine.loader.loading import Infiller
 
 
 def load(name: str = "bundled", device: Device = "auto") -> Infiller:
-    """Load "bundled", a model directory or a Hub id from the local Hugging Face cache; see engine.checkpoints.loading.
+    """Load "bundled", a model directory or a Hub id from the local Hugging Face cache; see engine.loader.loading.
 
     Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
     """
     # Torch takes a second to import: not before it is needed.
-    from engine.checkpoints.loading import load
+    from engine.loader.loading import load
 
     return load(name, device)

@@ -1,5 +1,5 @@
 """`python -m engine run`: how the language server starts an engine without knowing its code."""
 
-from engine.commands.engine import engine
+from engine.cli.engine import engine
 
 engine(prog_name="python -m engine")

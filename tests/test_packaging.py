@@ -50,6 +50,6 @@ def test_the_sources_can_be_tested(tmp_path: Path):
         "LICENSE",
         "Makefile",
         "tests/test_packaging.py",
-        "engine/checkpoints/loading.py",
+        "engine/loader/loading.py",
     } <= names
     assert not {name for name in names if name.startswith((".venv", ".git/", ".ci", "dist"))}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import islice
 
+from engine.bench.abilities import LeftToRight, Measured
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.bench.workload import request_for
-from engine.infill import fill
-from engine.models.abilities import LeftToRight, Measured
-from engine.request import Filled
+from engine.core.request import Filled
+from engine.infill.pipeline import fill
 
 PART = "end to end"
 

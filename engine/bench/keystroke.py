@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle
 
+from engine.bench.abilities import Measured
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.bench.workload import room_beside, rows_of, token_ids
-from engine.models.abilities import Measured
 from engine.models.base import Context
 
 PART = "keystroke"

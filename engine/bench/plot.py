@@ -12,7 +12,7 @@ from engine.bench.keystroke import PART as KEYSTROKE
 from engine.bench.run import Benchmark
 from engine.bench.steps import BOUNDS, GRID
 from engine.bench.timing import Figure
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

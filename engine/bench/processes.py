@@ -12,13 +12,13 @@ from pathlib import Path
 
 import psutil
 
-from engine.bench.line import own_engine
+from engine.bench.own_engine import own_engine
 from engine.bench.timing import Figure, Ratio, Stopwatch, spread
-from engine.checkpoints.loading import load
-from engine.errors import EngineError
-from engine.infill import fill
-from engine.protocol import Fill, Report, StatusQuery, Warm
-from engine.request import FillRequest
+from engine.core.errors import EngineError
+from engine.core.request import FillRequest
+from engine.infill.pipeline import fill
+from engine.ipc.protocol import Fill, Report, StatusQuery, Warm
+from engine.loader.loading import load
 
 STARTS, OVERHEAD = "start", "protocol"
 _CODE = "def add(a, b):\n    total = ▮a + b▮\n    return total\n"

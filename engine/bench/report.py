@@ -10,7 +10,7 @@ from rich.table import Table
 
 from engine.bench.run import Benchmark
 from engine.bench.timing import Figure
-from engine.sizes import binary_bytes
+from engine.core.sizes import binary_bytes
 
 
 def as_object(made: Benchmark) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from engine.bench.abilities import Measured
 from engine.bench.end_to_end import PART as END_TO_END
 from engine.bench.end_to_end import end_to_end
 from engine.bench.keystroke import PART as KEYSTROKE
@@ -20,7 +21,6 @@ from engine.bench.steps import BOUNDS, GRID, bounds, grid
 from engine.bench.syntax_keystroke import PART as SYNTAX
 from engine.bench.syntax_keystroke import syntax_keystroke
 from engine.bench.timing import Figure, Ratio, Stopwatch
-from engine.models.abilities import Measured
 from engine.models.base import Model
 
 PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID, SYNTAX, STARTS, OVERHEAD)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from engine.bench.abilities import Measured, StepKind
+from engine.bench.products import run_all
 from engine.bench.timing import Figure, Ratio, Spread, Stopwatch
 from engine.bench.workload import room_beside, rows_of, token_ids
-from engine.models.abilities import Measured, StepKind
-from engine.models.products import run_all
 
 BOUNDS, GRID = "step", "widths and batches"
 CONTEXT = 512

@@ -8,11 +8,11 @@ import random
 
 import torch
 
-from engine.models.abilities import Measured
+from engine.bench.abilities import Measured
+from engine.bench.numbered import NumberedVocabulary
+from engine.core.request import FillRequest
 from engine.models.base import Context, Model, Rows
-from engine.models.numbered import NumberedVocabulary
-from engine.models.texts import Texts
-from engine.request import FillRequest
+from engine.models.tokenizer import Texts
 
 _TEXT_TOKENS = 2000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from engine.errors import ModelError
+from engine.core.errors import ModelError
 
 Device = Literal["auto", "cpu", "cuda"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.checkpoints.json_files import read_json, read_json_if_there
-from engine.errors import ModelError
-from engine.models.families import Files, family_of_type
+from engine.core.errors import ModelError
+from engine.models.registry import Files, family_of_type
 
 if TYPE_CHECKING:
     from engine.models.base import LengthStrategy

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-from engine.errors import ModelError
+from engine.core.errors import ModelError
 
 
 def read_json(file: Path, name: str) -> dict[str, Any]:

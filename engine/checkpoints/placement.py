@@ -11,8 +11,8 @@ import torch
 
 from engine.checkpoints.devices import Device, check_device
 from engine.checkpoints.directory import Checkpoint
-from engine.errors import ModelError
-from engine.sizes import binary_bytes
+from engine.core.errors import ModelError
+from engine.core.sizes import binary_bytes
 
 WORKING_BYTES = 1 << 30
 """Kept free on a GPU beside its weights, for the keys and values of contexts, logits and scratch memory."""

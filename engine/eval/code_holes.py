@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.eval.tasks import Task
 from engine.syntax.holes import Kind, holes
 from engine.syntax.languages import language_of

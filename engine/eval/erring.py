@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from engine.eval.damage import damage
 from engine.eval.tasks import Task
-from engine.models.oracle import Case, Oracle, Slip
+from engine.models.oracle.model import Case, Oracle, Slip
 
 RIGHT, SLIPS, INSISTS = "right", "slips", "insists"
 """Knows the truth; gets a token wrong until that is denoised again; knows nothing but a damaged truth."""

@@ -11,7 +11,7 @@ from typing import IO, Any, Self
 
 from filelock import FileLock, Timeout
 
-from engine.errors import BadInput, EngineError
+from engine.core.errors import BadInput, EngineError
 
 _FILE, _ABOUT, _LOCK = "results.jsonl", "run.json", "run.lock"
 

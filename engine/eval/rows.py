@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from engine.drive import drive
-from engine.errors import BadInput
-from engine.eval.left_to_right import fill_left_to_right
-from engine.eval.reference import fill_by_generate
+from engine.baselines.left_to_right import fill_left_to_right
+from engine.baselines.reference import fill_by_generate
+from engine.bench.abilities import Generating, LeftToRight
+from engine.core.errors import BadInput
+from engine.core.request import Filled, FillRequest
+from engine.decoding.executor import drive
 from engine.eval.tasks import Task
-from engine.infill import infill
-from engine.models.abilities import Generating, LeftToRight
+from engine.infill.parts import Parts
+from engine.infill.pipeline import infill
 from engine.models.base import Model
-from engine.parts import Parts
-from engine.request import Filled, FillRequest
 
 ADAPTIVE, ORACLE = "adaptive", "oracle"
 GREEDY, GENERATE = "left to right", "generate"

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from engine.errors import EngineError
+from engine.core.errors import EngineError
 from engine.eval.inside.limits import Level, Limits
 
 _MAIN = Path(__file__).parent / "inside" / "__main__.py"

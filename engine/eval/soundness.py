@@ -17,15 +17,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from engine.drive import drive
+from engine.core.request import Filled, FillRequest
+from engine.decoding.executor import drive
 from engine.eval.code_holes import code_holes
 from engine.eval.erring import erring
 from engine.eval.parsers import Parsers, Parses
 from engine.eval.tasks import Task
-from engine.infill import infill
+from engine.infill.parts import Parts
+from engine.infill.pipeline import infill
 from engine.models.base import Model
-from engine.parts import Parts
-from engine.request import Filled, FillRequest
 
 WAYS = {
     "unchecked": Parts(repair=False),
@@ -161,7 +161,7 @@ def _table(rows: Sequence[Figures]) -> Table:
 def _models(name: str, seed: int) -> Models:
     if name == ORACLE:
         return lambda task: erring(task, seed)
-    from engine.checkpoints.loading import load
+    from engine.loader.loading import load
 
     model = load(name).model
     return lambda task: iter([(name, model)])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.syntax.languages import language_of
 
 SAFIM_HOLE = "{{completion}}"

@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from engine.lengths.prior import LengthPrior
-from engine.request import FillRequest
+from engine.core.request import FillRequest
+from engine.models.length_prior import LengthPrior
 
 READ_ON = 16
 """Suffix tokens that are read together with a gap when it is scored."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from tokenizers.pre_tokenizers import ByteLevel
 
-from engine.errors import ModelError
+from engine.core.errors import ModelError
 
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _METASPACE = "\u2581"

@@ -15,13 +15,13 @@ from typing import Annotated, Any, cast
 import torch
 import typer
 
-from engine.checkpoints.loading import load
-from engine.commands.exits import one_line_errors
-from engine.errors import BadInput
+from engine.core.errors import BadInput
+from engine.core.exits import one_line_errors
 from engine.eval.reserved.packages import reserved_files
+from engine.loader.loading import load
 from engine.models.base import LengthStrategy
-from engine.models.diffusion_gemma import DiffusionGemma
-from engine.models.gemma_network import Network
+from engine.models.gemma.model import DiffusionGemma
+from engine.models.gemma.network import Network
 from engine.train.card import write_card
 from engine.train.compare import compare as compare_models
 from engine.train.contamination import Forbidden, benchmark_texts

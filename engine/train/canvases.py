@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.models.gemma_network import Attend, Network, attention
-from engine.models.layout import EOS, MASK, PAD
+from engine.models.gemma.network import Attend, Network, attention
+from engine.models.prompts.layout import EOS, MASK, PAD
 from engine.train.contexts import Contexts, KeysAndValues, Row, bias, contexts, filled_rows, next_token_loss, stack
 from engine.train.examples import Example, Examples
 from engine.train.loss import capped_cross_entropy

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.canvas import new_canvas
-from engine.drive import drive
-from engine.infill import infill
+from engine.core.request import FillRequest
+from engine.decoding.canvas import new_canvas
+from engine.decoding.executor import drive
+from engine.infill.pipeline import infill
 from engine.models.base import Rows
-from engine.models.diffusion_gemma import DiffusionGemma
-from engine.request import FillRequest
+from engine.models.gemma.model import DiffusionGemma
 from engine.syntax.holes import holes
 from engine.train.contexts import encode_rows
 from engine.train.packed import PackedCorpus

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from engine.models.gemma_network import Attend, Network, attention
-from engine.models.layout import PAD, WIDTH, width_token
+from engine.models.gemma.network import Attend, Network, attention
+from engine.models.prompts.layout import PAD, WIDTH, width_token
 from engine.train.examples import SHORTEST, Example, Examples, followed
 from engine.train.loss import capped_cross_entropy
 

@@ -14,7 +14,7 @@ from typing import Literal
 import cattrs
 import platformdirs
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.eval.reserved.packages import reserved_modules, reserved_names
 from engine.train.contamination import Forbidden, shingles
 from engine.train.screening import (

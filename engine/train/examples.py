@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from engine.models.layout import END, EOS, Layout
+from engine.models.prompts.layout import END, EOS, Layout
 from engine.syntax.holes import Hole, Kind, holes
 from engine.train.packed import PackedCorpus
 from engine.train.presets import Preset

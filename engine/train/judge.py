@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from engine.models.gemma_network import Network
-from engine.models.layout import PREFIX, SUFFIX, width_token
+from engine.models.gemma.network import Network
+from engine.models.prompts.layout import PREFIX, SUFFIX, width_token
 from engine.train.contexts import Row, attend_within, contexts, filled_rows, next_token_loss
 from engine.train.examples import Example, Examples
 from engine.train.packed import PackedCorpus

@@ -18,8 +18,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE
 from engine.models.base import LengthStrategy
-from engine.models.masked_family import OWN_TYPE
-from engine.models.masked_network import Attend, Network, attention, rotate
+from engine.models.masked.description import OWN_TYPE
+from engine.models.masked.network import Attend, Network, attention, rotate
 from engine.train.masked_rows import EXPAND, NOTHING, MaskedRows, masked_rows
 from engine.train.optimise import Optimiser, Rates, schedule
 from engine.train.packed import PackedCorpus

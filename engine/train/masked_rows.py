@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.models.layout import BOS, EOS, MASK, PAD, RESERVED
+from engine.models.prompts.layout import BOS, EOS, MASK, PAD, RESERVED
 from engine.train.packed import PackedCorpus
 from engine.train.tokenizer import encode
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.train.corpus import Document, Split
 from engine.train.tokenizer import load_tokenizer
 

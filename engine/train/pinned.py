@@ -12,8 +12,8 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from engine.archives import run_client, unpack
-from engine.errors import BadInput
+from engine.core.errors import BadInput
+from engine.eval.archives import run_client, unpack
 from engine.train.screening import LANGUAGES
 
 _GROUP = "corpus"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import cattrs
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.train.optimise import Rates
 from engine.train.shapes import Shape
 

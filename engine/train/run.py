@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.compiler import config as compiler
 
-from engine.models.gemma_network import Network
+from engine.models.gemma.network import Network
 from engine.train.batches import Batch, BatchSource, batches, to_device
 from engine.train.canvases import canvas_losses
 from engine.train.contexts import Contexts, next_token_loss

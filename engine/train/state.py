@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.train.optimise import Optimiser
 from engine.train.presets import Preset
 from engine.train.shapes import new_model, trained_parameters

@@ -17,7 +17,7 @@ from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 
-from engine.errors import ModelError
+from engine.core.errors import ModelError
 
 VOCABULARY_SIZE = 6144
 PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)

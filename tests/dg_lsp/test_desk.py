@@ -8,7 +8,7 @@ import pytest
 
 from dg_lsp.desk import Desk
 from dg_lsp.rhythm import Rhythm
-from engine.protocol import Filled, FillRequest
+from engine.ipc.protocol import Filled, FillRequest
 
 
 def request(prefix: str) -> FillRequest:

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dg_lsp.engine_client import EngineClient, EngineFailure, EngineState, Launch, Patience
-from engine.frames import frame
-from engine.protocol import (
+from engine.ipc.frames import frame
+from engine.ipc.protocol import (
     MAX_FRAME_NBYTES,
     VERSION,
     ClientMessage,

@@ -12,7 +12,7 @@ from dg_lsp.configuration import Configuration
 from dg_lsp.documents import Documents
 from dg_lsp.gap import WINDOW_CHARS, gap_at
 from dg_lsp.suggester import INLINE, INVOKED_PATIENCE, MENU, Suggester
-from engine.protocol import Candidate, Filled, FillRequest
+from engine.ipc.protocol import Candidate, Filled, FillRequest
 
 pytestmark = pytest.mark.asyncio
 URI = "file:///w/app/main.py"

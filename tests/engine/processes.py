@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from engine.protocol import (
+from engine.ipc.protocol import (
     VERSION,
     Drafted,
     EngineMessage,
@@ -37,8 +37,8 @@ from engine.protocol import (
 
 _OTHER_VERSION = """
 import runpy, sys
-import engine.protocol
-engine.protocol.VERSION = int(sys.argv.pop(1))
+import engine.ipc.protocol
+engine.ipc.protocol.VERSION = int(sys.argv.pop(1))
 runpy.run_module("engine", run_name="__main__", alter_sys=True)
 """
 """The engine as it was before a message changed, or will be."""

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.infill import fill
+from engine.core.request import Filled, FillRequest
+from engine.infill.pipeline import fill
 from engine.models.base import Noise, Rows
-from engine.models.oracle import END, PAD, PREFIX, Case, Oracle
-from engine.request import Filled, FillRequest
+from engine.models.oracle.model import END, PAD, PREFIX, Case, Oracle
 
 MASK, EXPAND, DELETE = PREFIX, END, PAD
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.archives import run_client, unpack
-from engine.errors import BadInput
+from engine.core.errors import BadInput
+from engine.eval.archives import run_client, unpack
 
 
 def wheel(path: Path, *names: str, link: bool = False) -> Path:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from engine.calibrate import TOO_NEAR, app, usual_confidence
-from engine.checkpoints.loading import load
+from engine.cli.calibrate import TOO_NEAR, app, usual_confidence
 from engine.eval.tasks import Task
-from engine.lengths.prior import prior_file, read_prior
+from engine.loader.loading import load
+from engine.models.length_prior import prior_file, read_prior
 from tests.engine.models.published import write_published
 from tests.engine.ruler import Ruler
 

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from engine import load
-from engine.demo import SNIPPETS, Snippet, draw, show
-from engine.marked import MARKER, gap_at_markers
+from engine.cli.demo import SNIPPETS, Snippet, draw, show
+from engine.text.marked import MARKER, gap_at_markers
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.title)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.canvas import new_canvas
-from engine.denoise import denoise
+from engine.core.request import Draft
+from engine.decoding.canvas import new_canvas
+from engine.decoding.denoise import denoise
+from engine.decoding.sampling import doubtful, forbid, published_policies
 from engine.models.base import Noise, Sampling
-from engine.policies import doubtful, forbid, published_policies
-from engine.request import Draft
 from tests.engine.tiny import settle, states, tiny_model
 
 PINNED = 260

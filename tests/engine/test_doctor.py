@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dg_lsp.cli import run
-from engine.doctor import Doctor, Finding
+from engine.cli.checks import Doctor, Finding
 from tests.engine.processes import Home, home
 
 SUBJECTS = ["python", "torch", "model", "device", "memory", "permissions", "socket", "editor", "fill"]

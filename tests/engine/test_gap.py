@@ -1,6 +1,6 @@
 """A gap while it is filled."""
 
-from engine.gap import CLEARLY, steady
+from engine.infill.gap import CLEARLY, steady
 
 
 def test_drafts_stay_with_their_row_until_another_is_clearly_surer():

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.drive import drive
-from engine.errors import BadInput
-from engine.infill import fill, infill
-from engine.models.oracle import Case, Oracle
-from engine.request import Draft, FillRequest
+from engine.core.errors import BadInput
+from engine.core.request import Draft, FillRequest
+from engine.decoding.executor import drive
+from engine.infill.pipeline import fill, infill
+from engine.models.oracle.model import Case, Oracle
 from tests.engine.tiny import tiny_model
 
 PREFIX, SUFFIX = "def area(width):\n    return wid", "\n\nprint(area(3))\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.key_values import ContextCache, common_length
 from engine.models.base import Rows
+from engine.models.kv_cache import ContextCache, common_length
 from tests.engine.tiny import tiny_model
 
 WINDOW = 16

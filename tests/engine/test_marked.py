@@ -2,15 +2,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.errors import BadInput
-from engine.marked import (
-    Position,
-    dominant_line_end,
-    gap_at_markers,
-    gap_between,
-    parse_position,
-    with_line_ends,
-)
+from engine.core.errors import BadInput
+from engine.text.marked import Position, dominant_line_end, gap_at_markers, gap_between, parse_position, with_line_ends
 
 texts = st.text(alphabet=st.sampled_from("ab \t\n\r😋é\u2028"), max_size=40)
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.names import rooted
+from engine.core.names import rooted
 
 
 @pytest.fixture

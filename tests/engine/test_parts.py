@@ -2,12 +2,12 @@
 
 import math
 
-from engine.drive import drive
-from engine.infill import infill
-from engine.marked import gap_at_markers
-from engine.models.oracle import Case, Oracle, Slip
-from engine.parts import Parts
-from engine.request import Candidate, FillRequest
+from engine.core.request import Candidate, FillRequest
+from engine.decoding.executor import drive
+from engine.infill.parts import Parts
+from engine.infill.pipeline import infill
+from engine.models.oracle.model import Case, Oracle, Slip
+from engine.text.marked import gap_at_markers
 
 SLIPPED = Case(text="def add(a, b):\n    return ▮max(a, b)▮\n", slip=Slip(at=1, text=")"))
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from engine.distributions import distributions
-from engine.policies import (
+from engine.decoding.distributions import distributions
+from engine.decoding.sampling import (
     Look,
     all_known,
     begin_with,

@@ -1,8 +1,8 @@
 from rich.console import Console
 
-from engine.marked import gap_at_markers
-from engine.preview import figures, preview, visible
-from engine.request import Candidate, Filled, Timings
+from engine.cli.preview import figures, preview, visible
+from engine.core.request import Candidate, Filled, Timings
+from engine.text.marked import gap_at_markers
 
 
 def plain(marked: str, filled: str) -> str:

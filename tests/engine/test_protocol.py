@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.frames import frame
-from engine.protocol import (
+from engine.ipc.frames import frame
+from engine.ipc.protocol import (
     VERSION,
     Answer,
     Blank,
@@ -205,5 +205,7 @@ def test_no_bytes_raise_anything_unforeseen(body):
 
 
 def test_the_protocol_and_the_client_never_import_torch():
-    code = "import sys, engine.protocol, dg_lsp.engine_client; assert not {'torch', 'transformers'} & set(sys.modules)"
+    code = (
+        "import sys, engine.ipc.protocol, dg_lsp.engine_client; assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

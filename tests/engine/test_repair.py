@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.drive import drive
-from engine.infill import infill
-from engine.marked import gap_at_markers
+from engine.core.request import Candidate, Draft, FillRequest
+from engine.decoding.executor import drive
+from engine.infill.pipeline import infill
 from engine.models.base import Rows
-from engine.models.oracle import PAD, Case, Oracle, Slip
-from engine.request import Candidate, Draft, FillRequest
+from engine.models.oracle.model import PAD, Case, Oracle, Slip
+from engine.text.marked import gap_at_markers
 
 ADD = "def add(a, b):\n    return ▮max(a, b)▮\n"
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import BadInput, EngineError
-from engine.textfile import decode, read_text, replace_text
+from engine.core.errors import BadInput, EngineError
+from engine.text.textfile import decode, read_text, replace_text
 
 ENCODINGS = {
     "utf-8": b"",

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from engine.checkpoints.loading import Infiller, load
-from engine.drive import drive
-from engine.edits.mending import mending
-from engine.infill import infill
-from engine.models import masked_pass
-from engine.models.masked import Masked
-from engine.parts import Parts
-from engine.request import FillRequest, Task
+from engine.core.request import FillRequest, Task
+from engine.decoding.executor import drive
+from engine.edit.mending import mending
+from engine.infill.parts import Parts
+from engine.infill.pipeline import infill
+from engine.loader.loading import Infiller, load
+from engine.models.masked import windows
+from engine.models.masked.model import Masked
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
 MODEL = Path(__file__).parents[1] / "models" / "toy-masked"
@@ -54,7 +54,7 @@ def test_a_first_sight_in_parts_finds_the_same_widths_and_answers(masked: Infill
         return [(each.width, [candidate.text for candidate in each.candidates]) for each in filled]
 
     at_once = found()
-    monkeypatch.setattr(masked_pass, "TOGETHER", 300)
+    monkeypatch.setattr(windows, "TOGETHER", 300)
     assert found() == at_once
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.checkpoints.loading import Infiller, load
-from engine.models.diffusion_gemma import DiffusionGemma
+from engine.loader.loading import Infiller, load
+from engine.models.gemma.model import DiffusionGemma
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
 MODELS = Path(__file__).parents[1] / "models"

@@ -4,9 +4,9 @@ import time
 
 from rich.console import Console
 
-from engine.marked import gap_at_markers
-from engine.request import Cell, Draft
-from engine.watch import Watch, frame
+from engine.cli.watch import Watch, frame
+from engine.core.request import Cell, Draft
+from engine.text.marked import gap_at_markers
 
 GAP = gap_at_markers("def f():\n    x = ▮\n")
 CELLS = (

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from engine.canvas import Canvas
-from engine.checkpoints.loading import load
-from engine.denoise import denoise
-from engine.models.diffusion_gemma import DiffusionGemma
-from engine.policies import Policies
-from engine.request import Draft
+from engine.core.request import Draft
+from engine.decoding.canvas import Canvas
+from engine.decoding.denoise import denoise
+from engine.decoding.sampling import Policies
+from engine.loader.loading import load
+from engine.models.gemma.model import DiffusionGemma
 
 
 def tiny_model(path: Path, **facts: Any) -> DiffusionGemma:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from engine.checkpoints.loading import Infiller
-from engine.drive import drive
-from engine.infill import infill
-from engine.parts import Parts
-from engine.request import FillRequest
+from engine.core.request import FillRequest
+from engine.decoding.executor import drive
+from engine.infill.parts import Parts
+from engine.infill.pipeline import infill
+from engine.loader.loading import Infiller
 from engine.train.toy import toy_program
 
 LINES_BEFORE, LINES_BEHIND = 3, 6

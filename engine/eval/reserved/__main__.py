@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from engine.commands.exits import one_line_errors
+from engine.core.exits import one_line_errors
 from engine.eval.reserved.holes import reserved_holes, write_holes
 from engine.eval.reserved.packages import fetch as fetch_all
 

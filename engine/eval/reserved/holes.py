@@ -18,7 +18,7 @@ from typing import Literal
 
 import cattrs
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.eval.reserved.packages import (
     Reserved,
     ReservedFile,

@@ -16,8 +16,8 @@ from typing import Literal
 import cattrs
 import platformdirs
 
-from engine.archives import run_client, unpack
-from engine.errors import BadInput
+from engine.core.errors import BadInput
+from engine.eval.archives import run_client, unpack
 
 Role = Literal["reported", "development"]
 _LIST = Path(__file__).parent / "packages.json"

@@ -17,20 +17,20 @@ from torch.utils.flop_counter import FlopCounterMode
 from dg_lsp.cli import run as command
 from engine.bench.end_to_end import end_to_end
 from engine.bench.keystroke import keystroke
+from engine.bench.numbered import NumberedPrompt
 from engine.bench.plot import plot
 from engine.bench.processes import overhead, starts
+from engine.bench.products import run_all
 from engine.bench.run import PARTS, Benchmark, Effort, about, run
 from engine.bench.steps import bounds, grid
 from engine.bench.timing import Figure, Stopwatch, spread
 from engine.bench.workload import request_for, rows_of, token_ids
-from engine.checkpoints.loading import load
-from engine.errors import BadInput, ModelError
-from engine.infill import fill
-from engine.models.diffusion_gemma import DiffusionGemma
-from engine.models.families import random_model
-from engine.models.gemma_canvases import NEAR
-from engine.models.numbered import NumberedPrompt
-from engine.models.products import run_all
+from engine.core.errors import BadInput, ModelError
+from engine.infill.pipeline import fill
+from engine.loader.loading import load
+from engine.models.gemma.canvases import NEAR
+from engine.models.gemma.model import DiffusionGemma
+from engine.models.registry import random_model
 from tests.engine.tiny import tiny_model
 
 WATCH = Stopwatch(repetitions=2, limit_s=0.1)

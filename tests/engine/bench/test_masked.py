@@ -13,18 +13,18 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from dg_lsp.cli import run as command
+from engine.bench.abilities import Generating, LeftToRight, Measured
 from engine.bench.end_to_end import end_to_end
 from engine.bench.keystroke import keystroke
+from engine.bench.products import run_all
 from engine.bench.steps import bounds, grid
 from engine.bench.timing import Stopwatch
 from engine.bench.workload import request_for, rows_of, token_ids
-from engine.checkpoints.loading import load
-from engine.errors import BadInput, ModelError
-from engine.infill import fill
-from engine.models.abilities import Generating, LeftToRight, Measured
-from engine.models.families import random_model
-from engine.models.masked import Masked
-from engine.models.products import run_all
+from engine.core.errors import BadInput, ModelError
+from engine.infill.pipeline import fill
+from engine.loader.loading import load
+from engine.models.masked.model import Masked
+from engine.models.registry import random_model
 from tests.engine.toy_gaps import toy_gaps
 
 TOY = Path(__file__).parents[2] / "models" / "toy-masked"

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from dg_lsp.cli import run
-from engine.checkpoints import catalog
-from engine.checkpoints.catalog import find
-from engine.errors import ModelError
+from engine.core.errors import ModelError
+from engine.loader import catalog
+from engine.loader.catalog import find
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.checkpoints.directory import read_checkpoint, read_header
-from engine.errors import ModelError
+from engine.core.errors import ModelError
 
 
 def rewrite(path: Path, **values: object) -> None:

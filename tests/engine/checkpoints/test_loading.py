@@ -8,10 +8,10 @@ import torch
 from engine import load
 from engine.checkpoints.directory import read_checkpoint
 from engine.checkpoints.placement import Placement
-from engine.errors import BadInput, ModelError, OutOfMemory
-from engine.marked import gap_at_markers
+from engine.core.errors import BadInput, ModelError, OutOfMemory
+from engine.core.request import Filled
 from engine.models.base import Rows, Sampling
-from engine.request import Filled
+from engine.text.marked import gap_at_markers
 
 
 def oracle(folder: Path, *cases: dict[str, object]) -> str:
@@ -45,7 +45,7 @@ def test_what_a_released_checkpoint_publishes_is_known(released: Path):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_model_split_over_gpu_and_main_memory_gives_the_same_logits(released: Path):
-    from engine.models.diffusion_gemma import DiffusionGemma
+    from engine.models.gemma.model import DiffusionGemma
 
     checkpoint = read_checkpoint(released, "tiny")
     canvas = torch.arange(9, 41)[None]
@@ -118,7 +118,7 @@ def test_memory_that_runs_out_is_a_sentence(tmp_path: Path):
 
 
 def test_memory_that_runs_out_while_loading_is_a_sentence(released: Path, monkeypatch: pytest.MonkeyPatch):
-    from engine.models import gemma_checkpoint
+    from engine.models.gemma import checkpoint as gemma_checkpoint
 
     def exhaust(*_: object, **__: object) -> None:
         torch.empty(1 << 60)

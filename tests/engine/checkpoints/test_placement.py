@@ -6,7 +6,7 @@ import torch
 
 from engine.checkpoints.directory import Checkpoint, TensorHeader, read_checkpoint
 from engine.checkpoints.placement import WORKING_BYTES, Device, Machine, place
-from engine.errors import ModelError
+from engine.core.errors import ModelError
 
 GIB = 1 << 30
 

@@ -9,10 +9,10 @@ import pytest
 from huggingface_hub import constants
 
 from dg_lsp.cli import run
-from engine.checkpoints.catalog import find
-from engine.checkpoints.pull import plan_pull, pull
-from engine.errors import EngineError
-from engine.sizes import decimal_bytes
+from engine.core.errors import EngineError
+from engine.core.sizes import decimal_bytes
+from engine.loader.catalog import find
+from engine.loader.pull import plan_pull, pull
 from tests.engine.hub import Hub, serve_hub
 
 HUB_ID = "someone/tiny"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dg_lsp.cli import run
-from engine.models.oracle import Oracle
+from engine.models.oracle.model import Oracle
 
 CODE = "def add(a, b):\n    return ▮a + b▮\n\n\ndef sub(a, b):\n    return a - b\n"
 GAP = CODE.replace("▮a + b▮", "▮")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.edits.blanks import blank_at, indent_unit
+from engine.analysis.blanks import blank_at, indent_unit
 
 
 def blank_in(marked: str, language: str = "python") -> str | None:

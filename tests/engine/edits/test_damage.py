@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.edits.damage import damages
-from engine.edits.survey import survey
+from engine.analysis.damage import damages
+from engine.analysis.survey import survey
 from engine.syntax.budget import Budget
 from engine.syntax.languages import language_of
 from tests.engine.syntax.test_languages import CASES

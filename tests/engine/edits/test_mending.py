@@ -6,17 +6,17 @@ import random
 
 import pytest
 
-from engine.answering import answering
-from engine.checkpoints.loading import load
-from engine.drive import drive
-from engine.edits.breakages import KINDS, breakage
-from engine.edits.damage import damages
-from engine.edits.measure import Tally, breakages, tried_with, without_line
-from engine.edits.mending import by_strength, mending, touched_chars
-from engine.edits.patient import patient
-from engine.errors import BadInput
-from engine.models.oracle import Case, Oracle
-from engine.request import Draft, FillRequest
+from engine.analysis.damage import damages
+from engine.analysis.patient import patient
+from engine.core.errors import BadInput
+from engine.core.request import Draft, FillRequest
+from engine.decoding.executor import drive
+from engine.edit.answering import answering
+from engine.edit.mending import by_strength, mending, touched_chars
+from engine.eval.breakages import KINDS, breakage
+from engine.eval.mending import Tally, breakages, tried_with, without_line
+from engine.loader.loading import load
+from engine.models.oracle.model import Case, Oracle
 from engine.syntax.budget import Budget
 from engine.syntax.languages import language_of
 from tests.engine.syntax.test_languages import CASES

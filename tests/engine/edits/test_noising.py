@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.edits.noising import as_wide, noised_spans, resized, roomy
-from engine.edits.tokens import OldTokens
+from engine.infill.noising import as_wide, noised_spans, resized, roomy
+from engine.infill.tokens import OldTokens
 
 
 def tokens(kept: list[bool]) -> OldTokens:

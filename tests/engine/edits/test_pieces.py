@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.answering import answering
-from engine.drive import drive
-from engine.edits.pieces import in_pieces
-from engine.errors import BadInput
-from engine.infill import infill
-from engine.models.oracle import Case, Oracle, Slip
-from engine.request import Draft, Filled, FillRequest
+from engine.core.errors import BadInput
+from engine.core.request import Draft, Filled, FillRequest
+from engine.decoding.executor import drive
+from engine.edit.answering import answering
+from engine.edit.pieces import in_pieces
+from engine.infill.pipeline import infill
+from engine.models.oracle.model import Case, Oracle, Slip
 from engine.syntax.judge import new_problems
 from tests.engine.tiny import tiny_model
 
@@ -168,6 +168,6 @@ def test_a_part_that_is_not_noise_stays_under_masks(absorbing):
 
 @pytest.fixture(scope="module")
 def absorbing():
-    from engine.checkpoints.loading import load
+    from engine.loader.loading import load
 
     return load(str(Path(__file__).parents[2] / "models" / "toy-absorbing"), "cpu").model

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.errors import BadInput
-from engine.eval.left_to_right import cut, fill_left_to_right, meeting
-from engine.eval.reference import fill_by_generate
+from engine.baselines.generate import generate
+from engine.baselines.left_to_right import cut, fill_left_to_right, meeting
+from engine.baselines.reference import fill_by_generate
+from engine.core.errors import BadInput
+from engine.core.request import FillRequest
 from engine.eval.rows import all_rows, chosen_rows, possible
-from engine.models.diffusion_gemma import DiffusionGemma
-from engine.models.gemma_generate import generate
-from engine.models.oracle import Case, Oracle
-from engine.request import FillRequest
+from engine.models.gemma.model import DiffusionGemma
+from engine.models.oracle.model import Case, Oracle
 from engine.train.contexts import encode_rows
 from tests.engine.tiny import tiny_model
 

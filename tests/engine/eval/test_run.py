@@ -16,16 +16,16 @@ import pytest
 from rich.console import Console
 
 from dg_lsp.cli import run
-from engine.checkpoints.loading import load
-from engine.errors import BadInput, EngineError
+from engine.core.errors import BadInput, EngineError
+from engine.core.request import Filled, FillRequest
 from engine.eval.report import figures, report, tables
 from engine.eval.results import Result, Results
 from engine.eval.rows import Row, chosen_rows, true_width
 from engine.eval.run import Settings, evaluate
 from engine.eval.tasks import Task, UnitTest
+from engine.loader.loading import load
 from engine.models.base import Model
-from engine.models.oracle import Case, Oracle, Slip
-from engine.request import Filled, FillRequest
+from engine.models.oracle.model import Case, Oracle, Slip
 from tests.engine.eval.test_tasks import HUMAN_EVAL, written
 
 CHECK = UnitTest(test="def check(candidate):\n    assert candidate(3) == 6\n", entry_point="f")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.eval.code_holes import LONGEST, code_holes
 from engine.eval.measures import refusal, similarity, verdict
 from engine.eval.tasks import Runs, Task, UnitTest, choose, read_tasks

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import ModelError
-from engine.lengths.prior import PUBLISHED_PRIOR, LengthPrior, fit_prior, prior_file, read_prior, write_prior
+from engine.core.errors import ModelError
+from engine.models.length_prior import PUBLISHED_PRIOR, LengthPrior, fit_prior, prior_file, read_prior, write_prior
 from tests.engine.lengths.test_expand import LETTERS, text_of
 from tests.engine.ruler import Ruler
 
@@ -59,5 +59,7 @@ def test_a_calibration_is_kept_by_the_name_of_its_model(tmp_path: Path):
     write_prior(PUBLISHED_PRIOR, file)
     assert read_prior(file) == PUBLISHED_PRIOR
     file.write_text('{"fast": 1}')
-    with pytest.raises(ModelError, match=r"is no calibration: delete it, or run `python -m engine.calibrate` again"):
+    with pytest.raises(
+        ModelError, match=r"is no calibration: delete it, or run `python -m engine.cli.calibrate` again"
+    ):
         read_prior(file)

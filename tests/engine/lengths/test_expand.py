@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.canvas import new_canvas
-from engine.lengths.expand import near
-from engine.lengths.rearranged import rearranged
+from engine.decoding.canvas import new_canvas
+from engine.decoding.rearranged import rearranged
+from engine.infill.lengths.expand import near
 from engine.models.base import Noise
 from tests.engine.ruler import Ruler
 

@@ -4,12 +4,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.canvas import Canvas, new_canvas
-from engine.denoise import denoise
-from engine.lengths.slack import MET, SURELY, end_behind_text, end_once, met, run_on
+from engine.core.request import Draft
+from engine.decoding.canvas import Canvas, new_canvas
+from engine.decoding.denoise import denoise
+from engine.decoding.sampling import Policies, all_known, entropy_bound, in_turn, likeliest_in_first, linear_temperature
+from engine.decoding.slack import MET, SURELY, end_behind_text, end_once, met, run_on
 from engine.models.base import Noise
-from engine.policies import Policies, all_known, entropy_bound, in_turn, likeliest_in_first, linear_temperature
-from engine.request import Draft
 
 PAD, MASK, VOCABULARY = 0, 1, 12
 NOISE = Noise(mask_id=MASK, vocab_size=VOCABULARY)

@@ -2,8 +2,8 @@
 
 import torch
 
-from engine.canvas import Canvas, beside, new_canvas, prime
-from engine.lengths.strategies import FLOOR, suffix_places
+from engine.decoding.canvas import Canvas, beside, new_canvas, prime
+from engine.infill.lengths.strategies import FLOOR, suffix_places
 from engine.models.base import Noise
 
 NOISE = Noise(mask_id=None, vocab_size=20)

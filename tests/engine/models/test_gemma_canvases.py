@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.checkpoints.loading import Infiller, load
-from engine.models import gemma_canvases
-from engine.models import gemma_network as network
-from engine.models.abilities import forgetful
+from engine.bench.abilities import forgetful
+from engine.loader.loading import Infiller, load
 from engine.models.base import Rows
-from engine.models.diffusion_gemma import DiffusionGemma
-from engine.models.gemma_canvases import NEAR, REFRESHED
+from engine.models.gemma import canvases as gemma_canvases
+from engine.models.gemma import network
+from engine.models.gemma.canvases import NEAR, REFRESHED
+from engine.models.gemma.model import DiffusionGemma
 from tests.engine.tiny import tiny_model
 from tests.engine.toy_gaps import toy_gaps
 

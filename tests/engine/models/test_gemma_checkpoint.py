@@ -6,11 +6,11 @@ import torch
 from transformers import DiffusionGemmaForBlockDiffusion
 
 from engine.checkpoints.directory import read_checkpoint
-from engine.checkpoints.loading import load
 from engine.checkpoints.placement import Placement
-from engine.errors import ModelError
-from engine.models.gemma_checkpoint import read_module, read_tokenizer
-from engine.request import FillRequest
+from engine.core.errors import ModelError
+from engine.core.request import FillRequest
+from engine.loader.loading import load
+from engine.models.gemma.checkpoint import read_module, read_tokenizer
 
 CPU = Placement(device="cpu", layers=("cpu",) * 4, dtype=torch.float32)
 

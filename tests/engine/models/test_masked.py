@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.checkpoints.loading import load
-from engine.models import masked_memory, masked_pass
+from engine.core.request import FillRequest
+from engine.loader.loading import load
 from engine.models.base import Rows
-from engine.models.masked import Masked
-from engine.models.masked_memory import MaskedContext, Memory, Pass, room_on
-from engine.models.masked_network import Attend, Network
-from engine.request import FillRequest
+from engine.models.masked import memory as masked_memory
+from engine.models.masked import windows
+from engine.models.masked.memory import MaskedContext, Memory, Pass, room_on
+from engine.models.masked.model import Masked
+from engine.models.masked.network import Attend, Network
 from tests.engine.models.published import LAYOUTS, Layout, plain_logits, write_published
 
 
@@ -182,11 +183,11 @@ def test_what_is_run_in_parts_says_the_same(
     together = answers()
     assert max(count for count, _ in sizes) > 2
     sizes.clear()
-    monkeypatch.setattr(masked_pass, "TOGETHER", 250)
+    monkeypatch.setattr(windows, "TOGETHER", 250)
     torch.testing.assert_close(answers(), together, rtol=1e-4, atol=1e-4)
     assert all(count * width <= 250 for count, width in sizes)
     sizes.clear()
-    monkeypatch.setattr(masked_pass, "TOGETHER", 10)
+    monkeypatch.setattr(windows, "TOGETHER", 10)
     torch.testing.assert_close(answers(), together, rtol=1e-4, atol=1e-4)
     assert all(count == 1 for count, _ in sizes)
 

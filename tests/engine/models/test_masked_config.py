@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from engine.checkpoints.directory import read_checkpoint
-from engine.checkpoints.loading import load
-from engine.errors import ModelError
-from engine.models.masked_facts import PUBLISHED
+from engine.core.errors import ModelError
+from engine.loader.loading import load
+from engine.models.masked.published import PUBLISHED
 from tests.engine.models.published import Layout, write_published
 
 

@@ -9,10 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import ModelError
+from engine.core.errors import ModelError
+from engine.core.request import FillRequest
 from engine.models.base import Rows
-from engine.models.oracle import PAD, Case, Oracle, Slip, read_oracle
-from engine.request import FillRequest
+from engine.models.oracle.model import PAD, Case, Oracle, Slip, read_oracle
 
 ADD = "def add(a, b):\n    return ▮a + b▮\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dg_lsp.cli import run
-from engine.models.released import RELEASED, advice, known, recommended
+from engine.loader.released import RELEASED, advice, known, recommended
 
 GIB = 1 << 30
 

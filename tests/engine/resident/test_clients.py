@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.doctor import Doctor, Finding
-from engine.frames import MAX_FRAME_NBYTES, frame
-from engine.protocol import (
+from engine.cli.checks import Doctor, Finding
+from engine.ipc.frames import MAX_FRAME_NBYTES, frame
+from engine.ipc.protocol import (
     VERSION,
     Answer,
     Cancel,

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.places import MAX_SOCKET_PATH_NBYTES
-from engine.protocol import VERSION, Answer, Done, Failed, Hello, Notice, Warm
+from engine.core.runtime_paths import MAX_SOCKET_PATH_NBYTES
+from engine.ipc.protocol import VERSION, Answer, Done, Failed, Hello, Notice, Warm
 from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
 
@@ -267,7 +267,7 @@ def test_a_stale_socket_file_is_in_nobodys_way(place):
 
 def test_the_log_rotates(place):
     code = (
-        "import logging, engine.resident.process as p; p._LOG_NBYTES = 1000\n"
+        "import logging, engine.server.process as p; p._LOG_NBYTES = 1000\n"
         "with p._logging():\n    for number in range(300): logging.warning('line %d', number)"
     )
     subprocess.run([sys.executable, "-c", code], env=place.environment, check=True, timeout=WAIT_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
-from engine.resident import memory
+from engine.server import memory
 
 
 class Knot:

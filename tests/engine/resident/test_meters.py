@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.protocol import Percentiles
-from engine.resident.meters import Meters, percentiles
+from engine.ipc.protocol import Percentiles
+from engine.server.metrics import Meters, percentiles
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.protocol import Done, EngineMessage, Failed, Fill, FillRequest
-from engine.resident.jobs import Job
-from engine.resident.scheduler import Limits, Scheduler
+from engine.ipc.protocol import Done, EngineMessage, Failed, Fill, FillRequest
+from engine.server.jobs import Job
+from engine.server.scheduler import Limits, Scheduler
 
 
 @dataclass

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from engine.errors import ModelError
-from engine.models.oracle import Case, Oracle
-from engine.protocol import Answer, Failed, Fill, FillRequest, StatusQuery, pack
-from engine.resident.connection import Bounds
-from engine.resident.server import Server, Settings
+from engine.core.errors import ModelError
+from engine.ipc.protocol import Answer, Failed, Fill, FillRequest, StatusQuery, pack
+from engine.models.oracle.model import Case, Oracle
+from engine.server.connection import Bounds
+from engine.server.server import Server, Settings
 from tests.engine.processes import Home, Wire, home, wait_until
 
 LONG = "+".join("abcdefghijklmnop")

@@ -5,13 +5,13 @@ import weakref
 import torch
 from torch import Tensor
 
-from engine.drive import Step
+from engine.decoding.executor import Step
+from engine.ipc.protocol import EngineMessage, Fill, FillRequest
 from engine.models.base import Rows
-from engine.protocol import EngineMessage, Fill, FillRequest
-from engine.resident.jobs import Job
-from engine.resident.meters import Meters
-from engine.resident.scheduler import Scheduler
-from engine.resident.worker import Worker
+from engine.server.jobs import Job
+from engine.server.metrics import Meters
+from engine.server.scheduler import Scheduler
+from engine.server.worker import Worker
 
 
 class Small:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import torch
 
-from engine.models.gemma_network import Network
-from engine.models.layout import EOS, MASK, PAD, PREFIX
+from engine.models.gemma.network import Network
+from engine.models.prompts.layout import EOS, MASK, PAD, PREFIX
 from engine.train.canvases import (
     NO_CANVAS,
     WIDTHS,

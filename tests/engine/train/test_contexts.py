@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.models.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
+from engine.models.prompts.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
 from engine.train.contexts import NOTHING, Contexts, attend_within, contexts, filled_rows, next_token_loss
 from engine.train.corpus import Document
 from engine.train.examples import SHORTEST, Example, Examples, followed

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.train.contamination import Forbidden
 from engine.train.corpus import Split, build_corpus, read_documents, read_manifest
 from engine.train.sources import Sources

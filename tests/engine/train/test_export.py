@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import DiffusionGemmaForBlockDiffusion
 
-from engine.checkpoints.catalog import find
-from engine.checkpoints.loading import load
-from engine.models.gemma_network import Network, attention
+from engine.loader.catalog import find
+from engine.loader.loading import load
+from engine.models.gemma.network import Network, attention
 from engine.train.card import loss_image
 from engine.train.contexts import encode_rows
 from engine.train.export import export

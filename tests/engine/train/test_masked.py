@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.checkpoints.loading import load
+from engine.loader.loading import load
 from engine.models.base import Rows
-from engine.models.layout import BOS, EOS, MASK
-from engine.models.masked import Masked
-from engine.models.masked_network import Network
+from engine.models.masked.model import Masked
+from engine.models.masked.network import Network
+from engine.models.prompts.layout import BOS, EOS, MASK
 from engine.train.masked import MaskedPreset, export_masked, masked_loss, new_masked_model, train_masked
 from engine.train.masked_rows import EXPAND, NOTHING, hidden_gap, masked_rows
 from engine.train.packed import PackedCorpus

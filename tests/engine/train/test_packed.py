@@ -3,7 +3,7 @@ from random import Random
 
 import pytest
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.train.corpus import Document
 from engine.train.packed import PackedCorpus, documented_functions, pack
 from engine.train.tokenizer import encode, save_tokenizer, train_tokenizer

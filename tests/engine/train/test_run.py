@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.train.batches import BatchSource, batches
 from engine.train.canvases import Canvases
 from engine.train.contexts import Contexts

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from engine.errors import ModelError
+from engine.core.errors import ModelError
 from engine.train.tokenizer import (
     MASK,
     PAD,

@@ -7,7 +7,7 @@ from tempfile import mkdtemp
 
 import torch
 
-from engine.models.gemma_network import Network
+from engine.models.gemma.network import Network
 from engine.train.presets import PRESETS, NoiseKind, Preset
 from engine.train.run import Sitting
 from engine.train.shapes import Shape, new_model

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import BadInput
+from engine.core.errors import BadInput
 from engine.eval.reserved import holes as reserved
 from engine.eval.reserved import packages
 from engine.eval.reserved.holes import COUNT, LONGEST, ReservedHole, draw_holes, reserved_holes, reserved_tasks

@@ -1,0 +1,1 @@
+"""What others do with the same weights: what a fill is held against."""

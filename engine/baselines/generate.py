@@ -1,0 +1,54 @@
+"""transformers' own `generate` on the same weights, asked for what we ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
+    DiffusionGemmaGenerationConfig,
+    EntropyBoundSamplerConfig,
+)
+
+from engine.core.request import FillRequest
+from engine.models.base import Facts, Sampling
+from engine.models.gemma.network import Network
+from engine.models.prompts.layout import Layout
+from engine.models.prompts.window import with_line_feeds
+
+if TYPE_CHECKING:
+    from engine.models.gemma.model import DiffusionGemma
+
+_NEVER = 1e-12
+"""Nats; no canvas is ever as sure as this."""
+_SUFFIX_SHARE, _PREFIX_SHARE = 0.3, 0.6
+"""Of the context."""
+
+
+def generate(network: Network, facts: Facts, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
+    """The tokens of one canvas behind `ids`. `in_full`: all of its steps, settled or not."""
+    config: Any = DiffusionGemmaGenerationConfig(
+        max_new_tokens=facts.canvas_length,
+        max_denoising_steps=sampling.max_steps,
+        t_min=sampling.t_min,
+        t_max=sampling.t_max,
+        stability_threshold=sampling.stability_threshold,
+        confidence_threshold=_NEVER if in_full else sampling.confidence_threshold,
+        sampler_config=EntropyBoundSamplerConfig(entropy_bound=sampling.entropy_bound),
+        pad_token_id=facts.pad_id,
+        eos_token_id=None,
+        return_dict_in_generate=True,
+    )
+    module: Any = network.module
+    inputs = torch.tensor([ids], device=network.device)
+    return module.generate(inputs, generation_config=config).sequences[0, len(ids) :].tolist()
+
+
+def all_known(model: DiffusionGemma, request: FillRequest) -> list[int]:
+    """A context of everything that is known, the suffix included: `generate` can't hold it in place on the canvas."""
+    if model.facts.instructions:
+        return list(model.prompt(request).context)
+    limit = model.facts.context_limit
+    after = model.tokenize(with_line_feeds(request.suffix))[: int(_SUFFIX_SHARE * limit)]
+    before = model.tokenize(with_line_feeds(request.prefix))[-int(_PREFIX_SHARE * limit) :]
+    return list(Layout().context(request.language, after, before))

@@ -1,0 +1,62 @@
+"""What an autoregressive model of the same size does: the same weights, read left to right."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from engine.bench.abilities import LeftToRight
+from engine.core.request import Candidate, Filled, FillRequest, Timings
+
+_SHORTEST_MEETING = 3
+"""Characters other than white space by which the suffix is recognised."""
+
+
+def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
+    """Greedy next tokens behind the prefix alone, up to where they meet the suffix: see `cut`."""
+    began = time.perf_counter()
+    prompt = model.prompt(replace(request, suffix=""))
+    ends = {*model.facts.forbidden_ids, model.facts.pad_id}
+    ids: list[int] = []
+    forwards = 0
+    for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
+        forwards += 1
+        if token in ends:
+            break
+        ids.append(token)
+        if len(ids) == request.max_tokens or meeting(model.detokenize(ids), request.suffix) is not None:
+            break
+    text = cut(model.detokenize(ids), request.suffix)
+    ms = (time.perf_counter() - began) * 1000
+    return Filled(
+        model=model.facts.name,
+        device=model.facts.device,
+        candidates=(Candidate(text=text, tokens=len(ids), confidence=1.0, score=0.0),) if text else (),
+        width=len(ids),
+        steps=forwards,
+        forwards=forwards,
+        ms=Timings(total=ms),
+    )
+
+
+def cut(text: str, suffix: str) -> str:
+    """Where a text that can't see the suffix is cut: where it meets it, else behind its first line."""
+    end = meeting(text, suffix)
+    if end is not None:
+        return text[:end]
+    body = text.lstrip()
+    line = body.splitlines(keepends=True)[0] if body else ""
+    line = text[: len(text) - len(body)] + line
+    return line.rstrip("\r\n") if suffix[:1] in ("", "\r", "\n") else line
+
+
+def meeting(text: str, suffix: str) -> int | None:
+    """Where `text` goes on with `suffix`, as far as its first line with something on it; None where it does not."""
+    beginning = ""
+    for line in suffix.splitlines(keepends=True):
+        beginning += line
+        if len("".join(beginning.split())) >= _SHORTEST_MEETING:
+            break
+    beginning = beginning.rstrip()
+    at = text.find(beginning) if beginning else -1
+    return at if at >= 0 else None

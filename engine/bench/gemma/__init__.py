@@ -1,0 +1,1 @@
+"""The family `diffusion_gemma` under measurement."""

@@ -1,0 +1,77 @@
+"""`dg-lsp bench`: how fast a model runs here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+from rich.console import Console
+
+from engine.core.errors import BadInput
+from engine.core.exits import one_line_errors
+from engine.models.registry import SHAPES
+
+if TYPE_CHECKING:
+    from engine.bench.abilities import Measured
+    from engine.checkpoints.placement import Device
+
+
+@one_line_errors()
+def bench(
+    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
+    shape: Annotated[
+        str | None, typer.Option(metavar="|".join(SHAPES), help="Instead: random weights in this shape.")
+    ] = None,
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer figures, under a minute.")] = False,
+    part: Annotated[list[str] | None, typer.Option(help="Only this part; several may be named.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="DIR", help="Write a PNG and an SVG there.")] = None,
+) -> None:
+    """Measure fills, steps, keystrokes and starts: ratios first, then medians; the last line is one JSON object."""
+    # Imported here because `--help` needs none of it.
+    from engine.bench.plot import check_plotting
+    from engine.bench.plot import plot as draw
+    from engine.bench.processes import STARTS
+    from engine.bench.report import as_object, tables
+    from engine.bench.run import PARTS, QUICK, Effort, run
+    from engine.loader.catalog import BUNDLED
+
+    if unknown := set(part or ()) - set(PARTS):
+        raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join(PARTS)}.")
+    if shape is not None and STARTS in (part or ()):
+        raise BadInput(f"The part {STARTS} loads a model from disk: leave out --shape.")
+    if shape is not None and model != BUNDLED:
+        raise BadInput("--shape makes a model of its own: leave out --model.")
+    parts = dict.fromkeys(part or (each for each in PARTS if shape is None or each != STARTS))
+    if plot:
+        check_plotting(plot, parts)
+    where = cast("Device", device)
+    measured = _model(model, shape, where)
+    served = None if shape else (model, device)
+    told = Console(stderr=True)
+    made = run(
+        measured,
+        QUICK if quick else Effort(),
+        list(parts),
+        served,
+        on_part=lambda name: told.print(f"measuring: {name}", highlight=False),
+    )
+    console = Console(highlight=False)
+    for table in tables(made):
+        console.print(table)
+    for path in draw(made, plot) if plot else ():
+        console.print(f"plotted: {path}", soft_wrap=True)
+    typer.echo(json.dumps(as_object(made)))
+
+
+def _model(name: str, shape: str | None, device: Device) -> Measured:
+    from engine.bench.abilities import Measured
+    from engine.loader.loading import load
+    from engine.models.registry import random_model
+
+    model = random_model(shape, device) if shape is not None else load(name, device).model
+    if not isinstance(model, Measured):
+        raise BadInput(f"{name} has no weights whose speed could be measured: name another model, or a --shape.")
+    return model

@@ -1,0 +1,104 @@
+"""`python -m engine.cli.calibrate`: how sure a model is of gaps of each width in your own code, kept for `calibrated`.
+
+Widths near a gap's own are left out, as there the model is sure for a better reason.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated
+
+import torch
+import typer
+from torch import Tensor
+
+from engine.checkpoints.placement import Device
+from engine.core.errors import BadInput
+from engine.core.exits import one_line_errors
+from engine.core.request import FillRequest
+from engine.core.runtime_paths import data_dir
+from engine.decoding.executor import Step
+from engine.eval.code_holes import code_holes
+from engine.eval.tasks import Task
+from engine.infill.gap import Gap
+from engine.infill.lengths.calibrated import first_sight
+from engine.loader.loading import load
+from engine.models.base import Model
+from engine.models.length_prior import fit_prior, prior_file, write_prior
+
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+TOO_NEAR = 4
+"""Tokens from the true width within which nothing is counted."""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+@one_line_errors()
+def main(
+    folder: Annotated[Path, typer.Argument(help="Code to cut gaps into, best your own.")],
+    model: Annotated[str, typer.Option(help="A model whose length strategy is calibrated.")],
+    gaps: Annotated[int, typer.Option(min=5, help="More are slower and better.")] = 60,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Fit a model's length prior to gaps in the code below FOLDER, and keep it for when the model is loaded next."""
+    loaded = load(model, _device(device)).model
+    if loaded.facts.length != "calibrated":
+        raise BadInput(f"{model} finds widths by {loaded.facts.length}: only `calibrated` needs a calibration.")
+    usual = usual_confidence(loaded, code_holes(folder, None, gaps, seed))
+    prior = fit_prior(usual)
+    file = prior_file(data_dir(), loaded.facts.name)
+    write_prior(prior, file)
+    for width, confidence in usual.items():
+        typer.echo(f"width {width:2}: {confidence:.3f} measured, {prior(width):.3f} fitted")
+    typer.echo(f"Kept in {file}.")
+
+
+def usual_confidence(model: Model, tasks: Sequence[Task]) -> dict[int, float]:
+    """Mean confidence at first sight, by width in tokens, in gaps of other widths. Raises BadInput for too few gaps."""
+    seen: defaultdict[int, list[float]] = defaultdict(list)
+    for task in tasks:
+        own = len(model.tokenize(task.truth))
+        gap = _gap(model, task)
+        widths = [width for width in WIDTHS if abs(width - own) > TOO_NEAR and width <= gap.room]
+        for width, confidence in zip(widths, _driven(model, first_sight(gap, widths)), strict=True):
+            seen[width].append(confidence)
+    if len(seen) < 3:
+        raise BadInput(f"{len(tasks)} gaps are too few to tell: name a folder with more code.")
+    return {width: fmean(values) for width, values in sorted(seen.items())}
+
+
+def _gap(model: Model, task: Task) -> Gap:
+    request = FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language)
+    prompt = model.prompt(request)
+    return Gap(
+        model=model,
+        request=request,
+        prompt=prompt,
+        context=model.encode(prompt.context),
+        generator=torch.Generator(device=model.facts.device).manual_seed(0),
+        should_stop=lambda: False,
+    )
+
+
+def _driven(model: Model, looking: Generator[Step, Tensor, list[float]]) -> list[float]:
+    try:
+        step = next(looking)
+        while True:
+            step = looking.send(model.step(step.rows))
+    except StopIteration as end:
+        return end.value
+
+
+def _device(name: str) -> Device:
+    if name not in ("auto", "cpu", "cuda"):
+        raise BadInput(f"There is no device {name!r}: use auto, cpu or cuda.")
+    return name
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,188 @@
+"""`dg-lsp engine`: run, look at, stop and restart the one engine that editors share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.checkpoints.devices import check_device
+from engine.core.exits import FAILURE, one_line_errors
+from engine.core.names import ORACLE, rooted
+from engine.ipc.protocol import Percentiles, Report, Status, StatusQuery
+from engine.loader.catalog import BUNDLED, find
+
+if TYPE_CHECKING:
+    from engine.server.server import Settings
+
+_UNLOAD_AFTER_S, _EXIT_AFTER_S, _STALL_AFTER_S = 600.0, 1800.0, 300.0
+_ALREADY = "An engine is running already."
+
+engine = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+Model = Annotated[str, typer.Option(help="The model: bundled, a directory, a Hub id, or oracle:FILE.json for tests.")]
+Device = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
+_UNLOAD = typer.Option(min=0.1, help="Seconds without a request until the weights are given back.")
+_EXIT = typer.Option(min=0.1, help="Seconds without a client until the engine ends.")
+_STALL = typer.Option(min=0.1, help="Seconds until a step of the model counts as hung.")
+
+
+@engine.command()
+@one_line_errors()
+def run(
+    model: Model = BUNDLED,
+    device: Device = "auto",
+    unload_after: Annotated[float, _UNLOAD] = _UNLOAD_AFTER_S,
+    exit_after: Annotated[float, _EXIT] = _EXIT_AFTER_S,
+    stall_after: Annotated[float, _STALL] = _STALL_AFTER_S,
+    detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
+) -> None:
+    """Run the engine; where one runs already, leave it alone."""
+    # Imported here because `status` and `stop` need none of it.
+    from engine.server import launch, process
+    from engine.server.server import Settings
+
+    settings = Settings(
+        model=rooted(model, Path.cwd()),
+        device=device,
+        unload_after_s=unload_after,
+        exit_after_s=exit_after,
+        stall_s=stall_after,
+    )
+    _check(settings)
+    if not (launch.start_detached(settings) if detach else process.run(settings)):
+        typer.echo(_ALREADY)
+
+
+@engine.command()
+@one_line_errors()
+def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+    """Show how the engine is; exits with 1 where none runs."""
+    report = _ask_status()
+    if as_json:
+        typer.echo(json.dumps(asdict(report) if report else None))
+    else:
+        typer.echo("\n".join(_lines(report)) if report else "No engine is running.")
+    if report is None:
+        raise typer.Exit(FAILURE)
+
+
+@engine.command()
+@one_line_errors()
+def stop() -> None:
+    """End the engine, for all its clients."""
+    from engine.server import launch
+
+    typer.echo("The engine has ended." if launch.stop() else "No engine is running.")
+
+
+@engine.command()
+@one_line_errors()
+def restart(
+    model: Annotated[str | None, typer.Option(help="Another model.")] = None,
+    device: Annotated[str | None, typer.Option(help="Another device.")] = None,
+    unload_after: Annotated[float | None, _UNLOAD] = None,
+    exit_after: Annotated[float | None, _EXIT] = None,
+    stall_after: Annotated[float | None, _STALL] = None,
+) -> None:
+    """End the engine, if one runs, and start one in the background; what no option changes stays as it was."""
+    from engine.ipc.client import NoAnswer
+    from engine.server import launch
+
+    try:
+        before = _ask_status()
+    except NoAnswer:
+        before = None
+    wanted = {
+        "model": None if model is None else rooted(model, Path.cwd()),
+        "device": device,
+        "unload_after_s": unload_after,
+        "exit_after_s": exit_after,
+        "stall_s": stall_after,
+    }
+    settings = replace(_settings_of(before), **{name: value for name, value in wanted.items() if value is not None})
+    _check(settings)
+    launch.stop()
+    typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
+
+
+def _check(settings: Settings) -> None:
+    """Raises ModelError, before anything starts or ends, for what no engine could ever run."""
+    check_device(settings.device)
+    if not settings.model.startswith(ORACLE):
+        find(settings.model)
+
+
+def _settings_of(status: Status | None) -> Settings:
+    """What an engine was started with, or the defaults where none runs or tells."""
+    from engine.server.server import Settings
+
+    if status is None:
+        return Settings(
+            model=BUNDLED,
+            device="auto",
+            unload_after_s=_UNLOAD_AFTER_S,
+            exit_after_s=_EXIT_AFTER_S,
+            stall_s=_STALL_AFTER_S,
+        )
+    return Settings(
+        model=status.model,
+        device=status.device_asked,
+        unload_after_s=status.unload_after_s,
+        exit_after_s=status.exit_after_s,
+        stall_s=status.stall_after_s,
+    )
+
+
+def _ask_status() -> Status | None:
+    from engine.ipc.client import ask
+
+    report = ask(StatusQuery(id=1))
+    return report.status if isinstance(report, Report) else None
+
+
+def _lines(status: Status) -> list[str]:
+    loaded = "not loaded" if status.loaded_s is None else f"loaded {_duration(status.loaded_s)} ago"
+    memory = _mib(status.rss_nbytes) + (f", {_mib(status.device_nbytes)} on the device" if status.device_nbytes else "")
+    return [
+        f"model     {status.model} on {status.device}, {loaded}",
+        f"state     {' '.join(filter(None, (status.state.name, status.state.message)))}",
+        f"process   {status.pid}, version {status.engine}, up {_duration(status.up_s)}",
+        f"memory    {memory}",
+        f"limits    unload after {status.unload_after_s:g} s, exit after {status.exit_after_s:g} s, "
+        f"stall after {status.stall_after_s:g} s",
+        f"clients   {len(status.clients)}{': ' + ', '.join(status.clients) if any(status.clients) else ''}",
+        f"queue     {status.running} running, {status.queued} waiting",
+        f"served    {status.served}{_failed(status)}",
+        f"encode    {_percentiles(status.encode_ms)}",
+        f"step      {_percentiles(status.step_ms)}",
+        f"total     {_percentiles(status.total_ms)}",
+        f"forwards  {status.forwards}, {status.shared_forwards} of them shared{_tokens(status)}",
+        f"cache     {status.cached_tokens} of {status.context_tokens} context tokens",
+        f"log       {status.log}",
+    ]
+
+
+def _failed(status: Status) -> str:
+    return "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
+
+
+def _tokens(status: Status) -> str:
+    return "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
+
+
+def _percentiles(times: Percentiles) -> str:
+    return "-" if times.p50 is None else f"p50 {times.p50:.1f} ms, p95 {times.p95:.1f} ms"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _mib(nbytes: int) -> str:
+    return f"{nbytes / 2**20:.0f} MiB"

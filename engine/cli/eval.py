@@ -1,0 +1,182 @@
+"""`dg-lsp eval`: how good fills are."""
+
+from __future__ import annotations
+
+import hashlib
+import json as json_format
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from engine.cli.options import DeviceName, ModelName
+from engine.core.errors import BadInput
+from engine.core.exits import one_line_errors
+
+if TYPE_CHECKING:
+    from engine.checkpoints.placement import Device
+    from engine.eval.results import Results
+    from engine.eval.rows import Row
+    from engine.eval.tasks import Task
+
+_MAX_SEED = 2**63 - 1
+_INTERRUPTED = 130
+
+
+@one_line_errors()
+def evaluate(
+    tasks: Annotated[
+        Path | None, typer.Argument(metavar="TASKS.jsonl[.gz]", help="HumanEval-Infilling's or SAFIM's format.")
+    ] = None,
+    holes: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead: gaps in the code of a folder.")] = None,
+    lang: Annotated[str | None, typer.Option(help="With --holes: only files in this language.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many tasks, drawn by --seed; 100 with --holes.")] = None,
+    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Draws tasks, gaps and canvases.")] = 0,
+    width: Annotated[
+        list[str] | None, typer.Option(metavar="adaptive|oracle|N", help="How wide gaps are; several make rows.")
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="repair|mending|ranking", help="A row without this part; several make rows."),
+    ] = None,
+    greedy: Annotated[bool, typer.Option("--greedy", help="A row that reads left to right, prefix only.")] = False,
+    generate: Annotated[bool, typer.Option("--generate", help="A row of transformers' own generate.")] = False,
+    all_rows: Annotated[bool, typer.Option("--all", help="Every row.")] = False,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 96,
+    model: ModelName = "bundled",
+    device: DeviceName = "auto",
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep results here; run again to go on.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Fill gaps whose answers are known, test the answers in a sandbox, and sum up."""
+    # Imported here because `--help` needs none of it.
+    from engine.eval.report import report, tables
+    from engine.eval.results import Results
+    from engine.eval.rows import ADAPTIVE, chosen_rows
+    from engine.eval.rows import all_rows as every_row
+    from engine.eval.run import Settings
+
+    named = chosen_rows(widths=width or (), without=without or (), greedy=greedy, generate=generate)
+    rows = [*(every_row() if all_rows else ()), *named] or chosen_rows(widths=(ADAPTIVE,))
+    rows = list({row.name: row for row in rows}.values())
+    settings = Settings(seed=seed, max_tokens=max_tokens)
+    with _interruptible(out):
+        chosen, source = _tasks(tasks, holes, lang, limit, seed)
+        about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
+        with Results(out, about) as results:
+            about["device"], rows = _run(
+                model, cast("Device", device), chosen, rows, results, settings, strict=not all_rows
+            )
+            names = {task.name for task in chosen}
+            by_row = {row.name: results.of(row.name, names) for row in rows}
+    if json:
+        typer.echo(json_format.dumps(report(about, by_row)))
+        return
+    console = Console()
+    for table in tables(f"{about['tasks']}, {model} on {about['device']}, seed {seed}", by_row):
+        console.print(table)
+
+
+@contextmanager
+def _interruptible(out: Path | None) -> Generator[None]:
+    """SIGINT and SIGTERM end the block and say how to go on.
+
+    What a script starts in the background begins with the first one ignored; here it counts there, too.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"what was done is kept in {out}, run the same command again to go on"
+        typer.echo(f"dg-lsp: Interrupted: {kept if out else 'nothing is kept without --out'}.", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _tasks(
+    tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
+) -> tuple[list[Task], dict[str, str]]:
+    """The tasks, and what is to be said of where they come from."""
+    from engine.eval.code_holes import code_holes
+    from engine.eval.tasks import choose, read_tasks
+
+    if (tasks is None) == (holes is None):
+        raise BadInput("Name either a file of tasks, or a folder with --holes.")
+    if holes is not None:
+        # Their names tell the files' contents.
+        return code_holes(holes, lang, limit, seed), {"tasks": f"gaps in {holes.resolve().name}"}
+    assert tasks is not None
+    if lang:
+        raise BadInput("--lang belongs to --holes: leave it out.")
+    read = choose(read_tasks(tasks), limit, seed)
+    return read, {"tasks": tasks.name, "data": _fingerprint([tasks])}
+
+
+def _weights(name: str) -> str:
+    """A fingerprint of what decides a model's answers."""
+    from engine.core.names import ORACLE
+    from engine.loader.catalog import find
+    from engine.loader.pull import PATTERNS
+
+    if name.startswith(ORACLE):
+        return _fingerprint([Path(name.removeprefix(ORACLE))])
+    folder = find(name).path
+    # Not the card or a plot beside them.
+    return _fingerprint(sorted({file for pattern in PATTERNS for file in folder.glob(pattern)}))
+
+
+def _fingerprint(files: Sequence[Path]) -> str:
+    """Of the contents, so that copies and touched files are the same."""
+    digest = hashlib.sha256()
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                digest.update(f"{file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+        except OSError as error:
+            raise BadInput(f"{file} can't be read ({error.strerror}): name another.") from None
+    return digest.hexdigest()[:16]
+
+
+def _run(
+    name: str,
+    device: Device,
+    tasks: Sequence[Task],
+    rows: Sequence[Row],
+    results: Results,
+    settings: Any,
+    *,
+    strict: bool,
+) -> tuple[str, Sequence[Row]]:
+    """Fill what is not filled yet; returns the model's device, or that nothing was left to do, and the rows that it can
+    fill. `strict`: the others are errors."""
+    from engine.eval.rows import possible
+    from engine.eval.run import evaluate
+    from engine.eval.sandbox import level_here
+    from engine.loader.loading import load
+
+    console = Console(stderr=True)
+    if _left(rows, tasks, results) == 0:
+        return "results of an earlier run", rows
+    if any(task.check for task in tasks) and level_here() == "guards":
+        console.print("dg-lsp: The kernel gives no namespaces here, so solutions are held by the interpreter alone.")
+    model = load(name, device).model
+    rows = possible(rows, model, None if strict else lambda said: console.print(f"dg-lsp: {said}", soft_wrap=True))
+    total = len(rows) * len(tasks)
+    columns = (TextColumn("filling"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("", total=total, completed=total - _left(rows, tasks, results))
+        evaluate(model, tasks, rows, results, settings, on_done=lambda: progress.advance(bar))
+    return model.facts.device, rows
+
+
+def _left(rows: Sequence[Row], tasks: Sequence[Task], results: Results) -> int:
+    """Fills that have no result yet."""
+    return sum((row.name, task.name) not in results for row in rows for task in tasks)

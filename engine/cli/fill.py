@@ -1,0 +1,118 @@
+"""`dg-lsp fill`: a gap in a file or in standard input."""
+
+from __future__ import annotations
+
+import json as json_format
+import time
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+
+from engine.cli.options import Candidates, DeviceName, FileName, ModelName, Seed, Write
+from engine.cli.preview import figures, heading, preview
+from engine.cli.source import language_in
+from engine.cli.watch import Watch
+from engine.core.errors import BadInput, EngineError
+from engine.core.exits import one_line_errors
+from engine.core.request import Filled, FillRequest
+from engine.text.marked import MARKER, Gap, gap_at_markers, gap_between, line_count, parse_position
+from engine.text.textfile import TextFile, read_text, replace_text, writable_path
+
+if TYPE_CHECKING:
+    from engine.checkpoints.placement import Device
+
+
+@one_line_errors()
+def fill(
+    file: FileName,
+    at: Annotated[str | None, typer.Option(metavar="LINE:COL", help="Where the gap is, counted from 1.")] = None,
+    to: Annotated[str | None, typer.Option(metavar="LINE:COL", help="Replace the text from --at to here.")] = None,
+    model: ModelName = "bundled",
+    device: DeviceName = "auto",
+    n: Candidates = 1,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 96,
+    width: Annotated[int | None, typer.Option(min=1, help="Fix the width of the gap, in tokens.")] = None,
+    deadline_ms: Annotated[float | None, typer.Option(min=1, help="Answer with the best canvas by then.")] = None,
+    seed: Seed = 0,
+    watch: Annotated[bool, typer.Option("--watch", help="Show the canvas settling.")] = False,
+    write: Write = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Fill a gap in FILE: at a position, or where one ▮ stands; ▮old▮, on one line, is a gap with text to replace."""
+    source = read_text(file)
+    gap = _gap(source.text, at, to)
+    if write:
+        writable_path(source)
+    request = FillRequest(
+        prefix=gap.prefix,
+        suffix=gap.suffix,
+        old=gap.old,
+        language=language_in(source),
+        n=n,
+        max_tokens=max_tokens,
+        width=width,
+        deadline_ms=deadline_ms,
+        seed=seed,
+    )
+    filled = _answer(request, gap, model, cast("Device", device), watched=watch)
+    if write:
+        _write(source, gap, filled)
+    if json:
+        typer.echo(json_format.dumps(answer_object(filled)))
+    else:
+        _show(gap, filled)
+
+
+def answer_object(filled: Filled) -> dict[str, Any]:
+    """What `--json` prints."""
+    fields = ("text", "tokens", "confidence", "score", "syntax")
+    candidates = [{name: getattr(candidate, name) for name in fields} for candidate in filled.candidates]
+    return {**asdict(filled), "candidates": candidates}
+
+
+def _gap(text: str, at: str | None, to: str | None) -> Gap:
+    if at is not None:
+        return gap_between(text, parse_position(at), None if to is None else parse_position(to))
+    if to is not None:
+        raise BadInput("--to ends a span that --at starts: give both.")
+    return _within_a_line(gap_at_markers(text))
+
+
+def _within_a_line(gap: Gap) -> Gap:
+    """Two gaps of one ▮ each look like one around all that is between them, which must not get lost."""
+    if (last := line_count(gap.old)) > 1:
+        first = line_count(gap.prefix)
+        raise BadInput(
+            f"The two {MARKER} markers stand on lines {first} and {first + last - 1}: leave one at the gap, "
+            "or give the lines to replace with --at LINE:COL --to LINE:COL."
+        )
+    return gap
+
+
+def _answer(request: FillRequest, gap: Gap, model: str, device: Device, *, watched: bool) -> Filled:
+    began = time.perf_counter()
+    from engine.loader.loading import load
+
+    infiller = load(model, device)
+    load_ms = (time.perf_counter() - began) * 1000
+    with Watch(gap, Console(stderr=True)) if watched else nullcontext() as view:
+        filled = infiller.answer(request, view.show if view else None)
+    return replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
+
+
+def _write(source: TextFile, gap: Gap, filled: Filled) -> None:
+    if not filled.candidates:
+        raise EngineError(f"The model has no answer for this gap: {source.name} is unchanged.")
+    replace_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
+
+
+def _show(gap: Gap, filled: Filled) -> None:
+    console = Console(highlight=False)
+    for index, candidate in enumerate(filled.candidates):
+        if len(filled.candidates) > 1:
+            console.print(heading(candidate, index, len(filled.candidates)))
+        console.print(preview(gap, candidate.text, marked=console.color_system is None), soft_wrap=True)
+    console.print(figures(filled), soft_wrap=True)

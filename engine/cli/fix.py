@@ -1,0 +1,51 @@
+"""`dg-lsp fix`: a file's broken syntax, mended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from engine.cli.options import DeviceName, Diff, FileName, ModelName, Seed, Write
+from engine.cli.source import language_in, show_or_write
+from engine.core.errors import BadInput, EngineError
+from engine.core.exits import one_line_errors
+from engine.core.request import FillRequest
+from engine.text.marked import Gap
+from engine.text.textfile import read_text, writable_path
+
+if TYPE_CHECKING:
+    from engine.checkpoints.placement import Device
+
+
+@one_line_errors()
+def fix(
+    file: FileName,
+    model: ModelName = "bundled",
+    device: DeviceName = "auto",
+    seed: Seed = 0,
+    diff: Diff = False,
+    write: Write = False,
+) -> None:
+    """Mend the broken syntax of FILE, touching nothing else. Exits with 1 where nothing helped."""
+    source = read_text(file)
+    language = language_in(source)
+    if not language:
+        raise BadInput(f"The language of {source.name} is not known here, so its syntax can't be checked.")
+    if write:
+        writable_path(source)
+    from engine.analysis.damage import damages
+    from engine.syntax.languages import language_of
+
+    if damages(source.text, language_of(language) or "") == ():
+        typer.echo(f"{source.name} has no syntax problem.", err=True)
+        return
+    from engine.loader.loading import load
+
+    infiller = load(model, cast("Device", device))
+    request = FillRequest(task="fix", prefix="", old=source.text, suffix="", language=language, seed=seed)
+    filled = infiller.answer(request)
+    if not filled.candidates:
+        raise EngineError(f"Nothing was found that mends the syntax: {source.name} is unchanged.")
+    gap = Gap(prefix="", old=source.text, suffix="")
+    show_or_write(source, gap, filled.candidates[0], diff=diff, write=write)

@@ -1,0 +1,83 @@
+"""A filled gap as a person reads it: the lines around it, the fill told apart, one line of figures."""
+
+from __future__ import annotations
+
+import re
+
+from rich.text import Text
+
+from engine.core.request import Candidate, Filled
+from engine.text.marked import MARKER, Gap
+
+_AROUND = 3
+"""Lines shown before and after the filled ones."""
+_LINE_CHARS = 300
+"""A longer line (a minified file) is cut, on the side away from the gap."""
+_LINE_END = re.compile(r"\r\n|\r|\n")
+# Text from a file or a model must not move the cursor of the terminal.
+_VISIBLE = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: 0x2421, 0x9B: "␛"}
+_FILLED = "bold green"
+_DIM = "dim"
+
+
+def visible(text: str) -> str:
+    """Control characters other than tab and newline as their pictures."""
+    return text.translate(_VISIBLE)
+
+
+def preview(gap: Gap, filled: str, *, marked: bool) -> Text:
+    """The lines around the gap with the fill in place. `marked`: between markers too, where there are no colours."""
+    before, after = _LINE_END.split(gap.prefix), _LINE_END.split(gap.suffix)
+    head = [*map(_cut_tail, before[-_AROUND - 1 : -1]), _cut_head(before[-1])]
+    tail = list(map(_cut_tail, after[: _AROUND + 1]))
+    middle = _LINE_END.sub("\n", filled)
+    border = MARKER if marked else ""
+    text = Text(visible("\n".join(head)))
+    text.append(visible(f"{border}{middle}{border}"), _FILLED)
+    text.append(visible("\n".join(tail)))
+    touched = range(len(head) - 1, len(head) + middle.count("\n"))
+    return _numbered(text, len(before) - len(head) + 1, touched)
+
+
+def heading(candidate: Candidate, index: int, count: int) -> Text:
+    """What tells candidates apart, where there are several."""
+    return Text(f"{index + 1} of {count} · confidence {candidate.confidence:.2f} · score {candidate.score:.2f}", _DIM)
+
+
+def figures(filled: Filled) -> Text:
+    """One line: what filled the gap, how sure, how fast."""
+    best = filled.candidates[0] if filled.candidates else None
+    answer = (
+        [f"{best.tokens} tokens in a gap of {filled.width}", f"confidence {best.confidence:.2f}"]
+        if best
+        else ["no answer"]
+    )
+    ms = filled.ms
+    parts = [
+        filled.model,
+        filled.device,
+        *answer,
+        f"{filled.steps} steps, {filled.forwards} forward passes",
+        f"load {ms.load:.0f} + encode {ms.encode:.0f} + denoise {ms.denoise:.0f} = {ms.total:.0f} ms",
+    ]
+    return Text(" · ".join(parts), _DIM)
+
+
+def _numbered(text: Text, first: int, touched: range) -> Text:
+    lines = text.split("\n", allow_blank=True)
+    width = len(str(first + len(lines)))
+    numbered = Text()
+    for index, line in enumerate(lines):
+        sign, style = ("▌", _FILLED) if index in touched else (" ", _DIM)
+        numbered.append(f"{first + index:>{width}} {sign} ", style)
+        numbered.append_text(line).append("\n")
+    numbered.right_crop()
+    return numbered
+
+
+def _cut_tail(line: str) -> str:
+    return line if len(line) <= _LINE_CHARS else line[:_LINE_CHARS] + "…"
+
+
+def _cut_head(line: str) -> str:
+    return line if len(line) <= _LINE_CHARS else "…" + line[-_LINE_CHARS:]

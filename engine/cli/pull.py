@@ -1,0 +1,29 @@
+"""`dg-lsp pull`: the only command that downloads a model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.core.exits import one_line_errors
+from engine.core.sizes import binary_bytes, decimal_bytes
+from engine.loader.released import known
+
+
+@one_line_errors()
+def pull(model: Annotated[str, typer.Argument(metavar="HUB-ID", help="OWNER/MODEL on the Hugging Face Hub.")]) -> None:
+    """Download a model into the local Hugging Face cache. Run again after an interruption, it keeps finished files."""
+    from engine.loader.pull import plan_pull
+    from engine.loader.pull import pull as download
+
+    plan = plan_pull(model)
+    typer.echo(
+        f"{model}: {decimal_bytes(plan.download_nbytes)} to download, {decimal_bytes(plan.free_nbytes)} of disk free; "
+        f"about {binary_bytes(plan.weights_nbytes)} of memory to run."
+    )
+    released = known(model)
+    if released is not None:
+        typer.echo(f"Licence: {released.licence}. Length of a gap: {released.length}. Good for {released.good_for}.")
+    checkpoint = download(plan)
+    typer.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {checkpoint.name}")

@@ -1,0 +1,50 @@
+"""What the commands that edit a file have in common: spans, differences, writing."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import typer
+
+from engine.core.errors import BadInput
+from engine.core.request import Candidate
+from engine.syntax.languages import language_of
+from engine.text.marked import Gap, gap_between, parse_position
+from engine.text.textfile import TextFile, replace_text
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
+"""Where LSP's name of a language is not its grammar's."""
+
+
+def language_in(source: TextFile) -> str:
+    """The LSP identifier of a file's language; empty: unknown."""
+    first_line = source.text[:200].partition("\n")[0]
+    name = language_of(path="" if source.path is None else str(source.path), first_line=first_line) or ""
+    return _LSP_IDENTIFIERS.get(name, name)
+
+
+def span_in(text: str, span: str) -> Gap:
+    """LINE:COL-LINE:COL as a gap. Raises BadInput."""
+    start, dash, end = span.partition("-")
+    if not dash:
+        raise BadInput(f"{span!r} is not a range: give LINE:COL-LINE:COL, counted from 1, as in 3:1-7:20.")
+    return gap_between(text, parse_position(start), parse_position(end))
+
+
+def difference(source: TextFile, text: str) -> str:
+    """What `text` changes in a file, as a unified diff that `patch` takes."""
+    name = source.name.lstrip("/") if source.path else "stdin"
+    old, new = _LINE.findall(source.text), _LINE.findall(text)
+    lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def show_or_write(source: TextFile, gap: Gap, chosen: Candidate, *, diff: bool, write: bool) -> None:
+    """Print the difference that a candidate makes (by default), put it into the file, or both."""
+    text = gap.prefix + chosen.text + gap.suffix
+    if write:
+        replace_text(source, text)
+    if diff or not write:
+        typer.echo(difference(source, text), nl=False)

@@ -1,0 +1,95 @@
+"""The canvas settling, live: noise, accepted and pinned tokens told apart by colour."""
+
+from __future__ import annotations
+
+import time
+from queue import SimpleQueue
+from threading import Thread
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from engine.cli.preview import visible
+from engine.core.request import Cell, CellState, Draft
+from engine.text.marked import Gap
+
+FRAME_S = 0.06
+"""Each canvas is shown this long: a step of a small model is over before an eye has seen it."""
+STYLES: dict[CellState, str] = {"noise": "dim magenta", "accepted": "bold green", "pinned": "cyan"}
+_PLAIN_NOISE = "▒"
+_LINE_END = "⏎"
+
+
+class Watch:
+    """Shows drafts while it is entered. A thread of its own keeps the pace, so that watching does not slow the fill."""
+
+    def __init__(self, gap: Gap, console: Console, frame_s: float = FRAME_S) -> None:
+        self._lead = gap.prefix.rpartition("\n")[2][-console.width // 2 :]
+        self._console = console
+        self._frame_s = frame_s
+        self._drafts: SimpleQueue[Draft | None] = SimpleQueue()
+        self._thread = Thread(target=self._play, name="watch", daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._frame_s = 0
+        self._drafts.put(None)
+        self._thread.join()
+
+    def show(self, draft: Draft) -> None:
+        """Queue a canvas."""
+        self._drafts.put(draft)
+
+    def _play(self) -> None:
+        if not self._console.is_terminal:
+            while draft := self._drafts.get():
+                self._console.print(plain_frame(draft), soft_wrap=True)
+            return
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            while draft := self._drafts.get():
+                live.update(frame(self._lead, draft), refresh=True)
+                time.sleep(self._frame_s)
+
+
+def frame(lead: str, draft: Draft) -> Text:
+    """A canvas behind `lead`, the start of its line, with a legend."""
+    return canvas_line(lead, draft).append("\n").append_text(legend(draft))
+
+
+def canvas_line(lead: str, draft: Draft) -> Text:
+    """A canvas behind `lead`, the start of its line."""
+    text = Text(visible(lead), overflow="fold")
+    for cell in draft.cells:
+        text.append(_shown(cell), STYLES[cell.state])
+    return text
+
+
+def legend(draft: Draft) -> Text:
+    """What the colours mean, and which step this is."""
+    text = Text().append(f"step {draft.step}  ", "dim")
+    for state, style in STYLES.items():
+        text.append(f"■ {state}  ", style)
+    return text
+
+
+def plain_frame(draft: Draft) -> Text:
+    """A canvas in one line without colours: noise as shades."""
+    return Text(f"step {draft.step:>3}  " + "".join(map(_plain, draft.cells)))
+
+
+def _shown(cell: Cell) -> str:
+    """Line breaks in noise would make the picture jump, and control tokens, which have no text, shrink."""
+    text = visible(cell.text)
+    return text.replace("\n", _LINE_END) or _PLAIN_NOISE if cell.state == "noise" else text
+
+
+def _plain(cell: Cell) -> str:
+    return _PLAIN_NOISE if cell.state == "noise" else visible(cell.text).replace("\n", _LINE_END)

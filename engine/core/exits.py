@@ -1,0 +1,28 @@
+"""How a command ends: errors raised on purpose become one line on standard error and an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import typer
+
+from engine.core.errors import BadInput, EngineError
+
+BAD_INPUT, FAILURE = 2, 1
+
+
+@contextmanager
+def one_line_errors() -> Generator[None]:
+    """As a decorator of a command or around a block: BadInput exits with 2, other EngineErrors with 1."""
+    try:
+        yield
+    except BadInput as error:
+        _stop(error, BAD_INPUT)
+    except EngineError as error:
+        _stop(error, FAILURE)
+
+
+def _stop(error: EngineError, code: int) -> None:
+    typer.echo(f"dg-lsp: {' '.join(str(error).split())}", err=True)
+    raise typer.Exit(code)

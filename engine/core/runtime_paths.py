@@ -1,0 +1,154 @@
+"""Where the engine can be met and where it logs. Standard library and platformdirs only: both processes use it.
+
+`DG_LSP_RUNTIME_DIR` and `DG_LSP_STATE_DIR` move the two folders, `DG_LSP_TRANSPORT=tcp` replaces the Unix socket by TCP
+on the loopback interface, as on Windows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import platformdirs
+
+from engine.core.errors import BadInput
+
+# The shortest limit among the supported systems (macOS), less the closing zero byte.
+MAX_SOCKET_PATH_NBYTES = 103
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnixAddress:
+    """A socket file."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpAddress:
+    """A port on the loopback interface, and the secret that only the user's own processes can read."""
+
+    port: int
+    token: str
+    pid: int
+    """The process that listens there, by its own account."""
+
+
+Address = UnixAddress | TcpAddress
+
+
+def uses_tcp() -> bool:
+    """Whether the engine is met over TCP instead of a Unix socket."""
+    return sys.platform == "win32" or os.environ.get("DG_LSP_TRANSPORT") == "tcp"
+
+
+def runtime_dir() -> Path:
+    """The folder of socket and lock; it may not exist yet."""
+    given = os.environ.get("DG_LSP_RUNTIME_DIR")
+    if given:
+        return Path(given)
+    with warnings.catch_warnings():
+        # It warns where a system has no XDG_RUNTIME_DIR; the fallback it takes is checked by `private_dir`.
+        warnings.simplefilter("ignore")
+        return Path(platformdirs.user_runtime_dir("dg-lsp"))
+
+
+def log_dir() -> Path:
+    """The folder of the logs; it may not exist yet."""
+    given = os.environ.get("DG_LSP_STATE_DIR")
+    return Path(given) / "log" if given else Path(platformdirs.user_log_dir("dg-lsp", appauthor=False))
+
+
+def data_dir() -> Path:
+    """The folder of what is learnt about models on this machine; it may not exist yet."""
+    given = os.environ.get("DG_LSP_STATE_DIR")
+    return Path(given) if given else Path(platformdirs.user_data_dir("dg-lsp", appauthor=False))
+
+
+def socket_path() -> Path:
+    """The Unix socket's file. Raises BadInput where the path is longer than systems allow."""
+    path = runtime_dir() / "engine.sock"
+    nbytes = len(os.fsencode(path))
+    if nbytes > MAX_SOCKET_PATH_NBYTES:
+        raise BadInput(
+            f"The socket path {path} is {nbytes} bytes long, {MAX_SOCKET_PATH_NBYTES} are allowed; "
+            "set DG_LSP_RUNTIME_DIR to a shorter folder."
+        )
+    return path
+
+
+def token_path() -> Path:
+    """The file with port and token, where TCP is used."""
+    return runtime_dir() / "engine.json"
+
+
+def lock_path() -> Path:
+    """The file that the one running engine holds locked."""
+    return runtime_dir() / "engine.lock"
+
+
+def find_engine() -> Address | None:
+    """Where a running engine listens, or None where no trace of one is found; the trace may be stale.
+
+    Raises BadInput where the folder belongs to somebody else.
+    """
+    if not runtime_dir().exists():
+        return None
+    check_private(runtime_dir())
+    if not uses_tcp():
+        path = socket_path()
+        return UnixAddress(path=str(path)) if path.exists() else None
+    return _read_token(token_path())
+
+
+def write_token(address: TcpAddress) -> None:
+    """Leave port and token for clients; only the user can read the file. Replaces an older one in one move."""
+    path = token_path()
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        json.dump(asdict(address), file)
+    draft.replace(path)
+
+
+def forget_address() -> None:
+    """Remove what clients find the engine by."""
+    (token_path() if uses_tcp() else socket_path()).unlink(missing_ok=True)
+
+
+def private_dir(path: Path) -> Path:
+    """Make `path` a folder that only the user can enter. Raises BadInput where it can't be one."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_private(path)
+        path.chmod(0o700)
+    except OSError as error:
+        raise BadInput(f"The folder {path} can't be used ({error.strerror}); set DG_LSP_RUNTIME_DIR.") from None
+    return path
+
+
+def check_private(path: Path) -> None:
+    """Raises BadInput unless `path` is a folder of this user's, not a link to one."""
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise BadInput(f"{path} is not a folder; remove it or set DG_LSP_RUNTIME_DIR.")
+    # Windows keeps a user's folders apart by access lists and has no owner numbers.
+    if sys.platform != "win32" and found.st_uid != os.geteuid():
+        raise BadInput(
+            f"The folder {path} belongs to user {found.st_uid} instead of {os.geteuid()}; "
+            "remove it or set DG_LSP_RUNTIME_DIR."
+        )
+
+
+def _read_token(path: Path) -> TcpAddress | None:
+    try:
+        held = json.loads(path.read_text(encoding="ascii"))
+        return TcpAddress(port=int(held["port"]), token=str(held["token"]), pid=int(held["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        # A missing or half-written file says the same: nobody can be met here yet.
+        return None

@@ -1,0 +1,1 @@
+"""Canvases and the one loop that denoises them."""

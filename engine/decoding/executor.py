@@ -1,0 +1,80 @@
+"""Run fills to their end: collect the forward passes that several fills wait for and do them as one.
+
+A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over), is sent the logits, and
+returns its answer. Whoever drives it decides when, together with whom, and whether it goes on at all: not
+advancing it is a pause, closing it is a cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.core.request import Draft, Filled
+from engine.models.base import Model, Rows
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """A forward pass that a fill waits for, and the answer it would give now."""
+
+    rows: Rows
+    draft: Callable[[], Draft]
+
+
+Filling = Generator[Step, Tensor, Filled]
+
+
+@torch.inference_mode()
+def drive(model: Model, filling: Filling, on_draft: Callable[[Draft], None] | None = None) -> Filled:
+    """Run one fill to its end, telling `on_draft` the canvas after each step."""
+    try:
+        step = next(filling)
+        while True:
+            if on_draft:
+                on_draft(step.draft())
+            step = filling.send(model.step(step.rows))
+    except StopIteration as end:
+        return end.value
+
+
+def forward_together(model: Model, steps: Sequence[Step]) -> list[Tensor]:
+    """The logits of every step, [F_i, V] each, from one ragged forward pass."""
+    if len(steps) == 1:
+        return [model.step(steps[0].rows)]
+    logits = model.step(merge([step.rows for step in steps]))
+    return list(logits.split([int(step.rows.open.sum()) for step in steps]))
+
+
+def merge(batches: Sequence[Rows]) -> Rows:
+    """Several ragged batches as one, as wide as the widest."""
+    width = max(rows.canvas.shape[1] for rows in batches)
+
+    def widened(tensor: Tensor) -> Tensor:
+        return torch.nn.functional.pad(tensor, (0, width - tensor.shape[1]))
+
+    return Rows(
+        contexts=[context for rows in batches for context in rows.contexts],
+        canvas=torch.cat([widened(rows.canvas) for rows in batches]),
+        lengths=[length for rows in batches for length in rows.lengths],
+        open=torch.cat([widened(rows.open) for rows in batches]),
+        self_conditioning=_merged_conditioning(batches),
+        conditioned=[flag for rows in batches for flag in rows.conditioned],
+    )
+
+
+def _merged_conditioning(batches: Sequence[Rows]) -> Tensor | None:
+    """Zeros stand in for what a first step does not have; `Rows.conditioned` tells the model to ignore them."""
+    given = [rows.self_conditioning for rows in batches]
+    some = next((logits for logits in given if logits is not None), None)
+    if some is None:
+        return None
+    return torch.cat(
+        [
+            logits if logits is not None else some.new_zeros(int(rows.open.sum()), some.shape[1])
+            for rows, logits in zip(batches, given, strict=True)
+        ]
+    )

@@ -1,0 +1,31 @@
+"""From any request to its answer: a gap is filled, a text rewritten, a broken one mended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from engine.core.request import FillRequest
+from engine.decoding.executor import Filling
+from engine.edit.mending import mending
+from engine.edit.pieces import in_pieces
+from engine.infill.pipeline import infill
+from engine.models.base import Model
+from engine.syntax.trees import Trees
+
+
+def answering(
+    model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter, trees: Trees | None = None
+) -> Filling:
+    """Do what a request asks for, step by step: see engine.decoding.executor. `clock` counts seconds; `trees` are those
+    of earlier requests.
+
+    Raises BadInput at the first step for a request that contradicts itself.
+    """
+    match request.task:
+        case "rewrite":
+            return in_pieces(model, request, clock)
+        case "fix":
+            return mending(model, request, clock)
+        case "fill":
+            return infill(model, request, clock, trees=trees)

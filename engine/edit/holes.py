@@ -1,0 +1,141 @@
+"""Small holes in a damaged line: everywhere near the damage, one token or two are noise; all else stays pinned.
+
+The canvas proposes: one forward pass over all the holes says what each may hold. A parser disposes. Only then does the
+causal encoder read what is left, and what it reads most easily is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from engine.decoding.canvas import Canvas, new_canvas
+from engine.decoding.distributions import Distributions
+from engine.decoding.executor import Step
+from engine.decoding.sampling import draw, linear_temperature
+from engine.infill.gap import Gap
+from engine.infill.tokens import OldTokens
+
+_NEAR = 10
+"""Tokens on either side of a spot that a hole may lie at."""
+_ROWS = 16
+"""Holes in one forward pass."""
+_MOST = 48
+"""Holes in all."""
+_CHOICES = 8
+"""Likeliest tokens that are tried in a hole of one token; fewer in one of two."""
+_PAIR_CHOICES = 3
+_DELETION = -2.0
+"""Log-probability that stands for taking tokens out without asking the model what else they could be."""
+_PUNCTUATION = "()[]{}:;,.'\"`="
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """`removed` tokens from the index `at` on make way for `width` new ones."""
+
+    at: int
+    removed: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A text for the line, and how likely the canvas found what is new in it (log-probability)."""
+
+    text: str
+    likely: float
+
+
+def proposed(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Generator[Step, Tensor, list[Proposal]]:
+    """What the tokens of a line could be instead, likeliest first; `spots` are offsets into its text."""
+    near = list(islice(_near(tokens, spots), _MOST))
+    proposals = [*_without(gap, tokens, spots)]
+    for start in range(0, len(near), _ROWS):
+        batch = near[start : start + _ROWS]
+        if gap.should_stop():
+            break
+        proposals += yield from _denoised(gap, tokens, batch)
+    best: dict[str, Proposal] = {}
+    for each in sorted(proposals, key=lambda each: -each.likely):
+        best.setdefault(each.text, each)
+    best.pop(_said(gap, tokens.ids), None)
+    return list(best.values())
+
+
+def _near(tokens: OldTokens, spots: Sequence[int]) -> Iterator[Hole]:
+    """Holes in the order of their distance to the spots: between tokens, in place of one, in place of two."""
+    count = len(tokens.ids)
+    free = next((at for at, stays in enumerate(tokens.kept) if not stays), count)
+    places = [min(abs(bound - spot) for spot in spots) for bound in tokens.bounds]
+    centre = sorted(range(count + 1), key=lambda at: places[at])[: 2 * _NEAR]
+    for at in centre:
+        if at < free:
+            continue
+        yield Hole(at, 0, 1)
+        if at < count:
+            yield Hole(at, 1, 1)
+        if at + 1 < count:
+            yield Hole(at, 2, 2)
+
+
+def _without(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Iterator[Proposal]:
+    """The line without a token, or without a sign inside one."""
+    text = _said(gap, tokens.ids)
+    for at, (start, end) in enumerate(zip(tokens.bounds, tokens.bounds[1:], strict=False)):
+        if not tokens.kept[at] and end > start:
+            # Of two spaces that a word leaves behind, one goes with it.
+            end += text[:start].endswith(" ") and text[start:end].strip() != "" and text[end : end + 1] == " "
+            yield Proposal(text=text[:start] + text[end:], likely=_DELETION)
+    for at, letter in enumerate(text):
+        if letter in _PUNCTUATION:
+            yield Proposal(text=text[:at] + text[at + 1 :], likely=_DELETION)
+
+
+def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[Hole]) -> Generator[Step, Tensor, list[Proposal]]:
+    """One step over a canvas a hole; the distributions are read, nothing is drawn."""
+    seen: list[tuple[Tensor, Tensor]] = []
+
+    def noted(said: Distributions, places: Tensor, generator: torch.Generator) -> Tensor:
+        seen.append((said.log_probabilities, places))
+        return draw(said, places, generator)
+
+    canvas = _canvas(gap, tokens, holes)
+    widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]
+    slack = gap.model.facts.length == "slack"
+    yield from gap.denoise(
+        canvas, widths=widths, slack=slack, max_steps=1, temperature=linear_temperature(1.0, 1.0, 1), choose=noted
+    )
+    likely, places = seen[0]
+    return [
+        proposal for row, hole in enumerate(holes) for proposal in _read(gap, tokens, hole, likely[places[:, 0] == row])
+    ]
+
+
+def _canvas(gap: Gap, tokens: OldTokens, holes: Sequence[Hole]) -> Canvas:
+    rows = [
+        [*tokens.ids[: hole.at], *[None] * hole.width, *tokens.ids[hole.at + hole.removed :], *gap.suffix]
+        for hole in holes
+    ]
+    return new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
+
+
+def _read(gap: Gap, tokens: OldTokens, hole: Hole, likely: Tensor) -> Iterator[Proposal]:
+    """The likeliest fillings of a hole from its distributions [width, V]."""
+    before, after = tokens.ids[: hole.at], tokens.ids[hole.at + hole.removed :]
+    choices = _CHOICES if hole.width == 1 else _PAIR_CHOICES
+    fillings: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
+    for slot in likely:
+        top = slot.topk(choices)
+        pairs = list(zip(top.indices.tolist(), top.values.tolist(), strict=True))
+        fillings = [((*ids, token), sum_ + value) for ids, sum_ in fillings for token, value in pairs]
+    for ids, total in fillings:
+        yield Proposal(text=_said(gap, (*before, *ids, *after)), likely=total / hole.width)
+
+
+def _said(gap: Gap, ids: Sequence[int]) -> str:
+    return gap.model.detokenize(gap.real(ids)).removeprefix(gap.prompt.head)

@@ -1,0 +1,163 @@
+"""A selection of any length: rewritten canvas by canvas, each piece where the pieces before it are done already."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from engine.core.errors import BadInput
+from engine.core.request import Candidate, Filled, FillRequest, Syntax, Timings
+from engine.decoding.executor import Filling
+from engine.edit.drafts import drafted_between
+from engine.infill.pipeline import infill
+from engine.infill.repair import EDIT_CHECK_MS
+from engine.infill.tokens import token_bounds
+from engine.models.base import Model
+from engine.models.prompts.window import with_line_feeds
+from engine.syntax.budget import Budget
+from engine.syntax.judge import Judge
+from engine.syntax.languages import language_of
+from engine.text.marked import dominant_line_end
+from engine.text.newlines import with_old_line_ends
+
+_SHARE = 0.75
+"""Of the room on a canvas that a piece takes; the rest is for growth."""
+Clock = Callable[[], float]
+_DOUBT: tuple[Syntax, ...] = ("ok", "repaired", "cut", "unchecked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """`old[start:end]` and what may take its place, best first; nothing where it stays."""
+
+    start: int
+    end: int
+    candidates: tuple[Candidate, ...] = ()
+
+
+def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -> Filling:
+    """Rewrite `request.old` step by step: see engine.decoding.executor. Raises BadInput at the first step."""
+    plain = _plain(request)
+    _check(plain)
+    began = clock()
+    done, pieces, filled = "", list[Piece](), list[Filled]()
+    for piece in _pieces(model, plain):
+        part = _part(plain, piece, done, index=len(pieces), passed_s=clock() - began)
+        if part is not None:
+            work = infill(model, part, clock)
+            filled.append((yield from drafted_between(done, plain.old[piece.end :], work)))
+            piece = replace(piece, candidates=filled[-1].candidates)
+        pieces.append(piece)
+        done += with_line_feeds(_text(plain, piece, 0))
+    return _joined(model, request, _whole(plain, pieces), filled, (clock() - began) * 1000)
+
+
+def _plain(request: FillRequest) -> FillRequest:
+    """The request with line feeds in `old`, and `keep` counted in that."""
+    old = request.old
+    spans = [(len(with_line_feeds(old[:start])), len(with_line_feeds(old[:end]))) for start, end in request.keep]
+    return replace(request, old=with_line_feeds(old), keep=tuple(spans))
+
+
+def _check(request: FillRequest) -> None:
+    if not request.old.strip():
+        raise BadInput("There is nothing to rewrite: select some text that is not blank.")
+    stays = [False] * len(request.old)
+    for start, end in request.keep:
+        stays[start:end] = [True] * (end - start)
+    if all(stays[at] for at, letter in enumerate(request.old) if not letter.isspace()):
+        raise BadInput("All of the selection is to be kept: leave some of it free.")
+
+
+def _pieces(model: Model, request: FillRequest) -> list[Piece]:
+    """Whole lines as far as they fit, longer lines cut between tokens."""
+    around = model.prompt(replace(request, suffix=request.old + request.suffix, old=""))
+    limit = model.facts.canvas_length
+    room = max(1, int((limit - min(len(around.suffix), limit // 2)) * _SHARE) - len(model.tokenize(around.head)))
+    bounds = token_bounds(model, model.tokenize(request.old))
+    pieces: list[Piece] = []
+    at = 0
+    while at + 1 < len(bounds):
+        end = min(at + room, len(bounds) - 1)
+        if end < len(bounds) - 1:
+            breaks = [b for b in range(at + 1, end + 1) if request.old[: bounds[b]].endswith("\n")]
+            end = breaks[-1] if breaks else end
+        pieces.append(Piece(start=bounds[at], end=bounds[end]))
+        at = end
+    return pieces
+
+
+def _part(request: FillRequest, piece: Piece, done: str, index: int, passed_s: float) -> FillRequest | None:
+    """The request for one piece behind what is `done`; None where nothing of it may change or no time is left."""
+    left_ms = None if request.deadline_ms is None else request.deadline_ms - passed_s * 1000
+    old = request.old[piece.start : piece.end]
+    keep = tuple(
+        (max(start, piece.start) - piece.start, min(end, piece.end) - piece.start)
+        for start, end in request.keep
+        if start < piece.end and end > piece.start
+    )
+    kept = sum(end - start for start, end in keep)
+    if kept >= len(old) or not old.strip() or (left_ms is not None and left_ms <= 0):
+        return None
+    return replace(
+        request,
+        prefix=request.prefix + done,
+        old=old,
+        suffix=request.old[piece.end :] + request.suffix,
+        keep=keep,
+        seed=(request.seed + index) % 2**63,
+        deadline_ms=left_ms,
+    )
+
+
+def _text(request: FillRequest, piece: Piece, rank: int) -> str:
+    if not piece.candidates:
+        return request.old[piece.start : piece.end]
+    return piece.candidates[min(rank, len(piece.candidates) - 1)].text
+
+
+def _whole(request: FillRequest, pieces: Sequence[Piece]) -> list[Candidate]:
+    """Candidates for all of it: the best of each piece, the second best of each, ...; those that add no problem."""
+    ranks = max((len(piece.candidates) for piece in pieces), default=0)
+    whole = [_combined(request, pieces, rank) for rank in range(ranks)]
+    language = language_of(request.language)
+    if language is None or len(pieces) == 1:
+        return whole
+    judge = Judge(with_line_feeds(request.prefix), with_line_feeds(request.suffix), language, request.old)
+    return [each for each in whole if judge.new_problems(with_line_feeds(each.text), Budget(EDIT_CHECK_MS)) == ()]
+
+
+def _combined(request: FillRequest, pieces: Sequence[Piece], rank: int) -> Candidate:
+    chosen = [piece.candidates[min(rank, len(piece.candidates) - 1)] for piece in pieces if piece.candidates]
+    tokens = sum(each.tokens for each in chosen)
+    logs = sum(each.tokens * math.log(max(each.confidence, 1e-12)) for each in chosen)
+    return Candidate(
+        text="".join(with_line_feeds(_text(request, piece, rank)) for piece in pieces),
+        tokens=tokens,
+        confidence=math.exp(logs / max(tokens, 1)),
+        score=sum(each.score for each in chosen),
+        syntax=_DOUBT[max(_DOUBT.index(each.syntax) for each in chosen)],
+        token_confidence=tuple(value for each in chosen for value in each.token_confidence),
+    )
+
+
+def _joined(
+    model: Model, request: FillRequest, candidates: Sequence[Candidate], filled: Sequence[Filled], total_ms: float
+) -> Filled:
+    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
+    ended = [replace(each, text=with_old_line_ends(request.old, each.text, line_end)) for each in candidates]
+    return Filled(
+        model=model.facts.name,
+        device=model.facts.device,
+        candidates=tuple(ended),
+        width=sum(each.width for each in filled),
+        steps=sum(each.steps for each in filled),
+        forwards=sum(each.forwards for each in filled),
+        ms=Timings(
+            encode=sum(each.ms.encode for each in filled),
+            denoise=sum(each.ms.denoise for each in filled),
+            total=total_ms,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""From a request to fill a gap to its candidates."""

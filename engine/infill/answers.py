@@ -1,0 +1,75 @@
+"""What the rows of denoised canvases say, before anything is judged or ranked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+from engine.core.request import Syntax
+from engine.decoding.slack import run_on
+from engine.infill.gap import Gap
+from engine.infill.lengths.strategies import Fitted
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One way to fill the gap."""
+
+    row: int
+    """Of the canvas it came from."""
+    text: str
+    """With line feeds, without the head that stands before the cursor."""
+    ids: tuple[int, ...]
+    """Its tokens on the last canvas, unused slots left out; the first may begin before the cursor."""
+    confidence: tuple[float, ...]
+    """One for each of `ids`."""
+    syntax: Syntax = "unchecked"
+    whole: bool = True
+    """False where the code around the gap is known to be unfinished with it."""
+
+
+def answer(gap: Gap, fitted: Fitted, row: int) -> Answer | None:
+    """What a row says; None where it says no text or does not begin with what stands before the cursor."""
+    width = fitted.widths[row]
+    sure = fitted.canvas.confidence[row, :width].tolist()
+    pad = gap.model.facts.pad_id
+    tokens = fitted.canvas.row(row)[:width]
+    if fitted.slack and pad not in tokens and gap.request.task == "fill":
+        tokens = tokens[: width - run_on(tokens, gap.suffix)]
+    kept = [(token, value) for token, value in zip(tokens, sure, strict=False) if token != pad]
+    ids = tuple(token for token, _ in kept)
+    said = gap.model.detokenize([*gap.committed, *ids])
+    if _REPLACEMENT in said or not said.startswith(gap.prompt.head):
+        return None
+    return Answer(row=row, text=said[len(gap.prompt.head) :], ids=ids, confidence=tuple(value for _, value in kept))
+
+
+def answers(gap: Gap, fitted: Fitted) -> list[Answer]:
+    """What all rows say."""
+    said = (answer(gap, fitted, row) for row in range(len(fitted.widths)))
+    return [each for each in said if each is not None]
+
+
+def shortened(gap: Gap, long: Answer, text: str) -> Answer:
+    """An answer cut to `text`, a head of its own; a token that is cut in two counts."""
+    count = sum(start < len(text) for start, _ in _places(gap, long))
+    return replace(long, text=text, ids=long.ids[:count], confidence=long.confidence[:count])
+
+
+def offsets(gap: Gap, said: Answer) -> list[tuple[int, int]]:
+    """Where each of an answer's tokens stands in its text: (start, end), cut to the text."""
+    size = len(said.text)
+    return [(min(max(start, 0), size), min(max(end, 0), size)) for start, end in _places(gap, said)]
+
+
+def _places(gap: Gap, said: Answer) -> list[tuple[int, int]]:
+    """(start, end) of each token in what the answer's tokens say; negative before the cursor."""
+    spelled = [gap.model.spelling(token) for token in (*gap.committed, *said.ids)]
+    data = b"".join(spelled)
+    bytes_ = list(accumulate(map(len, spelled), initial=0))[len(gap.committed) :]
+    # The end of a text cuts a character in two at most, which counts as one.
+    characters = bytes_ if data.isascii() else [len(data[:end].decode(errors="replace")) for end in bytes_]
+    ends = [end - len(gap.prompt.head) for end in characters]
+    return list(pairwise(ends))

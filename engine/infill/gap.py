@@ -1,0 +1,135 @@
+"""One gap while it is filled: what a length strategy works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from engine.core.request import Cell, Draft, FillRequest
+from engine.decoding.canvas import Canvas
+from engine.decoding.denoise import Denoising, denoise
+from engine.decoding.sampling import Constrain, begin_with, forbid, forbid_in, in_turn, published_policies
+from engine.decoding.slack import end_behind_text, end_once
+from engine.models.base import Context, Model, Prompt
+from engine.syntax.trees import Trees
+
+MASKED = "░"
+"""How a person sees a mask token."""
+CLEARLY = 0.1
+"""Mean confidence by which another row has to be ahead: drafts that jump between rows can't be read."""
+
+
+def steady(shown: int, sure: Sequence[float]) -> int:
+    """The surest row, or `shown` while that is nearly as sure."""
+    best = max(range(len(sure)), key=sure.__getitem__)
+    return shown if shown < len(sure) and sure[shown] > sure[best] - CLEARLY else best
+
+
+@dataclass(slots=True, kw_only=True)
+class Gap:
+    """A request, laid out and encoded."""
+
+    model: Model
+    request: FillRequest
+    prompt: Prompt
+    context: Context
+    generator: torch.Generator
+    should_stop: Callable[[], bool]
+    trees: Trees = field(default_factory=Trees)
+    """What is known of the syntax of documents that fills were asked for before."""
+    committed: list[int] = field(default_factory=list)
+    """Tokens of canvases that are done, for a gap longer than one."""
+    steps: int = 0
+    forwards: int = 0
+    shown: int = 0
+    """Row that the last draft showed."""
+
+    @property
+    def suffix(self) -> tuple[int, ...]:
+        """Tokens pinned behind the gap; at least half of a canvas is the gap's."""
+        return self.prompt.suffix[: self.model.facts.canvas_length // 2]
+
+    @property
+    def guess(self) -> list[int]:
+        """Tokens that are likely to stand on the canvas; none once the gap went on in a further one."""
+        said = self.prompt.head + self.request.guess
+        return self.model.tokenize(said) if self.request.guess and not self.committed else []
+
+    @property
+    def room(self) -> int:
+        """Widest gap that fits on a canvas beside the pinned suffix."""
+        return self.model.facts.canvas_length - len(self.suffix)
+
+    @property
+    def budget(self) -> int:
+        """Tokens that may still be written."""
+        return max(1, self.request.max_tokens - len(self.committed))
+
+    def commit(self, ids: Sequence[int]) -> None:
+        """Move tokens from the canvas into the context; the gap goes on behind them."""
+        self.committed.extend(ids)
+        self.context = self.model.encode((*self.prompt.context, *self.committed))
+
+    def denoise(
+        self, canvas: Canvas, *, widths: Sequence[int], slack: bool = False, full: Sequence[int] = (), **changes: Any
+    ) -> Denoising:
+        """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
+        `changes`. `slack`: unused slots may be padded, but in the rows `full`."""
+        facts = self.model.facts
+        constraints = self.constraints(slack=slack)
+        if slack:
+            constraints += [end_once(canvas, facts.pad_id), forbid_in(full, facts.pad_id)]
+        policies = published_policies(facts.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
+        permit = end_behind_text(canvas, facts.pad_id) if slack else None
+        policies = replace(policies, **{"permit": permit, **changes})
+        first = canvas.step
+        canvas = yield from denoise(
+            canvas,
+            policies,
+            facts.noise,
+            self.generator,
+            should_stop=self.should_stop,
+            draft=lambda state: self.draft(state, widths),
+        )
+        self.steps += canvas.step - first
+        self.forwards += canvas.step - first
+        return canvas
+
+    def draft(self, canvas: Canvas, widths: Sequence[int]) -> Draft:
+        """The most confident row as a person may see it: the one of the last draft, unless another is clearly surer."""
+        sure = [float(canvas.confidence[row, :width].mean()) if width else 1.0 for row, width in enumerate(widths)]
+        row = self.shown = steady(self.shown, sure)
+        text = self.text(canvas.row(row)[: widths[row]])
+        return Draft(step=self.steps + canvas.step, text=text, cells=self._cells(canvas, row))
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What a gap's tokens say behind the cursor."""
+        text = self.model.detokenize([*self.committed, *self.real(ids)])
+        return text.removeprefix(self.prompt.head)
+
+    def real(self, ids: Sequence[int]) -> list[int]:
+        """A gap's tokens without unused slots."""
+        return [token for token in ids if token != self.model.facts.pad_id]
+
+    def _cells(self, canvas: Canvas, row: int) -> tuple[Cell, ...]:
+        length = canvas.lengths[row]
+        settled = (canvas.known | canvas.accepted | ~canvas.open)[row, :length].tolist()
+        pinned = canvas.pinned[row, :length].tolist()
+        cells: list[Cell] = []
+        for token, known, fixed in zip(canvas.ids[row, :length].tolist(), settled, pinned, strict=True):
+            text = MASKED if token == self.model.facts.noise.mask_id else self.model.detokenize([token])
+            cells.append(Cell(text=text, state="pinned" if fixed else "accepted" if known else "noise"))
+        return tuple(cells)
+
+    def constraints(self, *, slack: bool, requests: Sequence[int] = ()) -> list[Constrain]:
+        """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots."""
+        facts = self.model.facts
+        banned = [*({*facts.forbidden_ids, facts.pad_id} - {*requests, *([facts.pad_id] if slack else [])})]
+        one_line = self.request.single_line
+        if self.prompt.head and not self.committed:
+            # At the margin the head itself is a line break.
+            return [forbid(banned), begin_with(self.prompt.head, self.model, one_line=one_line)]
+        return [forbid([*banned, *(self.model.line_breaks if one_line else ())])]

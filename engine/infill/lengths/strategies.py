@@ -1,0 +1,167 @@
+"""How wide a gap is: one strategy a model, chosen by its facts. Each returns canvases whose rows are [gap | pinned
+suffix].
+
+The width is the whole game of infilling with a canvas: with the true one a small model beats a large one that
+has to guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from engine.decoding.canvas import Canvas, beside, new_canvas, prime
+from engine.decoding.executor import Step
+from engine.decoding.slack import met
+from engine.infill.gap import Gap
+
+AT_ONCE = 2
+"""Widths that `slack` tries in one batch."""
+FEELERS = 6
+"""Unpinned steps before `discover` looks for the suffix."""
+MATCHED = 16
+"""Suffix tokens that are compared."""
+TRIED = 2
+"""Places of the suffix that are followed, at the least."""
+FLOOR = -12.0
+"""Nats below which a token's log-probability says no more than that it does not fit."""
+FOUND = -2.0
+"""Mean log-probability of the suffix above which its place is taken as found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """Denoised canvases, one row a candidate."""
+
+    canvas: Canvas
+    widths: tuple[int, ...]
+    """Of the gap, by row."""
+    slack: bool
+    """Whether unused slots are padded."""
+    complete: bool
+    """Whether the suffix was reached; else the gap wants to go on in a further canvas."""
+
+
+Fitting = Generator[Step, Tensor, Fitted]
+Strategy = Callable[[Gap], Fitting]
+
+
+def fixed(width: int) -> Strategy:
+    """The gap is `width` tokens wide, no more, no less."""
+
+    def strategy(gap: Gap) -> Fitting:
+        return (yield from _fit(gap, [width] * gap.request.n, slack=False))
+
+    return strategy
+
+
+def slack(gap: Gap) -> Fitting:
+    """The gap is wider than needed, and the model pads what it does not need.
+
+    Narrow widths come first: most gaps are short, and a wide canvas costs as much as several narrow ones. A row that
+    neither has an unused slot nor met the suffix says that its gap may be longer. The row of a model that runs on is
+    wide enough to say so much of the suffix that its place is sure.
+    """
+    most = min(gap.budget, gap.room)
+    widths = sorted({min(width, most) for width in gap.model.facts.widths})
+    fitted: Fitted | None = None
+    while True:
+        tried, widths = widths[:AT_ONCE], widths[AT_ONCE:]
+        running = [min(tried[-1] + MATCHED, gap.room)] if gap.model.facts.runs_on else []
+        rows = [*tried, *running, *[tried[-1]] * (gap.request.n - len(tried))]
+        full = range(len(tried), len(tried) + len(running))
+        latest = yield from _fit(gap, rows, slack=True, full=full)
+        ended = [_ended(gap, latest.canvas, row, width) for row, width in enumerate(rows)]
+        fitted = _beside(fitted, latest) if fitted else latest
+        # Where a narrow row has an end and a wider one has none, they contradict each other.
+        complete = any(ended[row] for row in full or range(len(tried) - 1, len(rows)))
+        if complete or not widths or gap.should_stop():
+            return replace(fitted, complete=complete)
+
+
+def discover(gap: Gap) -> Fitting:
+    """Denoise freely for a few steps, find where the canvas goes on with the suffix, pin it there, go on warm."""
+    matched = gap.suffix[:MATCHED]
+    feelers = yield from _feel(gap, min(gap.budget + len(matched), gap.model.facts.canvas_length))
+    places = [place for place in suffix_places(feelers, matched) if place[0] <= gap.room]
+    found = places[0][1] > FOUND if places else not matched
+    if not found and gap.budget > gap.room:
+        return Fitted(canvas=feelers, widths=(feelers.lengths[0],), slack=False, complete=False)
+    widths = [width for width, _ in places[: max(gap.request.n, TRIED)]] or [min(gap.budget, gap.room)]
+    return (yield from _fit(gap, widths, slack=False, start=feelers))
+
+
+def free(gap: Gap, width: int) -> Generator[Step, Tensor, list[int]]:
+    """`width` tokens that go on from the context without looking at the suffix."""
+    canvas = new_canvas([gap.context], [[None] * width], gap.model.facts.noise, gap.generator)
+    canvas = yield from gap.denoise(canvas, widths=[width])
+    return canvas.row(0)
+
+
+def suffix_places(canvas: Canvas, suffix: Sequence[int]) -> list[tuple[int, float]]:
+    """(gap width, mean log-probability of the suffix behind it) of an unpinned canvas, likeliest first."""
+    if not suffix:
+        return []
+    likelihood = _likelihood(canvas, suffix)  # [L, S]
+    length = likelihood.shape[0]
+    diagonals = [likelihood[at : at + len(suffix)].diagonal() for at in range(length - len(suffix) + 1)]
+    scores = torch.stack([diagonal.mean() for diagonal in diagonals])
+    order = torch.argsort(scores, descending=True, stable=True).tolist()
+    chosen: list[int] = []
+    for place in order:
+        if all(abs(place - other) > 1 for other in chosen):
+            chosen.append(place)
+    return [(place, float(scores[place])) for place in chosen]
+
+
+def _ended(gap: Gap, canvas: Canvas, row: int, width: int) -> bool:
+    """Whether a row found the gap's end; what it says again of the suffix becomes unused."""
+    ids, pad = canvas.row(row)[:width], gap.model.facts.pad_id
+    end = met(ids, gap.suffix)
+    if end is not None:
+        canvas.best[row, end:width] = canvas.ids[row, end:width] = pad
+    return end is not None or pad in ids
+
+
+def _beside(first: Fitted, second: Fitted) -> Fitted:
+    canvas = beside(first.canvas, second.canvas)
+    return Fitted(canvas=canvas, widths=(*first.widths, *second.widths), slack=True, complete=second.complete)
+
+
+def _feel(gap: Gap, width: int) -> Generator[Step, Tensor, Canvas]:
+    canvas = new_canvas([gap.context], [[None] * width], gap.model.facts.noise, gap.generator)
+    return (yield from gap.denoise(canvas, widths=[width], max_steps=FEELERS))
+
+
+def _fit(
+    gap: Gap, widths: Sequence[int], *, slack: bool, full: Sequence[int] = (), start: Canvas | None = None
+) -> Fitting:
+    rows = [[*[None] * width, *gap.suffix] for width in widths]
+    canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
+    if start is not None:
+        _warm(canvas, widths, start)
+    if gap.guess:
+        for row, width in enumerate(widths):
+            prime(canvas, row, gap.guess[:width], gap.model.facts.noise.vocab_size)
+    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full)
+    return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
+
+
+def _warm(canvas: Canvas, widths: Sequence[int], start: Canvas) -> None:
+    """Begin with what stands on another canvas instead of noise."""
+    for row, width in enumerate(widths):
+        canvas.ids[row, :width] = torch.where(start.accepted | start.known, start.best, start.ids)[0, :width]
+        canvas.best[row, :width] = start.best[0, :width]
+
+
+def _likelihood(canvas: Canvas, suffix: Sequence[int]) -> Tensor:
+    """Log-probability [L, S] of each suffix token at each position of the first canvas."""
+    wanted = torch.tensor(suffix, device=canvas.ids.device)
+    same = canvas.best[0][:, None] == wanted
+    likelihood = torch.where(same, torch.tensor(0.0), torch.tensor(FLOOR))
+    if canvas.logits is not None and canvas.logits.shape[0]:
+        likelihood[canvas.open[0]] = canvas.logits.log_softmax(dim=-1)[:, wanted].clamp(min=FLOOR)
+    return likelihood

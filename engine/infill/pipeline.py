@@ -1,0 +1,133 @@
+"""A request from its text to its candidates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from engine.core.errors import BadInput
+from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.decoding.executor import Filling, Step, drive
+from engine.infill.answers import Answer, answers
+from engine.infill.gap import Gap
+from engine.infill.lengths.calibrated import calibrated
+from engine.infill.lengths.expand import expand
+from engine.infill.lengths.strategies import Fitted, Strategy, discover, fixed, free, slack
+from engine.infill.parts import Parts
+from engine.infill.ranking import ranked
+from engine.infill.repair import ROUNDS, repaired
+from engine.infill.rewritten import rewritten
+from engine.models.base import LengthStrategy, Model
+from engine.syntax.trees import Trees
+from engine.text.marked import dominant_line_end, with_line_ends
+
+STRATEGIES: dict[LengthStrategy, Strategy] = {
+    "slack": slack,
+    "discover": discover,
+    "expand": expand,
+    "calibrated": calibrated,
+}
+_ALL = Parts()
+
+
+def fill(model: Model, request: FillRequest) -> Filled:
+    """Fill a gap and wait for it. Raises BadInput for a request that contradicts itself."""
+    return drive(model, infill(model, request))
+
+
+def infill(
+    model: Model,
+    request: FillRequest,
+    clock: Callable[[], float] = time.perf_counter,
+    parts: Parts = _ALL,
+    trees: Trees | None = None,
+) -> Filling:
+    """Fill a gap step by step: see engine.decoding.executor. `clock` counts seconds; `trees` are those of earlier
+    requests.
+
+    Raises BadInput at the first step for a request that contradicts itself.
+    """
+    _check(request)
+    began = clock()
+    prompt = model.prompt(request)
+    gap = Gap(
+        model=model,
+        request=request,
+        prompt=prompt,
+        context=model.encode(prompt.context),
+        generator=torch.Generator(device=model.facts.device).manual_seed(request.seed),
+        should_stop=deadline(request.deadline_ms, began, clock),
+        trees=trees or Trees(),
+    )
+    encoded = clock()
+    fitted = yield from _fitted(gap)
+    denoised = clock()
+    rounds = ROUNDS if parts.renoise else 0
+    offered = (yield from repaired(gap, fitted, rounds)) if parts.repair else answers(gap, fitted)
+    candidates = ranked(gap, offered, read=parts.ranking)
+    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
+    return Filled(
+        model=model.facts.name,
+        device=model.facts.device,
+        candidates=tuple(replace(each, text=with_line_ends(each.text, line_end)) for each in candidates),
+        width=len(gap.committed) + fitted.widths[_row_of(candidates, offered)],
+        steps=gap.steps,
+        forwards=gap.forwards,
+        ms=Timings(
+            encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
+        ),
+    )
+
+
+def _row_of(candidates: Sequence[Candidate], offered: Sequence[Answer]) -> int:
+    """The row that the first candidate stood on; the first where there is none."""
+    best = candidates[0].text if candidates else None
+    return next((each.row for each in offered if each.text == best), 0)
+
+
+def _fitted(gap: Gap) -> Generator[Step, Tensor, Fitted]:
+    """Canvas after canvas until the suffix is reached, the budget is used up or time is; a rewrite has one."""
+    if gap.request.task == "rewrite":
+        return (yield from rewritten(gap))
+    while True:
+        width = gap.request.width
+        left = width - len(gap.committed) if width is not None else gap.budget
+        if width is None:
+            fitted = yield from STRATEGIES[gap.model.facts.length](gap)
+            if fitted.complete or left <= gap.room or gap.should_stop():
+                return fitted
+        elif left <= gap.room or gap.should_stop():
+            return (yield from fixed(min(left, gap.room))(gap))
+        gap.commit((yield from free(gap, min(gap.room, left - 1))))
+
+
+def deadline(deadline_ms: float | None, began: float, clock: Callable[[], float]) -> Callable[[], bool]:
+    """A check that is true once another step as long as the longest so far would end too late."""
+    if deadline_ms is None:
+        return lambda: False
+    end = began + deadline_ms / 1000
+    last, longest = began, 0.0
+
+    def passed() -> bool:
+        nonlocal last, longest
+        now = clock()
+        longest = max(longest, now - last) if last != began else 0.0
+        last = now
+        return now + longest >= end
+
+    return passed
+
+
+def _check(request: FillRequest) -> None:
+    if request.n < 1:
+        raise BadInput(f"{request.n} candidates were asked for: ask for at least one.")
+    if request.max_tokens < 1:
+        raise BadInput(f"A gap of at most {request.max_tokens} tokens can't hold anything: allow at least one.")
+    if request.width is not None and request.width < 1:
+        raise BadInput(f"A gap {request.width} tokens wide can't hold anything: ask for at least one.")
+    if not 0 < request.strength <= 1:
+        raise BadInput(f"The strength is {request.strength}: choose one above 0 and up to 1.")

@@ -1,0 +1,62 @@
+"""From answers to candidates, best first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from engine.core.request import Candidate
+from engine.infill.answers import Answer
+from engine.infill.gap import Gap
+from engine.models.prompts.window import with_line_feeds
+
+
+def ranked(gap: Gap, answers: Sequence[Answer], *, read: bool = True) -> tuple[Candidate, ...]:
+    """Scored by the model's own reading of gap and suffix, or, without `read`, by the canvas's confidence; duplicates,
+    repeats of the suffix and what would change nothing are dropped."""
+    wanted = [each for each in answers if not _is_idle(gap, each.text)]
+    distinct = {each.text: each for each in reversed(wanted)}
+    chosen = list(distinct.values())
+    scores = _readings(gap, chosen) if read else [_logs(each) for each in chosen]
+    candidates = [_candidate(gap, each, score) for each, score in zip(chosen, scores, strict=True)]
+    # What finishes the code comes before what leaves it unfinished, however likely that is.
+    order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))
+    return tuple(candidates[at] for at in order[: gap.request.n])
+
+
+def repeats_suffix(text: str, suffix: str) -> bool:
+    """Whether a fill says again what the file goes on with: its last line is the suffix's first."""
+    # Up to the first line feed only: a suffix may be a whole file.
+    first = next(iter(suffix.lstrip().partition("\n")[0].splitlines()), "").strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return len(first) > 2 and len(lines) > 0 and lines[-1] == first
+
+
+def _is_idle(gap: Gap, text: str) -> bool:
+    old, suffix = gap.request.old, gap.request.suffix
+    # An edit changes something, and does not just take text away.
+    vain = text == with_line_feeds(old) or not text.strip()
+    idle = not text and not old if gap.request.task == "fill" else vain
+    # What repeated the suffix before may go on doing so.
+    return idle or (repeats_suffix(text, suffix) and not repeats_suffix(old, suffix))
+
+
+def _readings(gap: Gap, chosen: Sequence[Answer]) -> list[list[float]]:
+    return gap.model.score(gap.context, [each.ids for each in chosen], gap.suffix) if chosen else []
+
+
+def _logs(answer: Answer) -> list[float]:
+    return [math.log(max(value, 1e-12)) for value in answer.confidence]
+
+
+def _candidate(gap: Gap, answer: Answer, score: Sequence[float]) -> Candidate:
+    logs = _logs(answer)
+    return Candidate(
+        text=answer.text,
+        tokens=len(gap.committed) + len(answer.ids),
+        confidence=math.exp(sum(logs) / len(logs)) if logs else 1.0,
+        # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
+        score=sum(score),
+        syntax=answer.syntax,
+        token_confidence=answer.confidence,
+    )

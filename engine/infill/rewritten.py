@@ -1,0 +1,83 @@
+"""Rewriting on one canvas: it starts from the text that stands there, of which a share is noise again.
+
+The loop is entered where such a canvas would stand on its way from pure noise (SDEdit, arXiv:2108.01073): with as many
+steps left, as cool, and conditioned on the old text as if the model had just said it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import torch
+
+from engine.decoding.canvas import Canvas, new_canvas, prime
+from engine.infill.gap import Gap
+from engine.infill.lengths.strategies import Fitted, Fitting
+from engine.infill.noising import Row, as_wide, noised_spans, resized, roomy
+from engine.infill.tokens import OldTokens, old_tokens
+
+ROWS = 4
+"""Canvases at the least: they re-noise different parts, and give them different room."""
+FEWEST_STEPS = 2
+_CHANGES = (0, 2, -1, 5)
+"""Slots more or fewer, by turns, for a model that leaves no slot unused."""
+
+
+def rewritten(gap: Gap) -> Fitting:
+    """The request's `old`, which must fit on a canvas, a share of `strength` of it denoised anew."""
+    return (yield from start_from(gap, rows_of(gap), gap.request.strength))
+
+
+def rows_of(gap: Gap) -> list[Row]:
+    """Different beginnings, all of the same strength."""
+    request = gap.request
+    tokens = old_tokens(gap, request.old, request.keep)
+    rng = random.Random(f"{request.seed}/{request.old}")
+    return [_row(gap, tokens, index, rng) for index in range(max(request.n, ROWS))]
+
+
+def start_from(gap: Gap, rows: Sequence[Row], strength: float) -> Fitting:
+    """Denoise canvases that begin with `rows`. What is not noise stays under absorbing noise, and may be reconsidered
+    under uniform noise."""
+    facts = gap.model.facts
+    canvas = _canvas(gap, rows, primed=strength < 1)
+    widths = [len(row.old) for row in rows]
+    slack = facts.length == "slack"
+    steps = max(FEWEST_STEPS, math.ceil(strength * facts.sampling.max_steps))
+    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, max_steps=steps)
+    return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
+
+
+def _row(gap: Gap, tokens: OldTokens, index: int, rng: random.Random) -> Row:
+    noised = noised_spans(tokens.kept, gap.request.strength, rng)
+    if gap.model.facts.length != "slack" and any(noised):
+        return resized(tokens, noised, _CHANGES[index % len(_CHANGES)], gap.room)
+    return roomy(tokens, noised, gap.room) if index % 2 else as_wide(tokens, noised)
+
+
+def _canvas(gap: Gap, rows: Sequence[Row], *, primed: bool) -> Canvas:
+    noise = gap.model.facts.noise
+    absorbing = noise.mask_id is not None
+    cells = [
+        [
+            token if stays or (absorbing and not noisy) else None
+            for token, noisy, stays in zip(row.old, row.noised, row.kept, strict=True)
+        ]
+        for row in rows
+    ]
+    canvas = new_canvas([gap.context] * len(rows), [[*row, *gap.suffix] for row in cells], noise, gap.generator)
+    for index, row in enumerate(rows):
+        _write_old(canvas, index, row)
+        if primed:
+            prime(canvas, index, row.old, noise.vocab_size)
+    return canvas
+
+
+def _write_old(canvas: Canvas, index: int, row: Row) -> None:
+    """Put the tokens that are no noise on a canvas."""
+    places = [at for at, token in enumerate(row.old) if token is not None and not row.noised[at]]
+    tokens = torch.tensor([row.old[at] for at in places], dtype=canvas.ids.dtype, device=canvas.ids.device)
+    canvas.ids[index, places] = tokens
+    canvas.best[index, places] = tokens

@@ -1,0 +1,121 @@
+"""A blocking client for the commands: one question, one answer, every wait bounded."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+from engine.core.errors import EngineError
+from engine.core.runtime_paths import Address, TcpAddress, UnixAddress, find_engine
+from engine.ipc.protocol import (
+    OTHER_VERSION,
+    VERSION,
+    ClientMessage,
+    EngineMessage,
+    Failed,
+    FrameError,
+    FrameSplitter,
+    Hello,
+    MalformedMessage,
+    Notice,
+    Peer,
+    VersionMismatch,
+    Welcome,
+    is_own,
+    listener,
+    pack,
+    peer_of,
+    unpack_from_engine,
+)
+
+_CHUNK_NBYTES = 64 * 1024
+
+
+class NoAnswer(EngineError):
+    """Something listens at the engine's address, but there is no talking to it. `peer` is its process, where known."""
+
+    def __init__(self, message: str, peer: Peer | None = None) -> None:
+        super().__init__(message)
+        self.peer = peer
+
+
+def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None:
+    """The engine's reply, or None where no engine runs. Raises EngineError for a refusal, NoAnswer for silence."""
+    address = find_engine()
+    if address is None:
+        return None
+    with contextlib.ExitStack() as stack:
+        try:
+            sock = stack.enter_context(_connect(address, timeout_s))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
+        except OSError as error:
+            raise NoAnswer(f"The engine can't be reached ({error}).") from None
+        return _converse(sock, address, message)
+
+
+def welcome() -> Welcome | None:
+    """The greeting of an engine that is there to stay, or None."""
+    address = find_engine()
+    if address is None:
+        return None
+    try:
+        with _connect(address, 1.0) as sock:
+            greeting, _ = _greet(sock, address, FrameSplitter())
+    except (OSError, EngineError, FrameError, MalformedMessage, VersionMismatch):
+        return None
+    return greeting if greeting.state.name != "stopping" else None
+
+
+def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> EngineMessage:
+    peer = listener(address.pid, address.port) if isinstance(address, TcpAddress) else peer_of(sock)
+    if not is_own(peer):
+        raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
+    splitter = FrameSplitter()
+    try:
+        _, messages = _greet(sock, address, splitter)
+        sock.sendall(pack(message))
+        reply = next(reply for reply in messages if not isinstance(reply, Notice))
+    except TimeoutError:
+        raise NoAnswer("The engine does not answer; `dg-lsp engine stop` ends it.", peer) from None
+    except VersionMismatch as error:
+        raise NoAnswer(f"{error} `dg-lsp engine restart` replaces it.", peer) from None
+    except (OSError, FrameError, MalformedMessage) as error:
+        raise NoAnswer(f"The conversation with the engine broke ({error}); try again.", peer) from None
+    if isinstance(reply, Failed):
+        raise EngineError(reply.message)
+    return reply
+
+
+def _connect(address: Address, timeout_s: float) -> socket.socket:
+    if isinstance(address, TcpAddress):
+        return socket.create_connection(("127.0.0.1", address.port), timeout_s)
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.settimeout(timeout_s)
+        sock.connect(address.path)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _greet(sock: socket.socket, address: Address, splitter: FrameSplitter) -> tuple[Welcome, Iterator[EngineMessage]]:
+    """Say hello; the welcome, and the messages that follow."""
+    token = "" if isinstance(address, UnixAddress) else address.token
+    sock.sendall(pack(Hello(version=VERSION, client="dg-lsp", token=token)))
+    messages = _messages(sock, splitter)
+    first = next(messages)
+    if isinstance(first, Failed):
+        raise VersionMismatch(OTHER_VERSION) if first.code == "version" else EngineError(first.message)
+    if not isinstance(first, Welcome):
+        raise MalformedMessage("its first message is no welcome")
+    return first, messages
+
+
+def _messages(sock: socket.socket, splitter: FrameSplitter) -> Iterator[EngineMessage]:
+    while data := sock.recv(_CHUNK_NBYTES):
+        for body in splitter.feed(data):
+            yield unpack_from_engine(body)
+    raise ConnectionResetError("it closed the connection")

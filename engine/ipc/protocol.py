@@ -1,0 +1,228 @@
+"""The wire between the language server and the engine: its version, packing and checks. Messages: engine.ipc.messages.
+
+This is all of `engine` that `dg_lsp` may import; it never imports torch. A message the engine can't read is answered by
+`Failed` (with the id, if one could be read) and changes nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+from cattrs import Converter, transform_error
+
+from engine.core.errors import BadInput
+from engine.core.findings import Blank, BlankKind, Damage, Findings
+from engine.core.names import rooted
+from engine.core.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Task, Timings
+from engine.core.runtime_paths import Address, TcpAddress, UnixAddress, find_engine
+from engine.ipc.frames import MAX_FRAME_NBYTES, BodyError, FrameError, FrameSplitter, frame, unframe
+from engine.ipc.messages import (
+    Answer,
+    Cancel,
+    ClientMessage,
+    Done,
+    Drafted,
+    EngineMessage,
+    Failed,
+    FailureCode,
+    Fill,
+    Hello,
+    Notice,
+    Percentiles,
+    Priority,
+    Report,
+    State,
+    StateName,
+    Status,
+    StatusQuery,
+    Stop,
+    Survey,
+    Surveyed,
+    Warm,
+    Welcome,
+)
+from engine.ipc.peercred import Peer, is_own, kill, listener, peer_of
+
+__all__ = [
+    "MAX_FRAME_NBYTES",
+    "OTHER_VERSION",
+    "VERSION",
+    "Address",
+    "Answer",
+    "BadInput",
+    "Blank",
+    "BlankKind",
+    "BodyError",
+    "Cancel",
+    "Candidate",
+    "Cell",
+    "ClientMessage",
+    "Damage",
+    "Done",
+    "Draft",
+    "Drafted",
+    "EngineMessage",
+    "Failed",
+    "FailureCode",
+    "Fill",
+    "FillRequest",
+    "Filled",
+    "Findings",
+    "FrameError",
+    "FrameSplitter",
+    "Hello",
+    "MalformedMessage",
+    "Notice",
+    "Peer",
+    "Percentiles",
+    "Priority",
+    "Report",
+    "Snippet",
+    "State",
+    "StateName",
+    "Status",
+    "StatusQuery",
+    "Stop",
+    "Survey",
+    "Surveyed",
+    "Task",
+    "TcpAddress",
+    "Timings",
+    "UnixAddress",
+    "VersionMismatch",
+    "Warm",
+    "Welcome",
+    "find_engine",
+    "is_own",
+    "kill",
+    "listener",
+    "pack",
+    "peer_of",
+    "rooted",
+    "unpack_from_client",
+    "unpack_from_engine",
+]
+
+VERSION = 3
+"""Raised with every change of a message; both ends must have the same."""
+OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
+"""What a client says of an engine that refuses it for its version; the engine's own words count from its end."""
+
+
+class MalformedMessage(Exception):
+    """One message can't be read; its sender goes on. `id` is the request's, where one could be read."""
+
+    def __init__(self, message: str, id: int | None = None) -> None:
+        super().__init__(message)
+        self.id = id
+
+
+class VersionMismatch(Exception):
+    """The other end speaks another version of the protocol."""
+
+
+def pack(message: ClientMessage | EngineMessage) -> bytes:
+    """A message as a frame. Raises BodyError where it is too large or holds what can't be sent."""
+    return frame({"type": _TAGS[type(message)], **_converter.unstructure(message)})
+
+
+def unpack_from_client(body: bytes) -> ClientMessage:
+    """A frame's body as a message of a client. Raises MalformedMessage, VersionMismatch."""
+    message = _unpack(body, _CLIENT_TYPES)
+    if isinstance(message, Fill):
+        _check_request(message)
+    if isinstance(message, Survey) and not 0 <= message.cursor <= len(message.text):
+        raise MalformedMessage("Bad message 'survey': cursor must be in 0..length of text.", message.id)
+    return cast(ClientMessage, message)
+
+
+def unpack_from_engine(body: bytes) -> EngineMessage:
+    """A frame's body as a message of the engine. Raises MalformedMessage, VersionMismatch."""
+    return cast(EngineMessage, _unpack(body, _ENGINE_TYPES))
+
+
+def _unpack(body: bytes, types: dict[str, type[Any]]) -> Any:
+    try:
+        fields = unframe(body)
+    except BodyError as error:
+        raise MalformedMessage(str(error)) from None
+    number = fields.get("id")
+    number = number if type(number) is int else None
+    tag = fields.pop("type", None)
+    if not isinstance(tag, str) or tag not in types:
+        raise MalformedMessage(f"Unknown message type {_cut(repr(tag))}.", number)
+    # A greeting of another version may hold anything else, so its version is read first.
+    if tag in ("hello", "welcome") and type(fields.get("version")) is int and fields["version"] != VERSION:
+        raise VersionMismatch(f"The other end speaks protocol version {fields['version']}, this one {VERSION}.")
+    try:
+        return _converter.structure(fields, types[tag])
+    except Exception as error:  # noqa: BLE001 cattrs wraps what any hook raises in groups of its own
+        raise MalformedMessage(f"Bad message {tag!r}: {_reasons(error)}.", number) from None
+
+
+def _check_request(fill: Fill) -> None:
+    """Ranges; the types hold already."""
+    request = fill.request
+    deadline = request.deadline_ms
+    checks = {
+        "n must be in 1..32": 1 <= request.n <= 32,
+        "max_tokens must be in 1..4096": 1 <= request.max_tokens <= 4096,
+        "width must be in 1..4096": request.width is None or 1 <= request.width <= 4096,
+        "deadline_ms must be above 0 and finite": deadline is None or 0 < deadline < math.inf,
+        "seed must be in 0..2^63-1": 0 <= request.seed < 2**63,
+        "strength must be in (0, 1]": 0 < request.strength <= 1,
+        "keep must hold spans of old": all(0 <= start <= end <= len(request.old) for start, end in request.keep),
+    }
+    broken = [rule for rule, holds in checks.items() if not holds]
+    if broken:
+        raise MalformedMessage(f"Bad message 'fill': {'; '.join(broken)}.", fill.id)
+
+
+def _reasons(error: Exception) -> str:
+    # The first few, cut short: a message may quote the value, and values may be megabytes.
+    return "; ".join(_cut(reason) for reason in transform_error(error)[:3])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def _strict(kind: type[Any], accepted: tuple[type[Any], ...]) -> Any:
+    def structure(value: Any, _: Any) -> Any:
+        # type() instead of isinstance: a bool is an int for isinstance.
+        if type(value) not in accepted:
+            raise TypeError(f"expected {kind.__name__}, got {type(value).__name__}")
+        return kind(value)
+
+    return structure
+
+
+def _strict_converter() -> Converter:
+    converter = Converter(forbid_extra_keys=True)
+    for kind, accepted in ((str, (str,)), (int, (int,)), (bool, (bool,)), (float, (float, int))):
+        converter.register_structure_hook(kind, _strict(kind, accepted))
+    return converter
+
+
+_converter = _strict_converter()
+_CLIENT_TYPES: dict[str, type[Any]] = {
+    "hello": Hello,
+    "fill": Fill,
+    "survey": Survey,
+    "cancel": Cancel,
+    "warm": Warm,
+    "status": StatusQuery,
+    "stop": Stop,
+}
+_ENGINE_TYPES: dict[str, type[Any]] = {
+    "welcome": Welcome,
+    "drafted": Drafted,
+    "answer": Answer,
+    "surveyed": Surveyed,
+    "done": Done,
+    "failed": Failed,
+    "notice": Notice,
+    "report": Report,
+}
+_TAGS = {kind: tag for tag, kind in (*_CLIENT_TYPES.items(), *_ENGINE_TYPES.items())}

@@ -1,0 +1,77 @@
+"""Which models there are on this machine, and which one a name means. Never touches the network."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.checkpoints.directory import Checkpoint, read_checkpoint
+from engine.core.errors import ModelError
+from engine.core.names import BUNDLED
+
+BUNDLED_PATH = Path(__file__).parents[1] / "weights" / BUNDLED
+_HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cached:
+    """What the local Hugging Face cache holds for dg-lsp."""
+
+    checkpoints: tuple[Checkpoint, ...]
+    unusable: int
+    """Models in the cache that dg-lsp can't run."""
+
+
+def find(name: str) -> Checkpoint:
+    """The model that "bundled", a directory or a Hub id means. Raises ModelError."""
+    if name == BUNDLED:
+        return bundled()
+    path = Path(name).expanduser()
+    if name and path.is_dir():  # an empty name would be this directory
+        return read_checkpoint(path, name)
+    if path.is_file():
+        raise ModelError(f"{name} is a file: name the directory of the model.")
+    if is_hub_id(name):
+        return read_checkpoint(_cached_snapshot(name), name)
+    raise ModelError(
+        f"There is no model {name!r}: name {BUNDLED!r}, a directory, or a Hub id (`dg-lsp models` lists them)."
+    )
+
+
+def bundled() -> Checkpoint:
+    """The model that ships in the package. Raises ModelError where the installation lost it."""
+    if not BUNDLED_PATH.is_dir():
+        raise ModelError("The bundled model is missing from this installation: install dg-lsp again.")
+    return read_checkpoint(BUNDLED_PATH, BUNDLED)
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name has the form OWNER/MODEL."""
+    return _HUB_ID.fullmatch(name) is not None
+
+
+def cached() -> Cached:
+    """What is in the local Hugging Face cache, by name."""
+    from huggingface_hub import CacheNotFound, constants, scan_cache_dir
+
+    try:
+        repos = [repo for repo in scan_cache_dir(constants.HF_HUB_CACHE).repos if repo.repo_type == "model"]
+    except CacheNotFound:
+        repos = []
+    checkpoints: list[Checkpoint] = []
+    for repo in sorted(repos, key=lambda repo: repo.repo_id):
+        try:
+            checkpoints.append(read_checkpoint(_cached_snapshot(repo.repo_id), repo.repo_id))
+        except ModelError:
+            continue
+    return Cached(checkpoints=tuple(checkpoints), unusable=len(repos) - len(checkpoints))
+
+
+def _cached_snapshot(hub_id: str) -> Path:
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(hub_id, "config.json")
+    if not isinstance(config, str):
+        raise ModelError(f"{hub_id} is not in the local Hugging Face cache: run `dg-lsp pull {hub_id}` first.")
+    return Path(config).parent

@@ -1,0 +1,131 @@
+"""Download a model from the Hugging Face Hub into its local cache: weights as safetensors, never code or pickle."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from huggingface_hub import HfApi, ModelInfo, constants, snapshot_download, try_to_load_from_cache
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HTTPError,  # pyright: ignore[reportPrivateImportUsage] (which package it is from depends on the version)
+    RepositoryNotFoundError,
+)
+
+from engine.checkpoints.directory import Checkpoint
+from engine.core.errors import EngineError, ModelError
+from engine.core.sizes import decimal_bytes
+from engine.loader.catalog import find, is_hub_id
+from engine.models.registry import family_of_type
+
+PATTERNS = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt")
+"""What is downloaded, from the top folder only: folders hold variants for other programs."""
+_SPARE_NBYTES = 1 << 30
+"""Left free on the disk."""
+_WORKERS = 2
+"""Files at once. An interruption costs what each of them had, and big files are loaded in parallel by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a download takes, known before it starts."""
+
+    hub_id: str
+    commit: str
+    files: tuple[str, ...]
+    download_nbytes: int
+    """Without the files that are in the cache already."""
+    weights_nbytes: int
+    """About what the model takes in memory, in the number format it is stored in."""
+    free_nbytes: int
+    """On the disk of the cache."""
+
+
+def plan_pull(hub_id: str) -> Plan:
+    """Ask the Hub what a model takes. Raises ModelError for one that can't be had or run, EngineError offline."""
+    if not is_hub_id(hub_id):
+        raise ModelError(f"{hub_id!r} is no Hub id: give OWNER/MODEL.")
+    with _hub_errors(hub_id):
+        info = HfApi().model_info(hub_id, files_metadata=True)
+    sizes = _our_files(info)
+    weights_nbytes = sum(size for name, size in sizes.items() if name.endswith(".safetensors"))
+    _check(info, hub_id, weights_nbytes)
+    commit = info.sha or "main"
+    missing = [name for name in sizes if not isinstance(try_to_load_from_cache(hub_id, name, revision=commit), str)]
+    return Plan(
+        hub_id=hub_id,
+        commit=commit,
+        files=tuple(sizes),
+        download_nbytes=sum(sizes[name] for name in missing),
+        weights_nbytes=weights_nbytes,
+        free_nbytes=shutil.disk_usage(_existing(Path(constants.HF_HUB_CACHE))).free,
+    )
+
+
+def pull(plan: Plan) -> Checkpoint:
+    """Download what is missing, with a progress bar. A broken connection is taken up where it broke; files that were
+    finished before an interruption are not downloaded again.
+
+    Raises EngineError where disk or network do not allow it, ModelError where the download turns out not to be a model.
+    """
+    if plan.download_nbytes + _SPARE_NBYTES > plan.free_nbytes:
+        raise EngineError(
+            f"{plan.hub_id} needs {decimal_bytes(plan.download_nbytes + _SPARE_NBYTES)} of disk, and "
+            f"{constants.HF_HUB_CACHE} has {decimal_bytes(plan.free_nbytes)}: free some, or set HF_HUB_CACHE."
+        )
+    with _hub_errors(plan.hub_id):
+        # By branch, so that the cache knows the model by its id alone afterwards.
+        snapshot_download(plan.hub_id, allow_patterns=list(plan.files), max_workers=_WORKERS)
+    return find(plan.hub_id)
+
+
+def _our_files(info: ModelInfo) -> Mapping[str, int]:
+    """Names and sizes of what would be downloaded."""
+    return {
+        file.rfilename: file.size or 0
+        for file in info.siblings or []
+        if "/" not in file.rfilename and any(fnmatchcase(file.rfilename, pattern) for pattern in PATTERNS)
+    }
+
+
+def _check(info: ModelInfo, hub_id: str, weights_nbytes: int) -> None:
+    model_type = (info.config or {}).get("model_type")
+    if model_type is not None:
+        family_of_type(model_type, hub_id)
+    if not weights_nbytes:
+        raise ModelError(
+            f"{hub_id} has no safetensors weights, and pickle weights can run any code when they are opened: "
+            "choose another model, or convert it."
+        )
+
+
+@contextmanager
+def _hub_errors(hub_id: str) -> Generator[None]:
+    try:
+        yield
+    except GatedRepoError:
+        raise ModelError(
+            f"{hub_id} asks you to accept its terms: do so on its page at the Hub, then run `hf auth login`."
+        ) from None
+    except RepositoryNotFoundError:
+        raise ModelError(
+            f"The Hub has no model {hub_id} that you may see: check the name, or run `hf auth login`."
+        ) from None
+    except HfHubHTTPError as error:
+        raise EngineError(f"The Hub refused {hub_id} (status {error.response.status_code}): try again later.") from None
+    except (HTTPError, OSError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise EngineError(f"The disk is full: free some and run `dg-lsp pull {hub_id}` again.") from None
+        raise EngineError(
+            f"The Hub can't be reached ({type(error).__name__}): check the network and try again."
+        ) from None
+
+
+def _existing(path: Path) -> Path:
+    return path if path.exists() else _existing(path.parent)

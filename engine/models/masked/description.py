@@ -1,0 +1,115 @@
+"""What the files of a masked-diffusion coder say, without torch: which of the published ones it is, and its tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from engine.checkpoints.json_files import read_json_if_there
+from engine.core.errors import ModelError
+from engine.models.masked.config import Architecture, our_name, read_architecture
+from engine.models.masked.published import PUBLISHED, Published
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.checkpoints.directory import Checkpoint, TensorHeader
+    from engine.checkpoints.placement import Device, Placement
+    from engine.models.base import LengthStrategy, Model
+    from engine.models.registry import Files
+
+OWN_TYPE = "masked_llama"
+"""What the recipe of this repository writes: a Llama without the causal mask, described further in its facts file."""
+MODEL_TYPES = (*dict.fromkeys(each.model_type for each in PUBLISHED), OWN_TYPE)
+SHAPES = ("dreamon", "dream-layers=N", "dcoder-layers=N", "masked-small")
+"""Of random weights; N stands for a number of layers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A checkpoint, with the ids of the tokens that mean something."""
+
+    architecture: Architecture
+    published: Published
+    length: LengthStrategy
+    mask: int
+    end: int
+    begin: int | None
+    expand: int | None
+
+
+def described(files: Files) -> Described:
+    """Raises ModelError for a config or a tokenizer that is unknown or contradicts itself."""
+    added = added_tokens(files.path, files.name)
+    published = _published(files, added)
+    architecture = read_architecture(files.config, files.name)
+    token = partial(_token, added, files.name, architecture.vocab)
+    found = Described(
+        architecture=architecture,
+        published=published,
+        length=files.told.get("length", "expand" if published.expand else "calibrated"),
+        mask=token(published.mask),
+        end=token(published.end),
+        begin=token(published.begin) if published.begin else None,
+        expand=token(published.expand) if published.expand else None,
+    )
+    said = files.config.get("mask_token_id", found.mask)
+    if said != found.mask:
+        raise ModelError(
+            f"The config.json of {files.name} says mask_token_id is {said!r}, but in its tokenizer {published.mask} is "
+            f"{found.mask}: pull or copy the model again."
+        )
+    return found
+
+
+def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
+    """All of them, under the names of transformers' classes."""
+    return tuple(replace(tensor, name=our_name(tensor.name)) for tensor in tensors)
+
+
+def added_tokens(path: Path, name: str) -> dict[str, int]:
+    """Id of each token that was added to the vocabulary, by its text."""
+    found: dict[str, int] = dict(read_json_if_there(path / "added_tokens.json", name))
+    decoder: dict[str, Any] = read_json_if_there(path / "tokenizer_config.json", name).get("added_tokens_decoder", {})
+    found |= {entry["content"]: int(token) for token, entry in decoder.items()}
+    listed: list[dict[str, Any]] = read_json_if_there(path / "tokenizer.json", name).get("added_tokens", [])
+    return found | {entry["content"]: entry["id"] for entry in listed}
+
+
+def open_model(checkpoint: Checkpoint, placement: Placement) -> Model:
+    """Load it. Raises ModelError."""
+    from engine.models.masked.model import Masked
+
+    return Masked.open(checkpoint, placement)
+
+
+def random_model(shape: str, device: Device, seed: int) -> Model:
+    """Random weights in one of `SHAPES`. Raises BadInput for too many layers, ModelError without memory."""
+    from engine.bench.masked.random_model import random_model
+
+    return random_model(shape, device, seed)
+
+
+def _published(files: Files, added: dict[str, int]) -> Published:
+    kind = files.config["model_type"]
+    if "masked" in files.told:
+        return Published(title=files.name, model_type=kind, sources=(), **files.told["masked"])
+    for each in PUBLISHED:
+        if each.model_type == kind and (not each.mark or each.mark in added):
+            return each
+    raise ModelError(
+        f"{files.name} is a model of type {kind!r} without a mask token, which writes left to right only: "
+        "`dg-lsp models` lists models that fill gaps."
+    )
+
+
+def _token(added: dict[str, int], name: str, vocab: int, text: str) -> int:
+    if text not in added:
+        raise ModelError(f"The tokenizer of {name} has no {text}: pull or copy the model again.")
+    if added[text] >= vocab:
+        raise ModelError(
+            f"The config.json of {name} says vocab_size is {vocab}, but {text} is {added[text]} in its tokenizer: "
+            "pull or copy the model again."
+        )
+    return added[text]

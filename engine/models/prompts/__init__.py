@@ -1,0 +1,1 @@
+"""How a request is laid out in tokens: stable parts first, the prefix last."""

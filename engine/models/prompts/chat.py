@@ -1,0 +1,77 @@
+"""The prompt of instruction-tuned checkpoints: a user turn that describes the gap, a model turn opened with the prefix.
+
+The user turn holds what stays while somebody types (instruction, language, snippets, the text behind the gap),
+so the cache survives; the model turn opens a code fence and ends with the prefix. Terse prompts ("output only
+...") made the released model answer nothing, so the turn describes instead of forbidding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.core.request import FillRequest
+from engine.models.base import Prompt
+from engine.models.prompts.cursor import cut_at_cursor
+from engine.models.prompts.window import before_gap, behind_gap, last_tokens, with_line_feeds
+from engine.models.vocabulary import Vocabulary
+
+PINNED = 48
+"""Suffix tokens on the canvas."""
+_CHARACTERS = 4
+_SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.2
+_TASK = "Continue this file at the point where your answer begins, so that what follows fits."
+
+_REWRITE = "Write a part of this file anew, so that it says the same in a better way and what follows fits."
+
+
+class ChatPrompt:
+    """Lays out requests for a checkpoint with a chat template."""
+
+    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, limit: int) -> None:
+        self.vocabulary = vocabulary
+        self._tokenizer = tokenizer
+        self._limit = limit
+
+    def tokenize(self, text: str) -> list[int]:
+        """Ids of `text`; a control token's name in it is plain text."""
+        return self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+
+    def lay_out(self, request: FillRequest) -> Prompt:
+        """[user turn | model turn with the prefix] and [gap | near suffix]."""
+        room = int(self._limit * _SUFFIX_SHARE)
+        following = self.tokenize(with_line_feeds(behind_gap(request.suffix, room * _CHARACTERS)))[:room]
+        before = with_line_feeds(before_gap(request.prefix, self._limit * 3 // 5 * _CHARACTERS))
+        fenced = last_tokens(self.tokenize(f"```{request.language}\n{before}"), self._limit * 3 // 5)
+        kept, head = cut_at_cursor(fenced, self.vocabulary) if before else (fenced, "")
+        return Prompt(
+            context=(*self._turns(request, self.vocabulary.text(following)), *kept),
+            suffix=tuple(following[:PINNED]),
+            head=head,
+        )
+
+    def _turns(self, request: FillRequest, after: str) -> list[int]:
+        rewrites = request.task == "rewrite"
+        parts = [request.instruction or (_REWRITE if rewrites else _TASK)]
+        if request.language:
+            parts.append(f"The language is {request.language}.")
+        parts += [f"{snippet.path}:\n```\n{snippet.text}\n```" for snippet in self._chosen(request)]
+        if rewrites:
+            old = with_line_feeds(request.old)
+            parts.append(f"Where your answer begins the file says now:\n```{request.language}\n{old}\n```")
+        if after:
+            parts.append(f"The file goes on with:\n```{request.language}\n{after}\n```")
+        turn = [{"role": "user", "content": "\n\n".join(parts)}]
+        # Thinking off: a template that knows no such switch ignores the name.
+        return self._tokenizer.apply_chat_template(
+            turn, tokenize=True, add_generation_prompt=True, enable_thinking=False, return_dict=False
+        )
+
+    def _chosen(self, request: FillRequest) -> list[Any]:
+        room = int(self._limit * _SNIPPET_SHARE) * _CHARACTERS
+        chosen: list[Any] = []
+        for snippet in request.snippets:
+            room -= len(snippet.text)
+            if room < 0:
+                break
+            chosen.append(snippet)
+        return chosen

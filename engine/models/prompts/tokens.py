@@ -1,0 +1,63 @@
+"""The prompt of the bundled model: parts told apart by control tokens, and cut exactly at the cursor.
+
+The model was trained on texts cut at any character, so the prefix is tokenized as it stands and nothing needs
+to be taken back: see engine.train.canvases, which lays out its canvases in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.core.request import FillRequest
+from engine.models.base import Prompt
+from engine.models.prompts.layout import EOS, Layout
+from engine.models.prompts.window import before_gap, behind_gap, last_tokens, with_line_feeds
+from engine.models.vocabulary import Vocabulary
+
+PINNED = 32
+"""Suffix tokens on the canvas, as in training."""
+_CHARACTERS = 4
+"""Per token, at the most that is worth tokenizing."""
+_LATER_SHARE, _SNIPPET_SHARE = 0.2, 0.2
+"""Of the context, for what follows the pinned suffix and for other files."""
+
+
+class TokenPrompt:
+    """Lays out requests for the bundled model."""
+
+    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, limit: int) -> None:
+        self.vocabulary = vocabulary
+        self._backend = tokenizer.backend_tokenizer
+        self._backend.encode_special_tokens = True
+        self._limit = limit
+        self._layout = Layout()
+
+    def tokenize(self, text: str) -> list[int]:
+        """Ids of `text`, without control tokens."""
+        return self._backend.encode(text, add_special_tokens=False).ids
+
+    def lay_out(self, request: FillRequest) -> Prompt:
+        """[snippets | what follows later | prefix] and [gap | near suffix]."""
+        later_room, snippet_room = int(self._limit * _LATER_SHARE), int(self._limit * _SNIPPET_SHARE)
+        after = behind_gap(request.suffix, (PINNED + later_room) * _CHARACTERS)
+        suffix = self.tokenize(with_line_feeds(after))
+        complete = len(after) >= len(request.suffix) and len(suffix) < PINNED
+        near, later = suffix[:PINNED], suffix[PINNED : PINNED + later_room]
+        snippets = self._snippets(request, snippet_room)
+        room = self._limit - later_room - (snippet_room if snippets else 0)
+        before = with_line_feeds(before_gap(request.prefix, room * _CHARACTERS * 3 // 4))
+        prefix = last_tokens(self.tokenize(before), room)
+        return Prompt(
+            context=tuple(self._layout.context(request.language, later, prefix, snippets)),
+            suffix=(*near, EOS) if complete else tuple(near),
+        )
+
+    def _snippets(self, request: FillRequest, room: int) -> list[list[int]]:
+        chosen: list[list[int]] = []
+        for snippet in request.snippets:
+            ids = self.tokenize(with_line_feeds(snippet.text[: room * _CHARACTERS]))[:room]
+            if not ids:
+                break
+            chosen.append(ids)
+            room -= len(ids)
+        return chosen

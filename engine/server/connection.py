@@ -1,0 +1,199 @@
+"""One client of the engine: its frames in, its messages out, and the bounds on both."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.ipc.protocol import (
+    BodyError,
+    Cancel,
+    ClientMessage,
+    Done,
+    Drafted,
+    EngineMessage,
+    Failed,
+    FailureCode,
+    Fill,
+    FrameError,
+    FrameSplitter,
+    Hello,
+    MalformedMessage,
+    Report,
+    Status,
+    StatusQuery,
+    Stop,
+    Survey,
+    VersionMismatch,
+    Warm,
+    Welcome,
+    pack,
+    unpack_from_client,
+)
+from engine.server.jobs import Job
+from engine.server.scheduler import Scheduler
+
+_log = logging.getLogger(__name__)
+_CHUNK_NBYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What one client may cost."""
+
+    greeting_s: float = 10.0
+    """For the first message to come."""
+    frame_s: float = 30.0
+    """For the rest of a frame to come, once it has begun."""
+    farewell_s: float = 5.0
+    """For the last messages to be read."""
+    unsent_nbytes: int = 32 * 1024 * 1024
+    """A client that leaves more unread is dropped."""
+    unsent_draft_nbytes: int = 256 * 1024
+    """A client that leaves more unread gets no drafts; they are of passing interest."""
+
+
+class Desk(Protocol):
+    """What a connection needs of the engine around it."""
+
+    scheduler: Scheduler
+    bounds: Bounds
+    token: str
+
+    def welcome(self) -> Welcome:
+        """The answer to a greeting."""
+        ...
+
+    def status(self) -> Status:
+        """How the engine is."""
+        ...
+
+    def survey(self, asked: Survey, deliver: Callable[[EngineMessage], None]) -> None:
+        """Look at a text, and deliver the answer from another thread."""
+        ...
+
+    def stop(self, reason: str) -> None:
+        """End the engine soon."""
+        ...
+
+
+class _Refused(Exception):
+    """The client may not go on; it has been told why."""
+
+
+class Connection:
+    """Runs until the client goes or breaks the rules; its work ends with it."""
+
+    def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, desk: Desk) -> None:
+        self._number = number
+        self._reader = reader
+        self._writer = writer
+        self._transport = writer.transport
+        self._desk = desk
+        self._splitter = FrameSplitter()
+        self._loop = asyncio.get_running_loop()
+        self.name = ""
+        self.greeted = False
+
+    async def run(self) -> None:
+        """Greet, then take messages until the connection ends."""
+        try:
+            while data := await self._read():
+                for body in self._splitter.feed(data):
+                    self._take(body)
+        except FrameError as error:
+            self.send(Failed(id=None, code="protocol", message=str(error)))
+        except TimeoutError:
+            self.send(Failed(id=None, code="protocol", message="The rest of a message did not come in time."))
+        except (OSError, _Refused) as error:
+            _log.info("client %d: %s", self._number, error)
+        finally:
+            self._desk.scheduler.drop(self._number)
+            self.close()
+
+    def send(self, message: EngineMessage) -> None:
+        """Send, on the event loop's thread; a client that does not read is dropped instead of piled up for."""
+        if self._transport.is_closing():
+            return
+        unsent = self._transport.get_write_buffer_size()
+        if isinstance(message, Drafted) and unsent > self._desk.bounds.unsent_draft_nbytes:
+            return
+        self._transport.write(_packed(message))
+        if self._transport.get_write_buffer_size() > self._desk.bounds.unsent_nbytes:
+            _log.warning("client %d does not read and is dropped", self._number)
+            self._transport.abort()
+
+    def deliver(self, message: EngineMessage) -> None:
+        """Send, from any thread."""
+        # The loop closes first when the engine ends; nobody reads the reply then.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.send, message)
+
+    def close(self) -> None:
+        """Let what is written go out, but not for long."""
+        self._transport.close()
+        self._loop.call_later(self._desk.bounds.farewell_s, self._transport.abort)
+
+    async def _read(self) -> bytes:
+        bounds = self._desk.bounds
+        patience_s = bounds.frame_s if self._splitter.mid_frame else None
+        async with asyncio.timeout(patience_s if self.greeted else bounds.greeting_s):
+            return await self._reader.read(_CHUNK_NBYTES)
+
+    def _take(self, body: bytes) -> None:
+        try:
+            message = unpack_from_client(body)
+        except MalformedMessage as error:
+            self.send(Failed(id=error.id, code="protocol", message=str(error)))
+        except VersionMismatch as error:
+            raise self._refuse("version", str(error)) from None
+        else:
+            if self.greeted:
+                self._obey(message)
+            else:
+                self._greet(message)
+
+    def _greet(self, message: ClientMessage) -> None:
+        if not isinstance(message, Hello):
+            raise self._refuse("protocol", "The first message must be a hello.")
+        if not hmac.compare_digest(message.token.encode(), self._desk.token.encode()):
+            raise self._refuse("protocol", "The token is not the one in the engine's token file.")
+        self.name = message.client
+        self.greeted = True
+        self.send(self._desk.welcome())
+
+    def _obey(self, message: ClientMessage) -> None:
+        match message:
+            case Fill() | Warm():
+                now = time.monotonic()
+                rows = message.request.n if isinstance(message, Fill) else 0
+                job = Job(client=self._number, order=message, deliver=self.deliver, arrived=now, touched=now, rows=rows)
+                self._desk.scheduler.submit(job)
+            case Survey():
+                self._desk.survey(message, self.deliver)
+            case Cancel():
+                self._desk.scheduler.cancel(self._number, message.id)
+            case StatusQuery():
+                self.send(Report(id=message.id, status=self._desk.status()))
+            case Stop():
+                self.send(Done(id=message.id))
+                self._desk.stop(f"client {self._number} asked for it")
+            case Hello():
+                self.send(Failed(id=None, code="protocol", message="One hello is enough."))
+
+    def _refuse(self, code: FailureCode, message: str) -> _Refused:
+        self.send(Failed(id=None, code=code, message=message))
+        return _Refused(message)
+
+
+def _packed(message: EngineMessage) -> bytes:
+    try:
+        return pack(message)
+    except BodyError as error:
+        return pack(Failed(id=getattr(message, "id", None), code="internal", message=str(error)))

@@ -1,0 +1,36 @@
+"""What an exception from the model thread means to the client whose work raised it."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from engine.core.errors import BadInput, ModelError, OutOfMemory
+from engine.ipc.protocol import FailureCode
+
+_log = logging.getLogger(__name__)
+
+# torch raises its own class on CUDA only; its other allocators raise RuntimeError with one of these in it.
+_ALLOCATION_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+def failure_of(error: Exception, doing: str) -> tuple[FailureCode, str]:
+    """Code and sentence about `doing` something; what is nobody's known mistake goes to the log with its traceback."""
+    if isinstance(error, OutOfMemory):
+        return "out_of_memory", str(error)
+    if is_out_of_memory(error):
+        return "out_of_memory", f"The device ran out of memory at {doing}; ask for less, or use a smaller model."
+    if isinstance(error, ModelError):
+        return "model", str(error)
+    if isinstance(error, BadInput):
+        return "bad_request", str(error)
+    _log.error("failed at %s", doing, exc_info=error)
+    return "internal", f"The engine failed at {doing}; its log says more (`dg-lsp engine status` names the folder)."
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an allocation failed, on whatever device."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _ALLOCATION_WORDS)

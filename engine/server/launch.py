@@ -1,0 +1,117 @@
+"""Start an engine that outlives whoever starts it, and end one whatever state it is in."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO
+
+from filelock import FileLock, Timeout
+
+from engine.core.errors import EngineError
+from engine.core.runtime_paths import lock_path, private_dir, runtime_dir
+from engine.ipc.client import NoAnswer, ask, welcome
+from engine.ipc.protocol import Stop, kill
+from engine.server.server import Settings
+
+_START_S = 30.0
+_STOP_S = 15.0
+_SILENCE_S = 3.0
+_LOSER_S = 10.0
+_POLL_S = 0.02
+_CREATION_FLAGS = 0
+if sys.platform == "win32":
+    _CREATION_FLAGS = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+
+
+def start_detached(settings: Settings) -> bool:
+    """Start an engine in the background and wait until it answers; False where one runs already. Raises EngineError."""
+    # What the user must put right is said before there is a process that could come to life later.
+    private_dir(runtime_dir())
+    if welcome():
+        return False
+    # A file without a name instead of a pipe: what the engine says later, when nobody reads, must not break it.
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "engine", "run", *_arguments(settings)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            cwd=Path.home(),  # A project's folder could not be removed while a process stands in it.
+            # On Windows the flags make it outlive the console, elsewhere the session of its own does.
+            start_new_session=True,
+            creationflags=_CREATION_FLAGS,
+        )
+        try:
+            return _wait_for_answer(process, said)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+
+
+def stop() -> bool:
+    """End the running engine and wait until it is gone; False where none ran. Raises EngineError where it stays."""
+    try:
+        found = ask(Stop(id=1), _SILENCE_S) is not None
+    except NoAnswer as silence:
+        # It hangs, or speaks another version: the kernel says which process it is.
+        _end(silence)
+        found = True
+    ends = time.monotonic() + _STOP_S
+    while found and _is_locked():
+        if time.monotonic() > ends:
+            raise EngineError(f"The engine does not end; end the process that holds {lock_path()}.")
+        time.sleep(_POLL_S)
+    return found
+
+
+def _arguments(settings: Settings) -> list[str]:
+    return [
+        *("--model", settings.model),
+        *("--device", settings.device),
+        *("--unload-after", str(settings.unload_after_s)),
+        *("--exit-after", str(settings.exit_after_s)),
+        *("--stall-after", str(settings.stall_s)),
+    ]
+
+
+def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:
+    """Whether it is this process that answers."""
+    ends = time.monotonic() + _START_S
+    while not (greeting := welcome()):
+        if process.poll():
+            said.seek(0)
+            raise EngineError(_last_words(said.read(), process.returncode))
+        if time.monotonic() > ends:
+            raise EngineError(f"The engine did not answer within {_START_S:g} s; its log says more.")
+        time.sleep(_POLL_S)
+    if greeting.pid != process.pid:
+        # Another starter was first. Ours will see that and end; unwatched, it might come up after the other is stopped.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_LOSER_S)
+    return greeting.pid == process.pid
+
+
+def _last_words(said: bytes, code: int) -> str:
+    lines = said.decode(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("dg-lsp: ") if lines else f"The engine ended at once, with {code}."
+
+
+def _end(silence: NoAnswer) -> None:
+    if not kill(silence.peer):
+        raise silence
+
+
+def _is_locked() -> bool:
+    lock = FileLock(lock_path(), mode=0o600)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return True
+    lock.release()
+    return False

@@ -1,0 +1,76 @@
+"""Counts and times of the work done, for `status`."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.ipc.protocol import Percentiles
+
+_KEPT = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The meters at one moment, fields as in `Status`."""
+
+    served: int
+    forwards: int
+    shared_forwards: int
+    tokens_per_forward: float | None
+    encode_ms: Percentiles
+    step_ms: Percentiles
+    total_ms: Percentiles
+
+
+class Meters:
+    """Written by the model thread, read by the event loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._encode_ms: deque[float] = deque(maxlen=_KEPT)
+        self._step_ms: deque[float] = deque(maxlen=_KEPT)
+        self._total_ms: deque[float] = deque(maxlen=_KEPT)
+        self._served = 0
+        self._tokens = 0
+        self._forwards = 0
+        self._shared_forwards = 0
+
+    def forward(self, ms: float, jobs: int) -> None:
+        """One forward pass of the decoder for so many jobs."""
+        with self._lock:
+            self._step_ms.append(ms)
+            self._forwards += 1
+            self._shared_forwards += jobs > 1
+
+    def answer(self, *, encode_ms: float, total_ms: float, tokens: int) -> None:
+        """One request answered, with so many tokens in its first candidate."""
+        with self._lock:
+            self._encode_ms.append(encode_ms)
+            self._total_ms.append(total_ms)
+            self._served += 1
+            self._tokens += tokens
+
+    def read(self) -> Reading:
+        """All of it now."""
+        with self._lock:
+            return Reading(
+                served=self._served,
+                forwards=self._forwards,
+                shared_forwards=self._shared_forwards,
+                tokens_per_forward=self._tokens / self._forwards if self._forwards else None,
+                encode_ms=percentiles(self._encode_ms),
+                step_ms=percentiles(self._step_ms),
+                total_ms=percentiles(self._total_ms),
+            )
+
+
+def percentiles(values: Sequence[float]) -> Percentiles:
+    """Median and 95th percentile."""
+    if len(values) < 2:
+        return Percentiles(p50=values[0], p95=values[0]) if values else Percentiles()
+    cuts = statistics.quantiles(values, n=20, method="inclusive")
+    return Percentiles(p50=cuts[9], p95=cuts[18])

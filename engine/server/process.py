@@ -1,0 +1,131 @@
+"""The engine's process: one of its kind by a lock, logs, an event loop, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import logging
+import logging.handlers
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, cast
+
+from filelock import FileLock, Timeout
+
+from engine.core import runtime_paths
+from engine.core.errors import EngineError
+from engine.core.names import ORACLE
+from engine.ipc.client import welcome
+from engine.server.server import Server, Settings
+
+if TYPE_CHECKING:
+    from engine.models.base import Model
+
+_log = logging.getLogger(__name__)
+_LOG_NBYTES = 1024 * 1024
+_LOG_FILES = 3
+_LOCK_PATIENCE_S = 20.0
+_HUNG_EXIT = 70
+
+
+def run(settings: Settings) -> bool:
+    """Be the engine until its end; False at once where one is running already. Raises EngineError."""
+    runtime_paths.private_dir(runtime_paths.runtime_dir())
+    with _the_only_one() as chosen:
+        if chosen:
+            with _logging():
+                _log.info("started: pid %d, model %s, device %s", os.getpid(), settings.model, settings.device)
+                ended = _run_loop(settings)
+                _log.info("ended")
+            if not ended:
+                # The model thread hangs in native code; an ordinary exit would wait for it.
+                os._exit(_HUNG_EXIT)
+    return chosen
+
+
+@contextlib.contextmanager
+def _the_only_one() -> Generator[bool]:
+    lock = FileLock(runtime_paths.lock_path(), mode=0o600)
+    ends = time.monotonic() + _LOCK_PATIENCE_S
+    while not _try(lock):
+        if welcome():
+            yield False
+            return
+        # The holder is starting or ending; either takes a moment.
+        if time.monotonic() > ends:
+            raise EngineError(
+                f"Another process holds {runtime_paths.lock_path()} but answers no client; end it, then try again."
+            )
+        time.sleep(0.05)
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def _try(lock: FileLock) -> bool:
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return False
+    return True
+
+
+def _run_loop(settings: Settings) -> bool:
+    # The event loop shares the interpreter with the model thread; at the default of 5 ms each message would wait that
+    # long for its turn.
+    sys.setswitchinterval(0.0005)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_serve(settings))
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.Loop
+
+
+async def _serve(settings: Settings) -> bool:
+    def load(on_percent: Callable[[float], None]) -> Model:
+        from engine.checkpoints.placement import Device
+        from engine.loader.loading import load
+
+        device = cast(Device, settings.device)
+        if settings.model.startswith(ORACLE):
+            return load(settings.model, device).model
+        from engine.loader.progress import reporting
+
+        with reporting(on_percent):
+            return load(settings.model, device).model
+
+    server = Server(settings, load)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Windows has no handlers on the loop; there Ctrl-C ends the loop by an exception.
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(number, server.stop, f"signal {number.name}")
+    return await server.serve()
+
+
+@contextlib.contextmanager
+def _logging() -> Generator[None]:
+    """The log of this process; prompts and code never go there. Tracebacks of crashes have a file of their own."""
+    folder = runtime_paths.private_dir(runtime_paths.log_dir())
+    handler = logging.handlers.RotatingFileHandler(
+        folder / "engine.log", maxBytes=_LOG_NBYTES, backupCount=_LOG_FILES - 1, encoding="utf-8"
+    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.captureWarnings(True)
+    with (folder / "engine.crash").open("w") as crashes:
+        faulthandler.enable(crashes)
+        try:
+            yield
+        finally:
+            faulthandler.disable()
+            logging.shutdown()

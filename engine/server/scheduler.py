@@ -1,0 +1,181 @@
+"""Who is served next. Pure policy behind one lock: the event loop submits, the model thread asks for rounds.
+
+In a round, each job chosen advances by one denoising step, all of them in one forward pass. Between rounds anything may
+change: newer requests supersede, clients cancel or vanish, interactive work pushes background work aside.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from engine.ipc.protocol import EngineMessage, Failed, FailureCode
+from engine.server.jobs import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the queue holds and how much of it one forward pass takes."""
+
+    jobs: int = 64
+    jobs_per_client: int = 16
+    rows: int = 16
+    """Canvases in one forward pass; a single job may have more."""
+    patience_s: float = 2.0
+    """Background work that had no turn for so long gets one beside interactive work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What the model thread does next."""
+
+    jobs: tuple[Job, ...]
+    abandoned: tuple[Job, ...]
+    """Started jobs that ended from outside; their generators must be closed by the thread that runs them."""
+    closed: bool
+    """The scheduler takes no more work."""
+
+
+class Scheduler:
+    """All methods may be called on any thread; replies are delivered outside the lock."""
+
+    def __init__(self, limits: Limits | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._jobs: list[Job] = []
+        self._abandoned: list[Job] = []
+        self._last_turn: Counter[int] = Counter()
+        self._turn = 0
+        self._closed = False
+        self._failures: Counter[FailureCode] = Counter()
+
+    def submit(self, job: Job) -> None:
+        """Take a job in, or answer it at once: "busy", "bad_request" for an id in use, "stopping"."""
+        with self._changed:
+            older = [other for other in self._jobs_of(job.client) if job.document and other.document == job.document]
+            refusal = self._refusal(job, superseding=len(older))
+            if refusal is None:
+                self._remove(older)
+                self._jobs.append(job)
+                self._changed.notify()
+        if refusal:
+            self._deliver([job], *refusal)
+        else:
+            self._deliver(older, "superseded", "A newer request for the same document came.")
+
+    def cancel(self, client: int, id: int) -> None:
+        """End the client's job of that id, if there is one."""
+        self._end_where(lambda job: job.client == client and job.id == id, "cancelled", "The request was cancelled.")
+
+    def drop(self, client: int) -> None:
+        """Forget a client that has gone, and its work."""
+        self._end_where(lambda job: job.client == client, "cancelled", "The client has gone.")
+        with self._changed:
+            del self._last_turn[client]
+
+    def fail_all(self, code: FailureCode, message: str) -> None:
+        """End all jobs."""
+        self._end_where(lambda _: True, code, message)
+
+    def close(self) -> None:
+        """Take no more work and let the model thread end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self.fail_all("stopping", "The engine is stopping.")
+
+    def counts(self) -> tuple[int, int]:
+        """Jobs that wait for their first turn, jobs under way."""
+        with self._changed:
+            running = sum(job.started for job in self._jobs)
+            return len(self._jobs) - running, running
+
+    def failures(self) -> dict[str, int]:
+        """How many jobs failed so far, by code."""
+        with self._changed:
+            return {code: count for code, count in self._failures.items() if count}
+
+    def next_round(self, timeout_s: float) -> Round:
+        """Wait for work, at most so long, and choose who gets a turn."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._jobs or self._abandoned or self._closed, timeout_s)
+            abandoned, self._abandoned = tuple(self._abandoned), []
+            return Round(jobs=tuple(self._choose()), abandoned=abandoned, closed=self._closed)
+
+    def finish(self, job: Job, message: EngineMessage) -> bool:
+        """Reply to a job of the round, unless it ended meanwhile. Whether its reply was this one."""
+        with self._changed:
+            if job.ended:
+                return False
+            job.ended = True
+            self._jobs.remove(job)
+            if isinstance(message, Failed):
+                self._failures[message.code] += 1
+        job.deliver(message)
+        return True
+
+    def _choose(self) -> list[Job]:
+        """By turns among the clients, oldest jobs first, until the forward pass is full."""
+        chosen: list[Job] = []
+        rows = 0
+        for job in self._in_turn(self._eligible()):
+            if chosen and rows + job.rows > self._limits.rows:
+                break
+            chosen.append(job)
+            rows += job.rows
+        for job in chosen:
+            self._turn += 1
+            job.started = True
+            job.touched = self._clock()
+            self._last_turn[job.client] = self._turn
+        return chosen
+
+    def _eligible(self) -> list[Job]:
+        if not any(job.priority == "interactive" for job in self._jobs):
+            return self._jobs
+        starving = self._clock() - self._limits.patience_s
+        return [job for job in self._jobs if job.priority == "interactive" or job.touched < starving]
+
+    def _in_turn(self, jobs: Iterable[Job]) -> list[Job]:
+        place: Counter[int] = Counter()
+        keys: dict[Job, tuple[int, int, float]] = {}
+        for job in jobs:
+            keys[job] = (place[job.client], self._last_turn[job.client], job.arrived)
+            place[job.client] += 1
+        return sorted(keys, key=lambda job: keys[job])
+
+    def _refusal(self, job: Job, superseding: int) -> tuple[FailureCode, str] | None:
+        own = self._jobs_of(job.client)
+        if self._closed:
+            return "stopping", "The engine is stopping."
+        if any(other.id == job.id for other in own):
+            return "bad_request", f"The id {job.id} is in use by a request that is not answered yet."
+        if len(own) - superseding >= self._limits.jobs_per_client or len(self._jobs) - superseding >= self._limits.jobs:
+            return "busy", "The engine is busy: too many requests are waiting; try again in a moment."
+        return None
+
+    def _jobs_of(self, client: int) -> list[Job]:
+        return [job for job in self._jobs if job.client == client]
+
+    def _end_where(self, matches: Callable[[Job], bool], code: FailureCode, message: str) -> None:
+        with self._changed:
+            ending = [job for job in self._jobs if matches(job)]
+            self._remove(ending)
+        self._deliver(ending, code, message)
+
+    def _remove(self, ending: list[Job]) -> None:
+        for job in ending:
+            job.ended = True
+            self._jobs.remove(job)
+        self._abandoned += [job for job in ending if job.started]
+        self._changed.notify()
+
+    def _deliver(self, jobs: list[Job], code: FailureCode, message: str) -> None:
+        with self._changed:
+            self._failures[code] += len(jobs)
+        for job in jobs:
+            job.deliver(Failed(id=job.id, code=code, message=message))

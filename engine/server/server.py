@@ -1,0 +1,246 @@
+"""The engine as its clients meet it: a listening socket, connections, the model's state, and the ends of its life."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from engine.core import runtime_paths
+from engine.ipc.protocol import (
+    VERSION,
+    EngineMessage,
+    Failed,
+    Notice,
+    State,
+    Status,
+    Survey,
+    TcpAddress,
+    Welcome,
+    is_own,
+    pack,
+    peer_of,
+)
+from engine.server import memory
+from engine.server.connection import Bounds, Connection
+from engine.server.metrics import Meters
+from engine.server.scheduler import Limits, Scheduler
+from engine.server.surveyor import Surveyor
+from engine.server.worker import Worker
+
+if TYPE_CHECKING:
+    from engine.models.base import Model
+
+_log = logging.getLogger(__name__)
+_JOIN_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How an engine is run."""
+
+    model: str
+    device: str
+    unload_after_s: float
+    """Without a request, the weights are given back after this."""
+    exit_after_s: float
+    """Without a client, the process ends after this."""
+    stall_s: float = 300.0
+    """A single round of the model that takes longer is taken for hung; the process ends and clients start another."""
+    max_clients: int = 64
+    limits: Limits = field(default_factory=Limits)
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+class Server:
+    """Implements `connection.Desk`. Everything but `Worker` runs on one event loop."""
+
+    def __init__(self, settings: Settings, load: Callable[[Callable[[float], None]], Model]) -> None:
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._ending = asyncio.Event()
+        self._connections: dict[int, Connection] = {}
+        self._numbers = itertools.count(1)
+        self._state = State(name="unloaded")
+        self._began = self._alone_since = time.monotonic()
+        self._meters = Meters()
+        self._version = version("dg-lsp")
+        self.bounds = settings.bounds
+        self.token = ""
+        self.scheduler = Scheduler(settings.limits)
+        self._surveyor = Surveyor()
+        self._worker = Worker(
+            self.scheduler,
+            self._meters,
+            load,
+            unload_after_s=settings.unload_after_s,
+            on_state=self._show_from_worker,
+        )
+
+    async def serve(self) -> bool:
+        """Listen until the end. Whether the model thread ended too; if not, only leaving the process ends it."""
+        listener = await self._listen()
+        self._worker.start()
+        watch = asyncio.create_task(self._watch(), name="watch")
+        try:
+            await self._ending.wait()
+        finally:
+            watch.cancel()
+            listener.close()
+            # Gone before the lock is: whoever gets the lock next puts its own there.
+            runtime_paths.forget_address()
+            await self._say_farewell()
+        await asyncio.to_thread(self._worker.join, _JOIN_S)
+        return not self._worker.is_alive()
+
+    def stop(self, reason: str) -> None:
+        """End the engine soon."""
+        if not self._ending.is_set():
+            _log.info("stopping: %s", reason)
+            self._show(State(name="stopping", message="The engine was stopped."))
+            self._ending.set()
+
+    def survey(self, asked: Survey, deliver: Callable[[EngineMessage], None]) -> None:
+        """Look at a text, and deliver the answer from another thread."""
+        self._surveyor.survey(asked, deliver)
+
+    def welcome(self) -> Welcome:
+        """The answer to a greeting."""
+        return Welcome(
+            version=VERSION,
+            engine=self._version,
+            pid=os.getpid(),
+            model=self._settings.model,
+            device=self._settings.device,
+            state=self._state,
+        )
+
+    def status(self) -> Status:
+        """How the engine is."""
+        now = time.monotonic()
+        queued, running = self.scheduler.counts()
+        reading = self._meters.read()
+        loaded = self._worker.loaded_since
+        context_tokens, cached_tokens = self._worker.context_tokens
+        return Status(
+            pid=os.getpid(),
+            engine=self._version,
+            protocol=VERSION,
+            model=self._settings.model,
+            device=self._worker.device or self._settings.device,
+            instructions=self._worker.instructions,
+            device_asked=self._settings.device,
+            unload_after_s=self._settings.unload_after_s,
+            exit_after_s=self._settings.exit_after_s,
+            stall_after_s=self._settings.stall_s,
+            state=self._state,
+            up_s=now - self._began,
+            loaded_s=None if loaded is None else now - loaded,
+            rss_nbytes=memory.rss_nbytes(),
+            device_nbytes=memory.device_nbytes() if self._worker.torch_imported else 0,
+            clients=tuple(connection.name for connection in self._connections.values() if connection.greeted),
+            queued=queued,
+            running=running,
+            served=reading.served,
+            failed=self.scheduler.failures(),
+            encode_ms=reading.encode_ms,
+            step_ms=reading.step_ms,
+            total_ms=reading.total_ms,
+            forwards=reading.forwards,
+            shared_forwards=reading.shared_forwards,
+            tokens_per_forward=reading.tokens_per_forward,
+            cached_tokens=cached_tokens,
+            context_tokens=context_tokens,
+            log=str(runtime_paths.log_dir()),
+        )
+
+    async def _listen(self) -> asyncio.Server:
+        if runtime_paths.uses_tcp():
+            listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
+            self.token = secrets.token_urlsafe(32)
+            port = listener.sockets[0].getsockname()[1]
+            runtime_paths.write_token(TcpAddress(port=port, token=self.token, pid=os.getpid()))
+            return listener
+        path = runtime_paths.socket_path()
+        # What an engine that was killed left behind; the lock says that it lives no more.
+        path.unlink(missing_ok=True)
+        listener = await asyncio.start_unix_server(self._meet, path, backlog=self._settings.max_clients)
+        path.chmod(0o600)
+        return listener
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        refusal = self._refusal(writer)
+        if refusal:
+            _log.warning("a client was turned away: %s", refusal.message)
+            writer.write(pack(refusal))
+            writer.close()
+            return
+        number = next(self._numbers)
+        connection = self._connections[number] = Connection(number, reader, writer, self)
+        try:
+            await connection.run()
+        finally:
+            del self._connections[number]
+            self._alone_since = time.monotonic()
+
+    def _refusal(self, writer: asyncio.StreamWriter) -> Failed | None:
+        if not is_own(peer_of(writer.get_extra_info("socket"))):
+            return Failed(id=None, code="protocol", message="This engine serves another user.")
+        if len(self._connections) >= self._settings.max_clients:
+            return Failed(id=None, code="busy", message="The engine has too many clients; close some editors.")
+        return None
+
+    def _show(self, state: State) -> None:
+        self._state = state
+        for connection in self._connections.values():
+            if connection.greeted:
+                connection.send(Notice(state=state))
+
+    def _show_from_worker(self, state: State) -> None:
+        # The loop closes first where the model thread hangs at the end.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._show, state)
+
+    async def _watch(self) -> None:
+        settings = self._settings
+        tick_s = min(1.0, settings.exit_after_s / 4, settings.stall_s / 4)
+        while True:
+            await asyncio.sleep(tick_s)
+            now = time.monotonic()
+            if not self._connections and now - self._alone_since >= settings.exit_after_s:
+                # Nobody stopped it: a client that comes this very moment shall start another.
+                _log.info("ending: no client for %g s", settings.exit_after_s)
+                self._ending.set()
+            trouble = self._trouble_of_worker(now)
+            if trouble:
+                _log.error("%s", trouble)
+                self.scheduler.fail_all("internal", "The model hung or broke; the engine is being replaced.")
+                self._ending.set()
+
+    def _trouble_of_worker(self, now: float) -> str:
+        busy_since = self._worker.busy_since
+        if not self._worker.is_alive():
+            return "the model thread died"
+        if busy_since is not None and now - busy_since >= self._settings.stall_s:
+            return f"the model thread hangs since {now - busy_since:.0f} s"
+        return ""
+
+    async def _say_farewell(self) -> None:
+        self.scheduler.close()
+        self._surveyor.close()
+        # One turn of the loop, so that the last replies are written before their connections close.
+        await asyncio.sleep(0)
+        for connection in self._connections.values():
+            connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.bounds.farewell_s):
+                while self._connections:
+                    await asyncio.sleep(0.01)

@@ -1,0 +1,283 @@
+"""The one thread that owns the model: loads it, gives turns to fills, unloads it when nobody asks for long."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+from engine.ipc.protocol import Answer, Done, Drafted, Failed, Filled, FillRequest, State, Warm
+from engine.server import memory
+from engine.server.jobs import Job
+from engine.server.metrics import Meters
+from engine.server.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from engine.models.base import Model
+    from engine.models.kv_cache import ContextCache
+    from engine.syntax.trees import Trees
+
+_log = logging.getLogger(__name__)
+_RETRY_LOAD_S = 10.0
+"""A load that failed is not tried again for so long; each keystroke would."""
+_REST_S = 3600.0
+T = TypeVar("T")
+
+
+@runtime_checkable
+class CachesContexts(Protocol):
+    """A model that keeps encoded contexts, and counts."""
+
+    @property
+    def contexts(self) -> ContextCache:
+        """The cache."""
+        ...
+
+
+class Worker(threading.Thread):
+    """`load` is given what to call with the percentage it has come to; `on_state` is called on this thread."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        meters: Meters,
+        load: Callable[[Callable[[float], None]], Model],
+        *,
+        unload_after_s: float,
+        on_state: Callable[[State], None],
+    ) -> None:
+        # A daemon, so that a forward pass that never returns can't keep the process.
+        super().__init__(name="model", daemon=True)
+        self._scheduler = scheduler
+        self._meters = meters
+        self._load = load
+        self._unload_after_s = unload_after_s
+        self._on_state = on_state
+        self._model: Model | None = None
+        self._trees: Trees | None = None
+        self._load_failure: Failed | None = None
+        self._load_began = self._load_ended = self._idle_since = time.monotonic()
+        self._memory_short = False
+        self._rehearsed = False
+        self.torch_imported = False
+        self.busy_since: float | None = None
+        """When the running round began; loading does not count."""
+
+    @property
+    def loaded_since(self) -> float | None:
+        """When the weights came, monotonic seconds; None while there are none."""
+        return self._load_ended if self._model is not None else None
+
+    @property
+    def context_tokens(self) -> tuple[int, int]:
+        """Tokens of context asked for since the weights came, and those of them found in the cache."""
+        model = self._model
+        contexts = model.contexts if isinstance(model, CachesContexts) else None
+        return (contexts.tokens_asked, contexts.tokens_reused) if contexts else (0, 0)
+
+    @property
+    def device(self) -> str:
+        """Where the weights are, as the model says; empty while there are none."""
+        model = self._model
+        return model.facts.device if model is not None else ""
+
+    @property
+    def instructions(self) -> bool | None:
+        """Whether the model follows instructions; None while there are no weights."""
+        model = self._model
+        return model.facts.instructions if model is not None else None
+
+    def run(self) -> None:
+        """Round after round until the scheduler closes."""
+        while True:
+            work = self._scheduler.next_round(self._rest_s())
+            for job in work.abandoned:
+                self._abandon(job)
+            if work.closed:
+                return
+            if work.jobs:
+                self._serve(work.jobs)
+            elif self._model is not None and self._rest_s() <= 0:
+                self._unload()
+
+    def _rest_s(self) -> float:
+        return max(self._idle_since + self._unload_after_s - time.monotonic(), 0) if self._model else _REST_S
+
+    def _serve(self, jobs: Sequence[Job]) -> None:
+        model = self._model or self._try_load()
+        if model is None:
+            for job in jobs:
+                assert self._load_failure is not None
+                self._scheduler.finish(job, replace(self._load_failure, id=job.id))
+            return
+        self.busy_since = time.monotonic()
+        self._advance(model, jobs)
+        self.busy_since = None
+        self._idle_since = time.monotonic()
+        if self._memory_short:
+            memory.give_back()
+            memory.settle()
+            self._memory_short = False
+
+    def _advance(self, model: Model, jobs: Sequence[Job]) -> None:
+        # Not imported before there is a model, for the greeting's sake.
+        import torch
+
+        with torch.inference_mode():
+            waiting = [job for job in jobs if self._waits_for_forward(model, job)]
+            for job, logits in self._forward(model, waiting):
+                self._resume(job, logits)
+
+    def _waits_for_forward(self, model: Model, job: Job) -> bool:
+        if isinstance(job.order, Warm):
+            self._rehearse(model)
+            self._scheduler.finish(job, Done(id=job.id))
+        elif job.step is None and not job.ended:
+            self._begin(model, job, job.order.request)
+        return job.step is not None and not job.ended
+
+    def _rehearse(self, model: Model) -> None:
+        if self._rehearsed:
+            return
+        self._rehearsed = True
+        from engine.server.warmup import rehearse
+
+        try:
+            rehearse(model)
+        except Exception as error:  # noqa: BLE001 whatever it is, requests will say so
+            _log.warning("the first fill failed: %s", error)
+        memory.settle()
+
+    def _begin(self, model: Model, job: Job, request: FillRequest) -> None:
+        from engine.edit.answering import answering
+
+        if request.deadline_ms is not None:
+            # The wait in the queue is the request's own time; a load is not, or nothing would be answered after one.
+            left_ms = request.deadline_ms - (time.monotonic() - max(job.arrived, self._load_ended)) * 1000
+            if left_ms <= 0:
+                message = "The deadline passed before the model was free."
+                self._scheduler.finish(job, Failed(id=job.id, code="late", message=message))
+                return
+            request = replace(request, deadline_ms=left_ms)
+        filling = answering(model, request, trees=self._known_trees())
+        job.filling = filling
+        job.step = self._attempt(job, filling.__next__)
+        self._count_rows(job)
+
+    def _resume(self, job: Job, logits: Tensor) -> None:
+        filling = job.filling
+        if filling is None or job.ended:
+            return
+        job.step = self._attempt(job, lambda: filling.send(logits))
+        self._count_rows(job)
+        step = job.step
+        if step is not None and not isinstance(job.order, Warm) and job.order.drafts:
+            draft = self._attempt(job, step.draft)
+            if draft is not None:
+                job.deliver(Drafted(id=job.id, draft=draft))
+
+    def _forward(self, model: Model, jobs: Sequence[Job]) -> list[tuple[Job, Tensor]]:
+        from engine.decoding.executor import forward_together
+
+        steps = [job.step for job in jobs if job.step is not None]
+        if not steps:
+            return []
+        began = time.perf_counter()
+        parts = None
+        try:
+            parts = forward_together(model, steps)
+        except Exception as error:  # noqa: BLE001 whatever it is, it must not end the thread
+            if len(jobs) == 1:
+                self._fail(jobs[0], error)
+                return []
+        if parts is None:
+            # One of them may have broken it for all: each gets a pass of its own. Not while the error is handled, whose
+            # traceback holds all that the failed pass had made.
+            return [pair for job in jobs for pair in self._forward(model, [job])]
+        self._meters.forward((time.perf_counter() - began) * 1000, len(jobs))
+        return list(zip(jobs, parts, strict=True))
+
+    def _attempt(self, job: Job, work: Callable[[], T]) -> T | None:
+        """What `work` returns; None where it ended the job, well or badly."""
+        try:
+            return work()
+        except StopIteration as end:
+            self._answer(job, end.value)
+        except Exception as error:  # noqa: BLE001 whatever it is, it is this job's alone
+            self._fail(job, error)
+        return None
+
+    def _answer(self, job: Job, filled: Filled) -> None:
+        load_ms = max(self._load_ended - max(job.arrived, self._load_began), 0) * 1000
+        filled = replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
+        if not job.ended:
+            self._meters.answer(
+                encode_ms=filled.ms.encode,
+                total_ms=(time.monotonic() - job.arrived) * 1000,
+                tokens=filled.candidates[0].tokens if filled.candidates else 0,
+            )
+        self._scheduler.finish(job, Answer(id=job.id, filled=filled))
+
+    def _fail(self, job: Job, error: Exception) -> None:
+        from engine.server.failures import failure_of
+
+        code, message = failure_of(error, "this request")
+        self._memory_short |= code == "out_of_memory"
+        job.step = job.filling = None
+        self._scheduler.finish(job, Failed(id=job.id, code=code, message=message))
+
+    def _abandon(self, job: Job) -> None:
+        filling, job.filling, job.step = job.filling, None, None
+        if filling is not None:
+            filling.close()
+
+    def _count_rows(self, job: Job) -> None:
+        if job.step is not None:
+            job.rows = job.step.rows.canvas.shape[0]
+
+    def _try_load(self) -> Model | None:
+        if self._load_failure and time.monotonic() < self._load_ended + _RETRY_LOAD_S:
+            return None
+        self._on_state(State(name="loading"))
+        self._load_began = time.monotonic()
+        self._model, self._load_failure = self._loaded()
+        self._load_ended = self._idle_since = time.monotonic()
+        if self._load_failure:
+            self._on_state(State(name="error", message=self._load_failure.message))
+        else:
+            _log.info("loaded in %.1f s", self._load_ended - self._load_began)
+            memory.settle()
+            self._on_state(State(name="ready"))
+        return self._model
+
+    def _loaded(self) -> tuple[Model | None, Failed | None]:
+        try:
+            return self._load(self._show_percent), None
+        except Exception as error:  # noqa: BLE001 whatever it is, the engine goes on and says so
+            from engine.server.failures import failure_of
+
+            code, message = failure_of(error, "loading the model")
+            return None, Failed(id=None, code="model" if code == "bad_request" else code, message=message)
+        finally:
+            self.torch_imported = True
+
+    def _show_percent(self, percent: float) -> None:
+        self._on_state(State(name="loading", percent=percent))
+
+    def _known_trees(self) -> Trees:
+        from engine.syntax.trees import Trees
+
+        self._trees = self._trees or Trees()
+        return self._trees
+
+    def _unload(self) -> None:
+        self._model = self._trees = None
+        self._rehearsed = False
+        memory.give_back()
+        _log.info("unloaded after %.0f s without work", self._unload_after_s)
+        self._on_state(State(name="unloaded"))
