@@ -10,8 +10,8 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from dg_lsp.greeting import answer_to
-from dg_lsp.wire import frame, messages
+from dg_lsp.protocol.framing import frame, messages
+from dg_lsp.protocol.initialize import answer_to
 
 
 def serve(
@@ -39,8 +39,8 @@ def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str
         outgoing.write(frame(greeting[1]))
         outgoing.flush()
     # Imported after the greeting: this takes longer than everything before it.
-    from dg_lsp.engine_client import Launch
-    from dg_lsp.session import run
+    from dg_lsp.app.session import run
+    from dg_lsp.backend.client import Launch
 
     return run(_chained(first, bodies), outgoing, Launch(model=model, device=device), greeting and greeting[0])
 

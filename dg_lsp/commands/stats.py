@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dg_lsp.stats import StatsError, Tally, reset, stats_path, tallies
+from dg_lsp.suggest.stats import StatsError, Tally, reset, stats_path, tallies
 
 
 def stats(

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dg_lsp.wire import frame
+from dg_lsp.protocol.framing import frame
 
 GONE_S = 10.0
 """For a server to end after it was told to."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from lsprotocol.types import Position, Range
 
-from dg_lsp.convert import Encoding, Lines, position_at, range_of, span_of
+from dg_lsp.documents.positions import Encoding, Lines, position_at, range_of, span_of
 
 
 class Wire(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from dg_lsp.convert import Encoding
+from dg_lsp.documents.positions import Encoding
 from dg_lsp.replay.connection import RequestError
 from dg_lsp.replay.editor import Asked, Editor, Ghost
 from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, Session, Type

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from dg_lsp.convert import Encoding
+from dg_lsp.documents.positions import Encoding
 from dg_lsp.replay.connection import Connection
 from dg_lsp.replay.editor import Editor
 from dg_lsp.replay.player import Player, Style

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumentItem
 
-from dg_lsp.acceptance import Acceptance
-from dg_lsp.documents import Documents
-from dg_lsp.suggestions import Suggestion
+from dg_lsp.documents.documents import Documents
+from dg_lsp.suggest.acceptance import Acceptance
+from dg_lsp.suggest.suggestions import Suggestion
 
 URI = "file:///a.py"
 

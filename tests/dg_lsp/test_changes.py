@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.changes import replacements
+from dg_lsp.documents.diffs import replacements
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "😋", "", "\n", "\r\n", "\r", "\x0c", "  x"]), max_size=14).map("".join)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dg_lsp.configuration import Configuration
-from dg_lsp.rereading import LOOK_AGAIN_S
+from dg_lsp.config.configuration import Configuration
+from dg_lsp.config.rereading import LOOK_AGAIN_S
 
 
 class Clock:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumentItem
 
-from dg_lsp.context import CHARS_BY_TOKEN, FAR_LINES, Surroundings, closeness, read
-from dg_lsp.documents import Documents
+from dg_lsp.documents.documents import Documents
+from dg_lsp.suggest.context import CHARS_BY_TOKEN, FAR_LINES, Surroundings, closeness, read
 
 HERE = "file:///w/app/main.py"
 MAIN = "from app import shapes\n\ndef area_of(circle):\n    return circle.radius\n"

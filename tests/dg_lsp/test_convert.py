@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol.types import Position, Range
 
-from dg_lsp.convert import Encoding, Lines, offset_at, position_at, range_of, span_of
+from dg_lsp.documents.positions import Encoding, Lines, offset_at, position_at, range_of, span_of
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 UNITS = {

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from dg_lsp.desk import Desk
-from dg_lsp.rhythm import Rhythm
+from dg_lsp.suggest.debounce import Rhythm
+from dg_lsp.suggest.in_flight import Desk
 from engine.ipc.protocol import Filled, FillRequest
 
 

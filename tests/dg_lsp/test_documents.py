@@ -13,8 +13,8 @@ from lsprotocol.types import (
     TextDocumentItem,
 )
 
-from dg_lsp.convert import Lines, range_of
-from dg_lsp.documents import REMEMBERED_AFTER_CLOSING, Documents, Edit, smallest_edit
+from dg_lsp.documents.documents import REMEMBERED_AFTER_CLOSING, Documents, Edit, smallest_edit
+from dg_lsp.documents.positions import Lines, range_of
 
 URI = "file:///a.py"
 texts = st.text(st.sampled_from("ab\r\n字😋"), max_size=20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lsprotocol.types import Position, Range
 
-from dg_lsp.edit_arguments import FillHereArguments, FixArguments, RewriteArguments, structured
+from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, structured
 
 SPAN = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 2}}
 AS_RANGE = Range(start=Position(line=0, character=0), end=Position(line=1, character=2))

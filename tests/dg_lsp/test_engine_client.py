@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dg_lsp.engine_client import EngineClient, EngineFailure, EngineState, Launch, Patience
+from dg_lsp.backend.client import EngineClient, EngineFailure, EngineState, Launch, Patience
 from engine.ipc.frames import frame
 from engine.ipc.protocol import (
     MAX_FRAME_NBYTES,

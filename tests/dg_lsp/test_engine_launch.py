@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dg_lsp.engine_launch import Launch, difference
+from dg_lsp.backend.launch import Launch, difference
 from tests.engine.test_protocol import STATUS
 
 RUNNING = replace(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dg_lsp.exclusion import Exclusions, file_of
-from dg_lsp.rereading import LOOK_AGAIN_S
+from dg_lsp.config.exclusion import Exclusions, file_of
+from dg_lsp.config.rereading import LOOK_AGAIN_S
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.convert import Lines
-from dg_lsp.documents import Snapshot
-from dg_lsp.gap import WINDOW_CHARS, Selected, gap_at, window
+from dg_lsp.documents.documents import Snapshot
+from dg_lsp.documents.gap import WINDOW_CHARS, Selected, gap_at, window
+from dg_lsp.documents.positions import Lines
 
 
 def snapshot(text: str) -> Snapshot:

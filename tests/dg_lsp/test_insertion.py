@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.insertion import Fitting, fit, redundant, typed_head
+from dg_lsp.suggest.insertion import Fitting, fit, redundant, typed_head
 
 code = st.text(st.sampled_from("ab()[]{}<>\"'`;,: \n\\"), max_size=24)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol.types import Position
 
-from dg_lsp.rpc import converter, parsed
+from dg_lsp.protocol.rpc import converter, parsed
 
 any_text = st.text(st.sampled_from("ab\ud83d\ude0b😋") | st.characters())
 

@@ -9,8 +9,8 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
-from dg_lsp.settings import Settings, applied
-from dg_lsp.settings_schema import settings_schema
+from dg_lsp.config.settings import Settings, applied
+from dg_lsp.config.settings_schema import settings_schema
 
 VALID = [
     {},
@@ -114,4 +114,4 @@ def test_the_defaults_are_the_ones_the_schema_names():
 
 def test_the_shipped_schema_is_the_generated_one():
     shipped = files("dg_lsp").joinpath("settings.schema.json").read_text(encoding="utf-8")
-    assert shipped == json.dumps(settings_schema(), indent=2) + "\n", "run python -m dg_lsp.settings_schema"
+    assert shipped == json.dumps(settings_schema(), indent=2) + "\n", "run python -m dg_lsp.config.settings_schema"

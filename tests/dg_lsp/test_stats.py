@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from dg_lsp.stats import Stats, StatsError, Tally, reset, stats_path, tallies
+from dg_lsp.suggest.stats import Stats, StatsError, Tally, reset, stats_path, tallies
 
 
 def write_some(path, times):

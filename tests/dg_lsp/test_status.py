@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dg_lsp.engine_client import EngineState
-from dg_lsp.status import Status, StatusBoard
+from dg_lsp.backend.client import EngineState
+from dg_lsp.backend.status import Status, StatusBoard
 
 
 def board() -> tuple[StatusBoard, list[Status]]:

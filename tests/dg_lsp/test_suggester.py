@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumentItem
 
-from dg_lsp.configuration import Configuration
-from dg_lsp.documents import Documents
-from dg_lsp.gap import WINDOW_CHARS, gap_at
-from dg_lsp.suggester import INLINE, INVOKED_PATIENCE, MENU, Suggester
+from dg_lsp.config.configuration import Configuration
+from dg_lsp.documents.documents import Documents
+from dg_lsp.documents.gap import WINDOW_CHARS, gap_at
+from dg_lsp.suggest.suggester import INLINE, INVOKED_PATIENCE, MENU, Suggester
 from engine.ipc.protocol import Candidate, Filled, FillRequest
 
 pytestmark = pytest.mark.asyncio

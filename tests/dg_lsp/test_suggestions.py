@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.suggestions import REMEMBERED, Rest, Shelf, Suggestion
+from dg_lsp.suggest.suggestions import REMEMBERED, Rest, Shelf, Suggestion
 
 code = st.text(st.sampled_from('ab(){}"; \n'), max_size=12)
 

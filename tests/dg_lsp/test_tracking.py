@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumentItem
 
-from dg_lsp.documents import Documents, Edit
-from dg_lsp.tracking import Tracked, Tracking
+from dg_lsp.documents.documents import Documents, Edit
+from dg_lsp.documents.tracking import Tracked, Tracking
 
 TEXT = "one\ntwo\nthree\n"
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp import wire
-from dg_lsp.wire import Outbox, frame, messages
+from dg_lsp.protocol import framing
+from dg_lsp.protocol.framing import Outbox, frame, messages
 
 
 def read(data: bytes) -> list[bytes]:
@@ -57,12 +57,12 @@ def test_a_stream_that_ends_within_a_message_ends():
 
 
 def test_an_oversized_message_is_skipped(monkeypatch):
-    monkeypatch.setattr(wire, "MAX_MESSAGE_NBYTES", 10)
+    monkeypatch.setattr(framing, "MAX_MESSAGE_NBYTES", 10)
     assert read(frame(b"x" * 11) + frame(b"{}")) == [b"{}"]
 
 
 def test_a_client_that_does_not_read_is_given_up(monkeypatch):
-    monkeypatch.setattr(wire, "MAX_UNSENT_NBYTES", 1024 * 1024)
+    monkeypatch.setattr(framing, "MAX_UNSENT_NBYTES", 1024 * 1024)
     reading, writing = os.pipe()
     broken = threading.Event()
     outbox = Outbox(os.fdopen(writing, "wb"), broken.set)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from pygls.exceptions import JsonRpcException
 
-from dg_lsp.wire import frame, messages
+from dg_lsp.protocol.framing import frame, messages
 from tests.e2e.cases import ADD, CALL, DEEP, END, FAR, SLOW, text_of
 from tests.e2e.test_start import HELLO, send, served
 from tests.e2e.window import Window, until, window

@@ -10,8 +10,8 @@ import pytest_asyncio
 from lsprotocol import types
 from pygls.protocol import JsonRPCResponseMessage
 
-from dg_lsp.convert import range_of
-from dg_lsp.edits import CHANGED
+from dg_lsp.documents.positions import range_of
+from dg_lsp.edits.edits import CHANGED
 from tests.e2e.window import CLIENTS, Window, recorded, until, window
 from tests.engine.processes import WAIT_S, home, running
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dg_lsp.protocol.framing import frame
 from dg_lsp.replay.connection import Connection, RequestError
-from dg_lsp.wire import frame
 from tests.e2e.test_start import HELLO
 from tests.engine.processes import WAIT_S, Home
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from dg_lsp.engine_client import Launch
-from dg_lsp.features import register
-from dg_lsp.greeting import answer_to, capabilities
-from dg_lsp.server import Server
-from dg_lsp.wire import frame, messages
+from dg_lsp.app.routes import register
+from dg_lsp.app.server import Server
+from dg_lsp.backend.client import Launch
+from dg_lsp.protocol.framing import frame, messages
+from dg_lsp.protocol.initialize import answer_to, capabilities
 from tests.e2e.window import CLIENTS, recorded
 from tests.engine.processes import WAIT_S, Home, home
 

@@ -1,0 +1,1 @@
+"""The server of one editor window, put together from its rooms."""

@@ -1,0 +1,197 @@
+"""What clients may ask of the server: one short handler each. A handler converts, awaits and converts back."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+
+from dg_lsp.app.server import Server
+from dg_lsp.handlers.completion import completion
+from dg_lsp.handlers.edit_commands import EDIT_COMMANDS
+from dg_lsp.handlers.inline_completion import inline_completion
+from dg_lsp.protocol.initialize import ACCEPTED, ACTION_KINDS
+from dg_lsp.protocol.messages import SET_ENABLED, STATUS, SetEnabledParams, StatusParams
+
+log = logging.getLogger(__name__)
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+def guarded(handler: Callable[[Server, P], Awaitable[R]]) -> Callable[[Server, P], Awaitable[R | None]]:
+    """A defect costs one answer and is in the log; the client sees an empty answer instead of a traceback.
+
+    Refusals are no defects and reach the client.
+    """
+
+    @functools.wraps(handler)
+    async def guarded_handler(ls: Server, params: P) -> R | None:
+        try:
+            return await handler(ls, params)
+        except JsonRpcException:
+            raise
+        except Exception:  # whatever it is, the next request may be fine
+            log.exception("%s failed.", handler.__name__)
+            return None
+
+    return guarded_handler
+
+
+@guarded
+async def initialize(ls: Server, params: types.InitializeParams) -> None:
+    """The client says what it can do and where it works."""
+    ls.begin(params)
+    if ls.menu.begin(params.capabilities, ls.configuration.editor):
+        _answer_menu(ls)
+
+
+@guarded
+async def initialized(ls: Server, params: types.InitializedParams) -> None:
+    """The client is ready."""
+    if types.TEXT_DOCUMENT_COMPLETION not in ls.rpc.fm.features:
+        # Later than the greeting, which would promise it.
+        _answer_menu(ls)
+    ls.start()
+
+
+@guarded
+async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
+    """A document was opened; what was known of one of that name is forgotten."""
+    ls.forget(params.text_document.uri)
+    ls.documents.open(params.text_document)
+    ls.menu.offer(ls.configuration.settings_of(params.text_document.uri))
+
+
+@guarded
+async def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
+    """A document changed."""
+    document = params.text_document
+    change = ls.documents.change(document.uri, document.version, params.content_changes)
+    if change is None:
+        log.info("A change to a document that is not open was ignored.")
+        return
+    ls.edits.tracking.changed(change)
+    ls.acceptance.changed(change)
+    ls.suggester.changed(change, time.monotonic() * 1000)
+    ls.menu.offer(ls.configuration.settings_of(document.uri))
+
+
+@guarded
+async def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
+    """A document was closed."""
+    uri = params.text_document.uri
+    ls.suggester.closed(uri)
+    ls.acceptance.closed(uri)
+    ls.edits.forget(uri)
+    ls.documents.close(uri)
+
+
+@guarded
+async def did_change_configuration(ls: Server, params: types.DidChangeConfigurationParams) -> None:
+    """The editor's settings changed; where it does not say how, it is asked."""
+    if params.settings:
+        ls.configuration.change(params.settings)
+        ls.refresh()
+    else:
+        ls.in_background(ls.pull_configuration())
+
+
+@guarded
+async def did_change_folders(ls: Server, params: types.DidChangeWorkspaceFoldersParams) -> None:
+    """Workspace folders came and went."""
+    event = params.event
+    ls.configuration.change_folders([held.uri for held in event.added], [held.uri for held in event.removed])
+
+
+@guarded
+async def inline(ls: Server, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
+    """Ghost text."""
+    return await inline_completion(ls.documents, ls.suggester, ls.acceptance, params)
+
+
+@guarded
+async def menu(ls: Server, params: types.CompletionParams) -> types.CompletionList | None:
+    """Suggestions in the completion menu."""
+    if not ls.menu.wanted(ls.configuration.settings_of(params.text_document.uri)):
+        return None
+    return await completion(ls.documents, ls.suggester, ls.acceptance, params)
+
+
+@guarded
+async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction] | None:
+    """What can be done here."""
+    return await ls.actions.list(params)
+
+
+async def execute(ls: Server, params: types.ExecuteCommandParams) -> Any:
+    """Run a command of this server."""
+    command = COMMAND_HANDLERS.get(params.command)
+    if command is None:
+        raise JsonRpcInvalidParams(f"There is no command {params.command!r}.")
+    return await command(ls, params)
+
+
+async def accepted(ls: Server, params: types.ExecuteCommandParams) -> None:
+    """The editor put a suggestion into the document."""
+    told = cast(object, params.arguments[0]) if params.arguments else None
+    id_ = cast(dict[str, object], told).get("id") if isinstance(told, dict) else None
+    if isinstance(id_, int):
+        ls.acceptance.ran(id_)
+
+
+@guarded
+async def status(ls: Server, params: StatusParams | None) -> dict[str, Any]:
+    """How things stand; who asks once is told of changes from then on."""
+    ls.wants_status = True
+    params = params or StatusParams()
+    return await ls.account(params.uri, engine=params.engine)
+
+
+@guarded
+async def set_enabled(ls: Server, params: SetEnabledParams) -> dict[str, Any]:
+    """Switch suggestions on or off."""
+    try:
+        ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
+    except ValueError as error:
+        raise JsonRpcInvalidParams(str(error)) from None
+    ls.refresh()
+    return await ls.account(None, engine=False)
+
+
+COMMAND_HANDLERS: dict[str, Callable[[Server, types.ExecuteCommandParams], Awaitable[Any]]] = {
+    ACCEPTED: accepted,
+    **EDIT_COMMANDS,
+}
+HANDLERS: dict[str, Callable[..., Awaitable[Any]]] = {
+    types.INITIALIZE: initialize,
+    types.INITIALIZED: initialized,
+    types.TEXT_DOCUMENT_DID_OPEN: did_open,
+    types.TEXT_DOCUMENT_DID_CHANGE: did_change,
+    types.TEXT_DOCUMENT_DID_CLOSE: did_close,
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_folders,
+    STATUS: status,
+    SET_ENABLED: set_enabled,
+}
+
+
+def register(server: Server) -> None:
+    """Give the server its features."""
+    for method, handler in HANDLERS.items():
+        server.feature(method)(handler)
+    server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(inline)
+    kinds: list[types.CodeActionKind | str] = [*ACTION_KINDS]
+    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))(code_action)
+    server.feature(types.WORKSPACE_EXECUTE_COMMAND)(execute)
+    for name, handler in COMMAND_HANDLERS.items():
+        server.command(name)(handler)
+
+
+def _answer_menu(server: Server) -> None:
+    server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(menu)

@@ -1,0 +1,287 @@
+"""The language server: what one editor window talks to. The features themselves are in `features`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from lsprotocol.types import (
+    ConfigurationItem,
+    ConfigurationParams,
+    InitializeParams,
+    LogMessageParams,
+    MessageType,
+)
+from pygls.capabilities import ServerCapabilitiesBuilder
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path
+
+from dg_lsp import __version__
+from dg_lsp.app.menu import Menu
+from dg_lsp.app.processes import is_alive
+from dg_lsp.backend.client import EngineClient, EngineFailure, EngineState, Launch
+from dg_lsp.backend.launch import difference
+from dg_lsp.backend.resident import Resident
+from dg_lsp.backend.status import Status, StatusBoard
+from dg_lsp.config.configuration import SECTIONS, Configuration
+from dg_lsp.config.exclusion import Exclusions
+from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.edits.edits import Edits
+from dg_lsp.edits.findings import Surveys
+from dg_lsp.handlers.code_action import Actions
+from dg_lsp.protocol.initialize import NAME
+from dg_lsp.protocol.messages import STATUS
+from dg_lsp.protocol.progress import LoadProgress
+from dg_lsp.protocol.rpc import Rpc, converter
+from dg_lsp.protocol.working import Working
+from dg_lsp.suggest.acceptance import Acceptance, Event
+from dg_lsp.suggest.stats import Stats, StatsError, stats_path
+from dg_lsp.suggest.suggester import Suggester
+from engine.ipc.protocol import rooted
+
+log = logging.getLogger(__name__)
+
+WRITE_STATS_S = 5.0
+CONFIGURATION_S = 10.0
+"""For a client to tell its settings when asked."""
+LAUNCH_S = 2.0
+"""How long the start of an engine, which may be set up by these settings, waits for them."""
+
+
+class Server(LanguageServer):
+    """One session. `launch` says how the engine is started if none runs; the editor's settings fill its gaps."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(NAME, __version__, protocol_cls=Rpc, converter_factory=converter)
+        self.rpc = cast(Rpc, self.protocol)
+        self.documents = Documents()
+        self.configuration = Configuration(self.complain)
+        self.board = StatusBoard(self._publish)
+        client = EngineClient(self._launch_known, client=NAME, on_state=self._engine_is)
+        self.resident = Resident(client, self.board)
+        self.acceptance = Acceptance(self._count)
+        self.suggester = Suggester(
+            documents=self.documents,
+            configuration=self.configuration,
+            resident=self.resident,
+            may_show=self._may_show,
+        )
+        self.surveys = Surveys(self.resident)
+        self.edits = Edits(
+            documents=self.documents,
+            resident=self.resident,
+            may_show=self._may_show,
+            why_off=self._why_off,
+            context_tokens=self._context_tokens,
+        )
+        self.actions = Actions(
+            documents=self.documents, surveys=self.surveys, resident=self.resident, why_off=self._why_off
+        )
+        self.menu = Menu(self.client_register_capability, self.complain)
+        self.working = Working(self.work_done_progress, self.in_background, self._shows_progress)
+        self.wants_status = False
+        self.editor_pid: int | None = None
+        """The process whose end is the session's, too."""
+        self._launch = launch
+        self._configured = asyncio.Event()
+        self._other_engine = ""
+        """The last word on an engine that runs otherwise than it was set up here."""
+        self._exclusions = Exclusions()
+        self._progress = LoadProgress(self.work_done_progress)
+        self._stats = Stats(stats_path())
+        self._background = set[asyncio.Task[None]]()
+        self.rpc.on_unreadable_change = self.forget
+
+    def begin(self, params: InitializeParams) -> None:
+        """Take what a client says of itself."""
+        chosen = ServerCapabilitiesBuilder.choose_position_encoding(params.capabilities)
+        self.documents.encoding = "utf-8" if chosen == "utf-8" else "utf-32" if chosen == "utf-32" else "utf-16"
+        self.configuration.initialize(params.initialization_options)
+        self.configuration.change_folders(_folders(params))
+        # A process that is not there is one of another machine or container.
+        self.editor_pid = params.process_id if params.process_id and is_alive(params.process_id) else None
+        experimental = params.capabilities.experimental
+        self.wants_status = isinstance(experimental, dict) and experimental.get("dgStatus") is True
+
+    def start(self) -> None:
+        """The client is ready: start what goes on by itself."""
+        self.in_background(self._write_stats())
+        self.in_background(self.pull_configuration())
+        self.in_background(self._warm_in_time())
+        self._tell_off()
+
+    async def finish(self) -> None:
+        """The session is over; the engine goes on for others."""
+        self.acceptance.close()
+        for task in self._background:
+            task.cancel()
+        await self.resident.close()
+        with contextlib.suppress(StatsError):
+            self._stats.write()
+
+    def forget(self, uri: str) -> None:
+        """A document was closed, or its text is no longer known."""
+        self.suggester.closed(uri)
+        self.acceptance.closed(uri)
+        self.edits.forget(uri)
+        self.documents.forget(uri)
+
+    def refresh(self) -> None:
+        """Settings or switches changed."""
+        self._tell_off()
+        self.menu.offer(self.configuration.editor)
+        if self.resident.is_ready:
+            self.in_background(self._compare_engine())
+        elif self.configuration.switched_on:
+            self.resident.warm()
+
+    async def account(self, uri: str | None, *, engine: bool) -> dict[str, Any]:
+        """How things stand, as `dg/status` tells it."""
+        told: dict[str, Any] = {
+            **dataclasses.asdict(self.board.current),
+            "counts": {
+                **dataclasses.asdict(self.suggester.counts),
+                "asked": self.suggester.desk.asked,
+                "superseded": self.suggester.desk.superseded,
+            },
+        }
+        if uri is not None:
+            told["document"] = {"uri": uri, "off": self._why_off(uri)}
+        if engine:
+            try:
+                told["engine"] = dataclasses.asdict(await self.resident.client.status())
+            except EngineFailure as failure:
+                told["engine"] = {"error": str(failure)}
+        return told
+
+    async def pull_configuration(self) -> None:
+        """Ask the client for its settings, if it can tell them."""
+        try:
+            for table in await self._told_configuration():
+                if table:
+                    self.configuration.change(table)
+        finally:
+            self._configured.set()
+        self.refresh()
+
+    async def _told_configuration(self) -> Sequence[Any]:
+        workspace = self.client_capabilities.workspace
+        if workspace is None or not workspace.configuration:
+            return ()
+        asked = ConfigurationParams(items=[ConfigurationItem(section=section) for section in SECTIONS])
+        try:
+            async with asyncio.timeout(CONFIGURATION_S):
+                return await self.workspace_configuration_async(asked) or ()
+        except (JsonRpcException, TimeoutError):
+            return ()
+
+    def complain(self, sentence: str) -> None:
+        """Put a sentence into the client's log, which shows nothing by itself."""
+        log.warning("%s", sentence)
+        self.window_log_message(LogMessageParams(type=MessageType.Warning, message=sentence))
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something until it ends or the session does."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def report_server_error(self, error: Exception, source: type[Exception]) -> None:
+        """pygls would show a popup."""
+        if source is JsonRpcInternalError:
+            log.error("%s", error)
+
+    async def _settings_known(self) -> None:
+        """Wait for the settings that the client was asked for; one that never answers costs little."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAUNCH_S):
+                await self._configured.wait()
+
+    def _tell_off(self) -> None:
+        self.board.off("" if self.configuration.switched_on else "Suggestions are switched off.")
+
+    async def _warm_in_time(self) -> None:
+        await self._settings_known()
+        self.refresh()
+
+    async def _launch_known(self) -> Launch:
+        await self._settings_known()
+        return self._wanted_engine()
+
+    def _wanted_engine(self) -> Launch:
+        wanted = self.configuration.editor.engine
+        return dataclasses.replace(
+            self._launch,
+            # Not of the working directory, which is the editor's choice or the project.
+            model=rooted(self._launch.model or wanted.model, Path.home()),
+            device=self._launch.device or wanted.device,
+            unload_after_s=wanted.unload_after_s,
+            exit_after_s=wanted.exit_after_s,
+        )
+
+    def _engine_is(self, state: EngineState) -> None:
+        self.board.engine(state)
+        if state.name in ("unloaded", "ready"):
+            self.in_background(self._compare_engine())
+
+    async def _compare_engine(self) -> None:
+        """Say once where the engine, which others may have started, is another than the one set up here."""
+        with contextlib.suppress(EngineFailure):
+            await self._settings_known()
+            other = difference(self._wanted_engine(), await self.resident.client.status())
+            if other and other != self._other_engine:
+                self.complain(other)
+            self._other_engine = other
+
+    def _may_show(self, snapshot: Snapshot) -> bool:
+        return not self._exclusions.excludes(snapshot.uri, self.configuration.folder_of(snapshot.uri))
+
+    def _why_off(self, uri: str) -> str:
+        snapshot = self.documents.get(uri)
+        if snapshot is None:
+            return "The document is not open."
+        if not self._may_show(snapshot):
+            return "The document is kept from the model: its name or an ignore file says so."
+        return self.configuration.why_off(uri, snapshot.language)
+
+    def _publish(self, status: Status) -> None:
+        if self.wants_status:
+            self.rpc.tell(STATUS, dataclasses.asdict(status))
+        if self._shows_progress():
+            self._progress.show(status)
+
+    def _shows_progress(self) -> bool:
+        window = self.client_capabilities.window
+        return bool(window and window.work_done_progress)
+
+    def _context_tokens(self, uri: str) -> int:
+        context = self.configuration.settings_of(uri).context
+        return context.max_tokens if context.enabled else 0
+
+    def _count(self, language: str, event: Event, chars: int) -> None:
+        if self.configuration.editor.stats:
+            self._stats.add(language, event, chars)
+
+    async def _write_stats(self) -> None:
+        while True:
+            await asyncio.sleep(WRITE_STATS_S)
+            try:
+                await asyncio.to_thread(self._stats.write)
+            except StatsError as error:
+                self.complain(str(error))
+                return
+
+
+def _folders(params: InitializeParams) -> list[str]:
+    if params.workspace_folders:
+        return [folder.uri for folder in params.workspace_folders]
+    if params.root_uri:
+        return [params.root_uri]
+    uri = from_fs_path(params.root_path) if params.root_path else None
+    return [uri] if uri else []

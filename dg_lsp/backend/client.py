@@ -1,0 +1,329 @@
+"""The language server's engine: found, started, asked, replaced when it dies. Callers see fills and one state."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from dg_lsp.backend.connection import EngineConnection, EngineFailure, EngineWedged, Reply, open_connection
+from dg_lsp.backend.heartbeat import watch
+from dg_lsp.backend.launch import Launch, start
+from engine.ipc.protocol import (
+    Answer,
+    BadInput,
+    Cancel,
+    ClientMessage,
+    Done,
+    Draft,
+    Fill,
+    Filled,
+    FillRequest,
+    Findings,
+    FrameError,
+    MalformedMessage,
+    Notice,
+    Priority,
+    Report,
+    Status,
+    StatusQuery,
+    Survey,
+    Surveyed,
+    Warm,
+    find_engine,
+    kill,
+)
+
+__all__ = ["EngineClient", "EngineFailure", "EngineState", "Launch", "Patience"]
+
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds."""
+
+    greet_s: float = 20.0
+    """For a connection and its welcome; an engine that needs longer is wedged and gets replaced."""
+    start_s: float = 60.0
+    """For an engine to start and answer."""
+    beat_s: float = 1.0
+    """Of silence, while somebody waits, before the engine is asked for a sign of life."""
+    silence_s: float = 10.0
+    """For that sign to come; an engine that needs longer is wedged and gets replaced."""
+    loading_silence_s: float = 60.0
+    """The same while a model is loaded: to import what it needs may hold up the whole process."""
+    fill_s: float = 120.0
+    """For an answer, when the caller names no bound."""
+    survey_s: float = 1.5
+    """For what needs no model; a list of actions is of no use later."""
+    return_s: float = 1.0
+    """Between looks for an engine that was stopped and may be started again."""
+    first_retry_s: float = 1.0
+    last_retry_s: float = 60.0
+    """After a failed start the next one waits, twice as long each time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineState:
+    """What a status line may show: "off" is a stopped engine, the rest speaks for itself."""
+
+    name: Literal["off", "starting", "unloaded", "loading", "ready", "error"]
+    percent: float | None = None
+    message: str = ""
+
+
+class EngineClient:
+    """All methods belong to one event loop. `on_state` is told every change of state, in order.
+
+    `launch` is asked each time an engine is to be started; where one runs already, it isn't.
+    """
+
+    def __init__(
+        self,
+        launch: Callable[[], Awaitable[Launch]],
+        *,
+        client: str = "",
+        on_state: Callable[[EngineState], None] = lambda _: None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._launch = launch
+        self._client = client
+        self._on_state = on_state
+        self._patience = patience or Patience()
+        self._connection: EngineConnection | None = None
+        self._connecting: asyncio.Task[EngineConnection] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._watched: EngineConnection | None = None
+        self._stopped = False
+        self._closed = False
+        self._failures = 0
+        self._retry_at = 0.0
+        self.state = EngineState(name="off")
+
+    async def fill(
+        self,
+        request: FillRequest,
+        *,
+        document: str = "",
+        priority: Priority = "interactive",
+        on_draft: Callable[[Draft], None] | None = None,
+        timeout_s: float | None = None,
+    ) -> Filled:
+        """Fill a gap; cancelling the task cancels the work. A newer fill with the same `document` fails this one.
+
+        Raises EngineFailure: its code says whether that is worth a word ("superseded" is not).
+        """
+
+        def message(number: int) -> Fill:
+            wants_drafts = on_draft is not None
+            return Fill(id=number, request=request, document=document, priority=priority, drafts=wants_drafts)
+
+        bound_s = self._patience.fill_s if timeout_s is None else timeout_s
+        return (await self._ask(message, Answer, bound_s, on_draft)).filled
+
+    async def survey(self, text: str, cursor: int, language: str) -> Findings:
+        """What a text offers at a place, without the model. Raises EngineFailure."""
+
+        def message(number: int) -> Survey:
+            return Survey(id=number, text=text, cursor=cursor, language=language)
+
+        return (await self._ask(message, Surveyed, self._patience.survey_s)).findings
+
+    async def warm(self) -> None:
+        """Load the weights if they are not loaded. Raises EngineFailure."""
+        await self._ask(lambda number: Warm(id=number), Done, self._patience.fill_s)
+
+    async def status(self) -> Status:
+        """The engine's own account. Raises EngineFailure."""
+        bound_s = self._patience.start_s + self._patience.greet_s
+        return (await self._ask(lambda number: StatusQuery(id=number), Report, bound_s)).status
+
+    async def connect(self) -> EngineConnection:
+        """The live connection; finds or starts an engine if there is none. Raises EngineFailure."""
+        if self._connection:
+            return self._connection
+        if self._closed:
+            raise EngineFailure("unavailable", "The client is closed.")
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect(), name="engine connection")
+            self._connecting.add_done_callback(self._connect_ended)
+        # One caller's cancel must not take the connection from the others.
+        return await asyncio.shield(self._connecting)
+
+    async def close(self) -> None:
+        """Let go of the engine, which goes on for others; nothing is awaited after this."""
+        self._closed = True
+        if self._connection:
+            self._connection.close()
+        tasks = [task for task in (self._connecting, *self._background) if task]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _ask(
+        self,
+        make: Callable[[int], ClientMessage],
+        kind: type[R],
+        bound_s: float,
+        on_draft: Callable[[Draft], None] | None = None,
+    ) -> R:
+        connection: EngineConnection | None = None
+        number = 0
+        try:
+            async with asyncio.timeout(bound_s):
+                connection = await self.connect()
+                self._watch(connection)
+                number = connection.next_id()
+                reply = await connection.ask(number, make(number), on_draft)
+        except TimeoutError:
+            if connection:
+                self._give_up(connection, number)
+            raise EngineFailure("timeout", f"The engine gave no answer within {bound_s:g} s.") from None
+        except asyncio.CancelledError:
+            if connection:
+                self._give_up(connection, number)
+            raise
+        if not isinstance(reply, kind):
+            raise EngineFailure("protocol", f"The engine answered with {type(reply).__name__}.")
+        return reply
+
+    def _give_up(self, connection: EngineConnection, number: int) -> None:
+        # A connection that takes no more is lost, and its work with it.
+        with contextlib.suppress(EngineFailure):
+            connection.send(Cancel(id=number))
+
+    def _watch(self, connection: EngineConnection) -> None:
+        if self._watched is not connection:
+            self._watched = connection
+            self._in_background(self._follow(connection))
+
+    async def _follow(self, connection: EngineConnection) -> None:
+        """Replace an engine that says nothing any more while it is waited for."""
+        try:
+            lives = await watch(connection, self._patience.beat_s, self._silence_s)
+        finally:
+            self._watched = None if self._watched is connection else self._watched
+        if not lives:
+            connection.kill_peer()
+            connection.close()
+
+    def _silence_s(self) -> float:
+        return self._patience.silence_s if self.state.name == "ready" else self._patience.loading_silence_s
+
+    async def _connect(self) -> EngineConnection:
+        self._check_retry()
+        try:
+            async with asyncio.timeout(self._patience.start_s):
+                connection = await self._find_or_start()
+        except TimeoutError:
+            raise self._start_failed(
+                f"The engine did not start within {self._patience.start_s:g} s; run `dg-lsp doctor`."
+            ) from None
+        except (EngineFailure, BadInput) as error:
+            raise self._start_failed(str(error)) from None
+        self._connection = connection
+        self._stopped = False
+        self._failures = 0
+        return connection
+
+    async def _find_or_start(self) -> EngineConnection:
+        launched = False
+        while True:
+            connection = await self._find()
+            if connection:
+                return connection
+            if self._stopped:
+                raise EngineFailure("unavailable", "The engine was stopped; run `dg-lsp engine run --detach`.")
+            if launched:
+                await asyncio.sleep(0.1)
+            else:
+                self._show(EngineState(name="starting"))
+                await start(await self._launch())
+                launched = True
+
+    async def _find(self) -> EngineConnection | None:
+        address = find_engine()
+        if address is None:
+            return None
+        try:
+            connection, welcome = await open_connection(
+                address, self._client, self._patience.greet_s, self._notice, self._lost
+            )
+        except EngineWedged as wedged:
+            kill(wedged.peer)
+            return None
+        except (OSError, FrameError, MalformedMessage):
+            return None  # A stale socket file, or a port that now is somebody else's.
+        if welcome.state.name == "stopping":
+            connection.close()
+            return None
+        self._notice(Notice(state=welcome.state))
+        return connection
+
+    def _check_retry(self) -> None:
+        if time.monotonic() < self._retry_at and not _leaves_trace():
+            raise EngineFailure("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
+
+    def _start_failed(self, message: str) -> EngineFailure:
+        delay_s = min(self._patience.first_retry_s * 2**self._failures, self._patience.last_retry_s)
+        self._failures += 1
+        self._retry_at = time.monotonic() + delay_s
+        self._show(EngineState(name="off" if self._stopped else "error", message=message))
+        return EngineFailure("unavailable", message)
+
+    def _connect_ended(self, task: asyncio.Task[EngineConnection]) -> None:
+        self._connecting = None
+        if not task.cancelled():
+            task.exception()  # Seen by whoever waits; nobody may be left to.
+
+    def _notice(self, notice: Notice) -> None:
+        state = notice.state
+        if state.name == "stopping":
+            self._stopped = True
+            self._show(EngineState(name="off", message=state.message))
+        else:
+            self._show(EngineState(name=state.name, percent=state.percent, message=state.message))
+
+    def _lost(self, connection: EngineConnection) -> None:
+        if connection is not self._connection:
+            return
+        self._connection = None
+        if self._closed:
+            return
+        was_ready = self.state.name == "ready"
+        if not self._stopped:
+            # An engine that died is replaced before the next keystroke asks for it.
+            self._show(EngineState(name="starting"))
+        self._in_background(self._revive(was_ready))
+
+    async def _revive(self, was_ready: bool) -> None:
+        while self._stopped and not self._closed and not _leaves_trace():
+            await asyncio.sleep(self._patience.return_s)
+        # What goes wrong is in the state already.
+        with contextlib.suppress(EngineFailure):
+            await self.connect()
+            if was_ready:
+                # An engine that died while it was loading might do so again; that one waits for a request.
+                await self.warm()
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _show(self, state: EngineState) -> None:
+        if state != self.state:
+            self.state = state
+            self._on_state(state)
+
+
+def _leaves_trace() -> bool:
+    try:
+        return find_engine() is not None
+    except BadInput:
+        return False

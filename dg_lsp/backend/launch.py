@@ -1,0 +1,88 @@
+"""Starting an engine: in a process of its own that outlives the language server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from dg_lsp.backend.connection import EngineFailure
+from engine.ipc.protocol import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How an engine is started when none runs."""
+
+    model: str = ""
+    """Empty: the engine's default."""
+    device: str = ""
+    """Empty: the best there is."""
+    unload_after_s: float | None = None
+    exit_after_s: float | None = None
+    python: tuple[str, ...] = (sys.executable, "-m", "engine")
+
+    def command(self) -> list[str]:
+        """The command line; it returns once the engine answers, or with a sentence on stderr."""
+        options = (word for name, value in self.options().items() for word in (name, str(value)))
+        return [*self.python, "run", "--detach", *options]
+
+    def options(self) -> dict[str, str | float]:
+        """What is not left to the engine, by the names that `dg-lsp engine run` has for it."""
+        options: dict[str, str | float | None] = {
+            "--model": self.model or None,
+            "--device": self.device or None,
+            "--unload-after": self.unload_after_s,
+            "--exit-after": self.exit_after_s,
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+
+def difference(wanted: Launch, running: Status) -> str:
+    """Where an engine runs otherwise than it would be started, a sentence with the way out; else nothing."""
+    device = wanted.device if _is_on(wanted.device, running) else running.device_asked
+    has: dict[str, str | float] = {
+        "--model": running.model,
+        "--device": device,
+        "--unload-after": running.unload_after_s,
+        "--exit-after": running.exit_after_s,
+    }
+    other = {name: value for name, value in wanted.options().items() if has[name] != value}
+    if not other:
+        return ""
+    runs = ", ".join(f"{name.lstrip('-')} {has[name]}" for name in other)
+    options = " ".join(f"{name} {shlex.quote(str(value))}" for name, value in other.items())
+    return (
+        f"The engine runs with {runs}, not as the settings say; `dg-lsp engine restart {options}` changes that "
+        "for all editors."
+    )
+
+
+def _is_on(device: str, running: Status) -> bool:
+    # Which device "auto" leads to is known once the weights are loaded.
+    return device == "auto" or running.device == "auto" or running.device.startswith(device)
+
+
+async def start(launch: Launch) -> None:
+    """Start an engine, or find that one runs by now. Raises EngineFailure with the starter's own sentence."""
+    process = await asyncio.create_subprocess_exec(
+        *launch.command(),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=Path.home(),  # A project that an editor stands in must not say what a name means.
+    )
+    try:
+        _, errors = await process.communicate()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        raise
+    if process.returncode:
+        lines = errors.decode(errors="replace").strip().splitlines()
+        said = lines[-1].removeprefix("dg-lsp: ") if lines else "The engine did not start; run `dg-lsp doctor`."
+        raise EngineFailure("unavailable", said)

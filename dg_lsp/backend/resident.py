@@ -1,0 +1,129 @@
+"""The engine as the language server uses it: kept warm, asked with bounds; failures become a sentence or silence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Generator
+
+from dg_lsp.backend.client import EngineClient, EngineFailure
+from dg_lsp.backend.status import StatusBoard
+from engine.ipc.protocol import Draft, Filled, FillRequest
+
+GPU_DEADLINE_MS = 300.0
+CPU_DEADLINE_MS = 1000.0
+LOAD_S = 60.0
+"""How long somebody who asked for suggestions waits for the model."""
+GRACE_S = 2.0
+"""An answer may come so much later than its deadline; then it is no longer waited for."""
+EDIT_S = 600.0
+"""For an edit that somebody waits for and can cancel."""
+RETRY_S = 10.0
+"""Between two attempts to load a model that could not be loaded."""
+
+BUSY_AFTER_S = 0.15
+"""Shorter fills would only make a status line flicker."""
+
+_QUIET = ("superseded", "cancelled", "late", "busy", "stopping")
+"""Failures that say nothing about the engine's health."""
+
+
+class Resident:
+    """Asks the engine, and tells the board what that is like."""
+
+    def __init__(self, client: EngineClient, board: StatusBoard) -> None:
+        self.client = client
+        self._board = board
+        self._long = set[object]()
+        self._warming: asyncio.Task[None] | None = None
+        self._retry_at_s = 0.0
+        self._device = ""
+        self.instructions: bool | None = None
+        """Whether the model follows instructions; None: nobody asked it yet."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a fill would be answered without loading anything."""
+        return self.client.state.name == "ready"
+
+    @property
+    def deadline_ms(self) -> float:
+        """How long a first answer may take on the device that the model is on."""
+        return CPU_DEADLINE_MS if self._device.startswith("cpu") else GPU_DEADLINE_MS
+
+    def warm(self) -> None:
+        """See to it that the model is loaded, in the background."""
+        if self._warming is None and time.monotonic() >= self._retry_at_s:
+            self._warming = asyncio.create_task(self._warm(), name="warm the engine")
+
+    async def wait_until_ready(self) -> bool:
+        """Wait for the model, within bounds; whether it is there."""
+        self.warm()
+        if self._warming and not self.is_ready:
+            await asyncio.wait({self._warming}, timeout=LOAD_S)
+        return self.is_ready
+
+    async def fill(self, request: FillRequest, document: str) -> Filled | None:
+        """The engine's answer, or None where it has none."""
+        timeout_s = None if request.deadline_ms is None else request.deadline_ms / 1000 + GRACE_S
+        try:
+            with self._shown_busy():
+                filled = await self.client.fill(request, document=document, timeout_s=timeout_s)
+        except EngineFailure as failure:
+            if failure.code not in _QUIET:
+                self._board.trouble(str(failure))
+            return None
+        self._board.trouble("")
+        return filled
+
+    async def edit(
+        self, request: FillRequest, document: str, on_draft: Callable[[Draft], None] | None = None
+    ) -> Filled:
+        """The engine's answer to work that somebody waits for; typing goes first. Raises EngineFailure."""
+        with self._shown_busy():
+            filled = await self.client.fill(
+                request, document=document, priority="background", on_draft=on_draft, timeout_s=EDIT_S
+            )
+        if self.instructions is None:
+            self.instructions = (await self.client.status()).instructions
+        return filled
+
+    async def close(self) -> None:
+        """Let go of the engine, which goes on for others."""
+        if self._warming:
+            self._warming.cancel()
+        await self.client.close()
+
+    @contextlib.contextmanager
+    def _shown_busy(self) -> Generator[None]:
+        """Says that the engine is busy once this has lasted, until the last of several is over."""
+        me = object()
+
+        def lasts() -> None:
+            self._long.add(me)
+            self._board.busy(True)
+
+        timer = asyncio.get_running_loop().call_later(BUSY_AFTER_S, lasts)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if me in self._long:
+                self._long.remove(me)
+                self._board.busy(bool(self._long))
+
+    async def _warm(self) -> None:
+        self._board.warming(True)
+        try:
+            await self.client.warm()
+            status = await self.client.status()
+            self._device, self.instructions = status.device, status.instructions
+        except EngineFailure as failure:
+            self._retry_at_s = time.monotonic() + RETRY_S
+            self._board.trouble(str(failure))
+        else:
+            self._board.trouble("")
+        finally:
+            self._board.warming(False)
+            self._warming = None

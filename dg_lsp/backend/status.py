@@ -1,0 +1,83 @@
+"""What a status line shows: one word for how things stand, and a sentence where a word is not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from dg_lsp.backend.client import EngineState
+
+Name = Literal["starting", "loading", "ready", "busy", "off", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How things stand."""
+
+    state: Name
+    percent: float | None = None
+    """How far loading has come, in [0, 100]; None: unknown."""
+    message: str = ""
+
+
+class StatusBoard:
+    """Puts together what several parts know. `publish` is told every change, in order."""
+
+    def __init__(self, publish: Callable[[Status], None]) -> None:
+        self._publish = publish
+        self._engine = EngineState(name="starting")
+        self._trouble = ""
+        self._busy = False
+        self._warming = False
+        self._off = ""
+        self.current = Status(state="starting")
+
+    def engine(self, state: EngineState) -> None:
+        """The engine's state changed."""
+        if state.name == "ready":
+            self._trouble = ""
+        self._engine = state
+        self._refresh()
+
+    def trouble(self, message: str) -> None:
+        """Something is wrong, in a sentence; "" when it is over."""
+        self._trouble = message
+        self._refresh()
+
+    def busy(self, busy: bool) -> None:
+        """The model has been at work for so long that somebody may wonder."""
+        self._busy = busy
+        self._refresh()
+
+    def warming(self, warming: bool) -> None:
+        """The model was asked to load, and has not answered yet."""
+        self._warming = warming
+        self._refresh()
+
+    def off(self, why: str) -> None:
+        """Suggestions are switched off everywhere, in a sentence; "" when they are not."""
+        self._off = why
+        self._refresh()
+
+    def _refresh(self) -> None:
+        status = self._status()
+        if status != self.current:
+            self.current = status
+            self._publish(status)
+
+    def _status(self) -> Status:
+        engine = self._engine
+        if self._off:
+            return Status(state="off", message=self._off)
+        if engine.name in ("starting", "loading"):
+            return Status(state=engine.name, percent=engine.percent, message=engine.message)
+        if engine.name == "error" or self._trouble:
+            return Status(state="error", message=engine.message if engine.name == "error" else self._trouble)
+        if engine.name == "off":
+            return Status(state="off", message=engine.message or "The engine is not running.")
+        if engine.name == "unloaded" and self._warming:
+            return Status(state="loading")
+        if engine.name == "unloaded":
+            return Status(state="ready", message="The model is asleep; the next request wakes it.")
+        return Status(state="busy" if self._busy else "ready", message=engine.message)

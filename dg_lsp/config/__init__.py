@@ -1,0 +1,1 @@
+"""Settings, switches, and which files are never shown to a model."""

@@ -1,0 +1,137 @@
+"""Which settings hold for a document: the editor's, changed by its project's, and what was switched on or off since."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from dg_lsp.config.exclusion import file_of
+from dg_lsp.config.rereading import Rereading
+from dg_lsp.config.settings import Settings, applied
+from dg_lsp.config.switches import Switches
+
+PROJECT_FILE = "dg-lsp.toml"
+SECTIONS = ("dg-lsp", "dg")
+"""Under which editors may keep the settings among those of others."""
+
+
+class Configuration:
+    """Workspace folders, settings and switches. `complain` is told each wrong key or value once."""
+
+    def __init__(self, complain: Callable[[str], None], clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._complain = complain
+        self._named = set[str]()
+        self._folders: dict[str, Path] = {}
+        self._initial: object = {}
+        self._editor = Settings()
+        self._projects = Rereading(_parsed, clock_s)
+        self._switches = Switches()
+
+    @property
+    def editor(self) -> Settings:
+        """The editor's settings, for what is not about one document."""
+        return self._editor
+
+    @property
+    def switched_on(self) -> bool:
+        """Whether anything is suggested anywhere."""
+        everywhere = self._switches.everywhere
+        return everywhere.enabled if everywhere else self._editor.enabled
+
+    def initialize(self, options: object) -> None:
+        """Take the settings an editor starts with; None is none."""
+        self._initial = {} if options is None else _section(options)
+        self._editor = self._applied(Settings(), self._initial)
+
+    def change(self, settings: object) -> None:
+        """Take new settings; what they don't name is as it was at the start. None changes nothing.
+
+        Where they say something new of what was switched by hand, they count from now on.
+        """
+        if settings is None:
+            return
+        before = self._editor
+        self._editor = self._applied(self._applied(Settings(), self._initial), _section(settings))
+        if self._editor.enabled != before.enabled:
+            self._switches.forget(None)
+        for language in before.languages.keys() | self._editor.languages.keys():
+            if self._editor.languages.get(language) != before.languages.get(language):
+                self._switches.forget(language)
+
+    def change_folders(self, added: Iterable[str], removed: Iterable[str] = ()) -> None:
+        """Workspace folders came and went, by URI."""
+        for uri in removed:
+            self._folders.pop(uri, None)
+        for uri in added:
+            path = file_of(uri)
+            if path is not None:
+                self._folders[uri] = path
+
+    def folder_of(self, uri: str) -> Path | None:
+        """The innermost workspace folder that holds a document."""
+        path = file_of(uri)
+        holding = [folder for folder in self._folders.values() if path and path.is_relative_to(folder)]
+        return max(holding, key=lambda folder: len(folder.parts), default=None)
+
+    def settings_of(self, uri: str) -> Settings:
+        """The settings for a document; a project's own file has the last word."""
+        folder, editor = self.folder_of(uri), replace(self._editor, enabled=self.switched_on)
+        if folder is None:
+            return editor
+        table, problem = self._projects.get(folder / PROJECT_FILE)
+        if problem:
+            self._name([f"{folder / PROJECT_FILE} is not valid TOML ({problem}); it is ignored."])
+        return self._applied(editor, table, by_project=True) if table else editor
+
+    def switch(self, *, enabled: bool, language: str | None = None, folder: str | None = None) -> None:
+        """Turn suggestions on or off: everywhere, for a language, in a folder (by its URI), or for a language there.
+
+        Raises ValueError where `folder` is no URI.
+        """
+        self._switches.turn(enabled=enabled, language=language, folder=folder)
+
+    def why_off(self, uri: str, language: str) -> str:
+        """A sentence where nothing is suggested in a document by choice; empty where it is."""
+        settings, everywhere = self.settings_of(uri), self._switches.everywhere
+        if (everywhere and not everywhere.enabled) or not settings.enabled:
+            return "Suggestions are switched off."
+        of_language = self._switches.nearest(uri, language)
+        if not (of_language.enabled if of_language else settings.languages.get(language, True)):
+            where = f" in {of_language.folder}" if of_language and of_language.folder else ""
+            return f"Suggestions are switched off for {language}{where}."
+        of_all = self._switches.nearest(uri, None)
+        if of_all and not of_all.enabled:
+            return f"Suggestions are switched off in {of_all.folder}."
+        return ""
+
+    def _applied(self, settings: Settings, given: object, *, by_project: bool = False) -> Settings:
+        changed, problems = applied(settings, given, by_project=by_project)
+        self._name(problems)
+        return changed
+
+    def _name(self, problems: Iterable[str]) -> None:
+        for problem in problems:
+            if problem not in self._named:
+                self._named.add(problem)
+                self._complain(problem)
+
+
+def _section(given: object) -> object:
+    """Editors send either our settings or all of theirs with ours under a name."""
+    if isinstance(given, Mapping):
+        table = cast(Mapping[str, object], given)
+        for name in SECTIONS:
+            if name in table:
+                return table[name]
+    return given
+
+
+def _parsed(text: str) -> tuple[dict[str, Any], str]:
+    try:
+        return tomllib.loads(text), ""
+    except tomllib.TOMLDecodeError as error:
+        return {}, str(error)

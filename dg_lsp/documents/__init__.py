@@ -1,0 +1,1 @@
+"""Open documents: texts, positions in them, and how they change."""

@@ -1,0 +1,165 @@
+"""The documents an editor has open, as snapshots that never change.
+
+Out-of-order and impossible messages are expected: a change to an unknown document is refused, a range outside of the
+text is mapped into it (see `convert`). A document whose change could not be read is forgotten, since nobody knows its
+text any more; it is known again when the editor sends all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContentChangePartial, TextDocumentItem
+
+from dg_lsp.documents.positions import Encoding, Lines, span_of
+
+REMEMBERED_AFTER_CLOSING = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A document at one moment."""
+
+    uri: str
+    language: str
+    version: int
+    lines: Lines
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.lines.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """`removed` at `start` gave way to `inserted`; offsets count in the text as it was just before this edit."""
+
+    start: int
+    removed: str
+    inserted: str
+
+    @property
+    def deletes_only(self) -> bool:
+        """Whether text went and none came."""
+        return bool(self.removed) and not self.inserted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one notification did to a document."""
+
+    before: Snapshot
+    after: Snapshot
+    edits: tuple[Edit, ...]
+
+
+class Documents:
+    """Open documents, and the last few that were edited and closed."""
+
+    def __init__(self, encoding: Encoding = "utf-16") -> None:
+        self.encoding: Encoding = encoding
+        self._open: dict[str, Snapshot] = {}
+        # Open in the editor, but with a text that nobody here knows.
+        self._lost: dict[str, Snapshot] = {}
+        # Most recently touched last.
+        self._edited: dict[str, Snapshot] = {}
+
+    def open(self, item: TextDocumentItem) -> Snapshot:
+        """Take a document in; one that is open already is replaced."""
+        snapshot = Snapshot(
+            uri=item.uri,
+            language=item.language_id,
+            version=item.version,
+            lines=Lines.of(item.text),
+        )
+        self._open[item.uri] = snapshot
+        self._lost.pop(item.uri, None)
+        self._edited.pop(item.uri, None)
+        return snapshot
+
+    def change(self, uri: str, version: int, events: Iterable[TextDocumentContentChangeEvent]) -> Change | None:
+        """Apply the changes in order; None where the document is unknown.
+
+        One that was forgotten is known again from the first change that holds all of its text.
+        """
+        events = list(events)
+        before = self._open.get(uri) or self._found(uri, events)
+        if before is None:
+            return None
+        lines, edits = before.lines, list[Edit]()
+        for event in events:
+            edit = self._edit(lines, event)
+            edits.append(edit)
+            lines = lines.replace(edit.start, edit.start + len(edit.removed), edit.inserted)
+        after = Snapshot(uri=uri, language=before.language, version=version, lines=lines)
+        self._open[uri] = after
+        self._touch(after)
+        return Change(before=before, after=after, edits=tuple(edits))
+
+    def close(self, uri: str) -> None:
+        """The editor let go of it; what was edited stays remembered for a while."""
+        self._open.pop(uri, None)
+        self._lost.pop(uri, None)
+        closed = [uri for uri in self._edited if uri not in self._open]
+        for forgotten in closed[:-REMEMBERED_AFTER_CLOSING]:
+            del self._edited[forgotten]
+
+    def forget(self, uri: str) -> None:
+        """Drop a document whose text is no longer known."""
+        lost = self._open.pop(uri, None)
+        if lost:
+            self._lost[uri] = lost
+        self._edited.pop(uri, None)
+
+    def get(self, uri: str) -> Snapshot | None:
+        """The open document, or None."""
+        return self._open.get(uri)
+
+    def others(self, uri: str) -> Sequence[Snapshot]:
+        """All open or lately edited documents but `uri`."""
+        return [held for held in {**self._edited, **self._open}.values() if held.uri != uri]
+
+    def edited(self, uri: str) -> bool:
+        """Whether a document was edited lately."""
+        return uri in self._edited
+
+    def _found(self, uri: str, events: list[TextDocumentContentChangeEvent]) -> Snapshot | None:
+        """The last snapshot of a forgotten document whose text `events` bring anew; drops those in front of it."""
+        partial = [isinstance(event, TextDocumentContentChangePartial) for event in events]
+        if all(partial):
+            return None
+        del events[: partial.index(False)]
+        return self._lost.pop(uri, None)
+
+    def _touch(self, snapshot: Snapshot) -> None:
+        self._edited.pop(snapshot.uri, None)
+        self._edited[snapshot.uri] = snapshot
+
+    def _edit(self, lines: Lines, event: TextDocumentContentChangeEvent) -> Edit:
+        new = event.text
+        if not isinstance(event, TextDocumentContentChangePartial):
+            return smallest_edit(lines.text, new)
+        start, end = span_of(lines, event.range, self.encoding)
+        return Edit(start=start, removed=lines.text[start:end], inserted=new)
+
+
+def smallest_edit(old: str, new: str) -> Edit:
+    """The one edit that leads from `old` to `new` without what both begin and end with."""
+    start = _longest(min(len(old), len(new)), lambda low, high: old[low:high] == new[low:high])
+    old, new = old[start:], new[start:]
+    tail = _longest(
+        min(len(old), len(new)),
+        lambda low, high: old[len(old) - high : len(old) - low] == new[len(new) - high : len(new) - low],
+    )
+    return Edit(start=start, removed=old[: len(old) - tail], inserted=new[: len(new) - tail])
+
+
+def _longest(limit: int, same: Callable[[int, int], bool]) -> int:
+    """How far two texts agree, by halving: comparing slices is far quicker than comparing characters."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if same(low, middle) else (low, middle - 1)
+    return low

@@ -1,0 +1,173 @@
+"""Edits that somebody asked for: what the engine is asked, and what of its answer still fits the document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from dg_lsp.backend.client import EngineFailure
+from dg_lsp.backend.resident import Resident
+from dg_lsp.documents.diffs import Replacement, replacements
+from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.documents.gap import gap_at, window
+from dg_lsp.documents.tracking import Tracked, Tracking
+from dg_lsp.suggest.context import Surroundings
+from engine.ipc.protocol import Candidate, Draft, FillRequest
+
+CHANGED = "The text changed while the model was at work on it, so the edit is withheld: ask again."
+LARGEST_CHARS = 500_000
+"""Longer documents are not looked through for broken syntax."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """[start, end) of a document shall be replaced by `before`, an answer to `request`, `after`."""
+
+    snapshot: Snapshot
+    start: int
+    end: int
+    request: FillRequest
+    title: str
+    nothing: str
+    """What to say where there is no answer."""
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """One way to grant a wish, for the document as it is now."""
+
+    text: str
+    """What takes the place of the span."""
+    candidate: Candidate
+    replacements: tuple[Replacement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a wish."""
+
+    snapshot: Snapshot
+    """The document that the proposals are for."""
+    proposals: tuple[Proposal, ...] = ()
+    message: str = ""
+    """Where there is something to say: why there is no proposal, or what could not be heeded."""
+    model: str = ""
+
+
+class Edits:
+    """Grants wishes. `may_show`: whether the model may see a document; `why_off` says why one gets nothing."""
+
+    def __init__(
+        self,
+        *,
+        documents: Documents,
+        resident: Resident,
+        may_show: Callable[[Snapshot], bool],
+        why_off: Callable[[str], str],
+        context_tokens: Callable[[str], int],
+    ) -> None:
+        self.tracking = Tracking()
+        self._documents = documents
+        self._resident = resident
+        self._why_off = why_off
+        self._context_tokens = context_tokens
+        self._surroundings = Surroundings(documents, may_show)
+
+    async def grant(self, wish: Wish, on_draft: Callable[[Draft], None] | None = None) -> Outcome:
+        """Ask the engine. A newer wish for the same document takes the place of this one."""
+        uri = wish.snapshot.uri
+        if off := self._why_off(uri):
+            return Outcome(snapshot=wish.snapshot, message=off)
+        with self.tracking.track(uri, wish.start, wish.end) as tracked:
+            try:
+                filled = await self._resident.edit(self._request(wish), f"edit {uri}", _around(wish, on_draft))
+            except EngineFailure as failure:
+                return Outcome(snapshot=wish.snapshot, message=str(failure))
+            now = self._documents.get(uri)
+            if now is None or tracked.lost:
+                return Outcome(snapshot=wish.snapshot, message=CHANGED)
+            proposals = [_proposal(wish, tracked, candidate) for candidate in filled.candidates]
+        useful = tuple(each for each in proposals if each.replacements)
+        return Outcome(
+            snapshot=now, proposals=useful, message=self._message(wish, useful, filled.model), model=filled.model
+        )
+
+    def forget(self, uri: str) -> None:
+        """The document was closed, or its text is no longer known."""
+        self.tracking.forget(uri)
+        self._surroundings.forget(uri)
+
+    def _request(self, wish: Wish) -> FillRequest:
+        snippets = self._surroundings.snippets(wish.snapshot, wish.start, self._context_tokens(wish.snapshot.uri))
+        return replace(wish.request, language=wish.snapshot.language, snippets=snippets)
+
+    def _message(self, wish: Wish, useful: Sequence[Proposal], model: str) -> str:
+        if not useful:
+            return wish.nothing
+        if wish.request.instruction and self._resident.instructions is False:
+            return f"The model {model} follows no instructions: it rewrote the text without one."
+        return ""
+
+
+def rewrite_wish(
+    snapshot: Snapshot,
+    start: int,
+    end: int,
+    *,
+    instruction: str = "",
+    strength: float = 0.6,
+    n: int = 1,
+    keep: Sequence[tuple[int, int]] = (),
+) -> Wish | None:
+    """Rewrite a selection, whose blank ends stay; None where it is blank. `keep`: spans of the document."""
+    selected = snapshot.text[start:end]
+    if not selected.strip():
+        return None
+    first, last = start + len(selected) - len(selected.lstrip()), start + len(selected.rstrip())
+    spans = [(max(low, first) - first, min(high, last) - first) for low, high in keep if low < last and high > first]
+    return Wish(
+        snapshot=snapshot,
+        start=start,
+        end=end,
+        before=snapshot.text[start:first],
+        after=snapshot.text[last:end],
+        request=FillRequest(
+            task="rewrite",
+            prefix=window(gap_at(snapshot, first))[0],
+            old=snapshot.text[first:last],
+            suffix=window(gap_at(snapshot, last))[1],
+            instruction=instruction,
+            strength=strength,
+            keep=tuple(spans),
+            n=n,
+        ),
+        title="Rewriting the selection",
+        nothing="The model found nothing better for the selection that adds no syntax problem.",
+    )
+
+
+def fix_wish(snapshot: Snapshot, start: int, end: int, n: int = 1) -> Wish:
+    """Mend the syntax between two offsets; what is damaged there may end elsewhere."""
+    text = snapshot.text
+    return Wish(
+        snapshot=snapshot,
+        start=start,
+        end=end,
+        request=FillRequest(task="fix", prefix=text[:start], old=text[start:end], suffix=text[end:], n=n),
+        title="Fixing the syntax",
+        nothing="Nothing was found here that would mend the syntax.",
+    )
+
+
+def _around(wish: Wish, on_draft: Callable[[Draft], None] | None) -> Callable[[Draft], None] | None:
+    if on_draft is None:
+        return None
+    return lambda draft: on_draft(replace(draft, text=wish.before + draft.text + wish.after))
+
+
+def _proposal(wish: Wish, tracked: Tracked, candidate: Candidate) -> Proposal:
+    text = wish.before + candidate.text + wish.after
+    old = wish.snapshot.text[wish.start : wish.end]
+    return Proposal(text=text, candidate=candidate, replacements=tuple(replacements(old, text, tracked.start)))

@@ -1,0 +1,82 @@
+"""What the engine sees in documents without its model: broken lines, places to fill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dg_lsp.backend.client import EngineFailure
+from dg_lsp.backend.resident import Resident
+from dg_lsp.documents.documents import Snapshot
+from dg_lsp.documents.gap import gap_at, window
+from dg_lsp.edits.edits import LARGEST_CHARS, Wish, fix_wish
+from engine.ipc.protocol import Blank, BlankKind, Damage, FillRequest, Findings
+
+NOTHING = Findings(damages=())
+FAR_CHARS = 2000
+"""Between broken lines and a place where the cause may lie, at the most."""
+CAUSES = 3
+TITLES: dict[BlankKind, str] = {
+    "body": "Fill in the body",
+    "placeholder": "Fill in what is still to come",
+    "arguments": "Fill in the arguments",
+}
+
+
+class Surveys:
+    """Asks the engine, if it runs, and remembers the latest answer: editors ask again and again."""
+
+    def __init__(self, resident: Resident) -> None:
+        self._resident = resident
+        self._latest: tuple[Snapshot, int, Findings] | None = None
+
+    async def at(self, snapshot: Snapshot, cursor: int) -> Findings:
+        """What a document offers at a cursor; nothing where nobody can tell."""
+        if self._latest and self._latest[0] is snapshot and self._latest[1] == cursor:
+            return self._latest[2]
+        if self._resident.client.state.name not in ("unloaded", "loading", "ready"):
+            return NOTHING
+        if len(snapshot.text) > LARGEST_CHARS:
+            return NOTHING
+        try:
+            found = await self._resident.client.survey(snapshot.text, cursor, snapshot.language)
+        except EngineFailure:
+            return NOTHING
+        self._latest = (snapshot, cursor, found)
+        return found
+
+
+def damages_in(findings: Findings, start: int, end: int) -> list[Damage]:
+    """The broken lines that a span touches."""
+    return [each for each in findings.damages if each.start <= end and each.end >= start]
+
+
+def damage_wish(snapshot: Snapshot, damages: Sequence[Damage], n: int = 1) -> Wish:
+    """Mend some damages, wherever near them their causes lie."""
+    start, end = min(each.start for each in damages), max(each.end for each in damages)
+    causes = [spot for each in damages for spot in each.spots[:CAUSES]]
+    near = [start, end, *(spot for spot in causes if start - FAR_CHARS <= spot <= end + FAR_CHARS)]
+    lines = snapshot.lines
+    return fix_wish(snapshot, lines.line_start(min(near)), lines.line_end(min(max(near), len(snapshot.text))), n)
+
+
+def blank_wish(snapshot: Snapshot, blank: Blank, max_tokens: int) -> Wish:
+    """Fill in what is missing at a place."""
+    before = window(gap_at(snapshot, blank.start))[0] + blank.before
+    after = blank.after + window(gap_at(snapshot, blank.end))[1]
+    placeholder = "" if blank.before else snapshot.text[blank.start : blank.end]
+    return Wish(
+        snapshot=snapshot,
+        start=blank.start,
+        end=blank.end,
+        before=blank.before,
+        after=blank.after,
+        request=FillRequest(
+            prefix=before,
+            old=placeholder,
+            suffix=after,
+            max_tokens=max_tokens,
+            single_line=blank.single_line,
+        ),
+        title=TITLES[blank.kind],
+        nothing="The model has nothing to fill in here.",
+    )

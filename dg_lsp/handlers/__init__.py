@@ -1,0 +1,1 @@
+"""What clients may ask of the server: a handler converts, awaits and converts back."""

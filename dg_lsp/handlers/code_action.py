@@ -1,0 +1,93 @@
+"""`textDocument/codeAction`: what can be done here, listed without touching the model. Choosing one runs a command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from lsprotocol.converters import get_converter
+from lsprotocol.types import (
+    CodeAction,
+    CodeActionContext,
+    CodeActionKind,
+    CodeActionParams,
+    CodeActionTriggerKind,
+    Command,
+)
+
+from dg_lsp.backend.resident import Resident
+from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.documents.positions import position_at, range_of, span_of
+from dg_lsp.edits.findings import TITLES, Surveys, damages_in
+from dg_lsp.protocol.initialize import ACTION_KINDS, FILL_HERE, FIX, REWRITE_SELECTION
+
+REWRITE_KIND, FIX_KIND, FIX_ALL_KIND = ACTION_KINDS
+_converter = get_converter()
+
+
+class Actions:
+    """Lists actions. `why_off` says why a document gets none."""
+
+    def __init__(
+        self, *, documents: Documents, surveys: Surveys, resident: Resident, why_off: Callable[[str], str]
+    ) -> None:
+        self._documents = documents
+        self._surveys = surveys
+        self._resident = resident
+        self._why_off = why_off
+
+    async def list(self, params: CodeActionParams) -> list[CodeAction]:
+        """The actions of the kinds that are asked for."""
+        snapshot = self._documents.get(params.text_document.uri)
+        if snapshot is None or self._why_off(snapshot.uri):
+            return []
+        start, end = span_of(snapshot.lines, params.range, self._documents.encoding)
+        found = [*self._rewrite(snapshot, start, end), *await self._found(snapshot, start, end, params.context)]
+        return [action for action in found if is_wanted(str(action.kind), params.context)]
+
+    def _rewrite(self, snapshot: Snapshot, start: int, end: int) -> Iterator[CodeAction]:
+        if snapshot.text[start:end].strip():
+            deaf = " (the model follows no instructions)" if self._resident.instructions is False else ""
+            span = range_of(snapshot.lines, start, end, self._documents.encoding)
+            yield _action(f"Rewrite selection{deaf}", REWRITE_KIND, REWRITE_SELECTION, snapshot, range=span)
+
+    async def _found(self, snapshot: Snapshot, start: int, end: int, context: CodeActionContext) -> list[CodeAction]:
+        if not any(is_wanted(kind, context) for kind in ACTION_KINDS):
+            return []
+        findings = await self._surveys.at(snapshot, end)
+        actions: list[CodeAction] = []
+        damages = damages_in(findings, snapshot.lines.line_start(start), snapshot.lines.line_end(end))
+        if damages:
+            what = f": {damages[0].what}" if damages[0].what else ""
+            span = range_of(snapshot.lines, damages[0].start, damages[-1].end, self._documents.encoding)
+            actions.append(_action(f"Fix syntax{what}", FIX_KIND, FIX, snapshot, range=span, apply=True))
+        if findings.damages:
+            actions.append(_action("Fix all syntax problems", FIX_ALL_KIND, FIX, snapshot, apply=True))
+        if findings.blank and start == end:
+            at = position_at(snapshot.lines, end, self._documents.encoding)
+            title = TITLES[findings.blank.kind]
+            actions.append(_action(title, REWRITE_KIND, FILL_HERE, snapshot, position=at, apply=True))
+        return actions
+
+
+def is_wanted(kind: str, context: CodeActionContext) -> bool:
+    """Whether a client asks for actions of a kind: by its name, or by the beginning of it up to a dot.
+
+    Fixing all is offered to people only: some editors run whatever of that kind is offered as they save.
+    """
+    if kind == FIX_ALL_KIND and context.trigger_kind == CodeActionTriggerKind.Automatic:
+        return False
+    if not context.only:
+        # Actions on the source as a whole come where they are asked for.
+        return not kind.startswith(str(CodeActionKind.Source.value))
+    asked = [str(each.value if isinstance(each, CodeActionKind) else each) for each in context.only]
+    return any(each == "" or kind == each or kind.startswith(f"{each}.") for each in asked)
+
+
+def _action(title: str, kind: str, command: str, snapshot: Snapshot, **arguments: Any) -> CodeAction:
+    told = {"uri": snapshot.uri, **arguments, "announce": True}
+    return CodeAction(
+        title=title,
+        kind=kind,
+        command=Command(title=title, command=command, arguments=[_converter.unstructure(told)]),
+    )

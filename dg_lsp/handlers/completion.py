@@ -1,0 +1,76 @@
+"""`textDocument/completion` for clients without inline completion: the fill as one item, behind everybody else's."""
+
+from __future__ import annotations
+
+from lsprotocol.types import (
+    Command,
+    CompletionItem,
+    CompletionItemKind,
+    CompletionItemLabelDetails,
+    CompletionList,
+    CompletionParams,
+    InsertTextFormat,
+    TextEdit,
+)
+
+from dg_lsp.documents.documents import Documents
+from dg_lsp.documents.gap import Gap, gap_at
+from dg_lsp.documents.positions import offset_at, range_of
+from dg_lsp.protocol.initialize import ACCEPTED, NAME
+from dg_lsp.suggest.acceptance import Acceptance
+from dg_lsp.suggest.insertion import is_name
+from dg_lsp.suggest.suggester import MENU, Suggester
+from dg_lsp.suggest.suggestions import Rest
+
+LONGEST_LABEL = 60
+
+
+async def completion(
+    documents: Documents, suggester: Suggester, acceptance: Acceptance, params: CompletionParams
+) -> CompletionList | None:
+    """One item at most. It is last, never preselected, and asked for anew as the user types."""
+    snapshot = documents.get(params.text_document.uri)
+    if snapshot is None:
+        return None
+    gap = gap_at(snapshot, offset_at(snapshot.lines, params.position, documents.encoding))
+    rests = await suggester.suggest(gap, invoked=False, lane=MENU)
+    if rests:
+        acceptance.shown(snapshot.uri, snapshot.language, rests)
+    return CompletionList(is_incomplete=True, items=[_item(documents, gap, rest) for rest in rests])
+
+
+def _item(documents: Documents, gap: Gap, rest: Rest) -> CompletionItem:
+    begun = _begun_name(gap)
+    text = (begun + rest.text).replace("\r\n", "\n")
+    return CompletionItem(
+        label=_label(text),
+        label_details=CompletionItemLabelDetails(description=NAME),
+        detail=f"Filled in by {NAME}",
+        kind=CompletionItemKind.Snippet if "\n" in text else CompletionItemKind.Text,
+        sort_text="\uffff",
+        filter_text=begun,
+        preselect=False,
+        insert_text_format=InsertTextFormat.PlainText,
+        text_edit=TextEdit(
+            range=range_of(gap.snapshot.lines, gap.cursor - len(begun), rest.end, documents.encoding), new_text=text
+        ),
+        command=Command(
+            title="Suggestion accepted",
+            command=ACCEPTED,
+            arguments=[{"id": rest.suggestion.id, "version": gap.snapshot.version}],
+        ),
+    )
+
+
+def _begun_name(gap: Gap) -> str:
+    """What the editor compares items with: the name at the cursor as far as it is typed."""
+    start = len(gap.head)
+    while start and is_name(gap.head[start - 1]):
+        start -= 1
+    return gap.head[start:]
+
+
+def _label(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    more = len(line) > LONGEST_LABEL or len(text.strip().splitlines()) > 1
+    return line[:LONGEST_LABEL] + ("…" if more else "")

@@ -1,0 +1,176 @@
+"""The commands that edit. They answer with candidates, or apply the best one where that is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from lsprotocol.converters import get_converter
+from lsprotocol.types import ApplyWorkspaceEditParams, ExecuteCommandParams, MessageType, ShowMessageParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+
+from dg_lsp.app.server import Server
+from dg_lsp.documents.documents import Snapshot
+from dg_lsp.documents.positions import offset_at, span_of
+from dg_lsp.edits.edits import LARGEST_CHARS, Outcome, Proposal, Wish, fix_wish, rewrite_wish
+from dg_lsp.edits.findings import blank_wish, damage_wish, damages_in
+from dg_lsp.edits.workspace_edits import workspace_edit
+from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, structured
+from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
+from dg_lsp.protocol.messages import DRAFT
+from engine.ipc.protocol import Draft
+
+A = TypeVar("A")
+Given = RewriteArguments | FixArguments | FillHereArguments
+CANDIDATES = 3
+NOT_OPEN = "The document is not open."
+_converter = get_converter()
+
+
+async def rewrite_selection(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
+    """Rewrite a selection and apply the best candidate."""
+    given = _given(RewriteArguments, params)
+    return await _applied(ls, given, await _rewritten(ls, params, given, n=1))
+
+
+async def rewrite(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
+    """Ways to rewrite a selection."""
+    return _told(ls, await _rewritten(ls, params, _given(RewriteArguments, params), n=CANDIDATES))
+
+
+async def fix(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
+    """Ways to mend the syntax in a range or a document."""
+    given = _given(FixArguments, params)
+    snapshot = ls.documents.get(given.uri)
+    if snapshot is None:
+        outcome = None
+    elif len(snapshot.text) > LARGEST_CHARS:
+        outcome = Outcome(snapshot=snapshot, message=f"A document of {len(snapshot.text)} characters is too long.")
+    else:
+        outcome = await _granted(ls, params, given, await _fix_wish(ls, snapshot, given))
+    return await _applied(ls, given, outcome) if given.apply else _told(ls, outcome)
+
+
+async def fill_here(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
+    """Ways to fill in what is missing at a position."""
+    given = _given(FillHereArguments, params)
+    snapshot = ls.documents.get(given.uri)
+    outcome = None
+    if snapshot is not None:
+        cursor = offset_at(snapshot.lines, given.position, ls.documents.encoding)
+        await ls.resident.wait_until_ready()
+        blank = (await ls.surveys.at(snapshot, cursor)).blank
+        if blank is None:
+            outcome = Outcome(snapshot=snapshot, message="There is nothing to fill in here.")
+        else:
+            max_tokens = ls.configuration.settings_of(given.uri).inline.max_tokens
+            outcome = await _granted(ls, params, given, blank_wish(snapshot, blank, max_tokens))
+    return await _applied(ls, given, outcome) if given.apply else _told(ls, outcome)
+
+
+EDIT_COMMANDS: dict[str, Callable[[Server, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
+    REWRITE_SELECTION: rewrite_selection,
+    REWRITE: rewrite,
+    FIX: fix,
+    FILL_HERE: fill_here,
+}
+
+
+async def _rewritten(ls: Server, params: ExecuteCommandParams, given: RewriteArguments, n: int) -> Outcome | None:
+    snapshot = ls.documents.get(given.uri)
+    if snapshot is None:
+        return None
+    encoding = ls.documents.encoding
+    start, end = span_of(snapshot.lines, given.range, encoding)
+    wish = rewrite_wish(
+        snapshot,
+        start,
+        end,
+        instruction=given.instruction,
+        strength=given.strength,
+        n=given.n or n,
+        keep=[span_of(snapshot.lines, each, encoding) for each in given.keep],
+    )
+    if wish is None:
+        return Outcome(snapshot=snapshot, message="There is nothing to rewrite: select some text that is not blank.")
+    return await _granted(ls, params, given, wish)
+
+
+async def _fix_wish(ls: Server, snapshot: Snapshot, given: FixArguments) -> Wish:
+    n = 1 if given.apply else CANDIDATES
+    if given.range is None:
+        return fix_wish(snapshot, 0, len(snapshot.text), n)
+    start, end = span_of(snapshot.lines, given.range, ls.documents.encoding)
+    start, end = snapshot.lines.line_start(start), snapshot.lines.line_end(end)
+    await ls.resident.wait_until_ready()
+    damages = damages_in(await ls.surveys.at(snapshot, end), start, end)
+    return damage_wish(snapshot, damages, n) if damages else fix_wish(snapshot, start, end, n)
+
+
+async def _granted(ls: Server, params: ExecuteCommandParams, given: Given, wish: Wish) -> Outcome:
+    work = ls.edits.grant(wish, _drafts(ls, given.draft_token))
+    outcome = await ls.working.show(wish.title, params.work_done_token, work)
+    return outcome or Outcome(snapshot=wish.snapshot, message="The work was cancelled.")
+
+
+def _drafts(ls: Server, token: int | str | None) -> Callable[[Draft], None] | None:
+    if token is None:
+        return None
+    return lambda draft: ls.rpc.tell(DRAFT, {"token": token, "step": draft.step, "text": draft.text})
+
+
+def _told(ls: Server, outcome: Outcome | None) -> dict[str, Any]:
+    if outcome is None:
+        return {"version": None, "candidates": [], "message": NOT_OPEN}
+    told: dict[str, Any] = {
+        "version": outcome.snapshot.version,
+        "candidates": [_candidate(ls, outcome, each) for each in outcome.proposals],
+    }
+    return told | ({"message": outcome.message} if outcome.message else {})
+
+
+def _candidate(ls: Server, outcome: Outcome, proposal: Proposal) -> dict[str, Any]:
+    return {
+        "text": proposal.text,
+        "confidence": proposal.candidate.confidence,
+        "syntax": proposal.candidate.syntax,
+        "edit": _converter.unstructure(_edit(ls, outcome, proposal)),
+    }
+
+
+def _edit(ls: Server, outcome: Outcome, proposal: Proposal) -> Any:
+    return workspace_edit(
+        outcome.snapshot,
+        proposal.replacements,
+        label=f"Edited by {outcome.model}",
+        encoding=ls.documents.encoding,
+        client=ls.client_capabilities,
+    )
+
+
+async def _applied(ls: Server, given: Given, outcome: Outcome | None) -> dict[str, Any]:
+    applied, message = False, NOT_OPEN if outcome is None else outcome.message
+    if outcome and outcome.proposals:
+        params = ApplyWorkspaceEditParams(
+            edit=_edit(ls, outcome, outcome.proposals[0]), label=f"Edited by {outcome.model}"
+        )
+        # A command that is cancelled now must not take the client's answer with it.
+        applying = asyncio.ensure_future(ls.workspace_apply_edit_async(params))
+        try:
+            result = await asyncio.shield(applying)
+        except JsonRpcException:
+            message = "The editor can't apply edits that a server makes."
+        else:
+            applied = result.applied
+            message = message if applied else result.failure_reason or "The editor did not apply the edit."
+    if message and given.announce:
+        ls.window_show_message(ShowMessageParams(type=MessageType.Info, message=message))
+    return {"applied": applied} | ({"message": message} if message else {})
+
+
+def _given(kind: type[A], params: ExecuteCommandParams) -> A:
+    try:
+        return structured(kind, list(params.arguments or ()))
+    except ValueError as error:
+        raise JsonRpcInvalidParams(str(error)) from None

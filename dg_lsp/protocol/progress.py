@@ -1,0 +1,71 @@
+"""`$/progress` while a model is loaded or downloaded, for clients that show it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+
+from lsprotocol.types import WorkDoneProgressBegin, WorkDoneProgressEnd, WorkDoneProgressReport
+from pygls.exceptions import JsonRpcException
+from pygls.progress import Progress
+
+from dg_lsp.backend.status import Status
+
+SHORT_S = 0.3
+"""What takes no longer than this is not worth a progress bar."""
+CREATE_S = 10.0
+"""For the client to agree to a progress bar."""
+
+
+class LoadProgress:
+    """Follows the status; shows a bar for as long as something is starting or loading."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._numbers = itertools.count(1)
+        self._status = Status(state="starting")
+        self._changed = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+
+    def show(self, status: Status) -> None:
+        """The status changed."""
+        self._status = status
+        self._changed.set()
+        if self._is_loading and self._following is None:
+            self._following = asyncio.create_task(self._follow(), name="progress")
+
+    @property
+    def _is_loading(self) -> bool:
+        return self._status.state in ("starting", "loading")
+
+    async def _follow(self) -> None:
+        try:
+            await asyncio.sleep(SHORT_S)
+            # A client that refuses or does not answer has no bar.
+            with contextlib.suppress(JsonRpcException, TimeoutError):
+                if self._is_loading:
+                    await self._draw(f"dg-lsp/load/{next(self._numbers)}")
+        finally:
+            self._following = None
+
+    async def _draw(self, token: str) -> None:
+        async with asyncio.timeout(CREATE_S):
+            await self._progress.create_async(token)
+        # A bar that begins without a percentage may ignore all that come later.
+        percentage = self._percentage or 0
+        self._progress.begin(token, WorkDoneProgressBegin(title="dg-lsp", message=self._words, percentage=percentage))
+        while self._is_loading:
+            self._changed.clear()
+            await self._changed.wait()
+            self._progress.report(token, WorkDoneProgressReport(message=self._words, percentage=self._percentage))
+        self._progress.end(token, WorkDoneProgressEnd(message=self._words))
+
+    @property
+    def _words(self) -> str:
+        words = {"starting": "Starting the engine", "loading": "Loading the model", "ready": "Ready"}
+        return self._status.message or words.get(self._status.state, self._status.state)
+
+    @property
+    def _percentage(self) -> int | None:
+        return None if self._status.percent is None else round(self._status.percent)

@@ -1,0 +1,214 @@
+"""JSON-RPC as this server speaks it: pygls' protocol, made to answer what is malformed or comes out of order.
+
+Every request gets exactly one answer, whatever it holds; a notification that can't be read is dropped, and if it was a
+change the document is forgotten, since its text is no longer known.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Generator
+from typing import Any, cast
+
+from cattrs import Converter
+from lsprotocol import types
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInvalidParams,
+    JsonRpcInvalidRequest,
+    JsonRpcMethodNotFound,
+    JsonRpcParseError,
+    JsonRpcServerNotInitialized,
+)
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
+
+from dg_lsp.protocol.messages import TYPES
+
+log = logging.getLogger(__name__)
+
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_OWN = (
+    "textDocument/",
+    "notebookDocument/",
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
+    types.WORKSPACE_EXECUTE_COMMAND,
+)
+
+
+class Rpc(LanguageServerProtocol):
+    """The protocol of one session."""
+
+    def __init__(self, server: LanguageServer, converter: Converter) -> None:
+        super().__init__(server, converter)
+        self.on_unreadable_change: Callable[[str], None] = lambda _: None
+        self.on_exit: Callable[[], None] = lambda: None
+        self.greeted_id: object = None
+        """The id of an `initialize` request that was answered already."""
+        self._initialized = False
+
+    @property
+    def was_shut_down(self) -> bool:
+        """Whether the client has sent `shutdown`, as it should before it goes."""
+        return self._shutdown
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification of this server's own."""
+        self._send_data({"jsonrpc": self.VERSION, "method": method, "params": params})
+
+    def give_up(self, but: object = None) -> None:
+        """Cancel all requests under way, the one with the id `but` aside."""
+        for id_, future in list(self._request_futures.items()):
+            if id_ != but and not future.done():
+                future.cancel()
+
+    def receive(self, body: bytes) -> None:
+        """Handle one message. Never raises."""
+        try:
+            message = parsed(body)
+        except (ValueError, RecursionError):
+            self._refuse(None, JsonRpcParseError("The message is not valid JSON."))
+            return
+        if not isinstance(message, dict):
+            self._refuse(None, JsonRpcInvalidRequest("The message is not a JSON object; batches are not supported."))
+            return
+        fields = cast(dict[str, Any], message)
+        try:
+            self._receive(fields)
+        except JsonRpcException as error:
+            self._refuse_message(fields, error)
+        except Exception:  # whatever it is, the next message may be fine
+            log.exception("A message could not be handled.")
+
+    def _receive(self, fields: dict[str, Any]) -> None:
+        if fields.get("jsonrpc") != self.VERSION:
+            raise JsonRpcInvalidRequest('The message does not say "jsonrpc": "2.0".')
+        if "method" in fields:
+            self._check_order(fields)
+            if "id" not in fields and not self._is_known(fields["method"]):
+                return
+        try:
+            message: Any = self.structure_message(fields)
+        except (JsonRpcException, RecursionError):
+            raise JsonRpcInvalidParams("The message's parameters are not what the protocol says.") from None
+        self._initialized |= fields.get("method") == types.INITIALIZE
+        self.handle_message(message)
+
+    def _check_order(self, fields: dict[str, Any]) -> None:
+        method = fields["method"]
+        if not isinstance(method, str) or type(fields.get("id", 0)) not in (int, str):
+            raise JsonRpcInvalidRequest("The method must be a text and the id a text or whole number.")
+        if self._shutdown and method != types.EXIT:
+            raise JsonRpcInvalidRequest("The server was told to shut down.")
+        if method == types.INITIALIZE and self._initialized:
+            raise JsonRpcInvalidRequest("The server is initialized already.")
+        if not self._initialized and method not in (types.INITIALIZE, types.EXIT):
+            raise JsonRpcServerNotInitialized("The server is not initialized yet.")
+        if "id" in fields and not self._is_known(method):
+            raise JsonRpcMethodNotFound.of(method)
+
+    def _is_known(self, method: str) -> bool:
+        return method in self.fm.features or method in self.fm.builtin_features or method == types.CANCEL_REQUEST
+
+    def _refuse_message(self, fields: dict[str, Any], error: JsonRpcException) -> None:
+        log.info("Refused a message: %s", error)
+        if "id" in fields and "method" in fields:
+            id_ = fields["id"]
+            self._refuse(id_ if type(id_) in (int, str) else None, error)
+        elif fields.get("method") == types.TEXT_DOCUMENT_DID_CHANGE:
+            uri = _uri_in(fields)
+            if uri is not None:
+                self.on_unreadable_change(uri)
+
+    def _refuse(self, id_: int | str | None, error: JsonRpcException) -> None:
+        refusal = {"code": error.code, "message": error.message}
+        self._send_data({"jsonrpc": self.VERSION, "id": id_, "error": refusal})
+
+    def _send_response(
+        self, msg_id: int | str, result: Any | None = None, error: types.ResponseError | None = None
+    ) -> None:
+        if msg_id == self.greeted_id:
+            self.greeted_id = None
+            return
+        super()._send_response(msg_id, result, error)
+
+    # pygls caches the method and types it as the cache.
+    def get_message_type(self, method: str) -> type[Any] | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The type of a message, also of this server's own."""
+        return TYPES.get(method) or super().get_message_type(method)
+
+    def _register_builtin_features(self) -> None:
+        super()._register_builtin_features()
+        # Documents and folders are kept in `Documents` and `Configuration`, not in pygls' workspace; its commands can't
+        # be cancelled and are not told of progress bars.
+        for method in [name for name in self.fm.builtin_features if name.startswith(_OWN)]:
+            del self.fm.builtin_features[method]
+
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *args: Any) -> Generator[Any, Any, None]:
+        """Give up what is under way. pygls does so too, but stumbles over requests that end meanwhile."""
+        self.give_up(but=self.msg_id)
+        self._shutdown = True
+        yield from ()
+
+    @lsp_method(types.EXIT)
+    def lsp_exit(self, *args: Any) -> Generator[Any, Any, None]:
+        """Let the session end; pygls would leave the process from inside the event loop."""
+        self.on_exit()
+        yield from ()
+
+
+def parsed(body: bytes) -> Any:
+    """JSON values whose texts hold whole characters only.
+
+    JSON can spell half a surrogate pair, which is no character and can't travel further; a replacement that is as wide
+    in every position encoding stands in. Raises ValueError, RecursionError.
+    """
+    message = json.loads(body)
+    return _whole(message) if _ESCAPED_SURROGATE.search(body) else message
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_whole(held) for held in cast(list[Any], value)]
+    if isinstance(value, dict):
+        return {_whole(key): _whole(held) for key, held in cast(dict[str, Any], value).items()}
+    return value
+
+
+def converter() -> Converter:
+    """pygls' converter, but positions outside of any text are taken; `convert` maps them into it.
+
+    A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
+    """
+    lenient = default_converter()
+    lenient.register_structure_hook(types.Position, _position)
+    as_told = lenient.get_structure_hook(types.TextDocumentClientCapabilities)
+
+    def capabilities(value: dict[str, Any], kind: Any) -> types.TextDocumentClientCapabilities:
+        named = "inlineCompletion" in value
+        return as_told({**value, "inlineCompletion": value["inlineCompletion"] or {}} if named else value, kind)
+
+    lenient.register_structure_hook(types.TextDocumentClientCapabilities, capabilities)
+    return lenient
+
+
+def _position(value: dict[str, Any], _: Any) -> types.Position:
+    line, character = value["line"], value["character"]
+    if type(line) is not int or type(character) is not int:
+        raise TypeError("a position's line and character must be whole numbers")
+    top = 2**31 - 1
+    return types.Position(line=min(max(line, 0), top), character=min(max(character, 0), top))
+
+
+def _uri_in(fields: dict[str, Any]) -> str | None:
+    try:
+        uri = fields["params"]["textDocument"]["uri"]
+    except (KeyError, TypeError):
+        return None
+    return uri if isinstance(uri, str) else None

@@ -1,0 +1,1 @@
+"""What to suggest where somebody types, and what became of it."""

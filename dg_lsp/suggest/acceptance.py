@@ -1,0 +1,95 @@
+"""What became of suggestions, inferred from the changes that follow and from the command that editors run after one.
+
+Editors take a suggestion in one edit, or a word or line of it; typing the same text by hand comes in single characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dg_lsp.documents.documents import Change, Edit
+from dg_lsp.suggest.suggestions import Rest, Suggestion
+
+Event = Literal["shown", "accepted", "partial", "typed", "rejected"]
+Record = Callable[[str, Event, int], None]
+"""Is told language, event, and how many characters the event put into the document."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Watched:
+    suggestions: dict[int, Suggestion]
+    """What the user can choose from, by number."""
+    language: str
+    taken_chars: int = 0
+    last_chars: int | None = None
+    """What the last edit of a suggestion that was typed out put in; whether it was taken its command may still tell."""
+    settled: bool = False
+
+
+class Acceptance:
+    """Watches the latest suggestions shown in each document; those shown together count as one."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._watched: dict[str, _Watched] = {}
+
+    def shown(self, uri: str, language: str, rests: Sequence[Rest]) -> None:
+        """An editor was given something to show, the best first; more to choose from is nothing new."""
+        suggestions = {rest.suggestion.id: rest.suggestion for rest in rests}
+        held = self._watched.get(uri)
+        if held and rests[0].suggestion.id in held.suggestions:
+            held.suggestions |= suggestions
+            return
+        self.closed(uri)
+        self._watched[uri] = _Watched(suggestions=suggestions, language=language)
+        self._record(language, "shown", len(rests[0].text))
+
+    def changed(self, change: Change) -> None:
+        """A document changed."""
+        held = self._watched.get(change.after.uri)
+        if held is None or held.settled or held.last_chars is not None or not change.edits:
+            return
+        edit, text = change.edits[-1], change.after.text
+        if any(suggestion.is_finished(text) for suggestion in held.suggestions.values()):
+            held.taken_chars += _taken_at_once(edit)
+            if held.taken_chars:
+                self._settle(held, "accepted", held.taken_chars)
+            else:
+                held.last_chars = _new_chars(edit)
+        elif any(suggestion.rest(text, edit.start + len(edit.inserted)) for suggestion in held.suggestions.values()):
+            held.taken_chars += _taken_at_once(edit)
+
+    def ran(self, id: int) -> None:
+        """The editor ran the command of the suggestion with that number."""
+        for held in self._watched.values():
+            if id in held.suggestions and not held.settled:
+                chars = len(held.suggestions[id].text) if held.last_chars is None else held.last_chars
+                self._settle(held, "accepted", chars)
+
+    def closed(self, uri: str) -> None:
+        """A document was closed, or shows something else from now on."""
+        held = self._watched.pop(uri, None)
+        if held and not held.settled:
+            typed = held.last_chars is not None
+            self._settle(held, "typed" if typed else "partial" if held.taken_chars else "rejected", held.taken_chars)
+
+    def close(self) -> None:
+        """The session ends."""
+        for uri in list(self._watched):
+            self.closed(uri)
+
+    def _settle(self, held: _Watched, event: Event, chars: int) -> None:
+        held.settled = True
+        self._record(held.language, event, chars)
+
+
+def _taken_at_once(edit: Edit) -> int:
+    """How many characters came in one go; an editor's own line break with indentation does not count."""
+    new = _new_chars(edit)
+    return new if new >= 2 and not edit.inserted.isspace() else 0
+
+
+def _new_chars(edit: Edit) -> int:
+    return len(edit.inserted) - len(edit.removed)

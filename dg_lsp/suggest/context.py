@@ -1,0 +1,181 @@
+"""Text from other documents that may help, ranked by closeness, within a budget, in an order that stays.
+
+The engine keeps what it read of the context as long as it stays the same from its start, so a choice is kept until
+another document changes or the cursor moves far, and what changes rarely comes first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import sqrt
+from pathlib import PurePosixPath
+
+from dg_lsp.config.exclusion import name_of
+from dg_lsp.documents.documents import Documents, Snapshot
+from engine.ipc.protocol import Snippet
+
+CHARS_BY_TOKEN = 3
+"""Of code, at least; the engine counts in earnest and trims."""
+PIECE_CHARS = 1200
+FAR_LINES = 40
+"""How far the cursor moves until snippets are chosen anew, and how far around it names count."""
+READ_CHARS = 50_000
+"""Of each document; enough of any that a person wrote."""
+
+_NAME = re.compile(r"[^\W\d]\w{2,}")
+_IMPORT = re.compile(r"^.*\b(?:import|from|require|include|use|using|mod|package|source)\b.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    others: tuple[Snapshot, ...]
+    line: int
+    budget_chars: int
+    snippets: tuple[Snippet, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Whole lines of a document."""
+
+    start: int
+    text: str
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What of a document matters for its closeness to others."""
+
+    snapshot: Snapshot
+    parts: tuple[_Part, ...]
+    names: frozenset[str]
+    imported: frozenset[str]
+    """Names in lines that import something."""
+
+    @property
+    def path(self) -> PurePosixPath:
+        """Also of a document that is no file."""
+        return PurePosixPath(name_of(self.snapshot.uri))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    uri: str
+    part: _Part
+    score: float
+
+
+class Surroundings:
+    """Chooses snippets for the documents of one editor. `shown` says which documents the model may see."""
+
+    def __init__(self, documents: Documents, shown: Callable[[Snapshot], bool]) -> None:
+        self._documents = documents
+        self._shown = shown
+        self._readings: dict[str, Reading] = {}
+        self._choices: dict[str, _Choice] = {}
+
+    def snippets(self, snapshot: Snapshot, cursor: int, max_tokens: int) -> tuple[Snippet, ...]:
+        """Text for a gap at `cursor`, of about `max_tokens` at most."""
+        shown = (other for other in self._documents.others(snapshot.uri) if self._shown(other))
+        others = tuple(sorted(shown, key=lambda other: other.uri))
+        line, budget_chars = snapshot.lines.line_of(cursor), max_tokens * CHARS_BY_TOKEN
+        held = self._choices.get(snapshot.uri)
+        if held and (held.others, held.budget_chars) == (others, budget_chars) and abs(held.line - line) <= FAR_LINES:
+            return held.snippets
+        self._readings = {other.uri: self.reading(other) for other in others}
+        near, here = names(_around(snapshot, line)), read(snapshot)
+        pieces = [piece for other in others for piece in _pieces(here, self._readings[other.uri], near)]
+        snippets = tuple(_joined(_within(budget_chars, pieces), self._documents.edited))
+        self._choices[snapshot.uri] = _Choice(others=others, line=line, budget_chars=budget_chars, snippets=snippets)
+        return snippets
+
+    def reading(self, snapshot: Snapshot) -> Reading:
+        """The reading of a document, kept until its text is another; a version may come again after it was closed."""
+        held = self._readings.get(snapshot.uri)
+        if held is None or held.snapshot != snapshot:
+            held = self._readings[snapshot.uri] = read(snapshot)
+        return held
+
+    def forget(self, uri: str) -> None:
+        """The document was closed."""
+        self._choices.pop(uri, None)
+
+
+def read(snapshot: Snapshot) -> Reading:
+    """Read the start of a document."""
+    text = snapshot.text[:READ_CHARS]
+    parts = tuple(_Part(start=start, text=part, names=names(part)) for start, part in _cut(text))
+    return Reading(
+        snapshot=snapshot,
+        parts=parts,
+        names=frozenset[str]().union(*(part.names for part in parts)),
+        imported=frozenset(name for line in _IMPORT.findall(text) for name in names(line)),
+    )
+
+
+def closeness(document: Reading, other: Reading) -> float:
+    """How likely `other` helps in `document`: imports weigh most, then shared names, then a shared folder."""
+    imports = (other.path.stem in document.imported) + 0.5 * (document.path.stem in other.imported)
+    beside = document.path.parent == other.path.parent
+    same_language = document.snapshot.language == other.snapshot.language
+    return 2 * imports + 2 * _likeness(document.names, other.names) + 0.5 * beside + 0.25 * same_language
+
+
+def names(text: str) -> frozenset[str]:
+    """The names in a text, of three characters or more."""
+    return frozenset(_NAME.findall(text))
+
+
+def _likeness(some: frozenset[str], others: frozenset[str]) -> float:
+    return len(some & others) / sqrt(len(some) * len(others) or 1)
+
+
+def _around(snapshot: Snapshot, line: int) -> str:
+    starts = snapshot.lines.starts
+    end = starts[line + FAR_LINES] if line + FAR_LINES < len(starts) else len(snapshot.text)
+    return snapshot.text[starts[max(line - FAR_LINES, 0)] : end]
+
+
+def _pieces(document: Reading, other: Reading, near: frozenset[str]) -> Iterator[_Piece]:
+    close = closeness(document, other)
+    for part in other.parts:
+        yield _Piece(uri=other.snapshot.uri, part=part, score=close * (0.1 + _likeness(part.names, near)))
+
+
+def _cut(text: str) -> Iterator[tuple[int, str]]:
+    """Pieces of whole lines, ending at a blank line where there is one in reach."""
+    start = 0
+    while start < len(text):
+        if len(text) - start <= PIECE_CHARS:
+            end = len(text)
+        else:
+            blank = text.rfind("\n\n", start + PIECE_CHARS // 2, start + PIECE_CHARS)
+            end = blank + 2 if blank >= 0 else (text.find("\n", start + PIECE_CHARS - 1) + 1 or len(text))
+        if text[start:end].strip():
+            yield start, text[start:end]
+        start = end
+
+
+def _within(budget_chars: int, pieces: Sequence[_Piece]) -> list[_Piece]:
+    """The best pieces that fit."""
+    chosen = list[_Piece]()
+    for piece in sorted(pieces, key=lambda piece: (-piece.score, piece.uri, piece.part.start)):
+        if piece.score > 0 and len(piece.part.text) <= budget_chars:
+            budget_chars -= len(piece.part.text)
+            chosen.append(piece)
+    return chosen
+
+
+def _joined(pieces: Sequence[_Piece], edited: Callable[[str], bool]) -> Iterator[Snippet]:
+    """A snippet a document, what is being edited last."""
+    ordered = sorted(pieces, key=lambda piece: (edited(piece.uri), piece.uri, piece.part.start))
+    for uri, group in groupby(ordered, key=lambda piece: piece.uri):
+        text, end = "", 0
+        for part in (piece.part for piece in group):
+            text += part.text if part.start == end or not text else f"\n{part.text}"
+            end = part.start + len(part.text)
+        yield Snippet(path=PurePosixPath(name_of(uri)).name, text=text)

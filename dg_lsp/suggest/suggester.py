@@ -1,0 +1,198 @@
+"""What to suggest at a gap: the rest of an earlier suggestion where one holds, else what the engine fills in."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dg_lsp.backend.resident import Resident
+from dg_lsp.config.configuration import Configuration
+from dg_lsp.documents.documents import Change, Documents, Edit, Snapshot
+from dg_lsp.documents.gap import Gap, gap_at, window
+from dg_lsp.suggest.context import Surroundings
+from dg_lsp.suggest.debounce import Rhythm
+from dg_lsp.suggest.in_flight import Desk
+from dg_lsp.suggest.insertion import is_name, redundant, typed_head
+from dg_lsp.suggest.suggestions import Rest, Shelf, Suggestion
+from engine.ipc.protocol import Candidate, FillRequest
+
+INLINE, MENU = "inline", "menu"
+"""Lanes: work in one does not supersede work in the other."""
+INVOKED_PATIENCE = 5
+"""Somebody who asked waits so many times longer."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """Since the server started."""
+
+    requests: int = 0
+    without_model: int = 0
+    """Answered with the rest of an earlier suggestion."""
+    stale: int = 0
+    """Answers dropped because the document had changed."""
+    unsure: int = 0
+    """Answers dropped because the model was not sure enough."""
+
+
+class Suggester:
+    """Suggestions for all documents of one editor. `may_show(snapshot)`: whether the model may see a document."""
+
+    def __init__(
+        self,
+        *,
+        documents: Documents,
+        configuration: Configuration,
+        resident: Resident,
+        may_show: Callable[[Snapshot], bool],
+    ) -> None:
+        self.counts = Counts()
+        self.rhythm = Rhythm(max_delay_ms=configuration.editor.inline.max_delay_ms)
+        self.desk = Desk(resident.fill, self.rhythm)
+        self._documents = documents
+        self._configuration = configuration
+        self._resident = resident
+        self._may_show = may_show
+        self._surroundings = Surroundings(documents, may_show)
+        self._shelves: dict[str, Shelf] = {}
+        self._edits: dict[str, Edit] = {}
+        self._turns: dict[str, int] = {}
+        self._lanes: dict[str, str] = {}
+        """Where each document's editor asked last."""
+        self._ids = itertools.count(1)
+
+    async def suggest(self, gap: Gap, *, invoked: bool, lane: str) -> list[Rest]:
+        """Suggestions, best first; one at most unless somebody asked. Work in the same lane and document is superseded.
+
+        An answer is dropped when the document changed meanwhile, or suggestions were switched off, but remembered: a
+        change may lead to it.
+        """
+        self.counts.requests += 1
+        self._lanes[gap.snapshot.uri] = lane
+        work = f"{lane} {gap.snapshot.uri}"
+        turn = self._turns[work] = self._turns.get(work, 0) + 1
+        held = self._held(gap, invoked=invoked)
+        if (held and not invoked) or not self._is_wanted(gap, invoked=invoked):
+            self.desk.supersede(work)
+            self.counts.without_model += bool(held)
+            return held[:1]
+        filled = None
+        if await self._is_ready(invoked=invoked) and self._turns.get(work) == turn:
+            filled = await self.desk.fill(work, self._request(gap, invoked=invoked))
+        found = self._shelved(gap, filled.candidates if filled else ())
+        if self._documents.get(gap.snapshot.uri) is not gap.snapshot:
+            self.counts.stale += filled is not None
+            return []
+        return self._chosen(gap, held, found, invoked=invoked) if self._may_suggest(gap.snapshot) else []
+
+    def changed(self, change: Change, now_ms: float) -> None:
+        """A document changed; after a suggestion was taken, the next one is started on."""
+        uri = change.after.uri
+        self.rhythm.key(now_ms)
+        if not change.edits:
+            return
+        self._edits[uri] = change.edits[-1]
+        finished, lane = self._shelf(uri).finished(change.after.text), self._lanes.get(uri)
+        if finished and lane and self._resident.is_ready:
+            gap = gap_at(change.after, finished.outcome_end)
+            if self._may_suggest(change.after):
+                self.desk.begin(f"{lane} {uri}", self._request(gap, invoked=False))
+
+    def closed(self, uri: str) -> None:
+        """A document was closed, or is no longer known."""
+        for lane in (INLINE, MENU):
+            self.desk.supersede(f"{lane} {uri}")
+            self._turns.pop(f"{lane} {uri}", None)
+        self._surroundings.forget(uri)
+        self._shelves.pop(uri, None)
+        self._edits.pop(uri, None)
+        self._lanes.pop(uri, None)
+
+    def _is_wanted(self, gap: Gap, *, invoked: bool) -> bool:
+        return self._may_suggest(gap.snapshot) and (invoked or not self._is_deleting(gap))
+
+    def _may_suggest(self, snapshot: Snapshot) -> bool:
+        return not self._configuration.why_off(snapshot.uri, snapshot.language) and self._may_show(snapshot)
+
+    def _is_deleting(self, gap: Gap) -> bool:
+        """Whether the last edit took characters from the token at the cursor."""
+        edit = self._edits.get(gap.snapshot.uri)
+        if edit is None or not edit.deletes_only or edit.start != gap.cursor or gap.selected:
+            return False
+        return is_name(gap.head[-1:] or " ") or is_name(gap.tail[:1] or " ")
+
+    async def _is_ready(self, *, invoked: bool) -> bool:
+        if invoked:
+            return await self._resident.wait_until_ready()
+        if not self._resident.is_ready:
+            self._resident.warm()
+        return self._resident.is_ready
+
+    def _request(self, gap: Gap, *, invoked: bool) -> FillRequest:
+        settings = self._configuration.settings_of(gap.snapshot.uri)
+        self.rhythm.max_delay_ms = settings.inline.max_delay_ms
+        wanted_ms = settings.inline.deadline_ms
+        deadline_ms = self._resident.deadline_ms if wanted_ms == "auto" else wanted_ms
+        context_tokens = settings.context.max_tokens if settings.context.enabled else 0
+        prefix, suffix = window(gap)
+        guess = self._shelf(gap.snapshot.uri).guess(gap.text, gap.cursor)
+        return FillRequest(
+            prefix=prefix,
+            suffix=suffix,
+            language=gap.snapshot.language,
+            guess=guess if gap.ends_line else guess.partition("\n")[0],
+            snippets=self._surroundings.snippets(gap.snapshot, gap.cursor, context_tokens),
+            n=settings.inline.candidates if invoked else 1,
+            max_tokens=settings.inline.max_tokens,
+            deadline_ms=deadline_ms * (INVOKED_PATIENCE if invoked else 1),
+            single_line=not gap.ends_line,
+        )
+
+    def _shelved(self, gap: Gap, candidates: Iterable[Candidate]) -> list[Suggestion]:
+        made = (self._made(gap, candidate) for candidate in candidates)
+        shelf = self._shelf(gap.snapshot.uri)
+        # In reverse, so that the best one is the newest.
+        return [shelf.put(held) for held in reversed([held for held in made if held.text.strip()])][::-1]
+
+    def _made(self, gap: Gap, candidate: Candidate) -> Suggestion:
+        text = candidate.text if gap.ends_line else candidate.text.partition("\n")[0].rstrip("\r")
+        return Suggestion(
+            id=next(self._ids),
+            base=gap.text,
+            start=gap.cursor - typed_head(gap.head, text),
+            end=gap.cursor + redundant(text, gap.tail, gap.head),
+            text=text,
+            confidence=candidate.confidence,
+        )
+
+    def _held(self, gap: Gap, *, invoked: bool) -> list[Rest]:
+        """Earlier suggestions that hold here. What deleting exposed is not offered again while deleting goes on."""
+        if not self._may_suggest(gap.snapshot):
+            return []
+        rests = _fitting(gap, self._shelf(gap.snapshot.uri).rests(gap.text, gap.cursor))
+        hidden = not invoked and self._is_deleting(gap)
+        return [rest for rest in self._sure(gap, rests, invoked=invoked) if not (rest.reaches_back and hidden)]
+
+    def _chosen(self, gap: Gap, held: list[Rest], found: list[Suggestion], *, invoked: bool) -> list[Rest]:
+        new = _fitting(gap, (each.rest(gap.text, gap.cursor) for each in found))
+        sure = self._sure(gap, new, invoked=invoked)
+        self.counts.unsure += bool(new) and not sure
+        unique = dict[str, Rest]()
+        for rest in [*held, *sure]:
+            unique.setdefault(rest.text, rest)
+        limit = self._configuration.settings_of(gap.snapshot.uri).inline.candidates if invoked else 1
+        return list(unique.values())[:limit]
+
+    def _sure(self, gap: Gap, rests: Iterable[Rest], *, invoked: bool) -> list[Rest]:
+        threshold = 0.0 if invoked else self._configuration.settings_of(gap.snapshot.uri).inline.threshold
+        return [rest for rest in rests if rest.suggestion.confidence >= threshold]
+
+    def _shelf(self, uri: str) -> Shelf:
+        return self._shelves.setdefault(uri, Shelf())
+
+
+def _fitting(gap: Gap, rests: Iterable[Rest | None]) -> list[Rest]:
+    """What can be shown at a gap; behind a selected completion, only what keeps to the range that it has."""
+    fitting = (rest.up_to_cursor(gap.text) if rest and gap.selected else rest for rest in rests)
+    return [rest for rest in fitting if rest]

@@ -1,0 +1,147 @@
+"""Suggestions that were made, to be served again while the user types them.
+
+A suggestion is a claim about the whole document: `base` with [start, end) replaced by `text`. It holds for as long as
+the document up to the cursor is the beginning of that claim and the document behind the cursor is its end, so typing
+along, auto-closed brackets, undo and redo need no bookkeeping: only the text counts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import dropwhile, takewhile
+
+from dg_lsp.suggest.insertion import fit, is_name
+
+REMEMBERED = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """`text` in place of [start, end) of `base`."""
+
+    id: int
+    base: str
+    start: int
+    end: int
+    text: str
+    confidence: float
+
+    def rest(self, text: str, cursor: int) -> Rest | None:
+        """What is left to insert into a document that agrees with this suggestion; None where it does not."""
+        tail_end = len(text) - (len(self.base) - self.end)
+        if tail_end < cursor:
+            return None
+        remaining = self._remaining(text, cursor)
+        if not remaining or not text.endswith(self.base[self.end :]):
+            return None
+        fitting = fit(remaining, text[cursor:tail_end])
+        if fitting is None or not fitting.text:
+            return None
+        return Rest(
+            suggestion=self,
+            start=min(cursor, self.start),
+            cursor=cursor,
+            end=cursor + fitting.swallowed,
+            text=fitting.text,
+        )
+
+    def guess(self, text: str, cursor: int) -> str:
+        """What may be left of it where typing went another way: it goes on behind the name that was typed instead."""
+        if cursor < self.start or not text.startswith(self.base[: self.start]):
+            return ""
+        typed = text[self.start : cursor]
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(typed, self.text, strict=False)))
+        while same and is_name(self.text[same - 1]):
+            same -= 1
+        left, instead = _behind_name(self.text[same:]), _behind_name(typed[same:])
+        return left[len(instead) :] if left.startswith(instead) else ""
+
+    def is_finished(self, text: str) -> bool:
+        """Whether the document is now what was suggested."""
+        size = len(self.base) - (self.end - self.start) + len(self.text)
+        return (
+            len(text) == size
+            and text.startswith(self.text, self.start)
+            and text.startswith(self.base[: self.start])
+            and text.endswith(self.base[self.end :])
+        )
+
+    @property
+    def outcome_end(self) -> int:
+        """Where the suggestion ends once it is in the document."""
+        return self.start + len(self.text)
+
+    def _remaining(self, text: str, cursor: int) -> str:
+        if cursor < self.start:
+            # Text before the suggestion was taken back; typing it again leads here.
+            return self.base[cursor : self.start] + self.text if self.base.startswith(text[:cursor]) else ""
+        typed = text[self.start : cursor]
+        agrees = self.text.startswith(typed) and text.startswith(self.base[: self.start])
+        return self.text[len(typed) :] if agrees else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """The part of a suggestion that is not in the document yet. All offsets count in the document as it is."""
+
+    suggestion: Suggestion
+    start: int
+    """Where the suggestion began; what was typed of it stands in [start, cursor)."""
+    cursor: int
+    end: int
+    """Text in [cursor, end) is made redundant."""
+    text: str
+
+    @property
+    def reaches_back(self) -> bool:
+        """Whether text that was there before the suggestion is missing now."""
+        return self.cursor < self.suggestion.start
+
+    def up_to_cursor(self, text: str) -> Rest | None:
+        """The same outcome with nothing replaced behind the cursor; None where there is no such, or nothing to add.
+
+        `text`: the document as it is.
+        """
+        kept = text[self.cursor : self.end]
+        added = self.text.removesuffix(kept)
+        return replace(self, end=self.cursor, text=added) if added and self.text.endswith(kept) else None
+
+
+class Shelf:
+    """The latest suggestions of one document."""
+
+    def __init__(self) -> None:
+        self._held: deque[Suggestion] = deque(maxlen=REMEMBERED)
+
+    def put(self, suggestion: Suggestion) -> Suggestion:
+        """Remember it as the newest; of two that make the same claim the one remembered first is kept."""
+        for held in self._held:
+            if replace(held, id=suggestion.id, confidence=suggestion.confidence) == suggestion:
+                self._held.remove(held)
+                suggestion = held
+                break
+        self._held.append(suggestion)
+        return suggestion
+
+    def rests(self, text: str, cursor: int) -> Iterator[Rest]:
+        """What still holds here, newest first, no text twice."""
+        seen = set[str]()
+        for suggestion in reversed(self._held):
+            rest = suggestion.rest(text, cursor)
+            if rest is not None and rest.text not in seen:
+                seen.add(rest.text)
+                yield rest
+
+    def guess(self, text: str, cursor: int) -> str:
+        """What the newest suggestion leads to expect here, though it does not hold any more; empty: nothing."""
+        return self._held[-1].guess(text, cursor) if self._held else ""
+
+    def finished(self, text: str) -> Suggestion | None:
+        """The suggestion that the document has just become, if any."""
+        return next((held for held in reversed(self._held) if held.is_finished(text)), None)
+
+
+def _behind_name(text: str) -> str:
+    return "".join(dropwhile(is_name, text))
