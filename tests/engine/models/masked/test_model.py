@@ -16,7 +16,7 @@ from engine.models.masked import windows
 from engine.models.masked.memory import MaskedContext, Memory, Pass, room_on
 from engine.models.masked.model import Masked
 from engine.models.masked.network import Attend, Network
-from tests.engine.models.published import LAYOUTS, Layout, plain_logits, write_published
+from tests.engine.models.masked.published import LAYOUTS, Layout, plain_logits, write_published
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from engine.loader.loading import Infiller, load
 from engine.models.gemma.model import DiffusionGemma
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
-MODELS = Path(__file__).parents[1] / "models"
+MODELS = Path(__file__).parents[2] / "models"
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dg_lsp.backend.launch import Launch, difference
-from tests.engine.test_protocol import STATUS
+from tests.engine.ipc.test_protocol import STATUS
 
 RUNNING = replace(
     STATUS, model="bundled", device="cuda:0", device_asked="auto", unload_after_s=600.0, exit_after_s=1800.0

@@ -13,7 +13,7 @@ from engine.checkpoints.directory import read_checkpoint
 from engine.core.errors import ModelError
 from engine.loader.loading import load
 from engine.models.masked.published import PUBLISHED
-from tests.engine.models.published import Layout, write_published
+from tests.engine.models.masked.published import Layout, write_published
 
 
 @pytest.fixture(scope="module")

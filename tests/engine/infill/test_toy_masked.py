@@ -21,7 +21,7 @@ from engine.models.masked import windows
 from engine.models.masked.model import Masked
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
-MODEL = Path(__file__).parents[1] / "models" / "toy-masked"
+MODEL = Path(__file__).parents[2] / "models" / "toy-masked"
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from engine.cli.calibrate import TOO_NEAR, app, usual_confidence
 from engine.eval.tasks import Task
 from engine.loader.loading import load
 from engine.models.length_prior import prior_file, read_prior
-from tests.engine.models.published import write_published
+from tests.engine.models.masked.published import write_published
 from tests.engine.ruler import Ruler
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_calibration_is_fitted_kept_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

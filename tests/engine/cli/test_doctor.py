@@ -12,7 +12,7 @@ from engine.cli.checks import Doctor, Finding
 from tests.engine.processes import Home, home
 
 SUBJECTS = ["python", "torch", "model", "device", "memory", "permissions", "socket", "editor", "fill"]
-EXTENSION = Path(__file__).parents[2] / "editors" / "vscode" / "package.json"
+EXTENSION = Path(__file__).parents[3] / "editors" / "vscode" / "package.json"
 VS_CODE = json.loads(EXTENSION.read_text())["engines"]["vscode"].removeprefix("^").removesuffix(".0")
 """What the extension asks for."""
 

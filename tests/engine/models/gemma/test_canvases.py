@@ -17,7 +17,7 @@ from tests.engine.tiny import tiny_model
 from tests.engine.toy_gaps import toy_gaps
 
 GAP, LENGTH = range(4, 10), 40
-MODELS = Path(__file__).parents[2] / "models"
+MODELS = Path(__file__).parents[3] / "models"
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from engine.core.errors import ModelError
 from engine.models.length_prior import PUBLISHED_PRIOR, LengthPrior, fit_prior, prior_file, read_prior, write_prior
-from tests.engine.lengths.test_expand import LETTERS, text_of
+from tests.engine.infill.lengths.test_expand import LETTERS, text_of
 from tests.engine.ruler import Ruler
 
 FLAT = LengthPrior(fast=0, fast_rate=1, slow=0, slow_rate=1, floor=1)
