@@ -43,7 +43,7 @@ from dg_lsp.protocol.working import Working
 from dg_lsp.suggest.acceptance import Acceptance, Event
 from dg_lsp.suggest.stats import Stats, StatsError, stats_path
 from dg_lsp.suggest.suggester import Suggester
-from engine.ipc.protocol import rooted
+from engine.core.names import rooted
 
 log = logging.getLogger(__name__)
 

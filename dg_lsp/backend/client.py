@@ -12,19 +12,16 @@ from typing import Literal, TypeVar
 from dg_lsp.backend.connection import EngineConnection, EngineFailure, EngineWedged, Reply, open_connection
 from dg_lsp.backend.heartbeat import watch
 from dg_lsp.backend.launch import Launch, start
-from engine.ipc.protocol import (
+from engine.core.errors import BadInput, FrameError, MalformedMessage
+from engine.core.findings import Findings
+from engine.core.request import Draft, Filled, FillRequest
+from engine.ipc.address import find_engine
+from engine.ipc.messages import (
     Answer,
-    BadInput,
     Cancel,
     ClientMessage,
     Done,
-    Draft,
     Fill,
-    Filled,
-    FillRequest,
-    Findings,
-    FrameError,
-    MalformedMessage,
     Notice,
     Priority,
     Report,
@@ -33,9 +30,8 @@ from engine.ipc.protocol import (
     Survey,
     Surveyed,
     Warm,
-    find_engine,
-    kill,
 )
+from engine.ipc.peercred import kill
 
 __all__ = ["EngineClient", "EngineFailure", "EngineState", "Launch", "Patience"]
 

@@ -10,38 +10,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.ipc.protocol import (
-    OTHER_VERSION,
-    VERSION,
-    Address,
+from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
+from engine.core.request import Draft
+from engine.ipc.address import Address, TcpAddress, UnixAddress
+from engine.ipc.messages import (
     Answer,
-    BodyError,
     ClientMessage,
     Done,
-    Draft,
     Drafted,
     EngineMessage,
     Failed,
     FailureCode,
-    FrameError,
-    FrameSplitter,
     Hello,
-    MalformedMessage,
     Notice,
-    Peer,
     Report,
     Surveyed,
-    TcpAddress,
-    UnixAddress,
-    VersionMismatch,
     Welcome,
-    is_own,
-    kill,
-    listener,
-    pack,
-    peer_of,
-    unpack_from_engine,
 )
+from engine.ipc.peercred import Peer, is_own, kill, listener, peer_of
+from engine.ipc.protocol import OTHER_VERSION, VERSION, FrameSplitter, pack, unpack_from_engine
 
 _CHUNK_NBYTES = 256 * 1024
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from dg_lsp.backend.connection import EngineConnection, EngineFailure
-from engine.ipc.protocol import StatusQuery
+from engine.ipc.messages import StatusQuery
 
 
 async def watch(connection: EngineConnection, beat_s: float, silence_s: Callable[[], float]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dg_lsp.backend.connection import EngineFailure
-from engine.ipc.protocol import Status
+from engine.ipc.messages import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,7 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
     from dg_lsp.replay.player import STYLES
     from dg_lsp.replay.report import fault, table
     from dg_lsp.replay.stage import own_engine, play
-    from engine.ipc.protocol import rooted
+    from engine.core.names import rooted
 
     with ExitStack() as stack:
         stack.enter_context(_ended_in_order())

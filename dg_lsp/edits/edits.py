@@ -12,7 +12,7 @@ from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.documents.tracking import Tracked, Tracking
 from dg_lsp.suggest.context import Surroundings
-from engine.ipc.protocol import Candidate, Draft, FillRequest
+from engine.core.request import Candidate, Draft, FillRequest
 
 CHANGED = "The text changed while the model was at work on it, so the edit is withheld: ask again."
 LARGEST_CHARS = 500_000

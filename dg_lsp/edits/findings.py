@@ -9,7 +9,8 @@ from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.edits.edits import LARGEST_CHARS, Wish, fix_wish
-from engine.ipc.protocol import Blank, BlankKind, Damage, FillRequest, Findings
+from engine.core.findings import Blank, BlankKind, Damage, Findings
+from engine.core.request import FillRequest
 
 NOTHING = Findings(damages=())
 FAR_CHARS = 2000

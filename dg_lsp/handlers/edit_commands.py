@@ -19,7 +19,7 @@ from dg_lsp.edits.workspace_edits import workspace_edit
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, structured
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
-from engine.ipc.protocol import Draft
+from engine.core.request import Draft
 
 A = TypeVar("A")
 Given = RewriteArguments | FixArguments | FillHereArguments

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from dg_lsp.config.exclusion import name_of
 from dg_lsp.documents.documents import Documents, Snapshot
-from engine.ipc.protocol import Snippet
+from engine.core.request import Snippet
 
 CHARS_BY_TOKEN = 3
 """Of code, at least; the engine counts in earnest and trims."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from dg_lsp.suggest.debounce import Rhythm
-from engine.ipc.protocol import Filled, FillRequest
+from engine.core.request import Filled, FillRequest
 
 Ask = Callable[[FillRequest, str], Awaitable[Filled | None]]
 

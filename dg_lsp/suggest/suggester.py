@@ -15,7 +15,7 @@ from dg_lsp.suggest.debounce import Rhythm
 from dg_lsp.suggest.in_flight import Desk
 from dg_lsp.suggest.insertion import is_name, redundant, typed_head
 from dg_lsp.suggest.suggestions import Rest, Shelf, Suggestion
-from engine.ipc.protocol import Candidate, FillRequest
+from engine.core.request import Candidate, FillRequest
 
 INLINE, MENU = "inline", "menu"
 """Lanes: work in one does not supersede work in the other."""

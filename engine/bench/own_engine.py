@@ -15,19 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.errors import EngineError
-from engine.ipc.protocol import (
-    VERSION,
-    ClientMessage,
-    Drafted,
-    EngineMessage,
-    Failed,
-    FrameSplitter,
-    Hello,
-    Notice,
-    Welcome,
-    pack,
-    unpack_from_engine,
-)
+from engine.ipc.messages import ClientMessage, Drafted, EngineMessage, Failed, Hello, Notice, Welcome
+from engine.ipc.protocol import VERSION, FrameSplitter, pack, unpack_from_engine
 
 _PATIENCE_S = 120.0
 

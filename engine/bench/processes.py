@@ -17,7 +17,7 @@ from engine.bench.timing import Figure, Ratio, Stopwatch, spread
 from engine.core.errors import EngineError
 from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
-from engine.ipc.protocol import Fill, Report, StatusQuery, Warm
+from engine.ipc.messages import Fill, Report, StatusQuery, Warm
 from engine.loader.loading import load
 
 STARTS, OVERHEAD = "start", "protocol"

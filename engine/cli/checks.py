@@ -20,9 +20,10 @@ from engine.checkpoints.directory import Checkpoint
 from engine.core import runtime_paths
 from engine.core.errors import EngineError
 from engine.core.names import ORACLE, rooted
+from engine.core.request import Filled, FillRequest
 from engine.core.sizes import binary_bytes, decimal_bytes
 from engine.ipc.client import ask
-from engine.ipc.protocol import Answer, Fill, Filled, FillRequest, Report, Status, StatusQuery
+from engine.ipc.messages import Answer, Fill, Report, Status, StatusQuery
 from engine.loader.catalog import find
 
 _REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", language="python")

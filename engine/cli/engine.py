@@ -12,7 +12,7 @@ import typer
 from engine.checkpoints.devices import check_device
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.names import ORACLE, rooted
-from engine.ipc.protocol import Percentiles, Report, Status, StatusQuery
+from engine.ipc.messages import Percentiles, Report, Status, StatusQuery
 from engine.loader.catalog import BUNDLED, find
 
 if TYPE_CHECKING:

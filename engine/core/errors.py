@@ -3,10 +3,23 @@
     EngineError
     ├── BadInput          the caller's fault: a file, a position, a setting (command line: exit code 2)
     │   └── ModelError    a model that can't be had, read or used as asked
-    └── OutOfMemory       the device has too little memory for what was asked (exit code 1)
+    ├── OutOfMemory       the device has too little memory for what was asked (exit code 1)
+    └── NoAnswer          an engine that can't be talked to: see engine.ipc.client
+    FrameError            the framing of a connection is broken, and the connection with it
+    BodyError             one frame's body can't be written or read
+    MalformedMessage      one message can't be read
+    VersionMismatch       the other end speaks another version
 
-Every message is one sentence that names the thing and the way out; it is shown to users as it stands.
+The message of an EngineError is one sentence that names the thing and the way out; it is shown to users as it stands.
+The four below are between the two ends of a connection, and end there.
 """
+
+from __future__ import annotations
+
+import sys
+
+# torch raises its own class on CUDA only; its other allocators raise RuntimeError with one of these in it.
+_ALLOCATION_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class EngineError(Exception):
@@ -23,3 +36,32 @@ class ModelError(BadInput):
 
 class OutOfMemory(EngineError):
     """The device ran out of memory at work."""
+
+
+class FrameError(Exception):
+    """A peer broke the framing, so nothing that follows on its connection can be trusted."""
+
+
+class BodyError(Exception):
+    """One frame's body is no msgpack map; the frames behind it are not affected."""
+
+
+class MalformedMessage(Exception):
+    """One message can't be read; its sender goes on. `id` is the request's, where one could be read."""
+
+    def __init__(self, message: str, id: int | None = None) -> None:
+        super().__init__(message)
+        self.id = id
+
+
+class VersionMismatch(Exception):
+    """The other end speaks another version of the protocol."""
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an allocation failed, on whatever device."""
+    # Whoever raised an error of torch has imported it.
+    of_torch: type[Exception] = getattr(sys.modules.get("torch"), "OutOfMemoryError", MemoryError)
+    if isinstance(error, MemoryError | of_torch):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _ALLOCATION_WORDS)

@@ -6,12 +6,10 @@ on the loopback interface, as on Windows.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
 import warnings
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import platformdirs
@@ -20,26 +18,6 @@ from engine.core.errors import BadInput
 
 # The shortest limit among the supported systems (macOS), less the closing zero byte.
 MAX_SOCKET_PATH_NBYTES = 103
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnixAddress:
-    """A socket file."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TcpAddress:
-    """A port on the loopback interface, and the secret that only the user's own processes can read."""
-
-    port: int
-    token: str
-    pid: int
-    """The process that listens there, by its own account."""
-
-
-Address = UnixAddress | TcpAddress
 
 
 def uses_tcp() -> bool:
@@ -92,35 +70,6 @@ def lock_path() -> Path:
     return runtime_dir() / "engine.lock"
 
 
-def find_engine() -> Address | None:
-    """Where a running engine listens, or None where no trace of one is found; the trace may be stale.
-
-    Raises BadInput where the folder belongs to somebody else.
-    """
-    if not runtime_dir().exists():
-        return None
-    check_private(runtime_dir())
-    if not uses_tcp():
-        path = socket_path()
-        return UnixAddress(path=str(path)) if path.exists() else None
-    return _read_token(token_path())
-
-
-def write_token(address: TcpAddress) -> None:
-    """Leave port and token for clients; only the user can read the file. Replaces an older one in one move."""
-    path = token_path()
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        json.dump(asdict(address), file)
-    draft.replace(path)
-
-
-def forget_address() -> None:
-    """Remove what clients find the engine by."""
-    (token_path() if uses_tcp() else socket_path()).unlink(missing_ok=True)
-
-
 def private_dir(path: Path) -> Path:
     """Make `path` a folder that only the user can enter. Raises BadInput where it can't be one."""
     try:
@@ -143,12 +92,3 @@ def check_private(path: Path) -> None:
             f"The folder {path} belongs to user {found.st_uid} instead of {os.geteuid()}; "
             "remove it or set DG_LSP_RUNTIME_DIR."
         )
-
-
-def _read_token(path: Path) -> TcpAddress | None:
-    try:
-        held = json.loads(path.read_text(encoding="ascii"))
-        return TcpAddress(port=int(held["port"]), token=str(held["token"]), pid=int(held["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        # A missing or half-written file says the same: nobody can be met here yet.
-        return None

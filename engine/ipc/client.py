@@ -6,28 +6,11 @@ import contextlib
 import socket
 from collections.abc import Iterator
 
-from engine.core.errors import EngineError
-from engine.core.runtime_paths import Address, TcpAddress, UnixAddress, find_engine
-from engine.ipc.protocol import (
-    OTHER_VERSION,
-    VERSION,
-    ClientMessage,
-    EngineMessage,
-    Failed,
-    FrameError,
-    FrameSplitter,
-    Hello,
-    MalformedMessage,
-    Notice,
-    Peer,
-    VersionMismatch,
-    Welcome,
-    is_own,
-    listener,
-    pack,
-    peer_of,
-    unpack_from_engine,
-)
+from engine.core.errors import EngineError, FrameError, MalformedMessage, VersionMismatch
+from engine.ipc.address import Address, TcpAddress, UnixAddress, find_engine
+from engine.ipc.messages import ClientMessage, EngineMessage, Failed, Hello, Notice, Welcome
+from engine.ipc.peercred import Peer, is_own, listener, peer_of
+from engine.ipc.protocol import OTHER_VERSION, VERSION, FrameSplitter, pack, unpack_from_engine
 
 _CHUNK_NBYTES = 64 * 1024
 

@@ -1,22 +1,20 @@
-"""The wire between the language server and the engine: its version, packing and checks. Messages: engine.ipc.messages.
+"""The wire between the language server and the engine: its version, packing, checks and frames.
 
-This is all of `engine` that `dg_lsp` may import; it never imports torch. A message the engine can't read is answered by
-`Failed` (with the id, if one could be read) and changes nothing else.
+A frame is four bytes of length, big-endian, then a msgpack map; what the maps mean: engine.ipc.messages. A message that
+the engine can't read is answered by `Failed` (with the id, if one could be read) and changes nothing else.
 """
 
 from __future__ import annotations
 
 import math
+import struct
+from collections.abc import Iterator
 from typing import Any, cast
 
+import msgpack
 from cattrs import Converter, transform_error
 
-from engine.core.errors import BadInput
-from engine.core.findings import Blank, BlankKind, Damage, Findings
-from engine.core.names import rooted
-from engine.core.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Task, Timings
-from engine.core.runtime_paths import Address, TcpAddress, UnixAddress, find_engine
-from engine.ipc.frames import MAX_FRAME_NBYTES, BodyError, FrameError, FrameSplitter, frame, unframe
+from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
 from engine.ipc.messages import (
     Answer,
     Cancel,
@@ -25,16 +23,10 @@ from engine.ipc.messages import (
     Drafted,
     EngineMessage,
     Failed,
-    FailureCode,
     Fill,
     Hello,
     Notice,
-    Percentiles,
-    Priority,
     Report,
-    State,
-    StateName,
-    Status,
     StatusQuery,
     Stop,
     Survey,
@@ -42,84 +34,13 @@ from engine.ipc.messages import (
     Warm,
     Welcome,
 )
-from engine.ipc.peercred import Peer, is_own, kill, listener, peer_of
-
-__all__ = [
-    "MAX_FRAME_NBYTES",
-    "OTHER_VERSION",
-    "VERSION",
-    "Address",
-    "Answer",
-    "BadInput",
-    "Blank",
-    "BlankKind",
-    "BodyError",
-    "Cancel",
-    "Candidate",
-    "Cell",
-    "ClientMessage",
-    "Damage",
-    "Done",
-    "Draft",
-    "Drafted",
-    "EngineMessage",
-    "Failed",
-    "FailureCode",
-    "Fill",
-    "FillRequest",
-    "Filled",
-    "Findings",
-    "FrameError",
-    "FrameSplitter",
-    "Hello",
-    "MalformedMessage",
-    "Notice",
-    "Peer",
-    "Percentiles",
-    "Priority",
-    "Report",
-    "Snippet",
-    "State",
-    "StateName",
-    "Status",
-    "StatusQuery",
-    "Stop",
-    "Survey",
-    "Surveyed",
-    "Task",
-    "TcpAddress",
-    "Timings",
-    "UnixAddress",
-    "VersionMismatch",
-    "Warm",
-    "Welcome",
-    "find_engine",
-    "is_own",
-    "kill",
-    "listener",
-    "pack",
-    "peer_of",
-    "rooted",
-    "unpack_from_client",
-    "unpack_from_engine",
-]
 
 VERSION = 3
 """Raised with every change of a message; both ends must have the same."""
 OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
 """What a client says of an engine that refuses it for its version; the engine's own words count from its end."""
-
-
-class MalformedMessage(Exception):
-    """One message can't be read; its sender goes on. `id` is the request's, where one could be read."""
-
-    def __init__(self, message: str, id: int | None = None) -> None:
-        super().__init__(message)
-        self.id = id
-
-
-class VersionMismatch(Exception):
-    """The other end speaks another version of the protocol."""
+MAX_FRAME_NBYTES = 16 * 1024 * 1024
+_LENGTH = struct.Struct(">I")
 
 
 def pack(message: ClientMessage | EngineMessage) -> bytes:
@@ -226,3 +147,59 @@ _ENGINE_TYPES: dict[str, type[Any]] = {
     "report": Report,
 }
 _TAGS = {kind: tag for tag, kind in (*_CLIENT_TYPES.items(), *_ENGINE_TYPES.items())}
+
+
+def frame(body: dict[str, Any]) -> bytes:
+    """One map as it goes over the wire. Raises BodyError where it is too large or can't be written down."""
+    try:
+        packed = cast(bytes, msgpack.packb(body))
+    except UnicodeEncodeError:
+        raise BodyError("The text holds half a surrogate pair, which is no character; remove it.") from None
+    except OverflowError:
+        raise BodyError("A whole number in the message needs more than 64 bits.") from None
+    if len(packed) > MAX_FRAME_NBYTES:
+        raise BodyError(f"The message is {len(packed)} bytes long, {MAX_FRAME_NBYTES} are allowed; send less text.")
+    return _LENGTH.pack(len(packed)) + packed
+
+
+def unframe(body: bytes) -> dict[str, Any]:
+    """The map in one frame's body. Raises BodyError."""
+    try:
+        value = msgpack.unpackb(body)
+    except ValueError:
+        raise BodyError("The message is not valid msgpack.") from None
+    if not isinstance(value, dict):
+        raise BodyError("The message is not a msgpack map.")
+    return cast(dict[str, Any], value)
+
+
+class FrameSplitter:
+    """Cuts a stream of bytes into frame bodies, however the bytes were torn apart on the way."""
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+
+    @property
+    def mid_frame(self) -> bool:
+        """Whether the bytes so far end inside a frame."""
+        return bool(self._pending)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The bodies that `data` completes; all of them are to be taken before more is fed.
+
+        Raises FrameError where a frame announces more than is allowed, once the bodies before it are taken.
+        """
+        self._pending += data
+        return self._bodies()
+
+    def _bodies(self) -> Iterator[bytes]:
+        while len(self._pending) >= _LENGTH.size:
+            nbytes: int = _LENGTH.unpack_from(self._pending)[0]
+            if nbytes > MAX_FRAME_NBYTES:
+                raise FrameError(f"A frame announces {nbytes} bytes, {MAX_FRAME_NBYTES} are allowed.")
+            end = _LENGTH.size + nbytes
+            if len(self._pending) < end:
+                return
+            body = bytes(self._pending[_LENGTH.size : end])
+            del self._pending[:end]
+            yield body

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.checkpoints.placement import Device, place, this_machine
-from engine.core.errors import OutOfMemory
+from engine.core.errors import OutOfMemory, is_out_of_memory
 from engine.core.names import ORACLE
 from engine.core.request import Draft, Filled, FillRequest
 from engine.decoding.executor import drive
@@ -17,7 +17,6 @@ from engine.edit.answering import answering
 from engine.loader.catalog import BUNDLED, find
 from engine.models.base import Model
 from engine.models.registry import family_named
-from engine.server.failures import is_out_of_memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

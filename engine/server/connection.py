@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.ipc.protocol import (
-    BodyError,
+from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
+from engine.ipc.messages import (
     Cancel,
     ClientMessage,
     Done,
@@ -21,21 +21,16 @@ from engine.ipc.protocol import (
     Failed,
     FailureCode,
     Fill,
-    FrameError,
-    FrameSplitter,
     Hello,
-    MalformedMessage,
     Report,
     Status,
     StatusQuery,
     Stop,
     Survey,
-    VersionMismatch,
     Warm,
     Welcome,
-    pack,
-    unpack_from_client,
 )
+from engine.ipc.protocol import FrameSplitter, pack, unpack_from_client
 from engine.server.jobs import Job
 from engine.server.scheduler import Scheduler
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import logging
 
-import torch
-
-from engine.core.errors import BadInput, ModelError, OutOfMemory
-from engine.ipc.protocol import FailureCode
+from engine.core.errors import BadInput, ModelError, OutOfMemory, is_out_of_memory
+from engine.ipc.messages import FailureCode
 
 _log = logging.getLogger(__name__)
-
-# torch raises its own class on CUDA only; its other allocators raise RuntimeError with one of these in it.
-_ALLOCATION_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 def failure_of(error: Exception, doing: str) -> tuple[FailureCode, str]:
@@ -27,10 +22,3 @@ def failure_of(error: Exception, doing: str) -> tuple[FailureCode, str]:
         return "bad_request", str(error)
     _log.error("failed at %s", doing, exc_info=error)
     return "internal", f"The engine failed at {doing}; its log says more (`dg-lsp engine status` names the folder)."
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether an allocation failed, on whatever device."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in _ALLOCATION_WORDS)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.ipc.protocol import EngineMessage, Fill, Priority, Warm
+from engine.ipc.messages import EngineMessage, Fill, Priority, Warm
 
 if TYPE_CHECKING:
     # Only for the checker: the process answers clients before torch is imported.

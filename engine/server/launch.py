@@ -15,7 +15,8 @@ from filelock import FileLock, Timeout
 from engine.core.errors import EngineError
 from engine.core.runtime_paths import lock_path, private_dir, runtime_dir
 from engine.ipc.client import NoAnswer, ask, welcome
-from engine.ipc.protocol import Stop, kill
+from engine.ipc.messages import Stop
+from engine.ipc.peercred import kill
 from engine.server.server import Settings
 
 _START_S = 30.0

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.ipc.protocol import Percentiles
+from engine.ipc.messages import Percentiles
 
 _KEPT = 512
 

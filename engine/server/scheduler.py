@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from engine.ipc.protocol import EngineMessage, Failed, FailureCode
+from engine.ipc.messages import EngineMessage, Failed, FailureCode
 from engine.server.jobs import Job
 
 

@@ -15,20 +15,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from engine.core import runtime_paths
-from engine.ipc.protocol import (
-    VERSION,
-    EngineMessage,
-    Failed,
-    Notice,
-    State,
-    Status,
-    Survey,
-    TcpAddress,
-    Welcome,
-    is_own,
-    pack,
-    peer_of,
-)
+from engine.ipc.address import TcpAddress, forget_address, write_token
+from engine.ipc.messages import EngineMessage, Failed, Notice, State, Status, Survey, Welcome
+from engine.ipc.peercred import is_own, peer_of
+from engine.ipc.protocol import VERSION, pack
 from engine.server import memory
 from engine.server.connection import Bounds, Connection
 from engine.server.metrics import Meters
@@ -96,7 +86,7 @@ class Server:
             watch.cancel()
             listener.close()
             # Gone before the lock is: whoever gets the lock next puts its own there.
-            runtime_paths.forget_address()
+            forget_address()
             await self._say_farewell()
         await asyncio.to_thread(self._worker.join, _JOIN_S)
         return not self._worker.is_alive()
@@ -167,7 +157,7 @@ class Server:
             listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
             self.token = secrets.token_urlsafe(32)
             port = listener.sockets[0].getsockname()[1]
-            runtime_paths.write_token(TcpAddress(port=port, token=self.token, pid=os.getpid()))
+            write_token(TcpAddress(port=port, token=self.token, pid=os.getpid()))
             return listener
         path = runtime_paths.socket_path()
         # What an engine that was killed left behind; the lock says that it lives no more.

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from engine.ipc.protocol import EngineMessage, Failed, Survey, Surveyed
+from engine.ipc.messages import EngineMessage, Failed, Survey, Surveyed
 
 _log = logging.getLogger(__name__)
 _WAITING = 32

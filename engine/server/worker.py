@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from engine.ipc.protocol import Answer, Done, Drafted, Failed, Filled, FillRequest, State, Warm
+from engine.core.request import Filled, FillRequest
+from engine.ipc.messages import Answer, Done, Drafted, Failed, State, Warm
 from engine.server import memory
 from engine.server.jobs import Job
 from engine.server.metrics import Meters

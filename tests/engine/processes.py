@@ -17,23 +17,9 @@ from typing import Any
 
 import pytest
 
-from engine.ipc.protocol import (
-    VERSION,
-    Drafted,
-    EngineMessage,
-    Fill,
-    FillRequest,
-    FrameSplitter,
-    Hello,
-    Notice,
-    Report,
-    Status,
-    StatusQuery,
-    Stop,
-    Welcome,
-    pack,
-    unpack_from_engine,
-)
+from engine.core.request import FillRequest
+from engine.ipc.messages import Drafted, EngineMessage, Fill, Hello, Notice, Report, Status, StatusQuery, Stop, Welcome
+from engine.ipc.protocol import VERSION, FrameSplitter, pack, unpack_from_engine
 
 _OTHER_VERSION = """
 import runpy, sys

@@ -17,8 +17,7 @@ from transformers.utils import logging
 
 from engine.checkpoints.directory import Checkpoint
 from engine.checkpoints.placement import Placement
-from engine.core.errors import ModelError
-from engine.server.failures import is_out_of_memory
+from engine.core.errors import ModelError, is_out_of_memory
 
 _QUICK_BYTES = 1 << 30
 """Smaller models load too fast for a progress bar."""

@@ -12,23 +12,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dg_lsp.backend.client import EngineClient, EngineFailure, EngineState, Launch, Patience
-from engine.ipc.frames import frame
-from engine.ipc.protocol import (
-    MAX_FRAME_NBYTES,
-    VERSION,
-    ClientMessage,
-    Done,
-    FillRequest,
-    FrameSplitter,
-    Hello,
-    Notice,
-    State,
-    Warm,
-    Welcome,
-    listener,
-    pack,
-    unpack_from_client,
-)
+from engine.core.request import FillRequest
+from engine.ipc.messages import ClientMessage, Done, Hello, Notice, State, Warm, Welcome
+from engine.ipc.peercred import listener
+from engine.ipc.protocol import MAX_FRAME_NBYTES, VERSION, FrameSplitter, frame, pack, unpack_from_client
 from tests.engine.processes import WAIT_S, Home, as_root, home, running, served_by_another
 
 LONG = "+".join("abcdefghijklmnop")

@@ -8,7 +8,7 @@ import pytest
 
 from dg_lsp.suggest.debounce import Rhythm
 from dg_lsp.suggest.in_flight import Desk
-from engine.ipc.protocol import Filled, FillRequest
+from engine.core.request import Filled, FillRequest
 
 
 def request(prefix: str) -> FillRequest:

@@ -12,7 +12,7 @@ from dg_lsp.config.configuration import Configuration
 from dg_lsp.documents.documents import Documents
 from dg_lsp.documents.gap import WINDOW_CHARS, gap_at
 from dg_lsp.suggest.suggester import INLINE, INVOKED_PATIENCE, MENU, Suggester
-from engine.ipc.protocol import Candidate, Filled, FillRequest
+from engine.core.request import Candidate, Filled, FillRequest
 
 pytestmark = pytest.mark.asyncio
 URI = "file:///w/app/main.py"

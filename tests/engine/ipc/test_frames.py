@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.ipc.frames import MAX_FRAME_NBYTES, BodyError, FrameError, FrameSplitter, frame, unframe
+from engine.core.errors import BodyError, FrameError
+from engine.ipc.protocol import MAX_FRAME_NBYTES, FrameSplitter, frame, unframe
 
 leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
 values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=4)

@@ -11,43 +11,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ipc.frames import frame
-from engine.ipc.protocol import (
-    VERSION,
+from engine.core.errors import MalformedMessage, VersionMismatch
+from engine.core.findings import Blank, Damage, Findings
+from engine.core.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Timings
+from engine.ipc.messages import (
     Answer,
-    Blank,
     Cancel,
-    Candidate,
-    Cell,
-    Damage,
     Done,
-    Draft,
     Drafted,
     Failed,
     Fill,
-    Filled,
-    FillRequest,
-    Findings,
     Hello,
-    MalformedMessage,
     Notice,
     Percentiles,
     Report,
-    Snippet,
     State,
     Status,
     StatusQuery,
     Stop,
     Survey,
     Surveyed,
-    Timings,
-    VersionMismatch,
     Warm,
     Welcome,
-    pack,
-    unpack_from_client,
-    unpack_from_engine,
 )
+from engine.ipc.protocol import VERSION, frame, pack, unpack_from_client, unpack_from_engine
 
 REQUEST = {"prefix": "a", "suffix": "b"}
 FULL_REQUEST = FillRequest(

@@ -11,24 +11,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.cli.checks import Doctor, Finding
-from engine.ipc.frames import MAX_FRAME_NBYTES, frame
-from engine.ipc.protocol import (
-    VERSION,
+from engine.core.request import FillRequest
+from engine.ipc.messages import (
     Answer,
     Cancel,
     Done,
     Drafted,
     Failed,
     Fill,
-    FillRequest,
     Hello,
     Report,
     StatusQuery,
     Stop,
     Warm,
     Welcome,
-    pack,
 )
+from engine.ipc.protocol import MAX_FRAME_NBYTES, VERSION, frame, pack
 from tests.engine.processes import Home, Wire, home, running, wait_until
 
 LONG = "+".join("abcdefghijklmnop")

@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from engine.core.runtime_paths import MAX_SOCKET_PATH_NBYTES
-from engine.ipc.protocol import VERSION, Answer, Done, Failed, Hello, Notice, Warm
+from engine.ipc.messages import Answer, Done, Failed, Hello, Notice, Warm
+from engine.ipc.protocol import VERSION
 from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.ipc.protocol import Percentiles
+from engine.ipc.messages import Percentiles
 from engine.server.metrics import Meters, percentiles
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.ipc.protocol import Answer, Done, Notice, Status, Warm
+from engine.ipc.messages import Answer, Done, Notice, Status, Warm
 from tests.engine.processes import home, running
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.ipc.protocol import Done, EngineMessage, Failed, Fill, FillRequest
+from engine.core.request import FillRequest
+from engine.ipc.messages import Done, EngineMessage, Failed, Fill
 from engine.server.jobs import Job
 from engine.server.scheduler import Limits, Scheduler
 

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from engine.core.errors import ModelError
-from engine.ipc.protocol import Answer, Failed, Fill, FillRequest, StatusQuery, pack
+from engine.core.request import FillRequest
+from engine.ipc.messages import Answer, Failed, Fill, StatusQuery
+from engine.ipc.protocol import pack
 from engine.models.oracle.model import Case, Oracle
 from engine.server.connection import Bounds
 from engine.server.server import Server, Settings

@@ -5,8 +5,9 @@ import weakref
 import torch
 from torch import Tensor
 
+from engine.core.request import FillRequest
 from engine.decoding.executor import Step
-from engine.ipc.protocol import EngineMessage, Fill, FillRequest
+from engine.ipc.messages import EngineMessage, Fill
 from engine.models.base import Rows
 from engine.server.jobs import Job
 from engine.server.metrics import Meters
