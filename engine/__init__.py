@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.checkpoints.placement import Device
+    from engine.core.names import Device
     from engine.loader.loading import Infiller
 
 

@@ -14,7 +14,7 @@ from engine.core.request import FillRequest
 from engine.models.base import Facts, Sampling
 from engine.models.gemma.network import Network
 from engine.models.prompts.layout import Layout
-from engine.models.prompts.window import with_line_feeds
+from engine.text.newlines import with_line_feeds
 
 if TYPE_CHECKING:
     from engine.models.gemma.model import DiffusionGemma

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from transformers.initialization import no_init_weights
 
-from engine.checkpoints.placement import WORKING_BYTES, Device, check_device
+from engine.checkpoints.placement import WORKING_BYTES
 from engine.core.errors import BadInput, ModelError
+from engine.core.names import Device, check_device
 from engine.core.sizes import binary_bytes
 
 _BLOCK = 1 << 20

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import psutil
 import torch
 
-from engine.checkpoints.devices import Device, check_device
 from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import ModelError
+from engine.core.names import Device, check_device
 from engine.core.sizes import binary_bytes
 
 WORKING_BYTES = 1 << 30

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
+from engine.core.names import BUNDLED, Device
 from engine.models.registry import SHAPES
 
 if TYPE_CHECKING:
     from engine.bench.abilities import Measured
-    from engine.checkpoints.placement import Device
 
 
 @one_line_errors()
@@ -36,7 +36,6 @@ def bench(
     from engine.bench.processes import STARTS
     from engine.bench.report import as_object, tables
     from engine.bench.run import PARTS, QUICK, Effort, run
-    from engine.loader.catalog import BUNDLED
 
     if unknown := set(part or ()) - set(PARTS):
         raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join(PARTS)}.")

@@ -15,9 +15,9 @@ import torch
 import typer
 from torch import Tensor
 
-from engine.checkpoints.placement import Device
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
+from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.core.runtime_paths import data_dir
 from engine.decoding.executor import Step

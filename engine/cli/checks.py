@@ -19,7 +19,7 @@ import psutil
 from engine.checkpoints.directory import Checkpoint
 from engine.core import runtime_paths
 from engine.core.errors import EngineError
-from engine.core.names import ORACLE, rooted
+from engine.core.names import ORACLE, Device, rooted
 from engine.core.request import Filled, FillRequest
 from engine.core.sizes import binary_bytes, decimal_bytes
 from engine.ipc.client import ask
@@ -106,7 +106,7 @@ class Doctor:
     def _device(self) -> _Seen:
         import torch
 
-        from engine.checkpoints.placement import Device, place, this_machine
+        from engine.checkpoints.placement import place, this_machine
 
         if self._is_oracle:
             return _Seen(detail="cpu, for the test model")
@@ -138,7 +138,6 @@ class Doctor:
             reply = ask(Fill(id=1, request=_REQUEST), _FILL_S)
             assert isinstance(reply, Answer)
             return _told(reply.filled, "by the running engine")
-        from engine.checkpoints.placement import Device
         from engine.loader.loading import load
 
         infiller = load(self.model, cast(Device, self.device))

@@ -15,8 +15,9 @@ from rich.console import Console
 from engine.cli.preview import figures, preview
 from engine.cli.watch import Watch, canvas_line, legend
 from engine.core.exits import one_line_errors
+from engine.core.names import BUNDLED
 from engine.core.request import Draft, FillRequest
-from engine.loader.catalog import BUNDLED, bundled
+from engine.loader.catalog import bundled
 from engine.text.marked import gap_at_markers
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 
 from engine.cli.options import DeviceName, ModelName
 from engine.core.exits import FAILURE, one_line_errors
-from engine.loader.catalog import BUNDLED
+from engine.core.names import BUNDLED
 
 
 @one_line_errors()

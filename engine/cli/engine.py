@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.checkpoints.devices import check_device
 from engine.core.exits import FAILURE, one_line_errors
-from engine.core.names import ORACLE, rooted
+from engine.core.names import BUNDLED, ORACLE, check_device, rooted
 from engine.ipc.messages import Percentiles, Report, Status, StatusQuery
-from engine.loader.catalog import BUNDLED, find
+from engine.loader.catalog import find
 
 if TYPE_CHECKING:
     from engine.server.server import Settings

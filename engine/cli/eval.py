@@ -17,9 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from engine.cli.options import DeviceName, ModelName
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
+from engine.core.names import ORACLE, Device
 
 if TYPE_CHECKING:
-    from engine.checkpoints.placement import Device
     from engine.eval.results import Results
     from engine.eval.rows import Row
     from engine.eval.tasks import Task
@@ -122,7 +122,6 @@ def _tasks(
 
 def _weights(name: str) -> str:
     """A fingerprint of what decides a model's answers."""
-    from engine.core.names import ORACLE
     from engine.loader.catalog import find
     from engine.loader.pull import PATTERNS
 

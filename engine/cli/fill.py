@@ -6,7 +6,7 @@ import json as json_format
 import time
 from contextlib import nullcontext
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -17,12 +17,10 @@ from engine.cli.source import language_in
 from engine.cli.watch import Watch
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
+from engine.core.names import Device
 from engine.core.request import Filled, FillRequest
 from engine.text.marked import MARKER, Gap, gap_at_markers, gap_between, line_count, parse_position
 from engine.text.textfile import TextFile, read_text, replace_text, writable_path
-
-if TYPE_CHECKING:
-    from engine.checkpoints.placement import Device
 
 
 @one_line_errors()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import typer
 
@@ -10,12 +10,10 @@ from engine.cli.options import DeviceName, Diff, FileName, ModelName, Seed, Writ
 from engine.cli.source import language_in, show_or_write
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
+from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.text.marked import Gap
 from engine.text.textfile import read_text, writable_path
-
-if TYPE_CHECKING:
-    from engine.checkpoints.placement import Device
 
 
 @one_line_errors()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -12,11 +12,9 @@ from engine.cli.options import Candidates, DeviceName, Diff, FileName, ModelName
 from engine.cli.source import language_in, show_or_write, span_in
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
+from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.text.textfile import read_text, writable_path
-
-if TYPE_CHECKING:
-    from engine.checkpoints.placement import Device
 
 
 def _in_range(strength: float) -> float:

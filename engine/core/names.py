@@ -1,9 +1,14 @@
-"""What a model's name may be, told without looking into the model."""
+"""What models and devices may be called, told without looking into either."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, get_args
 
+from engine.core.errors import ModelError
+
+Device = Literal["auto", "cpu", "cuda"]
+"""Where a model may be asked to run."""
 BUNDLED = "bundled"
 ORACLE = "oracle:"
 """Begins the name of a test model, which needs no weights: see engine.models.oracle.model."""
@@ -15,3 +20,9 @@ def rooted(name: str, folder: Path) -> str:
     there = folder / path
     is_relative = path not in ("", BUNDLED) and not Path(path).is_absolute()
     return f"{prefix}{there}" if is_relative and (there.is_file() if prefix else there.is_dir()) else name
+
+
+def check_device(name: str) -> None:
+    """Raises ModelError where it is none of `Device`."""
+    if name not in get_args(Device):
+        raise ModelError(f"There is no device {name!r}: use auto, cpu or cuda.")

@@ -26,12 +26,10 @@ from engine.infill.pipeline import deadline
 from engine.infill.rewritten import rewritten
 from engine.infill.tokens import old_tokens, token_bounds
 from engine.models.base import Model
-from engine.models.prompts.window import with_line_feeds
 from engine.syntax.budget import Budget
 from engine.syntax.languages import language_of
 from engine.syntax.tree import common_head, common_tail
-from engine.text.marked import dominant_line_end
-from engine.text.newlines import with_old_line_ends
+from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 
 _LINES = 3
 """Lines that are looked at for one damage, at the most."""

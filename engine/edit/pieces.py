@@ -15,12 +15,10 @@ from engine.infill.pipeline import infill
 from engine.infill.repair import EDIT_CHECK_MS
 from engine.infill.tokens import token_bounds
 from engine.models.base import Model
-from engine.models.prompts.window import with_line_feeds
 from engine.syntax.budget import Budget
 from engine.syntax.judge import Judge
 from engine.syntax.languages import language_of
-from engine.text.marked import dominant_line_end
-from engine.text.newlines import with_old_line_ends
+from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 
 _SHARE = 0.75
 """Of the room on a canvas that a piece takes; the rest is for growth."""

@@ -23,7 +23,7 @@ from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
 from engine.models.base import LengthStrategy, Model
 from engine.syntax.trees import Trees
-from engine.text.marked import dominant_line_end, with_line_ends
+from engine.text.newlines import dominant_line_end, with_line_ends
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
     "slack": slack,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.core.request import Candidate
 from engine.infill.answers import Answer
 from engine.infill.gap import Gap
-from engine.models.prompts.window import with_line_feeds
+from engine.text.newlines import with_line_feeds
 
 
 def ranked(gap: Gap, answers: Sequence[Answer], *, read: bool = True) -> tuple[Candidate, ...]:

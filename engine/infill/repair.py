@@ -18,7 +18,6 @@ from engine.decoding.sampling import doubtful, draw, linear_temperature
 from engine.infill.answers import Answer, answer, answers, offsets, shortened
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted
-from engine.models.prompts.window import with_line_feeds
 from engine.syntax.brackets import Brackets
 from engine.syntax.budget import Budget
 from engine.syntax.doubled import undoubled
@@ -28,6 +27,7 @@ from engine.syntax.judge import Judge
 from engine.syntax.judging import Verdict
 from engine.syntax.languages import language_of
 from engine.syntax.problems import Problem
+from engine.text.newlines import with_line_feeds
 
 ROUNDS = 2
 """Times that a canvas is repaired: around the problem, then all of its lines."""

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.checkpoints.placement import Device, place, this_machine
+from engine.checkpoints.placement import place, this_machine
 from engine.core.errors import OutOfMemory, is_out_of_memory
-from engine.core.names import ORACLE
+from engine.core.names import BUNDLED, ORACLE, Device
 from engine.core.request import Draft, Filled, FillRequest
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
-from engine.loader.catalog import BUNDLED, find
+from engine.loader.catalog import find
 from engine.models.base import Model
 from engine.models.registry import family_named
 

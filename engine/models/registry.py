@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import BadInput, ModelError
+from engine.core.names import Device
 from engine.models.gemma import description as gemma_family
 from engine.models.masked import description as masked_family
 
 if TYPE_CHECKING:
     from engine.checkpoints.directory import Checkpoint, TensorHeader
-    from engine.checkpoints.placement import Device, Placement
+    from engine.checkpoints.placement import Placement
     from engine.models.base import LengthStrategy, Model
 
 

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from engine.core import runtime_paths
 from engine.core.errors import EngineError
-from engine.core.names import ORACLE
+from engine.core.names import ORACLE, Device
 from engine.ipc.client import welcome
 from engine.server.server import Server, Settings
 
@@ -93,7 +93,6 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 async def _serve(settings: Settings) -> bool:
     def load(on_percent: Callable[[float], None]) -> Model:
-        from engine.checkpoints.placement import Device
         from engine.loader.loading import load
 
         device = cast(Device, settings.device)

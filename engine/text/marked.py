@@ -87,18 +87,6 @@ def line_count(text: str) -> int:
     return sum(1 for _ in _lines(text))
 
 
-def dominant_line_end(text: str) -> str:
-    r"""The line end that a text uses most: "\n", "\r\n" or "\r"; "\n" where it has none."""
-    windows = text.count("\r\n")
-    counts = {"\n": text.count("\n") - windows, "\r\n": windows, "\r": text.count("\r") - windows}
-    return max(counts, key=lambda end: counts[end])
-
-
-def with_line_ends(text: str, line_end: str) -> str:
-    """`text` with every line end replaced by `line_end`."""
-    return _LINE_END.sub(line_end, text)
-
-
 def _lines(text: str) -> Iterator[tuple[int, int]]:
     """Start and end offset of each line, line ends not included."""
     start = 0

@@ -1,15 +1,30 @@
-"""Line ends of an edited text: those of lines that did not change stay, new lines end like most."""
+"""Line ends: which a text has, and how a new text takes them over."""
 
 from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
 
-from engine.models.prompts.window import with_line_feeds
-from engine.text.marked import with_line_ends
-
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """Lines that end as an editor's do, unlike those of `str.splitlines`."""
+
+
+def dominant_line_end(text: str) -> str:
+    r"""The line end that a text uses most: "\n", "\r\n" or "\r"; "\n" where it has none."""
+    windows = text.count("\r\n")
+    counts = {"\n": text.count("\n") - windows, "\r\n": windows, "\r": text.count("\r") - windows}
+    return max(counts, key=lambda end: counts[end])
+
+
+def with_line_ends(text: str, line_end: str) -> str:
+    """`text` with every line end replaced by `line_end`."""
+    return _LINE_END.sub(line_end, text)
+
+
+def with_line_feeds(text: str) -> str:
+    """Models are trained on line feeds alone; a carriage return is part of the line break that it stands for."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def with_old_line_ends(old: str, new: str, line_end: str) -> str:

@@ -11,7 +11,8 @@ from transformers import DiffusionGemmaConfig, DiffusionGemmaTextConfig
 
 from engine.bench.numbered import NumberedPrompt
 from engine.bench.random_weights import check_room, layers_asked, made_in, place_of, randomise
-from engine.checkpoints.placement import GPU_DTYPE, Device, cpu_dtype
+from engine.checkpoints.placement import GPU_DTYPE, cpu_dtype
+from engine.core.names import Device
 from engine.loader.catalog import BUNDLED_PATH
 from engine.models.base import Facts, Noise
 from engine.models.gemma.checkpoint import TextModel

@@ -9,7 +9,8 @@ import torch
 
 from engine.bench.numbered import NumberedPrompt
 from engine.bench.random_weights import check_room, layers_asked, made_in, place_of, randomise
-from engine.checkpoints.placement import GPU_DTYPE, Device, cpu_dtype
+from engine.checkpoints.placement import GPU_DTYPE, cpu_dtype
+from engine.core.names import Device
 from engine.models.base import Facts, LengthStrategy, Noise
 from engine.models.masked.checkpoint import new_module
 from engine.models.masked.config import Architecture

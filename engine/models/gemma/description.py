@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engine.checkpoints.directory import Checkpoint, TensorHeader
-    from engine.checkpoints.placement import Device, Placement
+    from engine.checkpoints.placement import Placement
+    from engine.core.names import Device
     from engine.models.base import Model
 
 MODEL_TYPES = ("diffusion_gemma",)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.checkpoints.directory import Checkpoint, TensorHeader
-    from engine.checkpoints.placement import Device, Placement
+    from engine.checkpoints.placement import Placement
+    from engine.core.names import Device
     from engine.models.base import LengthStrategy, Model
     from engine.models.registry import Files
 

@@ -11,8 +11,9 @@ from typing import Any
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.prompts.layout import EOS, Layout
-from engine.models.prompts.window import before_gap, behind_gap, last_tokens, with_line_feeds
+from engine.models.prompts.window import before_gap, behind_gap, last_tokens
 from engine.models.vocabulary import Vocabulary
+from engine.text.newlines import with_line_feeds
 
 PINNED = 32
 """Suffix tokens on the canvas, as in training."""

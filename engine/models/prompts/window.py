@@ -32,8 +32,3 @@ def _start(length: int, room: int) -> int:
     excess = length - room
     leap = max(1, room // _LEAPS)
     return -(-excess // leap) * leap if excess > 0 else 0
-
-
-def with_line_feeds(text: str) -> str:
-    """Models are trained on line feeds alone; a carriage return is part of the line break that it stands for."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from engine.checkpoints.directory import Checkpoint, TensorHeader, read_checkpoint
-from engine.checkpoints.placement import WORKING_BYTES, Device, Machine, place
+from engine.checkpoints.placement import WORKING_BYTES, Machine, place
 from engine.core.errors import ModelError
+from engine.core.names import Device
 
 GIB = 1 << 30
 

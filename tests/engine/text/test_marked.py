@@ -3,7 +3,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.core.errors import BadInput
-from engine.text.marked import Position, dominant_line_end, gap_at_markers, gap_between, parse_position, with_line_ends
+from engine.text.marked import Position, gap_at_markers, gap_between, parse_position
+from engine.text.newlines import dominant_line_end, with_line_ends
 
 texts = st.text(alphabet=st.sampled_from("ab \t\n\r😋é\u2028"), max_size=40)
 
