@@ -1,4 +1,4 @@
-"""A model directory as it lies on disk: what it is, how big, whether it is whole. Reads JSON and headers only."""
+"""A model directory as it lies on disk: its small files, the headers of its big ones, whether it is whole."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Literal, cast
 
-from engine.checkpoints.json_files import read_json, read_json_if_there
 from engine.core.errors import ModelError
-from engine.models.registry import Files, family_of_type
 
-if TYPE_CHECKING:
-    from engine.models.base import LengthStrategy
-
+LengthStrategy = Literal["slack", "discover", "expand", "calibrated"]
+"""How the width of a gap is found: see engine.infill.lengths."""
 FACTS_FILE = "dg_lsp.json"
 """What the authors of a checkpoint tell dg-lsp about it beyond config.json; released checkpoints have none."""
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
-_TOKENIZER_FILES = (("tokenizer.json",), ("vocab.json", "merges.txt"))
-"""A tokenizer is in one file, or in these two."""
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 _MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library
 
@@ -35,6 +30,19 @@ class TensorHeader:
     """As safetensors names it: "BF16", "F32"."""
     elements: int
     nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The small files of a model directory, before anything is loaded."""
+
+    path: Path
+    name: str
+    """As a person would name the model."""
+    config: dict[str, Any]
+    """config.json"""
+    told: dict[str, Any]
+    """What its authors tell dg-lsp beyond that; empty for released checkpoints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,25 +65,6 @@ class Checkpoint:
     def parameters(self) -> int:
         """Parameters that are loaded; tied ones count once, as they are stored once."""
         return sum(tensor.elements for tensor in self.tensors)
-
-
-def read_checkpoint(path: Path, name: str) -> Checkpoint:
-    """Read a model directory. Raises ModelError for what is missing, cut off, unknown or unsafe."""
-    files = read_files(path, name)
-    family = family_of_type(files.config.get("model_type"), name)
-    weights = weight_files(path, name)
-    if not any(all((path / file).is_file() for file in several) for several in _TOKENIZER_FILES):
-        raise ModelError(f"{name} has no {_TOKENIZER_FILES[0][0]}: copy it there, or pull the model again.")
-    return Checkpoint(
-        name=name,
-        path=path,
-        family=family.name,
-        length=files.told.get("length") or family.length(files),
-        config=files.config,
-        layers=family.layers(files),
-        tensors=family.loaded([tensor for file in weights for tensor in read_header(file)]),
-        nbytes=sum(file.stat().st_size for file in weights),
-    )
 
 
 def read_files(path: Path, name: str) -> Files:
@@ -118,6 +107,24 @@ def read_header(file: Path) -> list[TensorHeader]:
     if file.stat().st_size != 8 + length + sum(tensor.nbytes for tensor in tensors):
         raise ModelError(f"{file} is cut off or damaged: pull or copy the model again.")
     return tensors
+
+
+def read_json(file: Path, name: str) -> dict[str, Any]:
+    """The object in `file`, a file of the model `name`. Raises ModelError."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{name} has no {file.name}: name a model directory as transformers writes it.") from None
+    except (OSError, ValueError):
+        raise ModelError(f"{name} has a {file.name} that can't be read: pull or copy the model again.") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"{name} has a {file.name} that is no JSON object: pull or copy the model again.")
+    return cast("dict[str, Any]", value)
+
+
+def read_json_if_there(file: Path, name: str) -> dict[str, Any]:
+    """The object in `file`; an empty one where there is no such file. Raises ModelError."""
+    return read_json(file, name) if file.is_file() else {}
 
 
 def _tensors(entries: dict[str, Any]) -> Iterator[TensorHeader]:

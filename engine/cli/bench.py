@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.console import Console
 
+from engine.bench.families import SHAPES
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.names import BUNDLED, Device
-from engine.models.registry import SHAPES
 
 if TYPE_CHECKING:
     from engine.bench.abilities import Measured
@@ -67,8 +67,8 @@ def bench(
 
 def _model(name: str, shape: str | None, device: Device) -> Measured:
     from engine.bench.abilities import Measured
+    from engine.bench.families import random_model
     from engine.loader.loading import load
-    from engine.models.registry import random_model
 
     model = random_model(shape, device) if shape is not None else load(name, device).model
     if not isinstance(model, Measured):

@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from engine.checkpoints.directory import LengthStrategy
 from engine.core.errors import BadInput
 from engine.core.request import Candidate, Filled, FillRequest, Timings
 from engine.decoding.executor import Filling, Step, drive
@@ -21,7 +22,7 @@ from engine.infill.parts import Parts
 from engine.infill.ranking import ranked
 from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
-from engine.models.base import LengthStrategy, Model
+from engine.models.base import Model
 from engine.syntax.trees import Trees
 from engine.text.newlines import dominant_line_end, with_line_ends
 

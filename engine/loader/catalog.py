@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.checkpoints.directory import Checkpoint, read_checkpoint
+from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import ModelError
 from engine.core.names import BUNDLED
+from engine.loader.checkpoint import read_checkpoint
 
 BUNDLED_PATH = Path(__file__).parents[1] / "weights" / BUNDLED
 _HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from engine.checkpoints.directory import LengthStrategy
 from engine.core.request import FillRequest
 from engine.models.length_prior import LengthPrior
 
 READ_ON = 16
 """Suffix tokens that are read together with a gap when it is scored."""
-
-LengthStrategy = Literal["slack", "discover", "expand", "calibrated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

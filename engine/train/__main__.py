@@ -15,11 +15,11 @@ from typing import Annotated, Any, cast
 import torch
 import typer
 
+from engine.checkpoints.directory import LengthStrategy
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.eval.reserved.packages import reserved_files
 from engine.loader.loading import load
-from engine.models.base import LengthStrategy
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import Network
 from engine.train.card import write_card

@@ -14,8 +14,7 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
     EntropyBoundSamplerConfig,
 )
 
-from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE
-from engine.models.base import LengthStrategy
+from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE, LengthStrategy
 from engine.models.prompts.layout import BOS, EOS, PAD
 from engine.train.presets import Preset
 from engine.train.state import State

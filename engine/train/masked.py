@@ -16,8 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE
-from engine.models.base import LengthStrategy
+from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE, LengthStrategy
 from engine.models.masked.description import OWN_TYPE
 from engine.models.masked.network import Attend, Network, attention, rotate
 from engine.train.masked_rows import EXPAND, NOTHING, MaskedRows, masked_rows

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from dg_lsp.cli import run
+from engine.bench.families import random_model
 from engine.bench.processes import starts
 from engine.bench.workload import rows_of
 from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.registry import random_model
 from engine.server.memory import device_nbytes, give_back
 
 IDS = [20 + at % 40 for at in range(60)]

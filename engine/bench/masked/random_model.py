@@ -9,9 +9,10 @@ import torch
 
 from engine.bench.numbered import NumberedPrompt
 from engine.bench.random_weights import check_room, layers_asked, made_in, place_of, randomise
+from engine.checkpoints.directory import LengthStrategy
 from engine.checkpoints.placement import GPU_DTYPE, cpu_dtype
 from engine.core.names import Device
-from engine.models.base import Facts, LengthStrategy, Noise
+from engine.models.base import Facts, Noise
 from engine.models.masked.checkpoint import new_module
 from engine.models.masked.config import Architecture
 from engine.models.masked.model import Masked, sampling_of, widths_of

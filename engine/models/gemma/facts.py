@@ -7,9 +7,9 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from engine.checkpoints.directory import FACTS_FILE, Checkpoint
+from engine.checkpoints.directory import FACTS_FILE, Checkpoint, LengthStrategy
 from engine.checkpoints.placement import Placement
-from engine.models.base import Facts, LengthStrategy, Noise, Sampling
+from engine.models.base import Facts, Noise, Sampling
 from engine.models.prompts.layout import MASK, PAD
 from engine.models.vocabulary import Vocabulary
 

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from engine.checkpoints.json_files import read_json_if_there
+from engine.checkpoints.directory import Files, LengthStrategy, TensorHeader, read_json_if_there
 from engine.core.errors import ModelError
 from engine.models.masked.config import Architecture, our_name, read_architecture
 from engine.models.masked.published import PUBLISHED, Published
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from engine.checkpoints.directory import Checkpoint, TensorHeader
-    from engine.checkpoints.placement import Placement
-    from engine.core.names import Device
-    from engine.models.base import LengthStrategy, Model
-    from engine.models.registry import Files
-
 OWN_TYPE = "masked_llama"
 """What the recipe of this repository writes: a Llama without the causal mask, described further in its facts file."""
 MODEL_TYPES = (*dict.fromkeys(each.model_type for each in PUBLISHED), OWN_TYPE)
-SHAPES = ("dreamon", "dream-layers=N", "dcoder-layers=N", "masked-small")
-"""Of random weights; N stands for a number of layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,20 +66,6 @@ def added_tokens(path: Path, name: str) -> dict[str, int]:
     found |= {entry["content"]: int(token) for token, entry in decoder.items()}
     listed: list[dict[str, Any]] = read_json_if_there(path / "tokenizer.json", name).get("added_tokens", [])
     return found | {entry["content"]: entry["id"] for entry in listed}
-
-
-def open_model(checkpoint: Checkpoint, placement: Placement) -> Model:
-    """Load it. Raises ModelError."""
-    from engine.models.masked.model import Masked
-
-    return Masked.open(checkpoint, placement)
-
-
-def random_model(shape: str, device: Device, seed: int) -> Model:
-    """Random weights in one of `SHAPES`. Raises BadInput for too many layers, ModelError without memory."""
-    from engine.bench.masked.random_model import random_model
-
-    return random_model(shape, device, seed)
 
 
 def _published(files: Files, added: dict[str, int]) -> Published:

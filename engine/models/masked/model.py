@@ -11,11 +11,11 @@ from torch import Tensor
 from engine.baselines.published_loop import published_loop
 from engine.bench.abilities import Reference, StepKind
 from engine.bench.masked.steps import step_kinds
-from engine.checkpoints.directory import Checkpoint, read_files
+from engine.checkpoints.directory import Checkpoint, LengthStrategy, read_files
 from engine.checkpoints.placement import Placement
 from engine.core.request import Filled, FillRequest
 from engine.core.runtime_paths import data_dir
-from engine.models.base import Context, Facts, LengthStrategy, Noise, Rows, Sampling
+from engine.models.base import Context, Facts, Noise, Rows, Sampling
 from engine.models.length_prior import LengthPrior, prior_file, read_prior
 from engine.models.masked.checkpoint import read_module, read_tokenizer
 from engine.models.masked.description import Described, described

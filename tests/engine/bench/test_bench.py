@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dg_lsp.cli import run as command
 from engine.bench.end_to_end import end_to_end
+from engine.bench.families import random_model
 from engine.bench.keystroke import keystroke
 from engine.bench.numbered import NumberedPrompt
 from engine.bench.plot import plot
@@ -30,7 +31,6 @@ from engine.infill.pipeline import fill
 from engine.loader.loading import load
 from engine.models.gemma.canvases import NEAR
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.registry import random_model
 from tests.engine.tiny import tiny_model
 
 WATCH = Stopwatch(repetitions=2, limit_s=0.1)

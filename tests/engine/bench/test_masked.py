@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from dg_lsp.cli import run as command
 from engine.bench.abilities import Generating, LeftToRight, Measured
 from engine.bench.end_to_end import end_to_end
+from engine.bench.families import random_model
 from engine.bench.keystroke import keystroke
 from engine.bench.products import run_all
 from engine.bench.steps import bounds, grid
@@ -24,7 +25,6 @@ from engine.core.errors import BadInput, ModelError
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
 from engine.models.masked.model import Masked
-from engine.models.registry import random_model
 from tests.engine.toy_gaps import toy_gaps
 
 TOY = Path(__file__).parents[2] / "models" / "toy-masked"

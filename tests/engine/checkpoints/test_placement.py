@@ -4,10 +4,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.checkpoints.directory import Checkpoint, TensorHeader, read_checkpoint
+from engine.checkpoints.directory import Checkpoint, TensorHeader
 from engine.checkpoints.placement import WORKING_BYTES, Machine, place
 from engine.core.errors import ModelError
 from engine.core.names import Device
+from engine.loader.checkpoint import read_checkpoint
 
 GIB = 1 << 30
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.checkpoints.directory import read_checkpoint, read_header
+from engine.checkpoints.directory import read_header
 from engine.core.errors import ModelError
+from engine.loader.checkpoint import read_checkpoint
 
 
 def rewrite(path: Path, **values: object) -> None:

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from engine import load
-from engine.checkpoints.directory import read_checkpoint
 from engine.checkpoints.placement import Placement
 from engine.core.errors import BadInput, ModelError, OutOfMemory
 from engine.core.request import Filled
+from engine.loader.checkpoint import read_checkpoint
 from engine.models.base import Rows, Sampling
 from engine.text.marked import gap_at_markers
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from transformers import DiffusionGemmaForBlockDiffusion
 
-from engine.checkpoints.directory import read_checkpoint
 from engine.checkpoints.placement import Placement
 from engine.core.errors import ModelError
 from engine.core.request import FillRequest
+from engine.loader.checkpoint import read_checkpoint
 from engine.loader.loading import load
 from engine.models.gemma.checkpoint import read_module, read_tokenizer
 

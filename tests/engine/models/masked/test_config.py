@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.checkpoints.directory import read_checkpoint
 from engine.core.errors import ModelError
+from engine.loader.checkpoint import read_checkpoint
 from engine.loader.loading import load
 from engine.models.masked.published import PUBLISHED
 from tests.engine.models.masked.published import Layout, write_published
