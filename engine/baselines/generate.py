@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
@@ -12,12 +12,10 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
 
 from engine.core.request import FillRequest
 from engine.models.base import Facts, Sampling
+from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import Network
 from engine.models.prompts.layout import Layout
 from engine.text.newlines import with_line_feeds
-
-if TYPE_CHECKING:
-    from engine.models.gemma.model import DiffusionGemma
 
 _NEVER = 1e-12
 """Nats; no canvas is ever as sure as this."""

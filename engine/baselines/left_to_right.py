@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
-from engine.bench.abilities import LeftToRight
 from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.models.base import Model
 
 _SHORTEST_MEETING = 3
 """Characters other than white space by which the suffix is recognised."""
+
+
+@runtime_checkable
+class LeftToRight(Model, Protocol):
+    """Its encoder predicts next tokens: the same weights are an autoregressive model, too."""
+
+    def next_tokens(self, ids: Sequence[int]) -> Iterator[int]:
+        """Greedy next tokens behind `ids`, with a cache of keys and values, without end."""
+        ...
 
 
 def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:

@@ -6,17 +6,13 @@ sources in engine.models.masked.published.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from engine.core.request import FillRequest
 from engine.decoding.sampling import forbid
 from engine.models.masked.memory import Line, whole
+from engine.models.masked.model import Masked
 from engine.models.masked.windows import run_windows
-
-if TYPE_CHECKING:
-    from engine.models.masked.model import Masked
 
 
 @torch.inference_mode()

@@ -1,19 +1,47 @@
-"""transformers' own `generate` on the same weights, asked for what we ask for: what a fill is measured against."""
+"""What others do with the same weights: what a fill of ours is held against. A family's own code is imported late."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from engine.baselines.left_to_right import cut
-from engine.bench.abilities import Generating
 from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.models.base import Model
 
 
-def fill_by_generate(model: Generating, request: FillRequest) -> Filled:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """How others fill a gap with the same weights."""
+
+    name: str
+    told: str
+    """What is the same and what is not."""
+    aim: str = ""
+    """How much longer than ours it should take, such as ">= 4"."""
+    run: Callable[[], object]
+
+
+def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
+    """What to hold `ours`, our answer to `request`, against: the loop that models of its kind are published with."""
+    return (_generate if generates(model) else _published_loop)(model, request, ours)
+
+
+def generates(model: Model) -> bool:
+    """Whether transformers has a `generate` for it, which does what we do in another way."""
+    return model.facts.family == "diffusion_gemma"
+
+
+def fill_by_generate(model: Model, request: FillRequest) -> Filled:
     """One canvas of `generate`, cut like a text read left to right; it can't hold a suffix in place, so it reads it
     before the prefix."""
+    from engine.baselines.generate import all_known, generate
+    from engine.models.gemma.model import DiffusionGemma
+
+    assert isinstance(model, DiffusionGemma)
     began = time.perf_counter()
-    said = model.generate(request)
+    said = generate(model.network, model.facts, all_known(model, request), model.facts.sampling)
     ms = (time.perf_counter() - began) * 1000
     used = [token for token in said if token != model.facts.pad_id]
     text = cut(model.detokenize(used), request.suffix)
@@ -26,4 +54,33 @@ def fill_by_generate(model: Generating, request: FillRequest) -> Filled:
         steps=steps,
         forwards=steps,
         ms=Timings(total=ms),
+    )
+
+
+def _generate(model: Model, request: FillRequest, ours: Filled) -> Reference:
+    """transformers' `generate`, made to take as many steps as we took."""
+    from engine.baselines.generate import generate
+    from engine.models.gemma.model import DiffusionGemma
+
+    assert isinstance(model, DiffusionGemma)
+    network, facts = model.network, model.facts
+    context, sampling = list(model.prompt(request).context), replace(facts.sampling, max_steps=ours.steps)
+    return Reference(
+        name=f"generate, {ours.steps} steps",
+        told="same weights and steps",
+        aim=">= 4",
+        run=lambda: generate(network, facts, context, sampling, in_full=True),
+    )
+
+
+def _published_loop(model: Model, request: FillRequest, ours: Filled) -> Reference:
+    """The loop that masked models are published with."""
+    from engine.baselines.published_loop import published_loop
+    from engine.models.masked.model import Masked
+
+    assert isinstance(model, Masked)
+    return Reference(
+        name=f"published loop, {ours.width} steps",
+        told="same weights, all computed in each step, one token a step",
+        run=lambda: published_loop(model, request, ours.width),
     )

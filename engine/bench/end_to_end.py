@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
-from engine.bench.abilities import LeftToRight, Measured
+from engine.baselines.left_to_right import LeftToRight
+from engine.baselines.reference import reference
+from engine.bench.abilities import Measured
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.bench.workload import request_for
 from engine.core.request import Filled
@@ -23,14 +25,13 @@ def end_to_end(model: Measured, watch: Stopwatch, width: int) -> tuple[list[Figu
 
     cold = watch.time(ours, before=model.forget)
     spreads = {"fill, cold cache": cold, "fill, warm cache": watch.time(ours)}
-    reference = model.reference(request, max(answers, key=lambda answer: answer.steps))
-    theirs = watch.time(reference.run, before=model.forget)
-    spreads[reference.name] = theirs
+    theirs = reference(model, request, max(answers, key=lambda answer: answer.steps))
+    spread = spreads[theirs.name] = watch.time(theirs.run, before=model.forget)
     ratios = [
         Ratio(
-            name=f"{reference.name} by fill, {reference.told}, cold cache",
-            value=theirs.median / cold.median,
-            aim=reference.aim,
+            name=f"{theirs.name} by fill, {theirs.told}, cold cache",
+            value=spread.median / cold.median,
+            aim=theirs.aim,
         )
     ]
     if isinstance(model, LeftToRight):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from engine.bench.abilities import Measured, StepKind
+from engine.bench.families import step_kinds
 from engine.bench.products import run_all
 from engine.bench.timing import Figure, Ratio, Spread, Stopwatch
 from engine.bench.workload import room_beside, rows_of, token_ids
@@ -25,7 +26,7 @@ def bounds(model: Measured, watch: Stopwatch, gap: int) -> tuple[list[Figure], l
     figures: list[Figure] = []
     ratios: list[Ratio] = []
     medians: dict[str, float] = {}
-    for kind in model.step_kinds(rows_of(model, context, gap=gap, pinned=_PINNED)):
+    for kind in step_kinds(model, rows_of(model, context, gap=gap, pinned=_PINNED)):
         step, alone, read = spreads = _bounded(kind, watch)
         medians[kind.name] = step.median
         figures += [
@@ -48,7 +49,7 @@ def grid(
         context = model.encode(token_ids(model, room_beside(model, width, CONTEXT)))
         for batch in batches:
             rows = rows_of(model, context, gap=width - width // 8, pinned=width // 8, batch=batch)
-            for kind in model.step_kinds(rows):
+            for kind in step_kinds(model, rows):
                 spread = watch.time(kind.run, before=kind.before)
                 figures.append(Figure(part=GRID, name=kind.name, spread=spread, at=width, batch=batch))
     narrow, most = widths[0], max(batches)

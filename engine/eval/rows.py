@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from engine.baselines.left_to_right import fill_left_to_right
-from engine.baselines.reference import fill_by_generate
-from engine.bench.abilities import Generating, LeftToRight
+from engine.baselines.left_to_right import LeftToRight, fill_left_to_right
+from engine.baselines.reference import fill_by_generate, generates
 from engine.core.errors import BadInput
 from engine.core.request import Filled, FillRequest
 from engine.decoding.executor import drive
@@ -111,7 +110,7 @@ def _no_reader(model: Model) -> str:
 
 
 def _no_generate(model: Model) -> str:
-    return "" if isinstance(model, Generating) else f"{model.facts.name} has no generate of transformers"
+    return "" if generates(model) else f"{model.facts.name} has no generate of transformers"
 
 
 def _left_to_right(model: Model, request: FillRequest, truth: str) -> Filled:
@@ -120,5 +119,4 @@ def _left_to_right(model: Model, request: FillRequest, truth: str) -> Filled:
 
 
 def _by_generate(model: Model, request: FillRequest, truth: str) -> Filled:
-    assert isinstance(model, Generating)
     return fill_by_generate(model, request)

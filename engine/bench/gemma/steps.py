@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
 from engine.bench.abilities import StepKind, forgetful
 from engine.bench.gemma.products import products_of
-from engine.models.base import Rows
-
-if TYPE_CHECKING:
-    from engine.models.gemma.model import DiffusionGemma
+from engine.models.base import Model, Rows
+from engine.models.gemma.model import DiffusionGemma
 
 
-def step_kinds(model: DiffusionGemma, rows: Rows) -> list[StepKind]:
+def step_kinds(model: Model, rows: Rows) -> list[StepKind]:
     """In full; and with remembered surroundings, where that is a gain and possible for all rows."""
+    assert isinstance(model, DiffusionGemma)
 
     def in_full() -> Tensor:
         with forgetful(model):

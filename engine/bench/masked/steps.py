@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
 from engine.bench.abilities import StepKind, forgetful
 from engine.bench.masked.products import products_of
-from engine.models.base import Rows
+from engine.models.base import Model, Rows
 from engine.models.masked.memory import MaskedContext, worth_keeping
 from engine.models.masked.memory import whole as in_whole
-
-if TYPE_CHECKING:
-    from engine.models.masked.model import Masked
+from engine.models.masked.model import Masked
 
 
-def step_kinds(model: Masked, rows: Rows) -> list[StepKind]:
+def step_kinds(model: Model, rows: Rows) -> list[StepKind]:
     """In full; and with remembered surroundings, where that is a gain and possible for all rows."""
+    assert isinstance(model, Masked)
     lines = model.lines(rows)
 
     def in_full() -> Tensor:

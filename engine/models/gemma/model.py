@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from engine.baselines.generate import all_known, generate
-from engine.bench.abilities import Reference, StepKind
-from engine.bench.gemma.steps import step_kinds
 from engine.checkpoints.directory import Checkpoint
 from engine.checkpoints.placement import Placement
-from engine.core.request import Filled, FillRequest
 from engine.models.base import READ_ON, Context, Facts, Rows
 from engine.models.gemma.canvases import CanvasMemory, attend_to, own
 from engine.models.gemma.checkpoint import read_module, read_tokenizer
@@ -116,27 +111,9 @@ class DiffusionGemma(Texts):
         """Greedy next tokens behind `ids`, by the causal encoder."""
         return next_tokens(self.network, self.encode(ids))
 
-    def generate(self, request: FillRequest) -> list[int]:
-        """The tokens of one canvas of transformers' `generate`."""
-        return generate(self.network, self.facts, all_known(self, request), self.facts.sampling)
-
     def forget(self) -> None:
         """Let go of all contexts."""
         self.contexts = ContextCache(len(self.network.decoder.layers), _cache_budget(self.network.device))
-
-    def step_kinds(self, rows: Rows) -> list[StepKind]:
-        """In full, and where it is a gain, with what is remembered of the last one."""
-        return step_kinds(self, rows)
-
-    def reference(self, request: FillRequest, ours: Filled) -> Reference:
-        """transformers' `generate`, made to take as many steps as we took."""
-        context, sampling = list(self.prompt(request).context), replace(self.facts.sampling, max_steps=ours.steps)
-        return Reference(
-            name=f"generate, {ours.steps} steps",
-            told="same weights and steps",
-            aim=">= 4",
-            run=lambda: generate(self.network, self.facts, context, sampling, in_full=True),
-        )
 
     def _encode(self, ids: Sequence[int] | Tensor, start: int, keep: Keep, wanted: int | None = None) -> Tensor:
         """Hidden states [B, T, E], or [B, 1, E] of the token `wanted`."""

@@ -8,12 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.baselines.published_loop import published_loop
-from engine.bench.abilities import Reference, StepKind
-from engine.bench.masked.steps import step_kinds
 from engine.checkpoints.directory import Checkpoint, LengthStrategy, read_files
 from engine.checkpoints.placement import Placement
-from engine.core.request import Filled, FillRequest
 from engine.core.runtime_paths import data_dir
 from engine.models.base import Context, Facts, Noise, Rows, Sampling
 from engine.models.length_prior import LengthPrior, prior_file, read_prior
@@ -96,18 +92,6 @@ class Masked(Texts):
 
     def forget(self) -> None:
         """Nothing outlives its gap here."""
-
-    def step_kinds(self, rows: Rows) -> list[StepKind]:
-        """In full, and where it is a gain, with remembered surroundings."""
-        return step_kinds(self, rows)
-
-    def reference(self, request: FillRequest, ours: Filled) -> Reference:
-        """The loop that these models are published with."""
-        return Reference(
-            name=f"published loop, {ours.width} steps",
-            told="same weights, all computed in each step, one token a step",
-            run=lambda: published_loop(self, request, ours.width),
-        )
 
     def lines(self, rows: Rows) -> list[Line]:
         """The sequences of `rows`."""

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dg_lsp.cli import run as command
 from engine.bench.end_to_end import end_to_end
-from engine.bench.families import random_model
+from engine.bench.families import random_model, step_kinds
 from engine.bench.keystroke import keystroke
 from engine.bench.numbered import NumberedPrompt
 from engine.bench.plot import plot
@@ -152,7 +152,7 @@ CONTEXT, OPEN, PINNED = 40, 6, 20
 def test_the_products_are_those_of_each_kind_of_step(name: str, request: pytest.FixtureRequest):
     """Products with weights as torch counts them in a real step; its counter misses attention and experts on a CPU."""
     model: DiffusionGemma = request.getfixturevalue(name)
-    full, reused = model.step_kinds(rows_of(model, model.encode([20] * CONTEXT), gap=OPEN, pinned=PINNED))
+    full, reused = step_kinds(model, rows_of(model, model.encode([20] * CONTEXT), gap=OPEN, pinned=PINNED))
     for kind, length in ((full, OPEN + PINNED), (reused, OPEN + NEAR)):
         if kind.before:
             kind.before()
@@ -165,7 +165,7 @@ def test_the_products_are_those_of_each_kind_of_step(name: str, request: pytest.
 
 def test_a_step_that_reuses_nothing_has_one_kind(small: DiffusionGemma):
     rows = rows_of(small, small.encode([20]), gap=8, pinned=1)
-    assert [kind.name for kind in small.step_kinds(rows)] == ["step in full"]
+    assert [kind.name for kind in step_kinds(small, rows)] == ["step in full"]
 
 
 def counted(work: Callable[[], object]) -> dict[str, int]:

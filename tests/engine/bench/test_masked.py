@@ -13,9 +13,11 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from dg_lsp.cli import run as command
-from engine.bench.abilities import Generating, LeftToRight, Measured
+from engine.baselines.left_to_right import LeftToRight
+from engine.baselines.reference import generates, reference
+from engine.bench.abilities import Measured
 from engine.bench.end_to_end import end_to_end
-from engine.bench.families import random_model
+from engine.bench.families import random_model, step_kinds
 from engine.bench.keystroke import keystroke
 from engine.bench.products import run_all
 from engine.bench.steps import bounds, grid
@@ -48,12 +50,12 @@ def counted(work: Callable[[], Any]) -> dict[str, int]:
 def test_it_can_be_measured_but_reads_no_way_but_its_own(small: Masked):
     assert isinstance(small, Measured)
     assert not isinstance(small, LeftToRight)
-    assert not isinstance(small, Generating)
+    assert not generates(small)
 
 
 def test_the_products_are_those_of_each_kind_of_step(small: Masked):
     rows = rows_of(small, small.encode([20] * CONTEXT), gap=OPEN, pinned=PINNED, batch=2)
-    full, reused = small.step_kinds(rows)
+    full, reused = step_kinds(small, rows)
     held, config = small.network, small.network.config
     for kind, length in ((full, CONTEXT + OPEN + PINNED), (reused, 1 + OPEN + 8)):
         if kind.before:
@@ -69,7 +71,7 @@ def test_the_products_are_those_of_each_kind_of_step(small: Masked):
 
 def test_each_kind_of_step_can_be_repeated(small: Masked):
     rows = rows_of(small, small.encode(token_ids(small, CONTEXT)), gap=OPEN, pinned=PINNED)
-    full, reused = small.step_kinds(rows)
+    full, reused = step_kinds(small, rows)
     logits: list[Any] = []
     for _ in range(6):
         assert reused.before
@@ -83,7 +85,7 @@ def test_each_kind_of_step_can_be_repeated(small: Masked):
 
 def test_a_step_that_reuses_nothing_has_one_kind(small: Masked):
     rows = rows_of(small, small.encode([20]), gap=8, pinned=1)
-    assert [kind.name for kind in small.step_kinds(rows)] == ["step in full"]
+    assert [kind.name for kind in step_kinds(small, rows)] == ["step in full"]
 
 
 def test_ways_of_a_step_are_held_against_each_other(small: Masked):
@@ -114,7 +116,7 @@ def test_the_published_loop_takes_a_token_a_step_and_computes_everything(small: 
 
     hook = small.network.layers[0].mlp.register_forward_hook(computed)
     try:
-        small.reference(request, fill(small, request)).run()
+        reference(small, request, fill(small, request)).run()
     finally:
         hook.remove()
     assert passes[-5:] == [4 + 5 + 4] * 5
@@ -129,7 +131,7 @@ def test_the_published_loop_knows_the_toy_language():
         request = replace(
             request_for(model, len(model.tokenize(gap.answer))), prefix=gap.prefix, suffix=gap.suffix, language="python"
         )
-        said: Any = model.reference(request, fill(model, request)).run()
+        said: Any = reference(model, request, fill(model, request)).run()
         right += model.detokenize(said) == gap.answer
     assert right >= 3
 
