@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from lsprotocol.converters import get_converter
-from lsprotocol.types import ApplyWorkspaceEditParams, ExecuteCommandParams, MessageType, ShowMessageParams
+from lsprotocol.types import (
+    ApplyWorkspaceEditParams,
+    ApplyWorkspaceEditResult,
+    ClientCapabilities,
+    ExecuteCommandParams,
+    MessageType,
+    ShowMessageParams,
+)
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
-from dg_lsp.app.server import Server
-from dg_lsp.documents.documents import Snapshot
+from dg_lsp.backend.resident import Resident
+from dg_lsp.config.configuration import Configuration
+from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.positions import offset_at, span_of
-from dg_lsp.edits.edits import LARGEST_CHARS, Outcome, Proposal, Wish, fix_wish, rewrite_wish
-from dg_lsp.edits.findings import blank_wish, damage_wish, damages_in
+from dg_lsp.edits.edits import LARGEST_CHARS, Edits, Outcome, Proposal, Wish, fix_wish, rewrite_wish
+from dg_lsp.edits.findings import Surveys, blank_wish, damage_wish, damages_in
 from dg_lsp.edits.workspace_edits import workspace_edit
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, structured
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
+from dg_lsp.protocol.rpc import Rpc
+from dg_lsp.protocol.working import Working
 from engine.core.request import Draft
 
 A = TypeVar("A")
@@ -28,18 +38,43 @@ NOT_OPEN = "The document is not open."
 _converter = get_converter()
 
 
-async def rewrite_selection(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
+class Editing(Protocol):
+    """What the commands need of the server that they run in."""
+
+    documents: Documents
+    configuration: Configuration
+    resident: Resident
+    surveys: Surveys
+    edits: Edits
+    working: Working
+    rpc: Rpc
+
+    @property
+    def client_capabilities(self) -> ClientCapabilities:
+        """What the client can do."""
+        ...
+
+    async def workspace_apply_edit_async(self, params: ApplyWorkspaceEditParams) -> ApplyWorkspaceEditResult:
+        """Let the client make an edit."""
+        ...
+
+    def window_show_message(self, params: ShowMessageParams) -> None:
+        """Let the client show a sentence."""
+        ...
+
+
+async def rewrite_selection(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
     """Rewrite a selection and apply the best candidate."""
     given = _given(RewriteArguments, params)
     return await _applied(ls, given, await _rewritten(ls, params, given, n=1))
 
 
-async def rewrite(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
+async def rewrite(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to rewrite a selection."""
     return _told(ls, await _rewritten(ls, params, _given(RewriteArguments, params), n=CANDIDATES))
 
 
-async def fix(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
+async def fix(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to mend the syntax in a range or a document."""
     given = _given(FixArguments, params)
     snapshot = ls.documents.get(given.uri)
@@ -52,7 +87,7 @@ async def fix(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
     return await _applied(ls, given, outcome) if given.apply else _told(ls, outcome)
 
 
-async def fill_here(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
+async def fill_here(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to fill in what is missing at a position."""
     given = _given(FillHereArguments, params)
     snapshot = ls.documents.get(given.uri)
@@ -69,7 +104,7 @@ async def fill_here(ls: Server, params: ExecuteCommandParams) -> dict[str, Any]:
     return await _applied(ls, given, outcome) if given.apply else _told(ls, outcome)
 
 
-EDIT_COMMANDS: dict[str, Callable[[Server, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
+EDIT_COMMANDS: dict[str, Callable[[Editing, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
     REWRITE_SELECTION: rewrite_selection,
     REWRITE: rewrite,
     FIX: fix,
@@ -77,7 +112,7 @@ EDIT_COMMANDS: dict[str, Callable[[Server, ExecuteCommandParams], Awaitable[dict
 }
 
 
-async def _rewritten(ls: Server, params: ExecuteCommandParams, given: RewriteArguments, n: int) -> Outcome | None:
+async def _rewritten(ls: Editing, params: ExecuteCommandParams, given: RewriteArguments, n: int) -> Outcome | None:
     snapshot = ls.documents.get(given.uri)
     if snapshot is None:
         return None
@@ -97,7 +132,7 @@ async def _rewritten(ls: Server, params: ExecuteCommandParams, given: RewriteArg
     return await _granted(ls, params, given, wish)
 
 
-async def _fix_wish(ls: Server, snapshot: Snapshot, given: FixArguments) -> Wish:
+async def _fix_wish(ls: Editing, snapshot: Snapshot, given: FixArguments) -> Wish:
     n = 1 if given.apply else CANDIDATES
     if given.range is None:
         return fix_wish(snapshot, 0, len(snapshot.text), n)
@@ -108,19 +143,19 @@ async def _fix_wish(ls: Server, snapshot: Snapshot, given: FixArguments) -> Wish
     return damage_wish(snapshot, damages, n) if damages else fix_wish(snapshot, start, end, n)
 
 
-async def _granted(ls: Server, params: ExecuteCommandParams, given: Given, wish: Wish) -> Outcome:
+async def _granted(ls: Editing, params: ExecuteCommandParams, given: Given, wish: Wish) -> Outcome:
     work = ls.edits.grant(wish, _drafts(ls, given.draft_token))
     outcome = await ls.working.show(wish.title, params.work_done_token, work)
     return outcome or Outcome(snapshot=wish.snapshot, message="The work was cancelled.")
 
 
-def _drafts(ls: Server, token: int | str | None) -> Callable[[Draft], None] | None:
+def _drafts(ls: Editing, token: int | str | None) -> Callable[[Draft], None] | None:
     if token is None:
         return None
     return lambda draft: ls.rpc.tell(DRAFT, {"token": token, "step": draft.step, "text": draft.text})
 
 
-def _told(ls: Server, outcome: Outcome | None) -> dict[str, Any]:
+def _told(ls: Editing, outcome: Outcome | None) -> dict[str, Any]:
     if outcome is None:
         return {"version": None, "candidates": [], "message": NOT_OPEN}
     told: dict[str, Any] = {
@@ -130,7 +165,7 @@ def _told(ls: Server, outcome: Outcome | None) -> dict[str, Any]:
     return told | ({"message": outcome.message} if outcome.message else {})
 
 
-def _candidate(ls: Server, outcome: Outcome, proposal: Proposal) -> dict[str, Any]:
+def _candidate(ls: Editing, outcome: Outcome, proposal: Proposal) -> dict[str, Any]:
     return {
         "text": proposal.text,
         "confidence": proposal.candidate.confidence,
@@ -139,7 +174,7 @@ def _candidate(ls: Server, outcome: Outcome, proposal: Proposal) -> dict[str, An
     }
 
 
-def _edit(ls: Server, outcome: Outcome, proposal: Proposal) -> Any:
+def _edit(ls: Editing, outcome: Outcome, proposal: Proposal) -> Any:
     return workspace_edit(
         outcome.snapshot,
         proposal.replacements,
@@ -149,7 +184,7 @@ def _edit(ls: Server, outcome: Outcome, proposal: Proposal) -> Any:
     )
 
 
-async def _applied(ls: Server, given: Given, outcome: Outcome | None) -> dict[str, Any]:
+async def _applied(ls: Editing, given: Given, outcome: Outcome | None) -> dict[str, Any]:
     applied, message = False, NOT_OPEN if outcome is None else outcome.message
     if outcome and outcome.proposals:
         params = ApplyWorkspaceEditParams(
