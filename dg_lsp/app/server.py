@@ -37,9 +37,8 @@ from dg_lsp.edits.findings import Surveys
 from dg_lsp.handlers.code_action import Actions
 from dg_lsp.protocol.initialize import NAME
 from dg_lsp.protocol.messages import STATUS
-from dg_lsp.protocol.progress import LoadProgress
+from dg_lsp.protocol.progress import LoadProgress, Working
 from dg_lsp.protocol.rpc import Rpc, converter
-from dg_lsp.protocol.working import Working
 from dg_lsp.suggest.acceptance import Acceptance, Event
 from dg_lsp.suggest.stats import Stats, StatsError, stats_path
 from dg_lsp.suggest.suggester import Suggester

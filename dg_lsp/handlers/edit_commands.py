@@ -27,8 +27,8 @@ from dg_lsp.edits.workspace_edits import workspace_edit
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, structured
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
+from dg_lsp.protocol.progress import Working
 from dg_lsp.protocol.rpc import Rpc
-from dg_lsp.protocol.working import Working
 from engine.core.request import Draft
 
 A = TypeVar("A")

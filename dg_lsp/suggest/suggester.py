@@ -11,8 +11,7 @@ from dg_lsp.config.configuration import Configuration
 from dg_lsp.documents.documents import Change, Documents, Edit, Snapshot
 from dg_lsp.documents.gap import Gap, gap_at, window
 from dg_lsp.suggest.context import Surroundings
-from dg_lsp.suggest.debounce import Rhythm
-from dg_lsp.suggest.in_flight import Desk
+from dg_lsp.suggest.in_flight import Desk, Rhythm
 from dg_lsp.suggest.insertion import is_name, redundant, typed_head
 from dg_lsp.suggest.suggestions import Rest, Shelf, Suggestion
 from engine.core.request import Candidate, FillRequest

@@ -1,1 +1,1 @@
-"""Model directories: which there are, what they are, and how their weights get onto a device."""
+"""Model directories as they lie on disk, and where their weights go."""

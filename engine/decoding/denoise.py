@@ -9,9 +9,8 @@ from torch import Tensor
 
 from engine.core.request import Draft
 from engine.decoding.canvas import Canvas
-from engine.decoding.distributions import Distributions, distributions
 from engine.decoding.executor import Step
-from engine.decoding.sampling import Look, Policies
+from engine.decoding.sampling import Distributions, Look, Policies, distributions
 from engine.models.base import Noise, Rows
 
 Denoising = Generator[Step, Tensor, Canvas]

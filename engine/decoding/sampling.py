@@ -1,4 +1,7 @@
-"""What the denoise loop is told: which tokens to take, when to stop, how hot to sample. Small functions, passed in."""
+"""What the denoise loop is told: which tokens to take, when to stop, how hot to sample. Small functions, passed in.
+
+What the model says of the open positions is looked at once, as `Distributions`, which everything that decides shares.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,35 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.decoding.distributions import Distributions
 from engine.models.base import Noise, Sampling
+
+_LEAST = -1e4
+"""Log-probability of what can't be, in a sum where it counts for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distributions:
+    """Of F positions over a vocabulary of V tokens."""
+
+    log_probabilities: Tensor
+    """[F, V]"""
+    probabilities: Tensor
+    """[F, V]"""
+    likeliest: Tensor
+    """Tokens [F]."""
+
+    def __getitem__(self, chosen: Tensor) -> Distributions:
+        """Those of some positions, bool [F]."""
+        return Distributions(
+            log_probabilities=self.log_probabilities[chosen],
+            probabilities=self.probabilities[chosen],
+            likeliest=self.likeliest[chosen],
+        )
+
+    def entropy(self) -> Tensor:
+        """Nats [F]."""
+        return -(self.probabilities * self.log_probabilities.clamp(min=_LEAST)).sum(dim=-1)
+
 
 Temperature = Callable[[int], float]
 """Steps left (the first step has all of them) -> temperature."""
@@ -251,3 +281,19 @@ def in_turn(*constraints: Constrain) -> Constrain:
         return logits
 
     return constrain
+
+
+def distributions(logits: Tensor) -> Distributions:
+    """Of processed float32 logits [F, V]."""
+    log_probabilities = logits.log_softmax(dim=-1)
+    return Distributions(
+        log_probabilities=log_probabilities, probabilities=log_probabilities.exp(), likeliest=likeliest(logits)
+    )
+
+
+def likeliest(logits: Tensor) -> Tensor:
+    """The token with the largest of its logits [F, V]; [F]."""
+    if logits.device.type != "cpu":
+        return logits.argmax(dim=-1)
+    # torch takes ten times as long there.
+    return torch.from_numpy(logits.detach().numpy().argmax(axis=-1))

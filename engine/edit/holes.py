@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from engine.decoding.canvas import Canvas, new_canvas
-from engine.decoding.distributions import Distributions
 from engine.decoding.executor import Step
-from engine.decoding.sampling import draw, linear_temperature
+from engine.decoding.sampling import Distributions, draw, linear_temperature
 from engine.infill.gap import Gap
 from engine.infill.tokens import OldTokens
 

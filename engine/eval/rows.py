@@ -11,8 +11,7 @@ from engine.core.errors import BadInput
 from engine.core.request import Filled, FillRequest
 from engine.decoding.executor import drive
 from engine.eval.tasks import Task
-from engine.infill.parts import Parts
-from engine.infill.pipeline import infill
+from engine.infill.pipeline import Parts, infill
 from engine.models.base import Model
 
 ADAPTIVE, ORACLE = "adaptive", "oracle"

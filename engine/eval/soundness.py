@@ -23,8 +23,7 @@ from engine.eval.code_holes import code_holes
 from engine.eval.erring import erring
 from engine.eval.parsers import Parsers, Parses
 from engine.eval.tasks import Task
-from engine.infill.parts import Parts
-from engine.infill.pipeline import infill
+from engine.infill.pipeline import Parts, infill
 from engine.models.base import Model
 
 WAYS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,13 +18,25 @@ from engine.infill.gap import Gap
 from engine.infill.lengths.calibrated import calibrated
 from engine.infill.lengths.expand import expand
 from engine.infill.lengths.strategies import Fitted, Strategy, discover, fixed, free, slack
-from engine.infill.parts import Parts
 from engine.infill.ranking import ranked
 from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
 from engine.models.base import Model
 from engine.syntax.trees import Trees
 from engine.text.newlines import dominant_line_end, with_line_ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Which parts of a fill take part. Serving uses all; an evaluation leaves one out to see what it is worth."""
+
+    repair: bool = True
+    """Validate answers, cut and mend them; else they are offered as the canvas has them, unchecked."""
+    renoise: bool = True
+    """Denoise again what does not parse; else it is only cut, or not offered."""
+    ranking: bool = True
+    """Order answers by how well the model says they read; else by the canvas's own confidence."""
+
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
     "slack": slack,

@@ -1,1 +1,1 @@
-"""Families of models, one file each, behind the protocol in `base`."""
+"""Families of models, one folder each, behind the protocol in `base`; `registry` knows which there are."""

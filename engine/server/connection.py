@@ -31,8 +31,7 @@ from engine.ipc.messages import (
     Welcome,
 )
 from engine.ipc.protocol import FrameSplitter, pack, unpack_from_client
-from engine.server.jobs import Job
-from engine.server.scheduler import Scheduler
+from engine.server.scheduler import Job, Scheduler
 
 _log = logging.getLogger(__name__)
 _CHUNK_NBYTES = 256 * 1024

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import Answer, Done, Drafted, Failed, State, Warm
 from engine.server import memory
-from engine.server.jobs import Job
 from engine.server.metrics import Meters
-from engine.server.scheduler import Scheduler
+from engine.server.scheduler import Job, Scheduler
 
 if TYPE_CHECKING:
     from torch import Tensor

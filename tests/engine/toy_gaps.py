@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
-from engine.infill.parts import Parts
-from engine.infill.pipeline import infill
+from engine.infill.pipeline import Parts, infill
 from engine.loader.loading import Infiller
 from engine.train.toy import toy_program
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.decoding.canvas import Canvas, new_canvas
+from engine.decoding.canvas import Canvas, new_canvas, rearranged
 from engine.decoding.denoise import Denoising
-from engine.decoding.rearranged import rearranged
 from engine.decoding.sampling import Permit, entropy_bound, forbid_in, in_turn, likeliest_in_first, nucleus
 from engine.infill.gap import Gap
 from engine.infill.lengths.calibrated import filled

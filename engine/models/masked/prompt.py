@@ -7,8 +7,7 @@ from typing import Any
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.masked.description import Described
-from engine.models.prompts.cursor import cut_at_cursor
-from engine.models.prompts.window import before_gap, behind_gap, last_tokens
+from engine.models.prompts.window import before_gap, behind_gap, cut_at_cursor, last_tokens
 from engine.models.vocabulary import Vocabulary
 from engine.text.newlines import with_line_feeds
 

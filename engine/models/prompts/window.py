@@ -1,13 +1,18 @@
 """Which part of a long file a model reads: near the gap, cut at lines, and moving in leaps so that caches survive
-typing.
+typing; at the cursor it is cut so that no token straddles it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.models.vocabulary import Vocabulary
+
 _LEAPS = 4
 """A window that is full gives up this fraction of its size at once, not a token at each keystroke."""
+_LONGEST_CHARACTER = 4
+"""Bytes of UTF-8, and so tokens at the most."""
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def before_gap(prefix: str, characters: int) -> str:
@@ -32,3 +37,14 @@ def _start(length: int, room: int) -> int:
     excess = length - room
     leap = max(1, room // _LEAPS)
     return -(-excess // leap) * leap if excess > 0 else 0
+
+
+def cut_at_cursor(ids: Sequence[int], vocabulary: Vocabulary) -> tuple[Sequence[int], str]:
+    """Tokens that stay before a gap, and the text of the last ones, which are taken back: the last token may go on
+    behind the cursor, and the gap must begin with whole characters."""
+    for taken in range(1, min(len(ids), _LONGEST_CHARACTER) + 1):
+        kept = ids[: len(ids) - taken]
+        head = vocabulary.text(ids[len(ids) - taken :])
+        if _REPLACEMENT not in head:
+            return kept, head
+    return ids, ""

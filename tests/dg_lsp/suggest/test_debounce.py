@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.suggest.debounce import BURST_GAP_MS, Rhythm
+from dg_lsp.suggest.in_flight import BURST_GAP_MS, Rhythm
 
 
 def typed(gaps_ms: list[float], *, answer_ms: float, max_delay_ms: float = 150) -> tuple[Rhythm, float]:

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from dg_lsp.suggest.debounce import Rhythm
-from dg_lsp.suggest.in_flight import Desk
+from dg_lsp.suggest.in_flight import Desk, Rhythm
 from engine.core.request import Filled, FillRequest
 
 

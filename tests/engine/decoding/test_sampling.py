@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from engine.decoding.distributions import distributions
 from engine.decoding.sampling import (
     Look,
     all_known,
     begin_with,
+    distributions,
     doubtful,
     draw,
     entropy_bound,

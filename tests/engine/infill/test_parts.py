@@ -4,8 +4,7 @@ import math
 
 from engine.core.request import Candidate, FillRequest
 from engine.decoding.executor import drive
-from engine.infill.parts import Parts
-from engine.infill.pipeline import infill
+from engine.infill.pipeline import Parts, infill
 from engine.models.oracle.model import Case, Oracle, Slip
 from engine.text.marked import gap_at_markers
 

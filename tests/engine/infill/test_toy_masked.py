@@ -14,8 +14,7 @@ import pytest
 from engine.core.request import FillRequest, Task
 from engine.decoding.executor import drive
 from engine.edit.mending import mending
-from engine.infill.parts import Parts
-from engine.infill.pipeline import infill
+from engine.infill.pipeline import Parts, infill
 from engine.loader.loading import Infiller, load
 from engine.models.masked import windows
 from engine.models.masked.model import Masked

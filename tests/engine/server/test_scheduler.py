@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from engine.core.request import FillRequest
 from engine.ipc.messages import Done, EngineMessage, Failed, Fill
-from engine.server.jobs import Job
-from engine.server.scheduler import Limits, Scheduler
+from engine.server.scheduler import Job, Limits, Scheduler
 
 
 @dataclass

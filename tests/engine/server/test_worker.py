@@ -9,9 +9,8 @@ from engine.core.request import FillRequest
 from engine.decoding.executor import Step
 from engine.ipc.messages import EngineMessage, Fill
 from engine.models.base import Rows
-from engine.server.jobs import Job
 from engine.server.metrics import Meters
-from engine.server.scheduler import Scheduler
+from engine.server.scheduler import Job, Scheduler
 from engine.server.worker import Worker
 
 

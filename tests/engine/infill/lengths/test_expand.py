@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.decoding.canvas import new_canvas
-from engine.decoding.rearranged import rearranged
+from engine.decoding.canvas import new_canvas, rearranged
 from engine.infill.lengths.expand import near
 from engine.models.base import Noise
 from tests.engine.ruler import Ruler
