@@ -3,13 +3,30 @@
 import ast
 import json
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+ROOMS = {
+    "engine": (
+        *("core", "syntax", "text", "ipc", "checkpoints", "analysis", "models", "decoding", "infill", "edit", "loader"),
+        *("server", "baselines", "bench", "eval", "train", "cli", "__init__", "__main__"),
+    ),
+    "dg_lsp": (
+        *("__init__", "config", "documents", "backend", "protocol", "suggest", "edits", "handlers", "app", "replay"),
+        *("commands", "cli", "__main__"),
+    ),
+}
+"""The house: a module imports from its own room and from those before it, never in a circle. Those that are in no room
+stand here under their own names."""
 OF_THE_ENGINE = {"core", "text", "ipc"}
 """The rooms of the engine that dg_lsp may import; the command line names its commands as text."""
 HEAVY = {"torch", "transformers", "accelerate"}
@@ -32,6 +49,161 @@ def imports(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module} if node.module != "engine" else {f"engine.{alias.name}" for alias in node.names}
     return found
+
+
+class Arrow(NamedTuple):
+    """One import of our own."""
+
+    importer: str
+    imported: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.importer} imports {self.imported} (line {self.line})"
+
+
+def arrows(root: Path) -> list[Arrow]:
+    """All imports among the packages below `root`: also in functions, also for types only."""
+    files = {module_of(file, root): file for package in ROOMS for file in (root / package).rglob("*.py")}
+    found: list[Arrow] = []
+    for importer, file in files.items():
+        package = importer if file.name == "__init__.py" else importer.rpartition(".")[0]
+        for named, line in names_imported(ast.parse(file.read_text(encoding="utf-8")), package):
+            imported = named if named in files else named.rpartition(".")[0]
+            if imported in files and imported != importer:
+                found.append(Arrow(importer, imported, line))
+    return found
+
+
+def module_of(file: Path, root: Path) -> str:
+    return ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def names_imported(tree: ast.AST, package: str) -> Iterator[tuple[str, int]]:
+    """Each name that is imported, behind the module it is from."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def place_of(module: str) -> tuple[str, str]:
+    """The package of a module, and its room."""
+    package, _, rest = module.partition(".")
+    return package, rest.partition(".")[0] or "__init__"
+
+
+def upward(root: Path) -> list[str]:
+    """Imports that run from one room to a later one, or out of a package to what it may not know."""
+    found: list[str] = []
+    for arrow in arrows(root):
+        (package, room), (other, target) = place_of(arrow.importer), place_of(arrow.imported)
+        if package == other:
+            order = ROOMS[package]
+            if room not in order or target not in order:
+                found.append(f"{arrow}, and one of them is in no room")
+            elif order.index(target) > order.index(room):
+                found.append(f"{arrow}, but {target} comes after {room}")
+        elif package == "engine" or target not in OF_THE_ENGINE:
+            found.append(f"{arrow}, which it may not know")
+    return found
+
+
+def circle(root: Path) -> list[str]:
+    """Imports that lead from a module back to itself, if there are any."""
+    all_arrows = arrows(root)
+    graph: dict[str, set[str]] = {}
+    for arrow in all_arrows:
+        graph.setdefault(arrow.importer, set()).add(arrow.imported)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        # In its order, each is imported by the next.
+        steps = {(importer, imported) for imported, importer in pairwise(error.args[1])}
+        return [str(arrow) for arrow in all_arrows if arrow[:2] in steps]
+    return []
+
+
+def test_imports_run_from_room_to_earlier_room():
+    assert upward(ROOT) == []
+
+
+def test_no_imports_lead_in_a_circle():
+    assert circle(ROOT) == []
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The packages' code, to plant something in."""
+    for package in ROOMS:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("weights", "__pycache__"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "planted", "told"),
+    [
+        (
+            "engine/models/base.py",
+            "from engine.decoding.canvas import Canvas",
+            r"models\.base imports engine\.decoding\.canvas .*, but decoding comes after models",
+        ),
+        (
+            "engine/core/sizes.py",
+            "def late():\n    from engine.ipc import messages",
+            r"core\.sizes imports engine\.ipc\.messages .*, but ipc comes after core",
+        ),
+        (
+            "engine/loader/released.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import engine.server.worker",
+            r"loader\.released imports engine\.server\.worker .*, but server comes after loader",
+        ),
+        (
+            "engine/server/worker.py",
+            "from ..eval import rows",
+            r"server\.worker imports engine\.eval\.rows .*, but eval comes after server",
+        ),
+        (
+            "engine/edit/answering.py",
+            "from engine import load",
+            r"edit\.answering imports engine .*, but __init__ comes after edit",
+        ),
+        (
+            "dg_lsp/handlers/completion.py",
+            "from dg_lsp.app.server import Server",
+            r"handlers\.completion imports dg_lsp\.app\.server .*, but app comes after handlers",
+        ),
+        (
+            "dg_lsp/backend/client.py",
+            "from engine.models.base import Model",
+            r"backend\.client imports engine\.models\.base .*, which it may not know",
+        ),
+        (
+            "engine/text/marked.py",
+            "import dg_lsp.documents.positions",
+            r"text\.marked imports dg_lsp\.documents\.positions .*, which it may not know",
+        ),
+        ("engine/loose.py", "import engine.core.errors", r"loose imports .*, and one of them is in no room"),
+    ],
+)
+def test_an_arrow_upward_is_found(copied: Path, file: str, planted: str, told: str):
+    with (copied / file).open("a", encoding="utf-8") as end:
+        end.write(f"\n{planted}\n")
+    (found,) = upward(copied)
+    assert re.search(told, found)
+
+
+def test_a_circle_in_a_room_is_found(copied: Path):
+    for file, other in (("doubled", "heads"), ("heads", "holes"), ("holes", "doubled")):
+        with (copied / f"engine/syntax/{file}.py").open("a", encoding="utf-8") as end:
+            end.write(f"\ndef late():\n    import engine.syntax.{other}\n")
+    assert upward(copied) == []
+    found = circle(copied)
+    assert len(found) == 3
+    assert any("syntax.doubled imports engine.syntax.heads" in each for each in found)
 
 
 def imported_by(statements: str) -> set[str]:
