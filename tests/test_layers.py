@@ -135,6 +135,18 @@ def test_no_imports_lead_in_a_circle():
     assert circle(ROOT) == []
 
 
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [("README.md", r"^\| `{}/(.*?) \|"), ("CONTRIBUTING.md", r"^- `{}/`: ((?:.|\n  )*)")],
+)
+def test_the_rooms_are_described_in_their_order(file: str, pattern: str):
+    text = (ROOT / file).read_text(encoding="utf-8")
+    for package, rooms in ROOMS.items():
+        wanted = [room for room in rooms if not room.startswith("__")]
+        told = " ".join(re.findall(pattern.format(package), text, re.MULTILINE))
+        assert [word for word in re.findall(r"\w+", told) if word in rooms] == wanted
+
+
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """The packages' code, to plant something in."""
