@@ -38,7 +38,28 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
         if len(ids) == request.max_tokens or meeting(model.detokenize(ids), request.suffix) is not None:
             break
     text = cut(model.detokenize(ids), request.suffix)
-    ms = (time.perf_counter() - began) * 1000
+    return _filled(model, text, ids, forwards, began)
+
+
+def fill_by_causal_head(model: LeftToRight, request: FillRequest) -> Filled:
+    """Greedy next tokens behind the whole context, suffix included, to the token that ends a gap or the told width."""
+    began = time.perf_counter()
+    prompt = model.prompt(request)
+    most = request.max_tokens if request.width is None else request.width
+    stops = {model.facts.end_id, *model.facts.forbidden_ids} if request.width is None else set[int | None]()
+    ids: list[int] = []
+    forwards = 0
+    for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
+        forwards += 1
+        if token in stops:
+            break
+        ids.append(token)
+        if len(ids) == most:
+            break
+    return _filled(model, model.detokenize(ids), ids, forwards, began)
+
+
+def _filled(model: Model, text: str, ids: Sequence[int], forwards: int, began: float) -> Filled:
     return Filled(
         model=model.facts.name,
         device=model.facts.device,
@@ -46,7 +67,7 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
         width=len(ids),
         steps=forwards,
         forwards=forwards,
-        ms=Timings(total=ms),
+        ms=Timings(total=(time.perf_counter() - began) * 1000),
     )
 
 

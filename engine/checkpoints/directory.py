@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from engine.core.errors import ModelError
 
-LengthStrategy = Literal["slack", "discover", "expand", "calibrated"]
+LengthStrategy = Literal["asked", "slack", "discover", "expand", "calibrated"]
 """How the width of a gap is found: see engine.infill.lengths."""
 FACTS_FILE = "dg_lsp.json"
 """What the authors of a checkpoint tell dg-lsp about it beyond config.json; released checkpoints have none."""

@@ -45,6 +45,9 @@ def evaluate(
         typer.Option(metavar="repair|mending|ranking", help="A row without this part; several make rows."),
     ] = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="A row that reads left to right, prefix only.")] = False,
+    causal: Annotated[
+        bool, typer.Option("--causal", help="Two rows that read left to right behind prefix and suffix.")
+    ] = False,
     generate: Annotated[bool, typer.Option("--generate", help="A row of transformers' own generate.")] = False,
     all_rows: Annotated[bool, typer.Option("--all", help="Every row.")] = False,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 96,
@@ -61,7 +64,7 @@ def evaluate(
     from engine.eval.rows import all_rows as every_row
     from engine.eval.run import Settings
 
-    named = chosen_rows(widths=width or (), without=without or (), greedy=greedy, generate=generate)
+    named = chosen_rows(widths=width or (), without=without or (), greedy=greedy, causal=causal, generate=generate)
     rows = [*(every_row() if all_rows else ()), *named] or chosen_rows(widths=(ADAPTIVE,))
     rows = list({row.name: row for row in rows}.values())
     settings = Settings(seed=seed, max_tokens=max_tokens)

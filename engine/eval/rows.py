@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from engine.baselines.left_to_right import LeftToRight, fill_left_to_right
+from engine.baselines.left_to_right import LeftToRight, fill_by_causal_head, fill_left_to_right
 from engine.baselines.reference import fill_by_generate, generates
 from engine.core.errors import BadInput
 from engine.core.request import Filled, FillRequest
@@ -16,6 +16,8 @@ from engine.models.base import Model
 
 ADAPTIVE, ORACLE = "adaptive", "oracle"
 GREEDY, GENERATE = "left to right", "generate"
+CAUSAL = "causal"
+"""Left to right as well, but the suffix stands in the context, and the model says where the gap ends."""
 PARTS = {"repair": Parts(repair=False), "mending": Parts(renoise=False), "ranking": Parts(ranking=False)}
 """What can be left out, by name."""
 FIXED_WIDTHS = ("8", "16", "32")
@@ -36,19 +38,28 @@ class Row:
 
 
 def chosen_rows(
-    *, widths: Sequence[str] = (), without: Sequence[str] = (), greedy: bool = False, generate: bool = False
+    *,
+    widths: Sequence[str] = (),
+    without: Sequence[str] = (),
+    greedy: bool = False,
+    causal: bool = False,
+    generate: bool = False,
 ) -> list[Row]:
     """Rows by what was asked for, each once. Raises BadInput."""
     rows = [_of_width(name) for name in dict.fromkeys(widths)]
     rows += [_without(name) for name in dict.fromkeys(without)]
     rows += [Row(name=GREEDY, fill=_left_to_right, lacking=_no_reader)] if greedy else []
+    rows += [Row(name=CAUSAL, fill=_causal, lacking=_no_end)] if causal else []
+    rows += [Row(name=f"{CAUSAL}, oracle width", fill=_causal_oracle, lacking=_no_end)] if causal else []
     rows += [Row(name=GENERATE, fill=_by_generate, lacking=_no_generate)] if generate else []
     return rows
 
 
 def all_rows() -> list[Row]:
     """Every row that means something beside the others."""
-    return chosen_rows(widths=(ADAPTIVE, ORACLE, *FIXED_WIDTHS), without=tuple(PARTS), greedy=True, generate=True)
+    return chosen_rows(
+        widths=(ADAPTIVE, ORACLE, *FIXED_WIDTHS), without=tuple(PARTS), greedy=True, causal=True, generate=True
+    )
 
 
 def possible(rows: Sequence[Row], model: Model, leave_out: Callable[[str], None] | None = None) -> list[Row]:
@@ -115,6 +126,20 @@ def _no_generate(model: Model) -> str:
 def _left_to_right(model: Model, request: FillRequest, truth: str) -> Filled:
     assert isinstance(model, LeftToRight)
     return fill_left_to_right(model, request)
+
+
+def _no_end(model: Model) -> str:
+    return _no_reader(model) or ("" if model.facts.end_id else f"{model.facts.name} never learnt where a gap ends")
+
+
+def _causal(model: Model, request: FillRequest, truth: str) -> Filled:
+    assert isinstance(model, LeftToRight)
+    return fill_by_causal_head(model, request)
+
+
+def _causal_oracle(model: Model, request: FillRequest, truth: str) -> Filled:
+    assert isinstance(model, LeftToRight)
+    return fill_by_causal_head(model, replace(request, width=true_width(model, request, truth)))
 
 
 def _by_generate(model: Model, request: FillRequest, truth: str) -> Filled:

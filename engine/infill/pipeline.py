@@ -17,7 +17,7 @@ from engine.infill.answers import Answer, answers
 from engine.infill.gap import Gap
 from engine.infill.lengths.calibrated import calibrated
 from engine.infill.lengths.expand import expand
-from engine.infill.lengths.strategies import Fitted, Strategy, discover, fixed, free, slack
+from engine.infill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
 from engine.infill.ranking import ranked
 from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
@@ -39,6 +39,7 @@ class Parts:
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
+    "asked": asked,
     "slack": slack,
     "discover": discover,
     "expand": expand,

@@ -82,6 +82,8 @@ class Facts:
     """Whether text waits until no slot asks for another width, under `expand`."""
     runs_on: bool = False
     """Whether `slack` also tries a row without unused slots, which ends where it says the suffix again."""
+    end_id: int | None = None
+    """Follows a gap's text where the model reads it left to right; None: it never learnt where a gap ends."""
     prior: LengthPrior | None = None
     """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
 

@@ -152,7 +152,7 @@ def export(
     recipe, folder = _recipe(preset), folder or _run_folder(name)
     state = newest_state(recipe, folder, seed, torch.device("cpu"))
     text = corpus_folder(corpus)
-    export_model(state, recipe, text / "tokenizer", out, "slack")
+    export_model(state, recipe, text / "tokenizer", out, "asked")
     write_card(
         out,
         name=preset,
@@ -202,7 +202,7 @@ def judge(
 def toy(
     out: Annotated[Path, typer.Option(help="The model directory to write.")],
     preset: PresetName = "toy-absorbing",
-    length: Annotated[str | None, typer.Option(metavar="slack|discover|expand|calibrated")] = None,
+    length: Annotated[str | None, typer.Option(metavar="asked|slack|discover|expand|calibrated")] = None,
     family: Annotated[str, typer.Option(metavar="diffusion_gemma|masked")] = "diffusion_gemma",
     tokens: Tokens = None,
     seed: Seed = 0,

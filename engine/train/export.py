@@ -43,6 +43,7 @@ def _facts(preset: Preset, length: LengthStrategy, state: State) -> dict[str, An
         "widths": list(preset.widths),
         "runs_on": preset.runs_on,
         "context": max(preset.contexts),
+        "pinned": preset.pinned,
         "trained_tokens": state.tokens,
         "trained_steps": state.step,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -17,9 +18,12 @@ from engine.decoding.canvas import Canvas, beside, new_canvas, prime
 from engine.decoding.executor import Step
 from engine.decoding.slack import met
 from engine.infill.gap import Gap
+from engine.models.base import Context
 
 AT_ONCE = 2
 """Widths that `slack` tries in one batch."""
+ASKED = 3
+"""Widths that `asked` fills, at the least."""
 FEELERS = 6
 """Unpinned steps before `discover` looks for the suffix."""
 MATCHED = 16
@@ -45,6 +49,15 @@ class Fitted:
     """Whether the suffix was reached; else the gap wants to go on in a further canvas."""
 
 
+@runtime_checkable
+class TellsWidths(Protocol):
+    """A model that was trained to say how wide a gap is."""
+
+    def widths(self, context: Context) -> dict[int, float]:
+        """Probability of each width in tokens that the model tells apart of a gap behind `context`."""
+        ...
+
+
 Fitting = Generator[Step, Tensor, Fitted]
 Strategy = Callable[[Gap], Fitting]
 
@@ -56,6 +69,16 @@ def fixed(width: int) -> Strategy:
         return (yield from _fit(gap, [width] * gap.request.n, slack=False))
 
     return strategy
+
+
+def asked(gap: Gap) -> Fitting:
+    """The model is asked how wide the gap is, and its likeliest widths are filled."""
+    most = min(gap.budget, gap.room)
+    assert isinstance(gap.model, TellsWidths)
+    likely = gap.model.widths(gap.context)
+    told = sorted((width for width in likely if 0 < width <= most), key=likely.__getitem__, reverse=True)
+    widths = told[: max(gap.request.n, ASKED)] or [most]
+    return (yield from _fit(gap, widths, slack=False))
 
 
 def slack(gap: Gap) -> Fitting:

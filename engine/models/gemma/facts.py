@@ -10,7 +10,7 @@ from transformers import GenerationConfig
 from engine.checkpoints.directory import FACTS_FILE, Checkpoint, LengthStrategy
 from engine.checkpoints.placement import Placement
 from engine.models.base import Facts, Noise, Sampling
-from engine.models.prompts.layout import MASK, PAD
+from engine.models.prompts.layout import END, MASK, PAD
 from engine.models.vocabulary import Vocabulary
 
 RELEASED = Sampling(
@@ -24,10 +24,11 @@ _CONTEXT_LIMIT = 4096
 
 def read_facts(checkpoint: Checkpoint, placement: Placement, module: Any, vocabulary: Vocabulary) -> Facts:
     """Of a checkpoint whose weights are loaded."""
-    told = _told(checkpoint)
+    told = told_by(checkpoint)
     text = module.config.text_config
     absorbing = told.get("noise") == "absorbing"
     length: LengthStrategy = checkpoint.length
+    asks = length == "asked"
     return Facts(
         name=checkpoint.name,
         family=checkpoint.family,
@@ -42,12 +43,14 @@ def read_facts(checkpoint: Checkpoint, placement: Placement, module: Any, vocabu
         canvas_length=module.config.canvas_length,
         widths=tuple(told.get("widths", _DISCOVER_WIDTHS)),
         runs_on=told.get("runs_on", False),
+        end_id=END if asks else None,
         context_limit=told.get("context", _CONTEXT_LIMIT),
         instructions=told.get("layout") != "tokens",
     )
 
 
-def _told(checkpoint: Checkpoint) -> dict[str, Any]:
+def told_by(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What the checkpoint's own file of facts says; nothing where it has none."""
     path = checkpoint.path / FACTS_FILE
     return json.loads(path.read_text()) if path.is_file() else {}
 

@@ -14,11 +14,12 @@ from engine.checkpoints.placement import Placement
 from engine.models.base import READ_ON, Context, Facts, Rows
 from engine.models.gemma.canvases import CanvasMemory, attend_to, own
 from engine.models.gemma.checkpoint import read_module, read_tokenizer
-from engine.models.gemma.facts import read_facts
+from engine.models.gemma.facts import read_facts, told_by
 from engine.models.gemma.network import Network, attention
 from engine.models.gemma.reading import next_tokens
 from engine.models.kv_cache import ContextCache, EncodedContext, window_mask
 from engine.models.prompts.chat import ChatPrompt
+from engine.models.prompts.layout import RESERVED, WIDTH, WIDTHS
 from engine.models.prompts.tokens import TokenPrompt
 from engine.models.tokenizer import Texts
 from engine.models.vocabulary import Vocabulary
@@ -55,8 +56,10 @@ class DiffusionGemma(Texts):
         module = read_module(checkpoint, placement)
         vocabulary = Vocabulary(tokenizer)
         facts = read_facts(checkpoint, placement, module, vocabulary)
-        prompt = (ChatPrompt if facts.instructions else TokenPrompt)(tokenizer, vocabulary, facts.context_limit)
-        return cls(module, facts, prompt)
+        if facts.instructions:
+            return cls(module, facts, ChatPrompt(tokenizer, vocabulary, facts.context_limit))
+        pinned = told_by(checkpoint).get("pinned")
+        return cls(module, facts, TokenPrompt(tokenizer, vocabulary, facts.context_limit, pinned))
 
     @torch.inference_mode()
     def encode(self, ids: Sequence[int]) -> EncodedContext:
@@ -92,9 +95,11 @@ class DiffusionGemma(Texts):
 
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """Log-probabilities of each gap and of what of the suffix is read with it under the causal encoder."""
+        """Log-probabilities of each gap under the causal encoder, and of what tells whether it fits: that it ends there
+        where the context holds the suffix, else what of the suffix is read with it."""
         known = own(context)
-        rows = [[*gap, *suffix[:READ_ON]] for gap in gaps]
+        behind = suffix[:READ_ON] if self.facts.end_id is None else [self.facts.end_id]
+        rows = [[*gap, *behind] for gap in gaps]
         width = max(map(len, rows), default=0)
         if width == 0:
             return [[] for _ in rows]
@@ -106,6 +111,15 @@ class DiffusionGemma(Texts):
         hidden = self._encode(ids, start, partial(_behind, known, start))
         flat = self.network.logits(hidden[:, :-1]).log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0].tolist()
         return [values[: len(row)] for values, row in zip(flat, rows, strict=True)]
+
+    @torch.inference_mode()
+    def widths(self, context: Context) -> dict[int, float]:
+        """Probability of each width that the model tells apart of a gap behind `context`, in one forward pass."""
+        known = own(context)
+        ids = torch.tensor([[WIDTH]], device=self.network.device)
+        hidden = self._encode(ids, known.length, partial(_behind, known, known.length))
+        answers = self.network.logits(hidden[0, 0])[RESERVED : RESERVED + len(WIDTHS)]
+        return dict(zip(WIDTHS, answers.softmax(dim=-1).tolist(), strict=True))
 
     def next_tokens(self, ids: Sequence[int]) -> Iterator[int]:
         """Greedy next tokens behind `ids`, by the causal encoder."""

@@ -1,4 +1,7 @@
 import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,14 +9,22 @@ import pytest
 import torch
 from transformers import DiffusionGemmaForBlockDiffusion
 
+from engine.baselines.left_to_right import fill_by_causal_head
+from engine.core.request import FillRequest
+from engine.infill.pipeline import fill
 from engine.loader.catalog import find
 from engine.loader.loading import load
+from engine.models.base import Rows
+from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import Network, attention
+from engine.models.prompts.layout import END, PREFIX, RESERVED, SUFFIX, WIDTHS
 from engine.train.card import loss_image
-from engine.train.contexts import encode_rows
+from engine.train.contexts import Contexts, Row, attend_within, contexts, encode_rows
+from engine.train.examples import Example
 from engine.train.export import export
 from engine.train.run import train
 from engine.train.state import Point, State, open_state
+from engine.train.toy import toy_program
 from tests.engine.train.tiny import CPU, tiny, toy_corpus
 
 
@@ -92,3 +103,83 @@ def test_the_curve_is_drawn_from_start_to_end():
     assert "36.0,36.0" in image
     assert "604.0,120.0" in image
     assert "0.0 million" in image
+
+
+@pytest.fixture(scope="module")
+def asked(trained: tuple[State, Path], tmp_path_factory: pytest.TempPathFactory) -> DiffusionGemma:
+    """The same weights, asked for widths, in float32 as they were trained."""
+    folder = tmp_path_factory.mktemp("asked")
+    export(trained[0], tiny(), toy_corpus() / "tokenizer", folder, "asked")
+    model = load(str(folder), "cpu").model
+    assert isinstance(model, DiffusionGemma)
+    model.network.module.float()
+    return model
+
+
+PROGRAM = toy_program(random.Random(4))
+REQUEST = FillRequest(prefix=PROGRAM[:60], suffix=PROGRAM[71:], language="python", n=2)
+
+
+def trained_on(model: DiffusionGemma, gap: Sequence[int]) -> tuple[Contexts, int]:
+    """The prompt with `gap` behind it as a row of training, and how many tokens it has."""
+    context = list(model.prompt(REQUEST).context)
+    row = Row()
+    row.add(Example(context=context, gap=list(gap), after=[], inner=[]))
+    return contexts([row], len(row.ids)), len(context)
+
+
+def test_a_prompt_is_laid_out_as_it_was_trained(asked: DiffusionGemma):
+    prompt = asked.prompt(REQUEST)
+    suffix = asked.tokenize(PROGRAM[71:])
+    room = int(asked.facts.context_limit * 0.2)
+    later = prompt.context[prompt.context.index(SUFFIX) + 1 : prompt.context.index(PREFIX)]
+    assert [*later] == suffix[:room]
+    assert [*prompt.suffix] == suffix[: tiny().pinned]
+    assert asked.detokenize(prompt.context[prompt.context.index(PREFIX) + 1 :]) == PROGRAM[:60]
+
+
+@torch.no_grad()
+def test_widths_are_asked_for_as_they_were_trained(asked: DiffusionGemma):
+    batch, _ = trained_on(asked, asked.tokenize("b + 3"))
+    hidden = asked.network.encode(batch.ids, batch.position, attend_within(asked.network, batch))
+    answers = asked.network.logits(hidden[0, -1])[RESERVED : RESERVED + len(WIDTHS)].softmax(dim=-1)
+    told = asked.widths(asked.encode(asked.prompt(REQUEST).context))
+    assert list(told) == list(WIDTHS)
+    assert torch.allclose(torch.tensor(list(told.values())), answers, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_gap_is_scored_with_its_end_as_it_was_trained(asked: DiffusionGemma):
+    gap = asked.tokenize("b + 3")
+    batch, length = trained_on(asked, gap)
+    hidden = asked.network.encode(batch.ids, batch.position, attend_within(asked.network, batch))
+    said = asked.network.logits(hidden[0]).log_softmax(dim=-1)
+    wanted = [float(said[length - 1 + at, token]) for at, token in enumerate([*gap, END])]
+    prompt = asked.prompt(REQUEST)
+    scores = asked.score(asked.encode(prompt.context), [gap], prompt.suffix)
+    assert scores[0] == pytest.approx(wanted, abs=1e-4)
+
+
+def test_the_likeliest_widths_are_filled(asked: DiffusionGemma):
+    told = asked.widths(asked.encode(asked.prompt(REQUEST).context))
+    likely = sorted((width for width in told if width), key=told.__getitem__, reverse=True)
+    seen: list[set[int]] = []
+    step = asked.step
+
+    def watched(rows: Rows) -> torch.Tensor:
+        seen.append({int(open_.sum()) for open_ in rows.open})
+        return step(rows)
+
+    asked.step = watched
+    try:
+        fill(asked, REQUEST)
+    finally:
+        del asked.step
+    room = asked.facts.canvas_length - len(asked.prompt(REQUEST).suffix)
+    assert seen[0] == {*[width for width in likely if width <= room][:3]}
+
+
+def test_the_causal_head_ends_a_gap_itself_or_at_the_told_width(asked: DiffusionGemma):
+    free, told = fill_by_causal_head(asked, REQUEST), fill_by_causal_head(asked, replace(REQUEST, width=5))
+    assert free.forwards in (free.width, free.width + 1)
+    assert (told.width, told.forwards) == (5, 5)
