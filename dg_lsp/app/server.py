@@ -70,6 +70,7 @@ class Server(LanguageServer):
             configuration=self.configuration,
             resident=self.resident,
             may_show=self._may_show,
+            silence=self.board.silence,
         )
         self.surveys = Surveys(self.resident)
         self.edits = Edits(

@@ -31,6 +31,7 @@ class StatusBoard:
         self._busy = False
         self._warming = False
         self._off = ""
+        self._silence = ""
         self.current = Status(state="starting")
 
     def engine(self, state: EngineState) -> None:
@@ -60,6 +61,11 @@ class StatusBoard:
         self._off = why
         self._refresh()
 
+    def silence(self, why: str) -> None:
+        """The last automatic request showed nothing, and why, in a sentence; "" when it showed something."""
+        self._silence = why
+        self._refresh()
+
     def _refresh(self) -> None:
         status = self._status()
         if status != self.current:
@@ -80,4 +86,4 @@ class StatusBoard:
             return Status(state="loading")
         if engine.name == "unloaded":
             return Status(state="ready", message="The model is asleep; the next request wakes it.")
-        return Status(state="busy" if self._busy else "ready", message=engine.message)
+        return Status(state="busy" if self._busy else "ready", message=engine.message or self._silence)

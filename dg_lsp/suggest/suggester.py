@@ -14,12 +14,18 @@ from dg_lsp.suggest.context import Surroundings
 from dg_lsp.suggest.in_flight import Desk, Rhythm
 from dg_lsp.suggest.insertion import is_name, redundant, typed_head
 from dg_lsp.suggest.suggestions import Rest, Shelf, Suggestion
-from engine.core.request import Candidate, FillRequest
+from engine.core.request import Candidate, Filled, FillRequest
 
 INLINE, MENU = "inline", "menu"
 """Lanes: work in one does not supersede work in the other."""
 INVOKED_PATIENCE = 5
 """Somebody who asked waits so many times longer."""
+NEARLY = 0.9
+"""Of its deadline, from which on an answer counts as cut short by it."""
+EXCLUDED = "Nothing was suggested here: suggestions are off for this file, or it is excluded."
+UNSURE = "Nothing was shown: the model was less sure than inline.threshold asks for. Ask for a suggestion to see it."
+LATE = "Nothing was shown: there was no valid answer by the deadline (inline.deadline_ms)."
+NOTHING_VALID = "Nothing was shown: no answer fitted the code around the cursor."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +42,11 @@ class Counts:
 
 
 class Suggester:
-    """Suggestions for all documents of one editor. `may_show(snapshot)`: whether the model may see a document."""
+    """Suggestions for all documents of one editor.
+
+    `may_show(snapshot)`: whether the model may see a document. `silence(why)` is told why an automatic request showed
+    nothing, and "" when it showed something.
+    """
 
     def __init__(
         self,
@@ -45,6 +55,7 @@ class Suggester:
         configuration: Configuration,
         resident: Resident,
         may_show: Callable[[Snapshot], bool],
+        silence: Callable[[str], None] = lambda why: None,
     ) -> None:
         self.counts = Counts()
         self.rhythm = Rhythm(max_delay_ms=configuration.editor.inline.max_delay_ms)
@@ -53,6 +64,7 @@ class Suggester:
         self._configuration = configuration
         self._resident = resident
         self._may_show = may_show
+        self._silence = silence
         self._surroundings = Surroundings(documents, may_show)
         self._shelves: dict[str, Shelf] = {}
         self._edits: dict[str, Edit] = {}
@@ -75,6 +87,8 @@ class Suggester:
         if (held and not invoked) or not self._is_wanted(gap, invoked=invoked):
             self.desk.supersede(work)
             self.counts.without_model += bool(held)
+            if held or not self._may_suggest(gap.snapshot):
+                self._silence("" if held else EXCLUDED)
             return held[:1]
         filled = None
         if await self._is_ready(invoked=invoked) and self._turns.get(work) == turn:
@@ -83,7 +97,10 @@ class Suggester:
         if self._documents.get(gap.snapshot.uri) is not gap.snapshot:
             self.counts.stale += filled is not None
             return []
-        return self._chosen(gap, held, found, invoked=invoked) if self._may_suggest(gap.snapshot) else []
+        chosen = self._chosen(gap, held, found, invoked=invoked) if self._may_suggest(gap.snapshot) else []
+        if filled is not None and not invoked:
+            self._silence("" if chosen else UNSURE if found else self._why_nothing(gap, filled))
+        return chosen
 
     def changed(self, change: Change, now_ms: float) -> None:
         """A document changed; after a suggestion was taken, the next one is started on."""
@@ -108,6 +125,13 @@ class Suggester:
         self._edits.pop(uri, None)
         self._lanes.pop(uri, None)
 
+    def _why_nothing(self, gap: Gap, filled: Filled) -> str:
+        return LATE if filled.ms.total >= NEARLY * self._deadline_ms(gap) else NOTHING_VALID
+
+    def _deadline_ms(self, gap: Gap) -> float:
+        wanted_ms = self._configuration.settings_of(gap.snapshot.uri).inline.deadline_ms
+        return self._resident.deadline_ms if wanted_ms == "auto" else wanted_ms
+
     def _is_wanted(self, gap: Gap, *, invoked: bool) -> bool:
         return self._may_suggest(gap.snapshot) and (invoked or not self._is_deleting(gap))
 
@@ -131,8 +155,6 @@ class Suggester:
     def _request(self, gap: Gap, *, invoked: bool) -> FillRequest:
         settings = self._configuration.settings_of(gap.snapshot.uri)
         self.rhythm.max_delay_ms = settings.inline.max_delay_ms
-        wanted_ms = settings.inline.deadline_ms
-        deadline_ms = self._resident.deadline_ms if wanted_ms == "auto" else wanted_ms
         context_tokens = settings.context.max_tokens if settings.context.enabled else 0
         prefix, suffix = window(gap)
         guess = self._shelf(gap.snapshot.uri).guess(gap.text, gap.cursor)
@@ -144,7 +166,7 @@ class Suggester:
             snippets=self._surroundings.snippets(gap.snapshot, gap.cursor, context_tokens),
             n=settings.inline.candidates if invoked else 1,
             max_tokens=settings.inline.max_tokens,
-            deadline_ms=deadline_ms * (INVOKED_PATIENCE if invoked else 1),
+            deadline_ms=self._deadline_ms(gap) * (INVOKED_PATIENCE if invoked else 1),
             single_line=not gap.ends_line,
         )
 

@@ -76,3 +76,13 @@ def test_off_outweighs_everything():
     assert held.current == Status(state="off", message="Suggestions are switched off.")
     held.off("")
     assert held.current.state == "error"
+
+
+def test_a_status_that_is_ready_tells_why_nothing_was_shown():
+    held, told = board()
+    held.engine(EngineState(name="ready"))
+    held.silence("Not sure enough.")
+    held.silence("Not sure enough.")
+    assert held.current == Status(state="ready", message="Not sure enough.")
+    held.silence("")
+    assert [status.message for status in told] == ["", "Not sure enough.", ""]

@@ -11,8 +11,17 @@ from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumen
 from dg_lsp.config.configuration import Configuration
 from dg_lsp.documents.documents import Documents
 from dg_lsp.documents.gap import WINDOW_CHARS, gap_at
-from dg_lsp.suggest.suggester import INLINE, INVOKED_PATIENCE, MENU, Suggester
-from engine.core.request import Candidate, Filled, FillRequest
+from dg_lsp.suggest.suggester import (
+    EXCLUDED,
+    INLINE,
+    INVOKED_PATIENCE,
+    LATE,
+    MENU,
+    NOTHING_VALID,
+    UNSURE,
+    Suggester,
+)
+from engine.core.request import Candidate, Filled, FillRequest, Timings
 
 pytestmark = pytest.mark.asyncio
 URI = "file:///w/app/main.py"
@@ -23,6 +32,8 @@ class Recorder:
     """Answers every request with the same texts."""
 
     answers: tuple[str, ...] = ("answer",)
+    confidence: float = 0.9
+    took_ms: float = 0.0
     is_ready: bool = True
     deadline_ms: float = 300.0
     asked: list[FillRequest] = field(default_factory=list)
@@ -32,8 +43,10 @@ class Recorder:
     async def fill(self, request: FillRequest, document: str) -> Filled:
         self.asked.append(request)
         await asyncio.sleep(0)
-        candidates = [Candidate(text=text, tokens=1, confidence=0.9, score=0.0) for text in self.answers[: request.n]]
-        return Filled(model="", device="", candidates=tuple(candidates), width=1, steps=1, forwards=1)
+        sure = self.confidence
+        candidates = [Candidate(text=text, tokens=1, confidence=sure, score=0.0) for text in self.answers[: request.n]]
+        ms = Timings(total=self.took_ms)
+        return Filled(model="", device="", candidates=tuple(candidates), width=1, steps=1, forwards=1, ms=ms)
 
     def warm(self) -> None:
         self.warmed += 1
@@ -49,6 +62,7 @@ class Desk:
 
     def __init__(self, recorder: Recorder | None = None, settings: object = None, hidden: str = "") -> None:
         self.recorder = recorder or Recorder()
+        self.silences = list[str]()
         self.documents = Documents()
         self.configuration = Configuration(lambda problem: pytest.fail(problem))
         self.configuration.initialize(settings)
@@ -57,6 +71,7 @@ class Desk:
             configuration=self.configuration,
             resident=self.recorder,
             may_show=lambda snapshot: not hidden or hidden not in snapshot.uri,
+            silence=self.silences.append,
         )
 
     def open(self, marked: str, uri: str = URI) -> None:
@@ -240,3 +255,28 @@ async def test_earlier_suggestions_come_first_and_none_twice():
     desk.open("x = ▮\n")
     assert await desk.texts() == ["one"]
     assert await desk.texts(invoked=True) == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("recorder", "hidden", "why"),
+    [
+        (Recorder(), "", ""),
+        (Recorder(confidence=0.1), "", UNSURE),
+        (Recorder(answers=()), "", NOTHING_VALID),
+        (Recorder(answers=(), took_ms=295), "", LATE),
+        (Recorder(), "main.py", EXCLUDED),
+    ],
+)
+async def test_it_is_told_why_nothing_is_shown_unasked(recorder: Recorder, hidden: str, why: str):
+    desk = Desk(recorder, hidden=hidden)
+    desk.open("x = ▮\n")
+    assert bool(await desk.texts()) == (not why)
+    assert desk.silences == [why]
+
+
+async def test_who_asks_is_answered_however_unsure_the_model_is():
+    desk = Desk(Recorder(confidence=0.01))
+    desk.open("x = ▮\n")
+    assert await desk.texts() == []
+    assert await desk.texts(invoked=True) == ["answer"]
+    assert desk.silences == [UNSURE], "what was asked for says nothing about what is not"
