@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import zlib
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -152,7 +153,9 @@ class Server(LanguageServer):
             },
         }
         if uri is not None:
-            told["document"] = {"uri": uri, "off": self._why_off(uri)}
+            snapshot = self.documents.get(uri)
+            known = {"version": snapshot.version, "crc32": zlib.crc32(snapshot.text.encode())} if snapshot else {}
+            told["document"] = {"uri": uri, "off": self._why_off(uri), **known}
         if engine:
             try:
                 told["engine"] = dataclasses.asdict(await self.resident.client.status())

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from dg_lsp.protocol.framing import frame
 
@@ -38,13 +38,16 @@ class Connection:
         self._reading = asyncio.create_task(self._read(), name="replay reader")
 
     @staticmethod
-    async def start(command: Sequence[str], environment: Mapping[str, str]) -> Connection:
-        """Start a server."""
+    async def start(
+        command: Sequence[str], environment: Mapping[str, str], stderr: IO[bytes] | None = None
+    ) -> Connection:
+        """Start a server; what it says on standard error goes to `stderr`, or where ours goes."""
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=dict(environment),
+            stderr=stderr,
             limit=_LIMIT_NBYTES,
         )
         return Connection(process)

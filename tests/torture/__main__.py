@@ -1,0 +1,43 @@
+"""`python -m tests.torture`: what a fast typist, a killer and hostile files do to real processes, with figures.
+
+One line of JSON a part; ends with 1 where a part did not pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+
+from tests.torture.hostile import hostile
+from tests.torture.keystrokes import keystrokes
+from tests.torture.kills import kills
+
+
+def main() -> int:
+    """Run the parts that were asked for, all by default."""
+    parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="keystrokes|kills|hostile")
+    parser.add_argument("--seconds", type=float, default=20.0, help="for each part, at the most (default: 20)")
+    parser.add_argument("--full", action="store_true", help="100,000 keys, 100 kills, 10 stops, every hostile document")
+    parser.add_argument("--seed", type=int, default=0)
+    told = parser.parse_args()
+    seconds = 3600.0 if told.full else told.seconds
+    parts = {
+        "keystrokes": lambda: keystrokes(100_000, seconds, told.seed),
+        "kills": lambda: kills(100, 10, seconds, told.seed),
+        "hostile": lambda: hostile(seconds, 20_000, told.seed),
+    }
+    if unknown := set(told.parts) - set(parts):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    passed = True
+    for name in told.parts or parts:
+        figures = asyncio.run(parts[name]())
+        print(json.dumps(figures), flush=True)  # noqa: T201
+        passed &= figures["passed"]
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""(d) Hostile documents are typed into one window; how does an innocent one fare beside it?"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from dg_lsp.replay.connection import Connection
+from tests.engine.processes import home
+from tests.torture.windows import Figures, Typist, complaints, oracle, percentile, ready, window
+
+SUFFIXES = {
+    "python": "py",
+    "javascript": "js",
+    "typescript": "ts",
+    "typescriptreact": "tsx",
+    "go": "go",
+    "rust": "rs",
+    "c": "c",
+    "cpp": "cpp",
+    "csharp": "cs",
+    "java": "java",
+    "php": "php",
+    "ruby": "rb",
+    "lua": "lua",
+    "shellscript": "sh",
+    "html": "html",
+    "css": "css",
+    "json": "json",
+    "toml": "toml",
+    "yaml": "yaml",
+    "markdown": "md",
+}
+TIMES = 3.0
+"""The innocent window's p99, to what it is alone, at most."""
+KEYS = 12
+"""Typed into each hostile document."""
+
+
+def documents() -> Iterator[tuple[str, str, str]]:
+    """(name, language, text): deep, long, repeated, never closed."""
+    shapes = {
+        "deep brackets": "(" * 4000,
+        "deep mixed": "([{" * 2000,
+        "closers": "a)\n" * 8000,
+        "dashes": "- " * 254,
+        "percent": "%w(" * 20_000,
+        "pattern": "x=/[[" * 5000,
+        "quotes": "'\"`" * 5000,
+        "one line": "a+" * 200_000,
+        "indented": "\n".join(" " * (depth % 400) + "if a:" for depth in range(4000)),
+        "templates": "${`" * 4000,
+        "comments": "/*" * 20_000,
+        "tags": "<a>" * 8000,
+    }
+    for language in SUFFIXES:
+        for name, text in shapes.items():
+            yield name, language, text
+
+
+async def hostile(seconds: float, keys: int, seed: int = 0) -> dict[str, Any]:
+    """Open every hostile document and type into it, as far as `seconds` allow, beside at least `keys` innocent keys."""
+    with home() as place, tempfile.TemporaryFile() as stderr:
+        model = oracle(place)
+        async with window(place, model, stderr) as victim, window(place, model, stderr) as attacker:
+            await ready(victim)
+            await ready(attacker)
+            alone = await _typed(victim, keys, seed, seconds / 3)
+            until_s = time.monotonic() + 2 * seconds / 3
+            attack = asyncio.create_task(_attack(attacker, until_s))
+            beside = await _typed(victim, keys, seed, 2 * seconds / 3)
+            tried = await attack
+            again = Typist(victim, seed + 2)
+            await again.type(200)
+        said = [line for line in complaints(place, stderr) if "Traceback" in line]
+    before, during = percentile(alone.ms, 0.99), percentile(beside.ms, 0.99)
+    return {
+        "part": "hostile documents",
+        "documents": tried,
+        "innocent_keys": [alone.keys, beside.keys],
+        "p99_ms": [round(before, 1), round(during, 1)],
+        "times": round(during / before, 2),
+        "errors": [*alone.errors, *beside.errors][:5],
+        "wrong_documents": alone.wrong + beside.wrong,
+        "suggestions_afterwards": again.figures.suggestions,
+        "logged": said[:5],
+        "passed": during <= TIMES * before
+        and not (alone.errors or beside.errors or alone.wrong or beside.wrong or said)
+        and again.figures.suggestions > 0,
+    }
+
+
+async def _typed(wire: Connection, keys: int, seed: int, seconds: float) -> Figures:
+    typist = Typist(wire, seed)
+    await typist.type(keys, time.monotonic() + seconds)
+    return typist.figures
+
+
+async def _attack(wire: Connection, until_s: float) -> int:
+    """How many documents were typed into."""
+    typist = Typist(wire, 1)
+    tried = 0
+    for name, language, text in documents():
+        if time.monotonic() >= until_s:
+            break
+        tried += 1
+        path = f"{name.replace(' ', '-')}.{SUFFIXES[language]}"
+        typist.editor.open(path, language, text, len(text) // 2)
+        for key in "x(1, y) + z[2]"[:KEYS]:
+            typist.editor.type(key)
+            asked = typist.editor.ask()
+            # A person does not wait for an answer that does not come.
+            await asyncio.wait({asked.answer}, timeout=0.3)
+        typist.editor.close()
+    return tried

@@ -1,0 +1,71 @@
+"""(b) The engine is killed and stopped at random moments: every later request is served, and one is lost at most."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import tempfile
+import time
+from typing import Any
+
+import psutil
+
+from tests.engine.processes import home
+from tests.torture.windows import CODE, Typist, complaints, oracle, percentile, ready, window
+
+BACK_S = 60.0
+"""For suggestions to come back."""
+
+
+async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[str, Any]:
+    """Kill the engine `count` times and stop it `stops` times while somebody types, or as often as `seconds` allow."""
+    rng, until_s = random.Random(seed), time.monotonic() + seconds
+    back_ms: dict[str, list[float]] = {"SIGKILL": [], "SIGSTOP": []}
+    plan = [signal.SIGKILL] * count + [signal.SIGSTOP] * stops
+    rng.shuffle(plan)
+    unserved = 0
+    with home() as place, tempfile.TemporaryFile() as stderr:
+        async with window(place, oracle(place), stderr) as wire:
+            typist = Typist(wire, seed)
+            for number in plan:
+                if time.monotonic() >= until_s:
+                    break
+                pid = await ready(wire)
+                typing = asyncio.create_task(typist.type(10**6, time.monotonic() + rng.uniform(0.1, 0.6)))
+                await asyncio.sleep(rng.uniform(0.0, 0.5))
+                psutil.Process(pid).send_signal(number)
+                struck_s = time.monotonic()
+                await typing
+                served = await _served(typist)
+                unserved += not served
+                back_ms[number.name].append((time.monotonic() - struck_s) * 1000)
+        said = [line for line in complaints(place, stderr) if "Traceback" in line]
+    figures = typist.figures
+    return {
+        "part": "kills",
+        "killed": len(back_ms["SIGKILL"]),
+        "stopped": len(back_ms["SIGSTOP"]),
+        "never_served_again": unserved,
+        "errors": figures.errors[:5],
+        "wrong_documents": figures.wrong,
+        "logged": said[:5],
+        "back_ms": {name: [round(percentile(ms, q)) for q in (0.5, 1.0)] for name, ms in back_ms.items() if ms},
+        "passed": not (unserved or figures.errors or figures.wrong or said),
+    }
+
+
+async def _served(typist: Typist) -> bool:
+    """Whether a suggestion comes again where one must."""
+    path = next(path for path in CODE if path.suffix == ".py")
+    text = path.read_text()
+    typist.editor.open("again.py", "python", text[: len(text) // 2], len(text) // 2)
+    ends_s = time.monotonic() + BACK_S
+    try:
+        while time.monotonic() < ends_s:
+            if await typist.ghosts():
+                return True
+            await asyncio.sleep(0.05)
+        return False
+    finally:
+        typist.editor.close()
