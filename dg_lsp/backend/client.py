@@ -16,6 +16,7 @@ from engine.core.errors import BadInput, FrameError, MalformedMessage
 from engine.core.findings import Findings
 from engine.core.request import Draft, Filled, FillRequest
 from engine.ipc.address import find_engine
+from engine.ipc.challenge import Impostor
 from engine.ipc.messages import (
     Answer,
     Cancel,
@@ -253,7 +254,7 @@ class EngineClient:
         except EngineWedged as wedged:
             kill(wedged.peer)
             return None
-        except (OSError, FrameError, MalformedMessage):
+        except (OSError, FrameError, Impostor, MalformedMessage):
             return None  # A stale socket file, or a port that now is somebody else's.
         if welcome.state.name == "stopping":
             connection.close()

@@ -13,8 +13,10 @@ from typing import Literal
 from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
 from engine.core.request import Draft
 from engine.ipc.address import Address, TcpAddress, UnixAddress
+from engine.ipc.challenge import ClientSide, Impostor
 from engine.ipc.messages import (
     Answer,
+    Challenge,
     ClientMessage,
     Done,
     Drafted,
@@ -87,13 +89,20 @@ class EngineConnection:
         """When the engine last said anything, monotonic seconds."""
         self._unix_peer = peer_of(writer.get_extra_info("socket"))
 
-    async def greet(self, hello: Hello) -> Welcome:
-        """Say hello, read the welcome, start listening.
+    async def greet(self, client: str) -> Welcome:
+        """Say hello, over TCP prove and have proven, read the welcome, start listening.
 
-        Raises EngineFailure, ConnectionError, FrameError, MalformedMessage, VersionMismatch.
+        Raises EngineFailure, ConnectionError, FrameError, Impostor, MalformedMessage, VersionMismatch.
         """
-        self.send(hello)
+        address = self._address
+        proving = ClientSide(address.secret) if isinstance(address, TcpAddress) else None
+        self.send(Hello(version=VERSION, client=client, nonce=proving.nonce if proving else b""))
         welcome = await self._next()
+        if proving and isinstance(welcome, Challenge):
+            self.send(proving.answer(welcome))
+            welcome = await self._next()
+        elif proving and not isinstance(welcome, Failed):
+            raise Impostor("What listens at the engine's port proves nothing.")
         if isinstance(welcome, Failed):
             if welcome.code == "version":
                 raise VersionMismatch(OTHER_VERSION)
@@ -161,8 +170,8 @@ class EngineConnection:
 
     @property
     def is_own(self) -> bool:
-        """Whether the other end runs as this user; over TCP the token sees to that."""
-        return is_own(self._unix_peer)
+        """Whether the other end runs as this user; over TCP the challenge sees to that."""
+        return isinstance(self._address, TcpAddress) or is_own(self._unix_peer)
 
     async def _receive(self) -> bytes:
         data = await self._reader.read(_CHUNK_NBYTES)
@@ -188,7 +197,7 @@ class EngineConnection:
         if isinstance(message, Notice):
             self._on_notice(message)
             return
-        if isinstance(message, Welcome) or message.id is None:
+        if isinstance(message, Challenge | Welcome) or message.id is None:
             return
         waiting = self._waiting.get(message.id)
         if waiting is None or waiting.reply.done():
@@ -211,7 +220,7 @@ async def open_connection(
 ) -> tuple[EngineConnection, Welcome]:
     """Connect and greet.
 
-    Raises OSError, EngineFailure, EngineWedged, and FrameError or MalformedMessage where it is no engine.
+    Raises OSError, EngineFailure, EngineWedged, and FrameError, Impostor or MalformedMessage where it is no engine.
     """
     connection: EngineConnection | None = None
     try:
@@ -219,8 +228,7 @@ async def open_connection(
             reader, writer = await _open(address)
             connection = EngineConnection(address, reader, writer, on_notice, on_lost)
             _check_owner(connection)
-            token = address.token if isinstance(address, TcpAddress) else ""
-            return connection, await connection.greet(Hello(version=VERSION, client=client, token=token))
+            return connection, await connection.greet(client)
     except BaseException as error:
         if connection is not None:
             connection.close()

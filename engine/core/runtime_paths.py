@@ -60,8 +60,8 @@ def socket_path() -> Path:
     return path
 
 
-def token_path() -> Path:
-    """The file with port and token, where TCP is used."""
+def tcp_address_path() -> Path:
+    """The file with port and secret, where TCP is used."""
     return runtime_dir() / "engine.json"
 
 

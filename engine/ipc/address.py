@@ -7,7 +7,8 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.core.runtime_paths import check_private, runtime_dir, socket_path, token_path, uses_tcp
+from engine.core.runtime_paths import check_private, runtime_dir, socket_path, tcp_address_path, uses_tcp
+from engine.ipc.peercred import is_own, listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +20,11 @@ class UnixAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TcpAddress:
-    """A port on the loopback interface, and the secret that only the user's own processes can read."""
+    """A port on the loopback interface, and a secret that only the user's own processes can read."""
 
     port: int
-    token: str
+    secret: str
+    """Known to both ends, said by neither: see engine.ipc.challenge."""
     pid: int
     """The process that listens there, by its own account."""
 
@@ -31,8 +33,9 @@ Address = UnixAddress | TcpAddress
 
 
 def find_engine() -> Address | None:
-    """Where a running engine listens, or None where no trace of one is found; the trace may be stale.
+    """Where a running engine listens, or None where no trace of one is found; a socket file may be stale.
 
+    A port is anybody's once the engine is gone, so a port counts only while the engine's own process listens there.
     Raises BadInput where the folder belongs to somebody else.
     """
     if not runtime_dir().exists():
@@ -41,12 +44,13 @@ def find_engine() -> Address | None:
     if not uses_tcp():
         path = socket_path()
         return UnixAddress(path=str(path)) if path.exists() else None
-    return _read_token(token_path())
+    address = _read_tcp_address(tcp_address_path())
+    return address if address and is_own(listener(address.pid, address.port)) else None
 
 
-def write_token(address: TcpAddress) -> None:
-    """Leave port and token for clients; only the user can read the file. Replaces an older one in one move."""
-    path = token_path()
+def write_tcp_address(address: TcpAddress) -> None:
+    """Leave port and secret for clients; only the user can read the file. Replaces an older one in one move."""
+    path = tcp_address_path()
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
@@ -56,13 +60,13 @@ def write_token(address: TcpAddress) -> None:
 
 def forget_address() -> None:
     """Remove what clients find the engine by."""
-    (token_path() if uses_tcp() else socket_path()).unlink(missing_ok=True)
+    (tcp_address_path() if uses_tcp() else socket_path()).unlink(missing_ok=True)
 
 
-def _read_token(path: Path) -> TcpAddress | None:
+def _read_tcp_address(path: Path) -> TcpAddress | None:
     try:
         held = json.loads(path.read_text(encoding="ascii"))
-        return TcpAddress(port=int(held["port"]), token=str(held["token"]), pid=int(held["pid"]))
+        return TcpAddress(port=int(held["port"]), secret=str(held["secret"]), pid=int(held["pid"]))
     except (OSError, ValueError, KeyError, TypeError):
         # A missing or half-written file says the same: nobody can be met here yet.
         return None

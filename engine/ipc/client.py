@@ -7,8 +7,9 @@ import socket
 from collections.abc import Iterator
 
 from engine.core.errors import EngineError, FrameError, MalformedMessage, VersionMismatch
-from engine.ipc.address import Address, TcpAddress, UnixAddress, find_engine
-from engine.ipc.messages import ClientMessage, EngineMessage, Failed, Hello, Notice, Welcome
+from engine.ipc.address import Address, TcpAddress, find_engine
+from engine.ipc.challenge import ClientSide, Impostor
+from engine.ipc.messages import Challenge, ClientMessage, EngineMessage, Failed, Hello, Notice, Welcome
 from engine.ipc.peercred import Peer, is_own, listener, peer_of
 from engine.ipc.protocol import OTHER_VERSION, VERSION, FrameSplitter, pack, unpack_from_engine
 
@@ -46,7 +47,7 @@ def welcome() -> Welcome | None:
     try:
         with _connect(address, 1.0) as sock:
             greeting, _ = _greet(sock, address, FrameSplitter())
-    except (OSError, EngineError, FrameError, MalformedMessage, VersionMismatch):
+    except (OSError, EngineError, FrameError, Impostor, MalformedMessage, VersionMismatch):
         return None
     return greeting if greeting.state.name != "stopping" else None
 
@@ -64,7 +65,7 @@ def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> 
         raise NoAnswer("The engine does not answer; `dg-lsp engine stop` ends it.", peer) from None
     except VersionMismatch as error:
         raise NoAnswer(f"{error} `dg-lsp engine restart` replaces it.", peer) from None
-    except (OSError, FrameError, MalformedMessage) as error:
+    except (OSError, FrameError, Impostor, MalformedMessage) as error:
         raise NoAnswer(f"The conversation with the engine broke ({error}); try again.", peer) from None
     if isinstance(reply, Failed):
         raise EngineError(reply.message)
@@ -86,10 +87,15 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
 
 def _greet(sock: socket.socket, address: Address, splitter: FrameSplitter) -> tuple[Welcome, Iterator[EngineMessage]]:
     """Say hello; the welcome, and the messages that follow."""
-    token = "" if isinstance(address, UnixAddress) else address.token
-    sock.sendall(pack(Hello(version=VERSION, client="dg-lsp", token=token)))
+    proving = ClientSide(address.secret) if isinstance(address, TcpAddress) else None
+    sock.sendall(pack(Hello(version=VERSION, client="dg-lsp", nonce=proving.nonce if proving else b"")))
     messages = _messages(sock, splitter)
     first = next(messages)
+    if proving and isinstance(first, Challenge):
+        sock.sendall(pack(proving.answer(first)))
+        first = next(messages)
+    elif proving and not isinstance(first, Failed):
+        raise Impostor("What listens at the engine's port proves nothing.")
     if isinstance(first, Failed):
         raise VersionMismatch(OTHER_VERSION) if first.code == "version" else EngineError(first.message)
     if not isinstance(first, Welcome):

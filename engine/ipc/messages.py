@@ -1,7 +1,8 @@
 """What the language server and the engine say to each other; how it travels: engine.ipc.protocol.
 
-A conversation: the client says `Hello`, the engine `Welcome`; then each message with an `id` that the client chose gets
-exactly one `Answer`, `Surveyed`, `Report`, `Done` or `Failed` with that id, `Drafted` ones before it where asked for.
+A conversation: the client says `Hello`, the engine `Welcome`; over TCP a `Challenge` and a `Proof` stand between them,
+see engine.ipc.challenge. Then each message with an `id` that the client chose gets exactly one `Answer`, `Surveyed`,
+`Report`, `Done` or `Failed` with that id, `Drafted` ones before it where asked for.
 `Notice` comes unasked whenever the model's state changes.
 """
 
@@ -48,8 +49,23 @@ class Hello:
     version: int
     client: str = ""
     """Who it is, for the log and the status ("nvim 0.12")."""
-    token: str = ""
-    """The secret of the token file, over TCP."""
+    nonce: bytes = b""
+    """Random, over TCP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """The engine's answer to `Hello` over TCP."""
+
+    nonce: bytes
+    proof: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """The client's answer to `Challenge`."""
+
+    proof: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +124,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Welcome:
-    """The engine's answer to `Hello`."""
+    """The end of the greeting: from now on the engine is at the client's service."""
 
     version: int
     engine: str
@@ -239,5 +255,5 @@ class Report:
     status: Status
 
 
-ClientMessage = Hello | Fill | Survey | Cancel | Warm | StatusQuery | Stop
-EngineMessage = Welcome | Drafted | Answer | Surveyed | Done | Failed | Notice | Report
+ClientMessage = Hello | Proof | Fill | Survey | Cancel | Warm | StatusQuery | Stop
+EngineMessage = Challenge | Welcome | Drafted | Answer | Surveyed | Done | Failed | Notice | Report

@@ -8,6 +8,10 @@ import socket
 import struct
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 # <sys/un.h> of macOS and the BSDs; Python has no names for them.
 _SOL_LOCAL = 0
@@ -19,7 +23,8 @@ _LOCAL_PEERPID = 2
 class Peer:
     """The process at the other end."""
 
-    uid: int
+    is_own: bool
+    """Whether it runs as this process's user."""
     pid: int | None
 
 
@@ -29,24 +34,25 @@ def peer_of(sock: socket.socket) -> Peer | None:
         return None
     if sys.platform == "linux":
         pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return Peer(uid=uid, pid=pid)
+        return Peer(is_own=uid == os.geteuid(), pid=pid)
     _, uid = struct.unpack_from("2I", sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76))
     pid = None
     if sys.platform == "darwin":
         pid = struct.unpack("i", sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID, 4))[0]
-    return Peer(uid=uid, pid=pid)
+    return Peer(is_own=uid == os.geteuid(), pid=pid)
 
 
-def listener(pid: int | None, port: int) -> Peer | None:
+def listener(pid: int, port: int) -> Peer | None:
     """The process `pid`, if it listens on a TCP port; None where it doesn't, or nobody can tell."""
-    # Only where something is wrong: it takes longer to import than a language server may take to greet.
+    # Only over TCP, or where something is wrong: it takes longer to import than a language server may take to greet.
     import psutil
 
     with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid) if pid else None
-        sockets = process.net_connections("tcp") if process else []
-        if process and any(held.status == psutil.CONN_LISTEN and held.laddr.port == port for held in sockets):
-            return Peer(uid=-1 if sys.platform == "win32" else process.uids().real, pid=process.pid)
+        process = psutil.Process(pid)
+        if any(
+            held.status == psutil.CONN_LISTEN and held.laddr.port == port for held in process.net_connections("tcp")
+        ):
+            return Peer(is_own=_is_own_process(process), pid=process.pid)
     return None
 
 
@@ -54,7 +60,7 @@ def kill(peer: Peer | None) -> bool:
     """End a process of this user's at once; False where it is not known, or another's."""
     import psutil
 
-    if peer is None or not peer.pid or not is_own(peer):
+    if peer is None or not peer.pid or not peer.is_own:
         return False
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(peer.pid).kill()
@@ -62,5 +68,11 @@ def kill(peer: Peer | None) -> bool:
 
 
 def is_own(peer: Peer | None) -> bool:
-    """Whether the peer runs as this process's user; unknown counts as own, for there a token decides."""
-    return peer is None or sys.platform == "win32" or peer.uid == os.geteuid()
+    """Whether the peer is known to run as this process's user."""
+    return peer is not None and peer.is_own
+
+
+def _is_own_process(process: psutil.Process) -> bool:
+    if sys.platform == "win32":
+        return process.username() == type(process)().username()
+    return process.uids().effective == os.geteuid()

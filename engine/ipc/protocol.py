@@ -18,6 +18,7 @@ from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionM
 from engine.ipc.messages import (
     Answer,
     Cancel,
+    Challenge,
     ClientMessage,
     Done,
     Drafted,
@@ -26,6 +27,7 @@ from engine.ipc.messages import (
     Fill,
     Hello,
     Notice,
+    Proof,
     Report,
     StatusQuery,
     Stop,
@@ -35,7 +37,7 @@ from engine.ipc.messages import (
     Welcome,
 )
 
-VERSION = 3
+VERSION = 4
 """Raised with every change of a message; both ends must have the same."""
 OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
 """What a client says of an engine that refuses it for its version; the engine's own words count from its end."""
@@ -121,7 +123,7 @@ def _strict(kind: type[Any], accepted: tuple[type[Any], ...]) -> Any:
 
 def _strict_converter() -> Converter:
     converter = Converter(forbid_extra_keys=True)
-    for kind, accepted in ((str, (str,)), (int, (int,)), (bool, (bool,)), (float, (float, int))):
+    for kind, accepted in ((str, (str,)), (bytes, (bytes,)), (int, (int,)), (bool, (bool,)), (float, (float, int))):
         converter.register_structure_hook(kind, _strict(kind, accepted))
     return converter
 
@@ -129,6 +131,7 @@ def _strict_converter() -> Converter:
 _converter = _strict_converter()
 _CLIENT_TYPES: dict[str, type[Any]] = {
     "hello": Hello,
+    "proof": Proof,
     "fill": Fill,
     "survey": Survey,
     "cancel": Cancel,
@@ -137,6 +140,7 @@ _CLIENT_TYPES: dict[str, type[Any]] = {
     "stop": Stop,
 }
 _ENGINE_TYPES: dict[str, type[Any]] = {
+    "challenge": Challenge,
     "welcome": Welcome,
     "drafted": Drafted,
     "answer": Answer,

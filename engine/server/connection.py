@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import logging
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
+from engine.ipc.challenge import EngineSide
 from engine.ipc.messages import (
     Cancel,
     ClientMessage,
@@ -22,6 +22,7 @@ from engine.ipc.messages import (
     FailureCode,
     Fill,
     Hello,
+    Proof,
     Report,
     Status,
     StatusQuery,
@@ -58,7 +59,8 @@ class Desk(Protocol):
 
     scheduler: Scheduler
     bounds: Bounds
-    token: str
+    secret: str
+    """What a client must prove to know; empty where the system tells who a client is."""
 
     def welcome(self) -> Welcome:
         """The answer to a greeting."""
@@ -92,6 +94,7 @@ class Connection:
         self._desk = desk
         self._splitter = FrameSplitter()
         self._loop = asyncio.get_running_loop()
+        self._proving: EngineSide | None = None
         self.name = ""
         self.greeted = False
 
@@ -154,13 +157,25 @@ class Connection:
                 self._greet(message)
 
     def _greet(self, message: ClientMessage) -> None:
-        if not isinstance(message, Hello):
+        if self._proving:
+            if not (isinstance(message, Proof) and self._proving.accepts(message)):
+                raise self._refuse("protocol", "The client does not know the secret in the engine's address file.")
+        elif not isinstance(message, Hello):
             raise self._refuse("protocol", "The first message must be a hello.")
-        if not hmac.compare_digest(message.token.encode(), self._desk.token.encode()):
-            raise self._refuse("protocol", "The token is not the one in the engine's token file.")
-        self.name = message.client
+        else:
+            self.name = message.client
+            if self._desk.secret:
+                self._challenge(message)
+                return
         self.greeted = True
         self.send(self._desk.welcome())
+
+    def _challenge(self, hello: Hello) -> None:
+        try:
+            self._proving = EngineSide(self._desk.secret, hello.nonce)
+        except MalformedMessage as error:
+            raise self._refuse("protocol", str(error)) from None
+        self.send(self._proving.challenge)
 
     def _obey(self, message: ClientMessage) -> None:
         match message:
@@ -178,8 +193,8 @@ class Connection:
             case Stop():
                 self.send(Done(id=message.id))
                 self._desk.stop(f"client {self._number} asked for it")
-            case Hello():
-                self.send(Failed(id=None, code="protocol", message="One hello is enough."))
+            case Hello() | Proof():
+                self.send(Failed(id=None, code="protocol", message="One greeting is enough."))
 
     def _refuse(self, code: FailureCode, message: str) -> _Refused:
         self.send(Failed(id=None, code=code, message=message))

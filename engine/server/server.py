@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from engine.core import runtime_paths
-from engine.ipc.address import TcpAddress, forget_address, write_token
+from engine.ipc.address import TcpAddress, forget_address, write_tcp_address
 from engine.ipc.messages import EngineMessage, Failed, Notice, State, Status, Survey, Welcome
 from engine.ipc.peercred import is_own, peer_of
 from engine.ipc.protocol import VERSION, pack
@@ -64,7 +64,7 @@ class Server:
         self._meters = Meters()
         self._version = version("dg-lsp")
         self.bounds = settings.bounds
-        self.token = ""
+        self.secret = secrets.token_urlsafe(32) if runtime_paths.uses_tcp() else ""
         self.scheduler = Scheduler(settings.limits)
         self._surveyor = Surveyor()
         self._worker = Worker(
@@ -155,9 +155,8 @@ class Server:
     async def _listen(self) -> asyncio.Server:
         if runtime_paths.uses_tcp():
             listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
-            self.token = secrets.token_urlsafe(32)
             port = listener.sockets[0].getsockname()[1]
-            write_token(TcpAddress(port=port, token=self.token, pid=os.getpid()))
+            write_tcp_address(TcpAddress(port=port, secret=self.secret, pid=os.getpid()))
             return listener
         path = runtime_paths.socket_path()
         # What an engine that was killed left behind; the lock says that it lives no more.
@@ -182,7 +181,8 @@ class Server:
             self._alone_since = time.monotonic()
 
     def _refusal(self, writer: asyncio.StreamWriter) -> Failed | None:
-        if not is_own(peer_of(writer.get_extra_info("socket"))):
+        # Over TCP nobody says who a client is; there it has a secret to know.
+        if not self.secret and not is_own(peer_of(writer.get_extra_info("socket"))):
             return Failed(id=None, code="protocol", message="This engine serves another user.")
         if len(self._connections) >= self._settings.max_clients:
             return Failed(id=None, code="busy", message="The engine has too many clients; close some editors.")

@@ -56,8 +56,8 @@ class Wire:
     def send_bytes(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def greet(self, client: str = "test", token: str = "") -> Welcome:
-        self.send(Hello(version=VERSION, client=client, token=token))
+    def greet(self, client: str = "test") -> Welcome:
+        self.send(Hello(version=VERSION, client=client))
         welcome = self.receive()
         assert isinstance(welcome, Welcome), welcome
         return welcome

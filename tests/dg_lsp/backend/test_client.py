@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 import signal
 import struct
@@ -13,7 +15,7 @@ import pytest
 
 from dg_lsp.backend.client import EngineClient, EngineFailure, EngineState, Launch, Patience
 from engine.core.request import FillRequest
-from engine.ipc.messages import ClientMessage, Done, Hello, Notice, State, Warm, Welcome
+from engine.ipc.messages import Challenge, ClientMessage, Done, Hello, Notice, State, Warm, Welcome
 from engine.ipc.peercred import listener
 from engine.ipc.protocol import MAX_FRAME_NBYTES, VERSION, FrameSplitter, frame, pack, unpack_from_client
 from tests.engine.processes import WAIT_S, Home, as_root, home, running, served_by_another
@@ -242,6 +244,40 @@ async def test_nothing_is_said_to_a_socket_that_another_user_serves(place):
             with pytest.raises(EngineFailure, match="another user; set DG_LSP_RUNTIME_DIR"):
                 await client.status()
         assert said() == ""
+
+
+@pytest.mark.parametrize("before", [(), (Challenge(nonce=bytes(32), proof=bytes(32)),)], ids=["welcome", "challenge"])
+@pytest.mark.parametrize("own_pid", [False, True], ids=["its process is gone", "its process is here"])
+@pytest.mark.asyncio
+async def test_who_took_over_the_port_learns_neither_the_secret_nor_a_document(place, monkeypatch, own_pid, before):
+    monkeypatch.setenv("DG_LSP_TRANSPORT", "tcp")
+    place.environment["DG_LSP_TRANSPORT"] = "tcp"
+    heard = bytearray()
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        state = State(name="ready")
+        heard.extend(await reader.read(65536))
+        writer.write(b"".join(pack(each) for each in before))
+        writer.write(pack(Welcome(version=VERSION, engine="0", pid=0, model="", device="", state=state)))
+        heard.extend(await reader.read(65536))
+        writer.close()
+
+    gone = await asyncio.create_subprocess_exec("true")
+    await gone.wait()
+    place.runtime.mkdir(mode=0o700)
+    async with await asyncio.start_server(meet, "127.0.0.1", 0) as impostor, client_of(place) as (client, _):
+        port = impostor.sockets[0].getsockname()[1]
+        told = {"port": port, "secret": "s3cret", "token": "s3cret", "pid": os.getpid() if own_pid else gone.pid}
+        (place.runtime / "engine.json").write_text(json.dumps(told))
+        with contextlib.suppress(EngineFailure):
+            await client.fill(FillRequest(prefix="confidential", suffix=""), timeout_s=5)
+        assert b"s3cret" not in heard
+        assert b"confidential" not in heard
+        assert bool(heard) == own_pid
+        try:
+            assert (await client.status()).served == 0
+        finally:
+            await asyncio.to_thread(place.command, "stop")
 
 
 OVERSIZED = struct.pack(">I", MAX_FRAME_NBYTES + 1)

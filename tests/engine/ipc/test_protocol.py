@@ -24,6 +24,7 @@ from engine.ipc.messages import (
     Hello,
     Notice,
     Percentiles,
+    Proof,
     Report,
     State,
     Status,
@@ -83,7 +84,8 @@ STATUS = Status(
 @pytest.mark.parametrize(
     "message",
     [
-        Hello(version=VERSION, client="nvim", token="secret"),
+        Hello(version=VERSION, client="nvim", nonce=b"\x00\xff"),
+        Proof(proof=b"\x00\xff"),
         Fill(id=1, request=FULL_REQUEST, document="file:///a.py", priority="background", drafts=True),
         Survey(id=6, text="x = (😋", cursor=6, language="python"),
         Cancel(id=2),
@@ -170,7 +172,7 @@ def test_another_version_is_told_apart_from_nonsense(unpack):
         unpack(frame({"type": tag, "version": VERSION + 1, "a_later_field": 1})[4:])
 
 
-keys = st.sampled_from(["type", "id", "version", "request", "document", "priority", "drafts", "client", "token", "x"])
+keys = st.sampled_from(["type", "id", "version", "request", "document", "priority", "drafts", "client", "nonce", "x"])
 tags = st.sampled_from(["hello", "fill", "survey", "cancel", "warm", "status", "stop", "x"])
 leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary()
 fields = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6)

@@ -10,13 +10,17 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from engine.core.runtime_paths import MAX_SOCKET_PATH_NBYTES
-from engine.ipc.messages import Answer, Done, Failed, Hello, Notice, Warm
+from engine.ipc.address import TcpAddress
+from engine.ipc.challenge import ClientSide, Impostor
+from engine.ipc.messages import Answer, Done, Failed, Hello, Notice, Proof, Stop, Warm
 from engine.ipc.protocol import VERSION
 from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
@@ -348,23 +352,69 @@ def test_without_uvloop_the_loop_of_asyncio_serves(place):
         assert answer.filled.candidates[0].text == "1"
 
 
-def test_over_tcp_only_those_with_the_token_are_served():
-    with home(DG_LSP_TRANSPORT="tcp") as place, place.popen("run") as process:
-        token_file = place.runtime / "engine.json"
-        wait_until(token_file.exists, "the token file")
-        assert stat.S_IMODE(token_file.stat().st_mode) == 0o600
+@contextmanager
+def over_tcp(place: Home) -> Iterator[tuple[subprocess.Popen[str], TcpAddress]]:
+    """An engine on a port, and what its address file says."""
+    with place.popen("run") as process:
+        try:
+            file = place.runtime / "engine.json"
+            wait_until(file.exists, "the address file")
+            yield process, TcpAddress(**json.loads(file.read_text()))
+        finally:
+            process.kill()
+
+
+def test_over_tcp_only_those_who_prove_to_know_the_secret_are_served():
+    with home(DG_LSP_TRANSPORT="tcp") as place, over_tcp(place) as (process, address):
+        file = place.runtime / "engine.json"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
         status = place.status()
         assert status is not None
         assert status["pid"] == process.pid
-        port = json.loads(token_file.read_text())["port"]
-        for token in ("", "wrong"):
-            with socket.create_connection(("127.0.0.1", port), WAIT_S) as sock:
-                wire = Wire(sock)
-                wire.send(Hello(version=VERSION, token=token))
+        for secret in ("", "wrong"):
+            with socket.create_connection(("127.0.0.1", address.port), WAIT_S) as sock:
+                wire, proving = Wire(sock), ClientSide(secret)
+                wire.send(Hello(version=VERSION, nonce=proving.nonce))
+                challenge = wire.receive()
+                with pytest.raises(Impostor):
+                    proving.answer(challenge)
+                wire.send(Proof(proof=challenge.proof))
                 reply = wire.receive()
                 assert isinstance(reply, Failed)
-                assert "token" in reply.message
+                assert "secret" in reply.message
                 assert wire.closed_by_engine()
         assert place.command("stop").returncode == 0
         assert process.wait(WAIT_S) == 0
-        assert not token_file.exists()
+        assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    "message", [Stop(id=1), Hello(version=VERSION), Hello(version=VERSION, nonce=b"short")], ids=str
+)
+def test_over_tcp_nothing_is_done_without_a_proof(message):
+    with (
+        home(DG_LSP_TRANSPORT="tcp") as place,
+        over_tcp(place) as (process, address),
+        socket.create_connection(("127.0.0.1", address.port), WAIT_S) as sock,
+    ):
+        wire = Wire(sock)
+        wire.send(message)
+        reply = wire.receive()
+        assert isinstance(reply, Failed)
+        assert reply.code == "protocol"
+        assert wire.closed_by_engine()
+        assert process.poll() is None
+
+
+def test_a_port_that_another_took_over_is_told_nothing_by_a_command():
+    with home(DG_LSP_TRANSPORT="tcp") as place, socket.create_server(("127.0.0.1", 0)) as taken:
+        taken.settimeout(0.5)
+        place.runtime.mkdir(mode=0o700)
+        gone = subprocess.Popen([sys.executable, "-c", ""])
+        gone.wait(WAIT_S)
+        told = {"port": taken.getsockname()[1], "secret": "secret", "token": "secret", "pid": gone.pid}
+        (place.runtime / "engine.json").write_text(json.dumps(told))
+        shown = place.command("status")
+        assert (shown.returncode, shown.stdout.strip()) == (1, "No engine is running.")
+        with pytest.raises(TimeoutError):
+            taken.accept()
