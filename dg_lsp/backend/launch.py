@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from dg_lsp.backend.connection import EngineFailure
+from engine.core.processes import neutral_dir, python_module
 from engine.ipc.messages import Status
 
 
@@ -23,12 +22,12 @@ class Launch:
     """Empty: the best there is."""
     unload_after_s: float | None = None
     exit_after_s: float | None = None
-    python: tuple[str, ...] = (sys.executable, "-m", "engine")
+    engine: tuple[str, ...] = python_module("engine")
 
     def command(self) -> list[str]:
         """The command line; it returns once the engine answers, or with a sentence on stderr."""
         options = (word for name, value in self.options().items() for word in (name, str(value)))
-        return [*self.python, "run", "--detach", *options]
+        return [*self.engine, "run", "--detach", *options]
 
     def options(self) -> dict[str, str | float]:
         """What is not left to the engine, by the names that `dg-lsp engine run` has for it."""
@@ -73,7 +72,7 @@ async def start(launch: Launch) -> None:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        cwd=Path.home(),  # A project that an editor stands in must not say what a name means.
+        cwd=neutral_dir(),  # A project that an editor stands in must not say what a name means.
     )
     try:
         _, errors = await process.communicate()

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from dg_lsp.config.git import run_git
+
 _GIT_S = 1.0
 
 
@@ -23,13 +25,7 @@ def excludes_file(repository: Path) -> Path:
 
 def _told_by_git(repository: Path) -> str | None:
     try:
-        asked = subprocess.run(
-            ["git", "-C", str(repository), "config", "--get", "--path", "core.excludesFile"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_GIT_S,
-            check=False,
-        )
+        asked = run_git(repository, "config", "--get", "--path", "core.excludesFile", timeout_s=_GIT_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return os.fsdecode(asked.stdout).removesuffix("\n") if asked.returncode == 0 else None

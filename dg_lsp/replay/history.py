@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from dg_lsp.config.git import run_git
 from dg_lsp.replay.generate import Edited, changes
 from dg_lsp.replay.session import SessionError
 
@@ -17,7 +18,7 @@ _CODE = {".py", ".js", ".ts", ".lua", ".go", ".rs", ".java", ".c", ".h", ".cpp"}
 
 def edited_files(repository: Path, commits: int) -> list[Edited]:
     """What the latest `commits` commits that somebody could have typed did, oldest first. Raises SessionError."""
-    hashes = _git(repository, "log", "--no-merges", "--format=%H", "--diff-filter=M").split()
+    hashes = _git(repository, "rev-list", "--no-merges", "HEAD").split()
     found = list[Edited]()
     taken = 0
     for commit in hashes:
@@ -35,7 +36,7 @@ def _typed(repository: Path, commit: str) -> Iterator[Edited]:
     names = _git(repository, "diff-tree", "-r", "--no-commit-id", "--name-only", "--diff-filter=M", "-z", commit)
     for name in filter(None, names.split("\0")):
         if PurePosixPath(name).suffix in _CODE:
-            before, after = (_git(repository, "show", f"{tree}:{name}") for tree in (f"{commit}^", commit))
+            before, after = (_git(repository, "cat-file", "blob", f"{tree}:{name}") for tree in (f"{commit}^", commit))
             file = Edited(path=name, before=before, after=after)
             if 0 < sum(len(new) for _, _, new in changes(before, after)) <= MAX_CHANGED_CHARS:
                 yield file
@@ -48,19 +49,12 @@ def _latest(files: list[Edited]) -> list[Edited]:
 
 def _git(repository: Path, *arguments: str) -> str:
     try:
-        asked = subprocess.run(
-            ["git", "-C", str(repository), *arguments],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=GIT_S,
-            check=False,
-        )
+        asked = run_git(repository, *arguments, timeout_s=GIT_S)
     except OSError as error:
         raise SessionError(f"git can't be run ({error.strerror}); it reads the history of a repository.") from None
     except subprocess.TimeoutExpired:
         raise SessionError(f"git did not answer within {GIT_S:g} s in {repository}.") from None
     if asked.returncode:
-        raise SessionError(f"git can't read {repository} ({asked.stderr.strip() or 'unknown reason'}).")
-    return asked.stdout
+        reason = asked.stderr.decode(errors="replace").strip()
+        raise SessionError(f"git can't read {repository} ({reason or 'unknown reason'}).")
+    return asked.stdout.decode(errors="replace")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Generator, Mapping
@@ -20,6 +19,7 @@ from dg_lsp.replay.editor import Editor
 from dg_lsp.replay.player import Player, Style
 from dg_lsp.replay.report import Cost, Report, report
 from dg_lsp.replay.session import Session, SessionError
+from engine.core.processes import python_module
 
 READY_S = 300.0
 """For the model to load, perhaps to be downloaded."""
@@ -36,7 +36,7 @@ async def play(
     settings: Mapping[str, Any],
 ) -> Report:
     """Play a session and measure it. Raises SessionError where the server does not get ready."""
-    command = [sys.executable, "-m", "dg_lsp", "serve"]
+    command = [*python_module("dg_lsp"), "serve"]
     command = [*command, "--model", model] if model else command
     began_s = time.perf_counter()
     async with _served(command, environment, style, settings) as (wire, encoding):
@@ -71,7 +71,7 @@ def own_engine() -> Generator[dict[str, str]]:
         try:
             yield environment
         finally:
-            stop = [sys.executable, "-m", "engine", "stop"]
+            stop = [*python_module("engine"), "stop"]
             subprocess.run(stop, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=60)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.errors import EngineError
+from engine.core.processes import python_module
 from engine.ipc.messages import ClientMessage, Drafted, EngineMessage, Failed, Hello, Notice, Welcome
 from engine.ipc.protocol import VERSION, FrameSplitter, pack, unpack_from_engine
 
@@ -72,7 +73,7 @@ def own_engine(model: str, device: str) -> Generator[Running]:
     places = {"DG_LSP_RUNTIME_DIR": str(folder / "run"), "DG_LSP_STATE_DIR": str(folder / "state")}
     began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "engine", "run", "--model", model, "--device", device],
+        [*python_module("engine"), "run", "--model", model, "--device", device],
         env={**os.environ, **places},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

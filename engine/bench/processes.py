@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 from engine.bench.own_engine import own_engine
 from engine.bench.timing import Figure, Ratio, Stopwatch, spread
 from engine.core.errors import EngineError
+from engine.core.processes import python_module
 from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
 from engine.ipc.messages import Fill, Report, StatusQuery, Warm
@@ -79,11 +78,10 @@ def _language_server() -> tuple[float, int]:
     hello = {"processId": None, "rootUri": None, "capabilities": {}}
     began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "dg_lsp", "serve"],
+        [*python_module("dg_lsp"), "serve"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        cwd=Path.home(),
     )
     try:
         _send(process, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import IO
 
 from filelock import FileLock, Timeout
 
 from engine.core.errors import EngineError
+from engine.core.processes import neutral_dir, python_module
 from engine.core.runtime_paths import lock_path, private_dir, runtime_dir
 from engine.ipc.client import NoAnswer, ask, welcome
 from engine.ipc.messages import Stop
@@ -38,11 +38,11 @@ def start_detached(settings: Settings) -> bool:
     # A file without a name instead of a pipe: what the engine says later, when nobody reads, must not break it.
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "engine", "run", *_arguments(settings)],
+            [*python_module("engine"), "run", *_arguments(settings)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
-            cwd=Path.home(),  # A project's folder could not be removed while a process stands in it.
+            cwd=neutral_dir(),
             # On Windows the flags make it outlive the console, elsewhere the session of its own does.
             start_new_session=True,
             creationflags=_CREATION_FLAGS,

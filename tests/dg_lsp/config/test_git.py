@@ -1,0 +1,97 @@
+"""A repository's own settings make git run nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+
+import pytest
+
+from dg_lsp.config.git import run_git
+from dg_lsp.config.git_excludes import excludes_file
+from dg_lsp.replay.history import edited_files
+from dg_lsp.replay.session import SessionError
+from tests.dg_lsp.replay.repository import commit
+
+_FAKE_GPG = """#!/bin/sh
+touch '{mark}'
+case "$*" in *--verify*) exit 0;; esac
+echo '[GNUPG:] SIG_CREATED ' >&2
+printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nnonsense\\n-----END PGP SIGNATURE-----\\n'
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A repository whose settings name a command wherever git takes one, and what tells whether it was run."""
+    top, mark, evil = tmp_path / "repository", tmp_path / "mark", tmp_path / "evil"
+    evil.write_text(_FAKE_GPG.format(mark=mark))
+    evil.chmod(evil.stat().st_mode | stat.S_IXUSR)
+    top.mkdir()
+    commit(top, {"a.py": "x = 1\n", ".gitattributes": "*.py diff=evil\n"})
+    (top / "a.py").write_text("x = 1\ny = 2\n")
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", f"gpg.program={evil}"]
+    subprocess.run(["git", "-C", top, *identity, "commit", "-q", "-S", "-a", "-m", "signed"], check=True)
+    assert mark.exists()
+    mark.unlink()
+    for name, value in {
+        "core.fsmonitor": str(evil),
+        "core.pager": str(evil),
+        "core.editor": str(evil),
+        "core.sshCommand": str(evil),
+        "core.hooksPath": str(tmp_path),
+        "core.askPass": str(evil),
+        "credential.helper": str(evil),
+        "diff.external": str(evil),
+        "diff.evil.textconv": str(evil),
+        "diff.evil.command": str(evil),
+        "gpg.program": str(evil),
+        "log.showSignature": "true",
+        "alias.rev-list": f"!{evil}",
+    }.items():
+        subprocess.run(["git", "-C", top, "config", name, value], check=True)
+    return top, mark, evil
+
+
+def test_a_history_is_read_and_nothing_is_run(hostile):
+    top, mark, _ = hostile
+    (edited,) = edited_files(top, 1)
+    assert (edited.before, edited.after) == ("x = 1\n", "x = 1\ny = 2\n")
+    assert not mark.exists()
+
+
+def test_what_a_partial_clone_lacks_is_not_fetched(hostile):
+    top, mark, evil = hostile
+    for name, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": f"ext::{evil}",
+        "protocol.ext.allow": "always",
+    }.items():
+        subprocess.run(["git", "-C", top, "config", name, value], check=True)
+    blob = run_git(top, "rev-parse", "HEAD:a.py", timeout_s=10).stdout.decode().strip()
+    (top / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(SessionError, match="git can't read"):
+        edited_files(top, 1)
+    assert not mark.exists()
+
+
+def test_the_settings_are_read_and_nothing_is_run(hostile):
+    top, mark, _ = hostile
+    subprocess.run(["git", "-C", top, "config", "core.excludesFile", "mine"], check=True)
+    assert excludes_file(top) == top / "mine"
+    assert not mark.exists()
+
+
+def test_a_git_in_the_working_directory_is_left_alone(hostile, monkeypatch):
+    top, mark, evil = hostile
+    evil.rename(top / "git")
+    monkeypatch.chdir(top)
+    monkeypatch.setenv("PATH", os.pathsep.join([".", "", os.environ["PATH"]]))
+    assert run_git(top, "rev-parse", "HEAD", timeout_s=10).returncode == 0
+    assert not mark.exists()
+    monkeypatch.setenv("PATH", os.pathsep.join([".", ""]))
+    with pytest.raises(SessionError, match=r"git can't be run \(No git is on the PATH\)"):
+        edited_files(top, 1)
