@@ -8,7 +8,6 @@ import dataclasses
 import logging
 import zlib
 from collections.abc import Coroutine, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from lsprotocol.types import (
@@ -44,6 +43,7 @@ from dg_lsp.suggest.acceptance import Acceptance, Event
 from dg_lsp.suggest.stats import Stats, StatsError, stats_path
 from dg_lsp.suggest.suggester import Suggester
 from engine.core.names import rooted
+from engine.core.processes import home_dir
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +222,7 @@ class Server(LanguageServer):
         return dataclasses.replace(
             self._launch,
             # Not of the working directory, which is the editor's choice or the project.
-            model=rooted(self._launch.model or wanted.model, Path.home()),
+            model=rooted(self._launch.model or wanted.model, home_dir()),
             device=self._launch.device or wanted.device,
             unload_after_s=wanted.unload_after_s,
             exit_after_s=wanted.exit_after_s,

@@ -67,13 +67,16 @@ def _is_on(device: str, running: Status) -> bool:
 
 async def start(launch: Launch) -> None:
     """Start an engine, or find that one runs by now. Raises EngineFailure with the starter's own sentence."""
-    process = await asyncio.create_subprocess_exec(
-        *launch.command(),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=neutral_dir(),  # A project that an editor stands in must not say what a name means.
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *launch.command(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=neutral_dir(),  # A project that an editor stands in must not say what a name means.
+        )
+    except OSError as error:
+        raise EngineFailure("unavailable", f"The engine can't be started ({error}); run `dg-lsp doctor`.") from None
     try:
         _, errors = await process.communicate()
     except BaseException:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from dg_lsp.config.git import run_git
+from engine.core.processes import home_dir
 
 _GIT_S = 1.0
 
@@ -19,7 +20,7 @@ def excludes_file(repository: Path) -> Path:
     told = _told_by_git(repository)
     if told is None:
         settings = os.environ.get("XDG_CONFIG_HOME")
-        return (Path(settings) if settings else Path("~/.config").expanduser()) / "git" / "ignore"
+        return (Path(settings) if settings else home_dir() / ".config") / "git" / "ignore"
     return repository / told
 
 

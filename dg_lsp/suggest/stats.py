@@ -163,4 +163,7 @@ def _tally(language: str, times: dict[tuple[str, str], int], chars: dict[tuple[s
 
 
 def _unusable(path: Path, error: Exception) -> str:
-    return f"The counts in {path} can't be used ({error}); `dg-lsp stats --reset` starts them anew."
+    return (
+        f"The counts in {path} can't be used ({error}); `dg-lsp stats --reset` starts them anew, "
+        "DG_LSP_STATE_DIR moves them."
+    )

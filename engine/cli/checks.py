@@ -195,10 +195,7 @@ def _torch() -> _Seen:
 
 
 def _permissions() -> _Seen:
-    for folder in (
-        runtime_paths.private_dir(runtime_paths.runtime_dir()),
-        runtime_paths.private_dir(runtime_paths.log_dir()),
-    ):
+    for folder in (runtime_paths.make_runtime_dir(), runtime_paths.make_log_dir()):
         try:
             with tempfile.TemporaryFile(dir=folder):
                 pass

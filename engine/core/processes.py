@@ -14,6 +14,14 @@ def python_module(name: str) -> tuple[str, ...]:
     return sys.executable, "-P", "-m", name
 
 
+def home_dir() -> Path:
+    """The user's home; where the system knows of none, a folder that holds nothing of anybody's."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return neutral_dir()
+
+
 def neutral_dir() -> Path:
     """Where a process of long life stands: a folder that can't be removed meanwhile, and holds nothing of a project.
 

@@ -10,6 +10,8 @@ import os
 import stat
 import sys
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -18,6 +20,7 @@ from engine.core.errors import BadInput
 
 # The shortest limit among the supported systems (macOS), less the closing zero byte.
 MAX_SOCKET_PATH_NBYTES = 103
+_RUNTIME, _STATE = "DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"
 
 
 def uses_tcp() -> bool:
@@ -26,25 +29,28 @@ def uses_tcp() -> bool:
 
 
 def runtime_dir() -> Path:
-    """The folder of socket and lock; it may not exist yet."""
-    given = os.environ.get("DG_LSP_RUNTIME_DIR")
+    """The folder of socket and lock; it may not exist yet. Raises BadInput where the system has none to offer."""
+    given = os.environ.get(_RUNTIME)
     if given:
         return Path(given)
     with warnings.catch_warnings():
-        # It warns where a system has no XDG_RUNTIME_DIR; the fallback it takes is checked by `private_dir`.
+        # It warns where a system has no XDG_RUNTIME_DIR, and refuses a fallback that somebody else has made.
         warnings.simplefilter("ignore")
-        return Path(platformdirs.user_runtime_dir("dg-lsp"))
+        try:
+            return Path(platformdirs.user_runtime_dir("dg-lsp"))
+        except OSError as error:
+            raise BadInput(f"There is no folder for the engine's socket ({error}); set {_RUNTIME} to one.") from None
 
 
 def log_dir() -> Path:
     """The folder of the logs; it may not exist yet."""
-    given = os.environ.get("DG_LSP_STATE_DIR")
+    given = os.environ.get(_STATE)
     return Path(given) / "log" if given else Path(platformdirs.user_log_dir("dg-lsp", appauthor=False))
 
 
 def data_dir() -> Path:
     """The folder of what is learnt about models on this machine; it may not exist yet."""
-    given = os.environ.get("DG_LSP_STATE_DIR")
+    given = os.environ.get(_STATE)
     return Path(given) if given else Path(platformdirs.user_data_dir("dg-lsp", appauthor=False))
 
 
@@ -55,7 +61,7 @@ def socket_path() -> Path:
     if nbytes > MAX_SOCKET_PATH_NBYTES:
         raise BadInput(
             f"The socket path {path} is {nbytes} bytes long, {MAX_SOCKET_PATH_NBYTES} are allowed; "
-            "set DG_LSP_RUNTIME_DIR to a shorter folder."
+            f"set {_RUNTIME} to a shorter folder."
         )
     return path
 
@@ -70,25 +76,64 @@ def lock_path() -> Path:
     return runtime_dir() / "engine.lock"
 
 
-def private_dir(path: Path) -> Path:
-    """Make `path` a folder that only the user can enter. Raises BadInput where it can't be one."""
+def make_runtime_dir() -> Path:
+    """The folder of socket and lock, which only the user can enter. Raises BadInput where it can't be one."""
+    return _make_private(runtime_dir(), _RUNTIME)
+
+
+def make_log_dir() -> Path:
+    """The folder of the logs, which only the user can enter. Raises BadInput where it can't be one."""
+    return _make_private(log_dir(), _STATE)
+
+
+def has_runtime_dir() -> bool:
+    """Whether there is a folder of socket and lock. Raises BadInput where it is not this user's alone."""
+    folder = runtime_dir()
+    with runtime_dir_usable():
+        if not folder.exists():
+            return False
+        _check_private(folder, _RUNTIME)
+    return True
+
+
+@contextmanager
+def runtime_dir_usable() -> Generator[None]:
+    """What fails within the block, on the folder of socket and lock, is a BadInput that names the way out."""
+    with _usable(runtime_dir(), _RUNTIME):
+        yield
+
+
+@contextmanager
+def log_dir_usable() -> Generator[None]:
+    """The same for the folder of the logs."""
+    with _usable(log_dir(), _STATE):
+        yield
+
+
+@contextmanager
+def _usable(folder: Path, variable: str) -> Generator[None]:
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        check_private(path)
-        path.chmod(0o700)
+        yield
     except OSError as error:
-        raise BadInput(f"The folder {path} can't be used ({error.strerror}); set DG_LSP_RUNTIME_DIR.") from None
-    return path
+        reason = error.strerror or error
+        raise BadInput(f"The folder {folder} can't be used ({reason}); set {variable} to another one.") from None
 
 
-def check_private(path: Path) -> None:
-    """Raises BadInput unless `path` is a folder of this user's, not a link to one."""
-    found = path.lstat()
+def _make_private(folder: Path, variable: str) -> Path:
+    with _usable(folder, variable):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_private(folder, variable)
+        folder.chmod(0o700)
+    return folder
+
+
+def _check_private(folder: Path, variable: str) -> None:
+    found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise BadInput(f"{path} is not a folder; remove it or set DG_LSP_RUNTIME_DIR.")
+        raise BadInput(f"{folder} is not a folder; remove it or set {variable} to another one.")
     # Windows keeps a user's folders apart by access lists and has no owner numbers.
     if sys.platform != "win32" and found.st_uid != os.geteuid():
         raise BadInput(
-            f"The folder {path} belongs to user {found.st_uid} instead of {os.geteuid()}; "
-            "remove it or set DG_LSP_RUNTIME_DIR."
+            f"The folder {folder} belongs to user {found.st_uid} instead of {os.geteuid()}; "
+            f"remove it or set {variable} to another one."
         )

@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.core.runtime_paths import check_private, runtime_dir, socket_path, tcp_address_path, uses_tcp
+from engine.core.runtime_paths import has_runtime_dir, socket_path, tcp_address_path, uses_tcp
 from engine.ipc.peercred import is_own, listener
 
 
@@ -38,9 +38,8 @@ def find_engine() -> Address | None:
     A port is anybody's once the engine is gone, so a port counts only while the engine's own process listens there.
     Raises BadInput where the folder belongs to somebody else.
     """
-    if not runtime_dir().exists():
+    if not has_runtime_dir():
         return None
-    check_private(runtime_dir())
     if not uses_tcp():
         path = socket_path()
         return UnixAddress(path=str(path)) if path.exists() else None

@@ -244,7 +244,7 @@ class Status:
     context_tokens: int = 0
     """Context tokens of all fills, both since the weights were loaded."""
     log: str
-    """Folder of the log."""
+    """Folder of the log, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

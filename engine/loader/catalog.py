@@ -28,7 +28,10 @@ def find(name: str) -> Checkpoint:
     """The model that "bundled", a directory or a Hub id means. Raises ModelError."""
     if name == BUNDLED:
         return bundled()
-    path = Path(name).expanduser()
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError:
+        raise ModelError(f"The home in {name!r} is not known: write the whole path.") from None
     if name and path.is_dir():  # an empty name would be this directory
         return read_checkpoint(path, name)
     if path.is_file():

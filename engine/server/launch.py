@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from engine.core.errors import EngineError
 from engine.core.processes import neutral_dir, python_module
-from engine.core.runtime_paths import lock_path, private_dir, runtime_dir
+from engine.core.runtime_paths import lock_path, make_runtime_dir, runtime_dir_usable
 from engine.ipc.client import NoAnswer, ask, welcome
 from engine.ipc.messages import Stop
 from engine.ipc.peercred import kill
@@ -32,11 +32,13 @@ if sys.platform == "win32":
 def start_detached(settings: Settings) -> bool:
     """Start an engine in the background and wait until it answers; False where one runs already. Raises EngineError."""
     # What the user must put right is said before there is a process that could come to life later.
-    private_dir(runtime_dir())
+    folder = make_runtime_dir()
     if welcome():
         return False
     # A file without a name instead of a pipe: what the engine says later, when nobody reads, must not break it.
-    with tempfile.TemporaryFile() as said:
+    with contextlib.ExitStack() as stack:
+        with runtime_dir_usable():
+            said = stack.enter_context(tempfile.TemporaryFile(dir=folder))
         process = subprocess.Popen(
             [*python_module("engine"), "run", *_arguments(settings)],
             stdin=subprocess.DEVNULL,
@@ -110,9 +112,10 @@ def _end(silence: NoAnswer) -> None:
 
 def _is_locked() -> bool:
     lock = FileLock(lock_path(), mode=0o600)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        return True
+    with runtime_dir_usable():
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return True
     lock.release()
     return False

@@ -12,12 +12,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from filelock import FileLock, Timeout
 
 from engine.core import runtime_paths
-from engine.core.errors import EngineError
+from engine.core.errors import BadInput, EngineError
 from engine.core.names import ORACLE, Device
 from engine.ipc.client import welcome
 from engine.server.server import Server, Settings
@@ -34,12 +35,12 @@ _HUNG_EXIT = 70
 
 def run(settings: Settings) -> bool:
     """Be the engine until its end; False at once where one is running already. Raises EngineError."""
-    runtime_paths.private_dir(runtime_paths.runtime_dir())
+    runtime_paths.make_runtime_dir()
     with _the_only_one() as chosen:
         if chosen:
-            with _logging():
+            with _logging() as why_not:
                 _log.info("started: pid %d, model %s, device %s", os.getpid(), settings.model, settings.device)
-                ended = _run_loop(settings)
+                ended = _run_loop(settings, why_not)
                 _log.info("ended")
             if not ended:
                 # The model thread hangs in native code; an ordinary exit would wait for it.
@@ -68,19 +69,20 @@ def _the_only_one() -> Generator[bool]:
 
 
 def _try(lock: FileLock) -> bool:
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        return False
+    with runtime_paths.runtime_dir_usable():
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return False
     return True
 
 
-def _run_loop(settings: Settings) -> bool:
+def _run_loop(settings: Settings, why_no_log: str) -> bool:
     # The event loop shares the interpreter with the model thread; at the default of 5 ms each message would wait that
     # long for its turn.
     sys.setswitchinterval(0.0005)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(settings))
+        return runner.run(_serve(settings, why_no_log))
 
 
 def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
@@ -91,7 +93,7 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
     return uvloop.Loop
 
 
-async def _serve(settings: Settings) -> bool:
+async def _serve(settings: Settings, why_no_log: str) -> bool:
     def load(on_percent: Callable[[float], None]) -> Model:
         from engine.loader.loading import load
 
@@ -103,7 +105,7 @@ async def _serve(settings: Settings) -> bool:
         with reporting(on_percent):
             return load(settings.model, device).model
 
-    server = Server(settings, load)
+    server = Server(settings, load, why_no_log)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows has no handlers on the loop; there Ctrl-C ends the loop by an exception.
         with contextlib.suppress(NotImplementedError):
@@ -112,19 +114,31 @@ async def _serve(settings: Settings) -> bool:
 
 
 @contextlib.contextmanager
-def _logging() -> Generator[None]:
-    """The log of this process; prompts and code never go there. Tracebacks of crashes have a file of their own."""
-    folder = runtime_paths.private_dir(runtime_paths.log_dir())
+def _logging() -> Generator[str]:
+    """The log of this process; prompts and code never go there. Tracebacks of crashes have a file of their own.
+
+    Yields why there is none, in a sentence: a home that is missing or can't be written costs nobody a suggestion.
+    """
+    with contextlib.ExitStack() as stack:
+        why_not = ""
+        try:
+            with runtime_paths.log_dir_usable():
+                handler = _log_file(runtime_paths.make_log_dir(), stack)
+        except BadInput as error:
+            handler, why_not = logging.NullHandler(), f"No log is kept. {error}"
+        # What a full disk does not take is not worth a traceback each time.
+        logging.raiseExceptions = False
+        logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+        logging.captureWarnings(True)
+        stack.callback(logging.shutdown)
+        yield why_not
+
+
+def _log_file(folder: Path, stack: contextlib.ExitStack) -> logging.Handler:
     handler = logging.handlers.RotatingFileHandler(
         folder / "engine.log", maxBytes=_LOG_NBYTES, backupCount=_LOG_FILES - 1, encoding="utf-8"
     )
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    logging.captureWarnings(True)
-    with (folder / "engine.crash").open("w") as crashes:
-        faulthandler.enable(crashes)
-        try:
-            yield
-        finally:
-            faulthandler.disable()
-            logging.shutdown()
+    faulthandler.enable(stack.enter_context((folder / "engine.crash").open("w")))
+    stack.callback(faulthandler.disable)
+    return handler

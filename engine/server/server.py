@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -53,13 +53,16 @@ class Settings:
 class Server:
     """Implements `connection.Desk`. Everything but `Worker` runs on one event loop."""
 
-    def __init__(self, settings: Settings, load: Callable[[Callable[[float], None]], Model]) -> None:
+    def __init__(
+        self, settings: Settings, load: Callable[[Callable[[float], None]], Model], why_no_log: str = ""
+    ) -> None:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._ending = asyncio.Event()
         self._connections: dict[int, Connection] = {}
         self._numbers = itertools.count(1)
-        self._state = State(name="unloaded")
+        self._why_no_log = why_no_log
+        self._state = State(name="unloaded", message=why_no_log)
         self._began = self._alone_since = time.monotonic()
         self._meters = Meters()
         self._version = version("dg-lsp")
@@ -149,21 +152,22 @@ class Server:
             tokens_per_forward=reading.tokens_per_forward,
             cached_tokens=cached_tokens,
             context_tokens=context_tokens,
-            log=str(runtime_paths.log_dir()),
+            log=self._why_no_log or str(runtime_paths.log_dir()),
         )
 
     async def _listen(self) -> asyncio.Server:
-        if runtime_paths.uses_tcp():
+        with runtime_paths.runtime_dir_usable():
+            # What an engine that was killed left behind; the lock says that it lives no more.
+            forget_address()
+            if not runtime_paths.uses_tcp():
+                path = runtime_paths.socket_path()
+                listener = await asyncio.start_unix_server(self._meet, path, backlog=self._settings.max_clients)
+                path.chmod(0o600)
+                return listener
             listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
             port = listener.sockets[0].getsockname()[1]
             write_tcp_address(TcpAddress(port=port, secret=self.secret, pid=os.getpid()))
             return listener
-        path = runtime_paths.socket_path()
-        # What an engine that was killed left behind; the lock says that it lives no more.
-        path.unlink(missing_ok=True)
-        listener = await asyncio.start_unix_server(self._meet, path, backlog=self._settings.max_clients)
-        path.chmod(0o600)
-        return listener
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         refusal = self._refusal(writer)
@@ -189,6 +193,8 @@ class Server:
         return None
 
     def _show(self, state: State) -> None:
+        if not state.message and state.name != "loading":
+            state = replace(state, message=self._why_no_log)
         self._state = state
         for connection in self._connections.values():
             if connection.greeted:

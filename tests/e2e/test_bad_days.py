@@ -313,6 +313,22 @@ async def test_what_a_killed_engine_left_behind_is_in_nobodys_way():
             await still_works(held)
 
 
+async def test_without_a_home_suggestions_come_and_the_status_says_what_is_missing():
+    with home() as place:
+        for name in ("DG_LSP_STATE_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+            place.environment.pop(name, None)
+        place.environment["HOME"] = "/proc/none"
+        async with window(place, options=PATIENT, model=place.oracle(ADD), ready=False) as held:
+            held.open(ADD)
+
+            async def ready() -> str:
+                told = await held.status()
+                return told["message"] if told["state"] == "ready" and "asleep" not in told["message"] else ""
+
+            assert "set DG_LSP_STATE_DIR" in await until(ready, "the model")
+            assert await held.ghost() == "a + b"
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give a folder away")
 async def test_a_folder_of_another_user_is_a_sentence_in_the_status():
     with home() as place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
@@ -43,12 +45,14 @@ def test_a_detached_engine_outlives_its_starter_in_a_session_of_its_own(place):
 
 
 def test_an_engine_that_cannot_start_leaves_no_process_behind(place):
-    place.logs.parent.mkdir(parents=True)
-    place.logs.write_text("in the way")
+    place.socket_path.mkdir(parents=True)
     result = place.command("run", "--detach")
     assert result.returncode == 1, result
-    assert str(place.logs) in result.stderr
+    assert f"{place.runtime} can't be used" in result.stderr
+    assert "DG_LSP_RUNTIME_DIR" in result.stderr
+    assert result.stderr.count("\n") == 1
     assert processes_of(place) == []
+    place.socket_path.rmdir()
 
 
 def processes_of(place: Home) -> list[int]:
@@ -267,6 +271,68 @@ def test_a_stale_socket_file_is_in_nobodys_way(place):
         stale.bind(str(place.socket_path))
     with running(place), place.client() as wire:
         assert wire.status().served == 0
+
+
+@pytest.mark.parametrize("what", ["a file in the way", "a home that can't be written", "a full disk"])
+def test_without_a_log_the_engine_serves_and_says_why(place, what):
+    match what:
+        case "a file in the way":
+            place.logs.parent.mkdir(parents=True)
+            place.logs.write_text("")
+        case "a full disk":
+            place.logs.mkdir(parents=True)
+            for name in ("engine.log", "engine.crash"):
+                (place.logs / name).symlink_to("/dev/full")
+        case _:
+            # Not even root can make a folder there.
+            place.environment |= {"HOME": "/proc/none"}
+            for name in ("DG_LSP_STATE_DIR", "XDG_STATE_HOME"):
+                place.environment.pop(name, None)
+    with running(place, "--model", place.oracle("x = ▮1▮\n")), place.client() as wire:
+        wire.fill(1, "x = ")
+        answer = wire.reply(1)
+        assert isinstance(answer, Answer)
+        state = wire.status().state
+        assert state.name == "ready"
+        if what == "a full disk":
+            assert state.message == ""
+        else:
+            assert re.fullmatch(r"No log is kept\. The folder \S+ can't .*; set DG_LSP_STATE_DIR .*\.", state.message)
+            assert wire.status().log == state.message
+
+
+@as_root
+@pytest.mark.parametrize("how", [("run",), ("run", "--detach"), ("status",), ("stop",)], ids=" ".join)
+def test_a_folder_for_run_time_that_somebody_else_made_is_one_sentence(place, how):
+    if Path(f"/run/user/{os.geteuid()}").exists():
+        pytest.skip("the system has made one")
+    for name in ("DG_LSP_RUNTIME_DIR", "XDG_RUNTIME_DIR"):
+        place.environment.pop(name, None)
+    place.environment["TMPDIR"] = str(place.folder)
+    theirs = place.folder / f"runtime-{os.geteuid()}"
+    theirs.mkdir()
+    os.chown(theirs, 12345, 12345)
+    shown = place.command(*how)
+    assert shown.returncode == 2
+    assert "DG_LSP_RUNTIME_DIR" in shown.stderr
+    assert shown.stderr.count("\n") == 1
+
+
+@as_root
+def test_a_full_disk_below_the_socket_is_one_sentence(place):
+    place.runtime.mkdir(mode=0o700)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "nr_inodes=1,mode=700", "none", place.runtime], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        for how in (("run",), ("run", "--detach")):
+            shown = place.command(*how)
+            assert shown.returncode == 2
+            assert re.fullmatch(r"dg-lsp: The folder \S+ can't .* set DG_LSP_RUNTIME_DIR .*\.\n", shown.stderr), shown
+    finally:
+        subprocess.run(["umount", place.runtime], check=True)
 
 
 def test_the_log_rotates(place):
