@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from typing import Annotated, BinaryIO
@@ -15,14 +14,11 @@ from dg_lsp.protocol.initialize import answer_to
 
 
 def serve(
-    tcp: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Wait for one client on a port instead, for debugging.")
-    ] = "",
     model: Annotated[str, typer.Option(help="The model, if no engine runs yet; else the editor's setting.")] = "",
     device: Annotated[str, typer.Option(help="The device, if no engine runs yet; else the editor's setting.")] = "",
 ) -> None:
     """Speak the Language Server Protocol on standard input and output."""
-    incoming, outgoing = _accept(tcp) if tcp else _standard_streams()
+    incoming, outgoing = _standard_streams()
     code = _converse(incoming, outgoing, model=model, device=device)
     # The reader may be waiting for input in a thread that can't be woken; nothing is left to clean up.
     sys.stderr.flush()
@@ -55,21 +51,3 @@ def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return incoming, outgoing
-
-
-def _accept(address: str) -> tuple[BinaryIO, BinaryIO]:
-    host, _, port = address.rpartition(":")
-    in_brackets = host.startswith("[") and host.endswith("]")
-    host = host[1:-1] if in_brackets else host
-    if not host or not port.isdigit() or int(port) > 65_535:
-        raise typer.BadParameter(f"--tcp wants HOST:PORT such as 127.0.0.1:9257 or [::1]:9257, not {address!r}")
-    family = socket.AF_INET6 if in_brackets else socket.AF_INET
-    try:
-        with socket.create_server((host, int(port)), family=family) as listening:
-            bound = listening.getsockname()
-            typer.echo(f"Waiting for a client on {f'[{bound[0]}]' if in_brackets else bound[0]}:{bound[1]}.", err=True)
-            connection, _ = listening.accept()
-    except OSError as error:
-        raise typer.BadParameter(f"can't listen on {address}: {error.strerror or error}") from None
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connection.makefile("rb"), connection.makefile("wb")

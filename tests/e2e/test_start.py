@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -157,48 +156,12 @@ def test_what_is_no_proper_greeting_is_left_to_the_server(body):
     assert answer_to(body) is None
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-def test_one_client_on_a_port(host):
-    if host == "[::1]" and not has_ipv6():
-        pytest.skip("this machine has no IPv6")
-    with home() as place:
-        command = [sys.executable, "-m", "dg_lsp", "serve", "--tcp", f"{host}:0"]
-        process = subprocess.Popen(command, env=place.environment, stderr=subprocess.PIPE, text=True)
-        try:
-            bound, _, port = process.stderr.readline().split()[-1].rstrip(".").rpartition(":")
-            assert bound == host
-            with (
-                socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT_S) as connection,
-                connection.makefile("rb") as incoming,
-            ):
-                body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-                connection.sendall(frame(json.dumps(body).encode()))
-                bodies = messages(incoming)
-                assert json.loads(next(bodies))["result"]["serverInfo"]["name"] == "dg-lsp"
-                connection.sendall(frame(b'{"jsonrpc": "2.0", "id": 2, "method": "shutdown"}'))
-                assert json.loads(next(bodies)) == {"jsonrpc": "2.0", "id": 2, "result": None}
-                connection.sendall(frame(b'{"jsonrpc": "2.0", "method": "exit"}'))
-                assert process.wait(WAIT_S) == 0
-        finally:
-            process.kill()
-            process.communicate()
-
-
-def has_ipv6() -> bool:
-    try:
-        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-    except OSError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("address", ["9257", "[]:9257", "[::1:9257", "localhost:", "localhost:99999", "127.0.0.1:x"])
-def test_a_bad_address_is_a_sentence(address):
-    command = [sys.executable, "-m", "dg_lsp", "serve", "--tcp", address]
-    asked = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
+def test_no_port_is_served():
+    """A web page can reach one, and no editor could prove by it who it is."""
+    command = [sys.executable, "-m", "dg_lsp", "serve", "--tcp", "127.0.0.1:0"]
+    asked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=WAIT_S, check=False)
     assert asked.returncode == 2
-    assert address in asked.stderr
-    assert asked.stderr.count("\n") == 1
+    assert b"No such option: --tcp" in asked.stderr
 
 
 def test_an_input_that_ends_at_once_ends_the_server():
