@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from dg_lsp.backend.connection import EngineConnection, EngineFailure, EngineWedged, Reply, open_connection
-from dg_lsp.backend.heartbeat import watch
+from dg_lsp.backend.connection import EngineConnection, EngineFailure, EngineWedged, Reply, open_connection, watch
+from dg_lsp.backend.heartbeat import Silence
 from dg_lsp.backend.launch import Launch, start
 from engine.core.errors import BadInput, FrameError, MalformedMessage
 from engine.core.findings import Findings
@@ -43,16 +43,12 @@ R = TypeVar("R", bound=Reply)
 class Patience:
     """Seconds."""
 
-    greet_s: float = 20.0
-    """For a connection and its welcome; an engine that needs longer is wedged and gets replaced."""
-    start_s: float = 60.0
+    start_s: float = 90.0
     """For an engine to start and answer."""
     beat_s: float = 1.0
     """Of silence, while somebody waits, before the engine is asked for a sign of life."""
-    silence_s: float = 10.0
-    """For that sign to come; an engine that needs longer is wedged and gets replaced."""
-    loading_silence_s: float = 60.0
-    """The same while a model is loaded: to import what it needs may hold up the whole process."""
+    silence: Silence = field(default_factory=Silence)
+    """For that sign to come, or for a welcome; an engine that needs longer is replaced."""
     fill_s: float = 120.0
     """For an answer, when the caller names no bound."""
     survey_s: float = 1.5
@@ -136,7 +132,7 @@ class EngineClient:
 
     async def status(self) -> Status:
         """The engine's own account. Raises EngineFailure."""
-        bound_s = self._patience.start_s + self._patience.greet_s
+        bound_s = self._patience.start_s + self._patience.silence.busy_s
         return (await self._ask(lambda number: StatusQuery(id=number), Report, bound_s)).status
 
     async def connect(self) -> EngineConnection:
@@ -202,15 +198,12 @@ class EngineClient:
     async def _follow(self, connection: EngineConnection) -> None:
         """Replace an engine that says nothing any more while it is waited for."""
         try:
-            lives = await watch(connection, self._patience.beat_s, self._silence_s)
+            lives = await watch(connection, self._patience.beat_s, self._patience.silence)
         finally:
             self._watched = None if self._watched is connection else self._watched
         if not lives:
             connection.kill_peer()
             connection.close()
-
-    def _silence_s(self) -> float:
-        return self._patience.silence_s if self.state.name == "ready" else self._patience.loading_silence_s
 
     async def _connect(self) -> EngineConnection:
         self._check_retry()
@@ -249,7 +242,7 @@ class EngineClient:
             return None
         try:
             connection, welcome = await open_connection(
-                address, self._client, self._patience.greet_s, self._notice, self._lost
+                address, self._client, self._patience.silence, self._notice, self._lost
             )
         except EngineWedged as wedged:
             kill(wedged.peer)

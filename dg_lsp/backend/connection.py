@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from dg_lsp.backend.heartbeat import EngineSilent, Silence, answer_or_silence
 from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
 from engine.core.request import Draft
 from engine.ipc.address import Address, TcpAddress, UnixAddress
@@ -26,6 +27,7 @@ from engine.ipc.messages import (
     Hello,
     Notice,
     Report,
+    StatusQuery,
     Surveyed,
     Welcome,
 )
@@ -214,7 +216,7 @@ class EngineConnection:
 async def open_connection(
     address: Address,
     client: str,
-    timeout_s: float,
+    silence: Silence,
     on_notice: Callable[[Notice], None],
     on_lost: Callable[[EngineConnection], None],
 ) -> tuple[EngineConnection, Welcome]:
@@ -223,20 +225,48 @@ async def open_connection(
     Raises OSError, EngineFailure, EngineWedged, and FrameError, Impostor or MalformedMessage where it is no engine.
     """
     connection: EngineConnection | None = None
+
+    async def greet() -> tuple[EngineConnection, Welcome]:
+        nonlocal connection
+        reader, writer = await _open(address)
+        connection = EngineConnection(address, reader, writer, on_notice, on_lost)
+        _check_owner(connection)
+        return connection, await connection.greet(client)
+
     try:
-        async with asyncio.timeout(timeout_s):
-            reader, writer = await _open(address)
-            connection = EngineConnection(address, reader, writer, on_notice, on_lost)
-            _check_owner(connection)
-            return connection, await connection.greet(client)
+        return await answer_or_silence(greet(), lambda: connection and connection.peer, silence)
     except BaseException as error:
         if connection is not None:
             connection.close()
-        if isinstance(error, TimeoutError):
+        if isinstance(error, EngineSilent):
             raise EngineWedged(connection and connection.peer) from None
         if isinstance(error, VersionMismatch):
             raise EngineFailure("version", f"{error} Run `dg-lsp engine restart`.") from None
         raise
+
+
+async def watch(connection: EngineConnection, beat_s: float, silence: Silence) -> bool:
+    """Follow a connection for as long as somebody waits for answers; False where the engine is silent.
+
+    An engine that said nothing for `beat_s` is asked for a sign of life, which its event loop gives whatever the model
+    is at. Costs nothing while nobody waits.
+    """
+    while True:
+        began_s = time.monotonic()
+        await asyncio.sleep(beat_s)
+        if connection.closed:
+            return True
+        if connection.heard_s < began_s:
+            number = connection.next_id()
+            try:
+                asked = connection.ask(number, StatusQuery(id=number))
+                await answer_or_silence(asked, lambda: connection.peer, silence)
+            except EngineSilent:
+                return False
+            except EngineFailure:
+                return True  # Lost or refused in the meantime: then it isn't silent.
+        elif not connection.is_awaited:
+            return True
 
 
 async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -1,40 +1,50 @@
-"""Whether the engine lives while somebody waits for it: a process that was stopped or hangs keeps its socket open."""
+"""Whether the engine lives while somebody waits for it: a process that was stopped or hangs keeps its socket open.
+
+One rule for all windows and whatever the engine is at: it answers, or it makes progress, or it is replaced.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from dg_lsp.backend.connection import EngineConnection, EngineFailure
-from engine.ipc.messages import StatusQuery
+from engine.ipc.peercred import Peer, work_done
 
-
-async def watch(connection: EngineConnection, beat_s: float, silence_s: Callable[[], float]) -> bool:
-    """Follow a connection for as long as somebody waits for answers; False where the engine says nothing any more.
-
-    An engine that was silent for `beat_s` is asked for a sign of life, which its event loop gives whatever the model
-    is at; `silence_s()` is how long that may take. Costs nothing while nobody waits.
-    """
-    while True:
-        began_s = time.monotonic()
-        await asyncio.sleep(beat_s)
-        if connection.closed:
-            return True
-        if connection.heard_s < began_s:
-            if not await _answers(connection, silence_s()):
-                return False
-        elif not connection.is_awaited:
-            return True
+T = TypeVar("T")
+_LOOK_S = 0.5
 
 
-async def _answers(connection: EngineConnection, timeout_s: float) -> bool:
-    number = connection.next_id()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """How long an engine that is asked for a sign of life may say nothing, in seconds."""
+
+    idle_s: float = 5.0
+    """While its process does nothing, either; an answer would cost it some work."""
+    busy_s: float = 60.0
+    """In all: to import what a model needs may hold up the whole process."""
+
+
+class EngineSilent(Exception):
+    """An engine said nothing for longer than it may."""
+
+
+async def answer_or_silence(
+    answer: Coroutine[Any, Any, T], peer: Callable[[], Peer | None], silence: Silence, look_s: float = _LOOK_S
+) -> T:
+    """What `answer` comes to. Raises what it raises, and EngineSilent where `peer` neither gives it nor works on it."""
+    task = asyncio.ensure_future(answer)
+    began_s = moved_s = time.monotonic()
+    done = None
     try:
-        async with asyncio.timeout(timeout_s):
-            await connection.ask(number, StatusQuery(id=number))
-    except TimeoutError:
-        return False
-    except EngineFailure:
-        pass  # Lost or refused in the meantime: then it isn't wedged.
-    return True
+        while not (await asyncio.wait({task}, timeout=min(look_s, silence.idle_s / 4)))[0]:
+            now_s, before, done = time.monotonic(), done, work_done(peer())
+            if done != before:
+                moved_s = now_s
+            if now_s - moved_s >= silence.idle_s or now_s - began_s >= silence.busy_s:
+                raise EngineSilent
+        return task.result()
+    finally:
+        task.cancel()

@@ -26,7 +26,7 @@ Model = Annotated[str, typer.Option(help="The model: bundled, a directory, a Hub
 Device = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
 _UNLOAD = typer.Option(min=0.1, help="Seconds without a request until the weights are given back.")
 _EXIT = typer.Option(min=0.1, help="Seconds without a client until the engine ends.")
-_STALL = typer.Option(min=0.1, help="Seconds until a step of the model counts as hung.")
+_STALL = typer.Option(min=0.1, help="Seconds until a step of the model counts as hung, at the latest.")
 
 
 @engine.command()

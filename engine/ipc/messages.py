@@ -211,7 +211,7 @@ class Status:
     exit_after_s: float
     """Without a client, the process ends after this."""
     stall_after_s: float
-    """A step of the model that takes longer counts as hung."""
+    """A step of the model that takes longer counts as hung; one that is slow for this model and device, earlier."""
     state: State
     up_s: float
     """Seconds since the engine started."""

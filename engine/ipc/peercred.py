@@ -56,6 +56,23 @@ def listener(pid: int, port: int) -> Peer | None:
     return None
 
 
+def work_done(peer: Peer | None) -> tuple[float, int] | None:
+    """Processor seconds that a peer's process has used, and memory it holds; None where there is no telling.
+
+    A process that is stopped, or waits for something that never comes, has the same ones for ever.
+    """
+    import psutil
+
+    if peer is None or not peer.pid:
+        return None
+    try:
+        process = psutil.Process(peer.pid)
+        times = process.cpu_times()
+        return times.user + times.system, process.memory_info().rss
+    except psutil.Error:
+        return None
+
+
 def kill(peer: Peer | None) -> bool:
     """End a process of this user's at once; False where it is not known, or another's."""
     import psutil

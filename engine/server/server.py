@@ -24,6 +24,7 @@ from engine.server.connection import Bounds, Connection
 from engine.server.metrics import Meters
 from engine.server.scheduler import Limits, Scheduler
 from engine.server.surveyor import Surveyor
+from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Settings:
     exit_after_s: float
     """Without a client, the process ends after this."""
     stall_s: float = 300.0
-    """A single round of the model that takes longer is taken for hung; the process ends and clients start another."""
+    """A round of the model that takes longer is taken for hung, at the latest; the process ends."""
     max_clients: int = 64
     limits: Limits = field(default_factory=Limits)
     bounds: Bounds = field(default_factory=Bounds)
@@ -70,10 +71,12 @@ class Server:
         self.secret = secrets.token_urlsafe(32) if runtime_paths.uses_tcp() else ""
         self.scheduler = Scheduler(settings.limits)
         self._surveyor = Surveyor()
+        self._watchdog = Watchdog(settings.stall_s)
         self._worker = Worker(
             self.scheduler,
             self._meters,
             load,
+            watchdog=self._watchdog,
             unload_after_s=settings.unload_after_s,
             on_state=self._show_from_worker,
         )
@@ -215,19 +218,11 @@ class Server:
                 # Nobody stopped it: a client that comes this very moment shall start another.
                 _log.info("ending: no client for %g s", settings.exit_after_s)
                 self._ending.set()
-            trouble = self._trouble_of_worker(now)
+            trouble = self._watchdog.bite() if self._worker.is_alive() else "the model thread died"
             if trouble:
                 _log.error("%s", trouble)
                 self.scheduler.fail_all("internal", "The model hung or broke; the engine is being replaced.")
                 self._ending.set()
-
-    def _trouble_of_worker(self, now: float) -> str:
-        busy_since = self._worker.busy_since
-        if not self._worker.is_alive():
-            return "the model thread died"
-        if busy_since is not None and now - busy_since >= self._settings.stall_s:
-            return f"the model thread hangs since {now - busy_since:.0f} s"
-        return ""
 
     async def _say_farewell(self) -> None:
         self.scheduler.close()

@@ -14,6 +14,7 @@ from engine.ipc.messages import Answer, Done, Drafted, Failed, State, Warm
 from engine.server import memory
 from engine.server.metrics import Meters
 from engine.server.scheduler import Job, Scheduler
+from engine.server.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,6 +49,7 @@ class Worker(threading.Thread):
         meters: Meters,
         load: Callable[[Callable[[float], None]], Model],
         *,
+        watchdog: Watchdog,
         unload_after_s: float,
         on_state: Callable[[State], None],
     ) -> None:
@@ -56,6 +58,7 @@ class Worker(threading.Thread):
         self._scheduler = scheduler
         self._meters = meters
         self._load = load
+        self._watchdog = watchdog
         self._unload_after_s = unload_after_s
         self._on_state = on_state
         self._model: Model | None = None
@@ -65,8 +68,6 @@ class Worker(threading.Thread):
         self._memory_short = False
         self._rehearsed = False
         self.torch_imported = False
-        self.busy_since: float | None = None
-        """When the running round began; loading does not count."""
 
     @property
     def loaded_since(self) -> float | None:
@@ -115,9 +116,8 @@ class Worker(threading.Thread):
                 assert self._load_failure is not None
                 self._scheduler.finish(job, replace(self._load_failure, id=job.id))
             return
-        self.busy_since = time.monotonic()
-        self._advance(model, jobs)
-        self.busy_since = None
+        with self._watchdog.round(model.facts.device):
+            self._advance(model, jobs)
         self._idle_since = time.monotonic()
         if self._memory_short:
             memory.give_back()
@@ -245,7 +245,8 @@ class Worker(threading.Thread):
             return None
         self._on_state(State(name="loading"))
         self._load_began = time.monotonic()
-        self._model, self._load_failure = self._loaded()
+        with self._watchdog.load() as moved:
+            self._model, self._load_failure = self._loaded(moved)
         self._load_ended = self._idle_since = time.monotonic()
         if self._load_failure:
             self._on_state(State(name="error", message=self._load_failure.message))
@@ -255,9 +256,13 @@ class Worker(threading.Thread):
             self._on_state(State(name="ready"))
         return self._model
 
-    def _loaded(self) -> tuple[Model | None, Failed | None]:
+    def _loaded(self, moved: Callable[[], None]) -> tuple[Model | None, Failed | None]:
+        def show_percent(percent: float) -> None:
+            moved()
+            self._on_state(State(name="loading", percent=percent))
+
         try:
-            return self._load(self._show_percent), None
+            return self._load(show_percent), None
         except Exception as error:  # noqa: BLE001 whatever it is, the engine goes on and says so
             from engine.server.failures import failure_of
 
@@ -265,9 +270,6 @@ class Worker(threading.Thread):
             return None, Failed(id=None, code="model" if code == "bad_request" else code, message=message)
         finally:
             self.torch_imported = True
-
-    def _show_percent(self, percent: float) -> None:
-        self._on_state(State(name="loading", percent=percent))
 
     def _known_trees(self) -> Trees:
         from engine.syntax.trees import Trees

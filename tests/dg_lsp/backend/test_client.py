@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dg_lsp.backend.client import EngineClient, EngineFailure, EngineState, Launch, Patience
+from dg_lsp.backend.heartbeat import Silence
+from engine.core.processes import python_module
 from engine.core.request import FillRequest
 from engine.ipc.messages import Challenge, ClientMessage, Done, Hello, Notice, State, Warm, Welcome
 from engine.ipc.peercred import listener
@@ -24,7 +26,7 @@ LONG = "+".join("abcdefghijklmnop")
 CASES = ("quick = ▮1▮\n", {"text": f"slow = ▮{LONG}▮\n", "reveal": 1, "delay_ms": 20})
 QUICK = FillRequest(prefix="quick = ", suffix="\n")
 SLOW = FillRequest(prefix="slow = ", suffix="\n")
-PATIENCE = Patience(greet_s=2, start_s=WAIT_S, return_s=0.05, first_retry_s=0.2)
+PATIENCE = Patience(start_s=WAIT_S, return_s=0.05, first_retry_s=0.2)
 
 
 @pytest.fixture
@@ -133,7 +135,7 @@ async def test_an_engine_killed_at_work_is_replaced_before_the_next_request(plac
 
 @pytest.mark.asyncio
 async def test_a_wedged_engine_is_replaced(place):
-    impatient = Patience(start_s=WAIT_S, beat_s=0.2, silence_s=1.5, loading_silence_s=1.5)
+    impatient = Patience(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
     async with client_of(place, impatient) as (client, _):
         pid = (await client.status()).pid
         os.kill(pid, signal.SIGSTOP)
@@ -149,7 +151,7 @@ async def test_a_wedged_engine_is_replaced(place):
 async def test_a_wedged_engine_is_replaced_where_there_are_no_unix_sockets(place, monkeypatch):
     monkeypatch.setenv("DG_LSP_TRANSPORT", "tcp")
     place.environment["DG_LSP_TRANSPORT"] = "tcp"
-    impatient = Patience(start_s=WAIT_S, beat_s=0.2, silence_s=1.5, loading_silence_s=1.5)
+    impatient = Patience(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
     async with client_of(place, impatient) as (client, _):
         pid = (await client.status()).pid
         try:
@@ -167,7 +169,7 @@ async def test_a_wedged_engine_is_replaced_where_there_are_no_unix_sockets(place
 
 @pytest.mark.asyncio
 async def test_an_engine_at_work_for_long_is_not_taken_for_wedged(place):
-    impatient = Patience(start_s=WAIT_S, beat_s=0.02, silence_s=WAIT_S, loading_silence_s=WAIT_S)
+    impatient = Patience(start_s=WAIT_S, beat_s=0.02, silence=Silence(idle_s=WAIT_S))
     slow = {"text": "slow = ▮a▮\n", "delay_ms": 700}
     async with client_of(place, impatient, place.oracle(slow)) as (client, states):
         await client.warm()
@@ -191,8 +193,58 @@ async def test_an_engine_that_is_replaced_loads_its_model_again_unasked(place):
 async def test_an_engine_wedged_before_the_client_came_is_replaced(place):
     with running(place) as process:
         process.send_signal(signal.SIGSTOP)
-        async with client_of(place, Patience(greet_s=1.5, start_s=WAIT_S)) as (client, _):
+        async with client_of(place, Patience(start_s=WAIT_S, silence=Silence(idle_s=1.5))) as (client, _):
             assert (await client.status()).pid != process.pid
+
+
+_BUSY = """
+import socket, sys, time
+from engine.ipc.messages import State, Welcome
+from engine.ipc.protocol import VERSION, pack
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+listening.listen()
+ends = time.monotonic() + 3
+while time.monotonic() < ends:
+    pass
+state = State(name="loading")
+connection, _ = listening.accept()
+connection.sendall(pack(Welcome(version=VERSION, engine="0", pid=0, model="", device="", state=state)))
+connection.recv(1)
+time.sleep(60)
+"""
+"""An engine that holds its interpreter for a while, as one may that imports what a model needs."""
+
+
+@pytest.mark.asyncio
+async def test_an_engine_at_work_is_waited_for_by_a_second_window_too(place):
+    place.runtime.mkdir(mode=0o700)
+    busy = await asyncio.create_subprocess_exec(*python_module("engine")[:2], "-c", _BUSY, str(place.socket_path))
+    try:
+        await until(place.socket_path.exists, "its socket")
+        async with client_of(place, Patience(start_s=WAIT_S, silence=Silence(idle_s=1))) as (client, _):
+            await client.connect()
+            assert client.state.name == "loading"
+        assert busy.returncode is None
+    finally:
+        busy.kill()
+        await busy.wait()
+        place.socket_path.unlink()
+
+
+@pytest.mark.asyncio
+async def test_an_engine_at_work_for_ever_is_replaced_all_the_same(place):
+    place.runtime.mkdir(mode=0o700)
+    endless = _BUSY.replace("+ 3", "+ 600")
+    busy = await asyncio.create_subprocess_exec(*python_module("engine")[:2], "-c", endless, str(place.socket_path))
+    try:
+        await until(place.socket_path.exists, "its socket")
+        async with client_of(place, Patience(start_s=WAIT_S, silence=Silence(idle_s=1, busy_s=2))) as (client, _):
+            assert (await client.status()).served == 0
+        assert await asyncio.wait_for(busy.wait(), WAIT_S) == -signal.SIGKILL
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            busy.kill()
 
 
 @pytest.mark.asyncio

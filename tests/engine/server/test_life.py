@@ -122,6 +122,20 @@ def test_a_hung_model_ends_the_engine_and_tells_its_clients(place):
         assert wire.status().served == 0
 
 
+def test_a_hung_load_ends_the_engine_and_tells_its_clients(place):
+    never = place.folder / "never.json"
+    os.mkfifo(never)
+    with running(place, "--model", f"oracle:{never}", "--stall-after", "1") as process:
+        with place.client() as wire:
+            wire.send(Warm(id=1))
+            reply = wire.reply(1)
+            assert isinstance(reply, Failed)
+            assert (reply.code, "replaced" in reply.message) == ("internal", True)
+            assert wire.closed_by_engine()
+        assert process.wait(WAIT_S) == 70
+    assert "makes no progress" in place.log()
+
+
 def test_stop_ends_the_engine_and_says_so_to_clients(place):
     with running(place) as process, place.client() as wire:
         assert place.command("stop").stdout.strip() == "The engine has ended."

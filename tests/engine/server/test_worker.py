@@ -11,6 +11,7 @@ from engine.ipc.messages import EngineMessage, Fill
 from engine.models.base import Rows
 from engine.server.metrics import Meters
 from engine.server.scheduler import Job, Scheduler
+from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
 
 
@@ -48,7 +49,14 @@ def job(number: int) -> Job:
 
 def test_what_a_failed_pass_made_is_gone_when_each_job_gets_its_own():
     model, jobs = Small(), [job(1), job(2)]
-    worker = Worker(Scheduler(), Meters(), lambda percent: None, unload_after_s=9, on_state=lambda state: None)  # type: ignore[arg-type]
+    worker = Worker(
+        Scheduler(),
+        Meters(),
+        lambda percent: None,  # type: ignore[arg-type, return-value]
+        watchdog=Watchdog(9),
+        unload_after_s=9,
+        on_state=lambda state: None,
+    )
     answered = worker._forward(model, jobs)  # type: ignore[arg-type]
     assert [each for each, _ in answered] == jobs
     assert model.alive == [0, 0, 0]
