@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from engine.core.errors import ModelError
+from safetensors import SafetensorError, safe_open
+
+from engine.core.errors import BadInput, EngineError, ModelError, is_out_of_memory
+from engine.core.files import read_regular
+
+_log = logging.getLogger(__name__)
 
 LengthStrategy = Literal["asked", "slack", "discover", "expand", "calibrated"]
 """How the width of a gap is found: see engine.infill.lengths."""
@@ -18,7 +26,9 @@ FACTS_FILE = "dg_lsp.json"
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
-_MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library
+_MOST_JSON_NBYTES = 256 << 20
+"""The largest released tokenizers have 35 MB."""
+_LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +38,18 @@ class TensorHeader:
     name: str
     dtype: str
     """As safetensors names it: "BF16", "F32"."""
-    elements: int
-    nbytes: int
+    shape: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """Numbers in it."""
+        return math.prod(self.shape)
+
+    @property
+    def layer(self) -> int | None:
+        """The layer it belongs to; None: none."""
+        match = _LAYER.search(self.name)
+        return int(match[1]) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,32 +110,50 @@ def weight_files(path: Path, name: str) -> list[Path]:
 
 
 def read_header(file: Path) -> list[TensorHeader]:
-    """What a safetensors file says it holds. Raises ModelError where it is cut off or something else.
-
-    Format: an 8-byte little-endian length, that many bytes of JSON, the data.
-    https://huggingface.co/docs/safetensors/index#format
+    """What a safetensors file says it holds, checked against its size. Raises ModelError where it is cut off or
+    something else.
     """
-    with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        header = stream.read(length) if length <= _MAX_HEADER_BYTES else b""
+    if not file.is_file():  # the library would wait for a pipe
+        raise ModelError(f"{file} is no ordinary file: pull or copy the model again.")
     try:
-        entries: dict[str, Any] = json.loads(header)
-        entries.pop("__metadata__", None)
-        tensors = list(_tensors(entries))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ModelError(f"{file} is not a safetensors file: pull or copy the model again.") from None
-    if file.stat().st_size != 8 + length + sum(tensor.nbytes for tensor in tensors):
-        raise ModelError(f"{file} is cut off or damaged: pull or copy the model again.")
-    return tensors
+        with safe_open(file, "np") as tensors:
+            slices = [(name, tensors.get_slice(name)) for name in tensors.keys()]  # noqa: SIM118 (it is no mapping)
+            return [
+                TensorHeader(name=name, dtype=each.get_dtype(), shape=tuple(each.get_shape())) for name, each in slices
+            ]
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{file} is cut off or damaged ({first_line(error)}): pull or copy the model again.") from None
+
+
+@contextmanager
+def reading(what: str) -> Generator[None]:
+    """Whatever the files of a model make their readers raise becomes a ModelError that names `what`.
+
+    A damaged file fails in any way, down to the panics of Rust libraries, which are no Exceptions.
+    """
+    try:
+        yield
+    except (EngineError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        if is_out_of_memory(error):
+            raise
+        _log.info("%s can't be loaded", what, exc_info=True)
+        raise ModelError(f"{what} can't be loaded ({first_line(error)}): pull or copy it again.") from error
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of a library says, as a part of a sentence."""
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
 
 
 def read_json(file: Path, name: str) -> dict[str, Any]:
     """The object in `file`, a file of the model `name`. Raises ModelError."""
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(read_regular(file, _MOST_JSON_NBYTES).decode())
     except FileNotFoundError:
         raise ModelError(f"{name} has no {file.name}: name a model directory as transformers writes it.") from None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError, BadInput):
         raise ModelError(f"{name} has a {file.name} that can't be read: pull or copy the model again.") from None
     if not isinstance(value, dict):
         raise ModelError(f"{name} has a {file.name} that is no JSON object: pull or copy the model again.")
@@ -124,13 +162,7 @@ def read_json(file: Path, name: str) -> dict[str, Any]:
 
 def read_json_if_there(file: Path, name: str) -> dict[str, Any]:
     """The object in `file`; an empty one where there is no such file. Raises ModelError."""
-    return read_json(file, name) if file.is_file() else {}
-
-
-def _tensors(entries: dict[str, Any]) -> Iterator[TensorHeader]:
-    for name, entry in entries.items():
-        start, end = entry["data_offsets"]
-        yield TensorHeader(name=name, dtype=entry["dtype"], elements=math.prod(entry["shape"]), nbytes=end - start)
+    return read_json(file, name) if file.exists() else {}
 
 
 def _shards(index: Path, name: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,6 @@ WORKING_BYTES = 1 << 30
 _FULL_PRECISION_BYTES = 2 << 30
 """Up to this size a model runs in float32 on the CPU, where few machines compute fast in bfloat16."""
 GPU_DTYPE = torch.bfloat16
-_LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +113,10 @@ def _sizes(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
     layers = [0] * checkpoint.layers
     rest = 0
     for tensor in checkpoint.tensors:
-        match = _LAYER.search(tensor.name)
-        if match and int(match[1]) < len(layers):
-            layers[int(match[1])] += tensor.elements * dtype.itemsize
-        else:
+        if tensor.layer is None:
             rest += tensor.elements * dtype.itemsize
+        else:
+            layers[tensor.layer] += tensor.elements * dtype.itemsize
     return layers, rest
 
 

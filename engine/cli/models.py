@@ -30,8 +30,10 @@ def models() -> None:
         _add(here, checkpoint, "cache")
     console = Console()
     console.print(here)
-    if in_cache.unusable:
-        console.print(f"{in_cache.unusable} more in the cache are incomplete or of families that dg-lsp can't run.")
+    for said in in_cache.damaged:
+        console.print(" ".join(said.split()), soft_wrap=True, markup=False)
+    if in_cache.others:
+        console.print(f"{in_cache.others} more in the cache are incomplete or of families that dg-lsp can't run.")
     there = _table("dg-lsp pull", "download", "memory", "licence", "length", "good for")
     for each in RELEASED:
         download, memory = decimal_bytes(each.download_nbytes), binary_bytes(each.memory_nbytes)

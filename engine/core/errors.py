@@ -58,7 +58,12 @@ class VersionMismatch(Exception):
     """The other end speaks another version of the protocol."""
 
 
-def is_out_of_memory(error: Exception) -> bool:
+def is_panic(error: BaseException) -> bool:
+    """Whether a library written in Rust gave up; its errors are no Exceptions, and have no class that can be named."""
+    return type(error).__module__ == "pyo3_runtime"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on whatever device."""
     # Whoever raised an error of torch has imported it.
     of_torch: type[Exception] = getattr(sys.modules.get("torch"), "OutOfMemoryError", MemoryError)

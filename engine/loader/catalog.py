@@ -10,9 +10,14 @@ from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import ModelError
 from engine.core.names import BUNDLED
 from engine.loader.checkpoint import read_checkpoint
+from engine.models.registry import UnknownFamily
 
 BUNDLED_PATH = Path(__file__).parents[1] / "weights" / BUNDLED
 _HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
+
+
+class NotCached(ModelError):
+    """A model is not in the cache, or only a part that does not tell what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +25,10 @@ class Cached:
     """What the local Hugging Face cache holds for dg-lsp."""
 
     checkpoints: tuple[Checkpoint, ...]
-    unusable: int
-    """Models in the cache that dg-lsp can't run."""
+    damaged: tuple[str, ...]
+    """What is wrong with each of the others that dg-lsp could run."""
+    others: int
+    """Models of other families, and downloads that have not come as far as to tell."""
 
 
 def find(name: str) -> Checkpoint:
@@ -64,12 +71,16 @@ def cached() -> Cached:
     except CacheNotFound:
         repos = []
     checkpoints: list[Checkpoint] = []
-    for repo in sorted(repos, key=lambda repo: repo.repo_id):
+    damaged: list[str] = []
+    for name in sorted(repo.repo_id for repo in repos):
         try:
-            checkpoints.append(read_checkpoint(_cached_snapshot(repo.repo_id), repo.repo_id))
-        except ModelError:
+            checkpoints.append(read_checkpoint(_cached_snapshot(name), name))
+        except (NotCached, UnknownFamily):
             continue
-    return Cached(checkpoints=tuple(checkpoints), unusable=len(repos) - len(checkpoints))
+        except ModelError as error:
+            damaged.append(str(error))
+    others = len(repos) - len(checkpoints) - len(damaged)
+    return Cached(checkpoints=tuple(checkpoints), damaged=tuple(damaged), others=others)
 
 
 def _cached_snapshot(hub_id: str) -> Path:
@@ -77,5 +88,5 @@ def _cached_snapshot(hub_id: str) -> Path:
 
     config = try_to_load_from_cache(hub_id, "config.json")
     if not isinstance(config, str):
-        raise ModelError(f"{hub_id} is not in the local Hugging Face cache: run `dg-lsp pull {hub_id}` first.")
+        raise NotCached(f"{hub_id} is not in the local Hugging Face cache: run `dg-lsp pull {hub_id}` first.")
     return Path(config).parent

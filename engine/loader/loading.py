@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.checkpoints.directory import first_line, reading
 from engine.checkpoints.placement import place, this_machine
-from engine.core.errors import OutOfMemory, is_out_of_memory
+from engine.core.errors import EngineError, OutOfMemory, is_out_of_memory, is_panic
 from engine.core.names import BUNDLED, ORACLE, Device
 from engine.core.request import Draft, Filled, FillRequest
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.loader.catalog import find
-from engine.models.base import Model
+from engine.models.base import Model, check_facts
 from engine.models.registry import family_named
 
 
@@ -59,7 +60,7 @@ class Infiller:
 
     def answer(self, request: FillRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
         """Do what a request asks for, telling `on_draft` the canvas after each step. Raises as `fill` does."""
-        with _memory_errors("Filling this gap", "ask for fewer or shorter candidates, or use --device cpu"):
+        with _failures("Filling this gap", "ask for fewer or shorter candidates, or use --device cpu"):
             return drive(self.model, answering(self.model, request), on_draft)
 
 
@@ -69,7 +70,7 @@ def load(name: str = BUNDLED, device: Device = "auto") -> Infiller:
     Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
     """
     began = time.perf_counter()
-    with _memory_errors(f"Loading {name}", "close other programs, or use a smaller model"):
+    with _failures(f"Loading {name}", "close other programs, or use a smaller model"):
         model = _oracle(name) if name.startswith(ORACLE) else _load(name, device)
     return Infiller(model=model, load_ms=(time.perf_counter() - began) * 1000)
 
@@ -77,7 +78,23 @@ def load(name: str = BUNDLED, device: Device = "auto") -> Infiller:
 def _load(name: str, device: Device) -> Model:
     checkpoint = find(name)
     placement = place(checkpoint, device, this_machine())
-    return family_named(checkpoint.family).open(checkpoint, placement)
+    with _offline(), reading(name):
+        model = family_named(checkpoint.family).open(checkpoint, placement)
+    check_facts(model.facts)
+    return model
+
+
+@contextmanager
+def _offline() -> Generator[None]:
+    """Nothing that a checkpoint names is looked for on the Hub, whatever the libraries that read it would do."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def _oracle(name: str) -> Model:
@@ -87,10 +104,12 @@ def _oracle(name: str) -> Model:
 
 
 @contextmanager
-def _memory_errors(doing: str, way_out: str) -> Generator[None]:
+def _failures(doing: str, way_out: str) -> Generator[None]:
     try:
         yield
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        raise OutOfMemory(f"{doing} ran out of memory: {way_out}.") from error
+    except BaseException as error:
+        if is_out_of_memory(error):
+            raise OutOfMemory(f"{doing} ran out of memory: {way_out}.") from error
+        if is_panic(error):
+            raise EngineError(f"{doing} failed inside a library ({first_line(error)}): use another model.") from error
+        raise

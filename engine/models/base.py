@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.directory import LengthStrategy
+from engine.core.errors import ModelError
 from engine.core.request import FillRequest
 from engine.models.length_prior import LengthPrior
 
@@ -86,6 +87,33 @@ class Facts:
     """Follows a gap's text where the model reads it left to right; None: it never learnt where a gap ends."""
     prior: LengthPrior | None = None
     """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
+
+
+def check_facts(facts: Facts) -> None:
+    """Raises ModelError for a number that no gap can be filled with: they come from files that say what they like."""
+    sampling = facts.sampling
+    whole = {
+        "canvas_length": (facts.canvas_length, 1, 1 << 16),
+        "context": (facts.context_limit, 1, 1 << 24),
+        "max_steps": (sampling.max_steps, 1, 10_000),
+        "stability_threshold": (sampling.stability_threshold, 0, 10_000),
+        **{f"widths[{index}]": (width, 1, 1 << 16) for index, width in enumerate(facts.widths)},
+        "widths of a gap": (len(facts.widths), 1, 1_000),
+    }
+    rest = {
+        "t_min": (sampling.t_min, 0, 100),
+        "t_max": (sampling.t_max, 0, 100),
+        "entropy_bound": (sampling.entropy_bound, 0, 1e6),
+        "confidence_threshold": (sampling.confidence_threshold, 0, 1e6),
+        "top_p": (sampling.top_p, 0, 1),
+    }
+    for numbers, kinds in ((whole, (int,)), (rest, (int, float))):
+        for name, (value, least, most) in numbers.items():
+            if type(value) not in kinds or not least <= value <= most:
+                raise ModelError(
+                    f"{facts.name} says its {name} is {value!r}, not a number from {least} to {most:g}: "
+                    "pull or copy the model again."
+                )
 
 
 class Context(Protocol):

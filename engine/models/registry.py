@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from engine.models.base import Model
 
 
+class UnknownFamily(ModelError):
+    """A model of a type that no family runs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """One way to run a model."""
@@ -35,12 +39,12 @@ class Family:
 
 
 def family_of_type(model_type: object, name: str) -> Family:
-    """The family that runs models of this type of config.json. Raises ModelError for a type that none runs."""
+    """The family that runs models of this type of config.json. Raises UnknownFamily for a type that none runs."""
     for family in FAMILIES:
         if model_type in family.model_types:
             return family
     runs = ", ".join(each for family in FAMILIES for each in family.model_types)
-    raise ModelError(f"{name} is a model of type {model_type!r}: dg-lsp runs {runs}.")
+    raise UnknownFamily(f"{name} is a model of type {model_type!r}: dg-lsp runs {runs}.")
 
 
 def family_named(name: str) -> Family:

@@ -19,12 +19,20 @@ _METASPACE = "\u2581"
 class Vocabulary:
     """Bytes of ordinary tokens; control tokens have none."""
 
-    def __init__(self, tokenizer: Any) -> None:
-        """`tokenizer`: a fast tokenizer of transformers. Raises ModelError for a kind that is neither byte-level nor
-        SentencePiece's with byte fallback."""
+    def __init__(self, tokenizer: Any, rows: int, name: str) -> None:
+        """`tokenizer`: a fast tokenizer of transformers; `rows`: of the model's embedding table, one a token.
+
+        Raises ModelError, naming the model, for a token without a row, and for a kind of tokenizer that is neither
+        byte-level nor SentencePiece's with byte fallback.
+        """
         backend = tokenizer.backend_tokenizer
         pieces: dict[str, int] = backend.get_vocab(with_added_tokens=True)
-        self.size = max(pieces.values()) + 1
+        self.size = max(pieces.values(), default=0) + 1
+        if self.size > rows:
+            raise ModelError(
+                f"The tokenizer of {name} has the token {self.size - 1}, but its weights have {rows} tokens: "
+                "pull or copy the model again."
+            )
         special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
         spell = _speller(pieces)
         self.bytes: list[bytes] = [b""] * self.size

@@ -10,7 +10,7 @@ from engine.ipc.messages import FailureCode
 _log = logging.getLogger(__name__)
 
 
-def failure_of(error: Exception, doing: str) -> tuple[FailureCode, str]:
+def failure_of(error: BaseException, doing: str) -> tuple[FailureCode, str]:
     """Code and sentence about `doing` something; what is nobody's known mistake goes to the log with its traceback."""
     if isinstance(error, OutOfMemory):
         return "out_of_memory", str(error)

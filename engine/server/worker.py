@@ -149,7 +149,7 @@ class Worker(threading.Thread):
 
         try:
             rehearse(model)
-        except Exception as error:  # noqa: BLE001 whatever it is, requests will say so
+        except BaseException as error:  # noqa: BLE001 whatever it is, requests will say so
             _log.warning("the first fill failed: %s", error)
         memory.settle()
 
@@ -191,7 +191,7 @@ class Worker(threading.Thread):
         parts = None
         try:
             parts = forward_together(model, steps)
-        except Exception as error:  # noqa: BLE001 whatever it is, it must not end the thread
+        except BaseException as error:  # noqa: BLE001 whatever it is, it must not end the thread
             if len(jobs) == 1:
                 self._fail(jobs[0], error)
                 return []
@@ -208,7 +208,7 @@ class Worker(threading.Thread):
             return work()
         except StopIteration as end:
             self._answer(job, end.value)
-        except Exception as error:  # noqa: BLE001 whatever it is, it is this job's alone
+        except BaseException as error:  # noqa: BLE001 whatever it is, a panic of Rust too, it is this job's alone
             self._fail(job, error)
         return None
 
@@ -223,7 +223,7 @@ class Worker(threading.Thread):
             )
         self._scheduler.finish(job, Answer(id=job.id, filled=filled))
 
-    def _fail(self, job: Job, error: Exception) -> None:
+    def _fail(self, job: Job, error: BaseException) -> None:
         from engine.server.failures import failure_of
 
         code, message = failure_of(error, "this request")
@@ -263,7 +263,7 @@ class Worker(threading.Thread):
 
         try:
             return self._load(show_percent), None
-        except Exception as error:  # noqa: BLE001 whatever it is, the engine goes on and says so
+        except BaseException as error:  # noqa: BLE001 whatever it is, the engine goes on and says so
             from engine.server.failures import failure_of
 
             code, message = failure_of(error, "loading the model")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from transformers import GenerationConfig
 
-from engine.checkpoints.directory import FACTS_FILE, Checkpoint, LengthStrategy
+from engine.checkpoints.directory import Checkpoint, LengthStrategy, read_files
 from engine.checkpoints.placement import Placement
 from engine.models.base import Facts, Noise, Sampling
 from engine.models.prompts.layout import END, MASK, PAD
@@ -24,7 +23,7 @@ _CONTEXT_LIMIT = 4096
 
 def read_facts(checkpoint: Checkpoint, placement: Placement, module: Any, vocabulary: Vocabulary) -> Facts:
     """Of a checkpoint whose weights are loaded."""
-    told = told_by(checkpoint)
+    told = read_files(checkpoint.path, checkpoint.name).told
     text = module.config.text_config
     absorbing = told.get("noise") == "absorbing"
     length: LengthStrategy = checkpoint.length
@@ -47,12 +46,6 @@ def read_facts(checkpoint: Checkpoint, placement: Placement, module: Any, vocabu
         context_limit=told.get("context", _CONTEXT_LIMIT),
         instructions=told.get("layout") != "tokens",
     )
-
-
-def told_by(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What the checkpoint's own file of facts says; nothing where it has none."""
-    path = checkpoint.path / FACTS_FILE
-    return json.loads(path.read_text()) if path.is_file() else {}
 
 
 def _sampling(published: GenerationConfig) -> Sampling:

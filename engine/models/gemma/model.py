@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.checkpoints.directory import Checkpoint
+from engine.checkpoints.directory import Checkpoint, read_files
 from engine.checkpoints.placement import Placement
 from engine.models.base import READ_ON, Context, Facts, Rows
 from engine.models.gemma.canvases import CanvasMemory, attend_to, own
 from engine.models.gemma.checkpoint import read_module, read_tokenizer
-from engine.models.gemma.facts import read_facts, told_by
+from engine.models.gemma.facts import read_facts
 from engine.models.gemma.network import Network, attention
 from engine.models.gemma.reading import next_tokens
 from engine.models.kv_cache import ContextCache, EncodedContext, window_mask
@@ -53,12 +53,12 @@ class DiffusionGemma(Texts):
     def open(cls, checkpoint: Checkpoint, placement: Placement) -> DiffusionGemma:
         """Load weights and tokenizer. Raises ModelError."""
         tokenizer = read_tokenizer(checkpoint)
-        module = read_module(checkpoint, placement)
-        vocabulary = Vocabulary(tokenizer)
+        module: Any = read_module(checkpoint, placement)
+        vocabulary = Vocabulary(tokenizer, module.config.text_config.vocab_size, checkpoint.name)
         facts = read_facts(checkpoint, placement, module, vocabulary)
         if facts.instructions:
             return cls(module, facts, ChatPrompt(tokenizer, vocabulary, facts.context_limit))
-        pinned = told_by(checkpoint).get("pinned")
+        pinned = read_files(checkpoint.path, checkpoint.name).told.get("pinned")
         return cls(module, facts, TokenPrompt(tokenizer, vocabulary, facts.context_limit, pinned))
 
     @torch.inference_mode()

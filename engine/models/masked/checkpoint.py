@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from torch import Tensor
@@ -23,11 +23,12 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from engine.checkpoints.directory import Checkpoint, weight_files
+from engine.checkpoints.directory import Checkpoint, read_json, reading, weight_files
 from engine.checkpoints.placement import Placement
 from engine.core.errors import ModelError
 from engine.models.masked.config import Architecture, our_name
 from engine.models.masked.description import added_tokens
+from engine.models.tokenizer import settled
 
 _QWEN_PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -55,17 +56,13 @@ def read_module(checkpoint: Checkpoint, architecture: Architecture, placement: P
 
 def read_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     """The tokenizer; all tokens that were added to its vocabulary are control tokens. Raises ModelError."""
-    try:
+    with reading(f"The tokenizer of {checkpoint.name}"):
         file = checkpoint.path / "tokenizer.json"
-        backend = _from_one_file(file) if file.is_file() else _from_vocabulary(checkpoint)
-    except Exception as error:  # a damaged file fails in any way, down to bare exceptions of the Rust library
-        raise ModelError(
-            f"The tokenizer of {checkpoint.name} can't be loaded ({_first_line(error)}): pull or copy it again."
-        ) from error
-    tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=backend)
-    # A control token's name in a file is text.
-    tokenizer.backend_tokenizer.encode_special_tokens = True
-    return tokenizer
+        backend = _from_one_file(file, checkpoint.name) if file.exists() else _from_vocabulary(checkpoint)
+        tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=backend)
+        # A control token's name in a file is text.
+        tokenizer.backend_tokenizer.encode_special_tokens = True
+        return settled(tokenizer)
 
 
 def new_module(architecture: Architecture) -> Any:
@@ -93,19 +90,16 @@ def new_module(architecture: Architecture) -> Any:
 
 def _read(file: Path, expected: dict[str, Tensor], placement: Placement, name: str) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
-    try:
-        with safe_open(file, framework="pt") as tensors:
-            for theirs in tensors.keys():  # noqa: SIM118 (it is no mapping)
-                ours = our_name(theirs)
-                if ours not in expected:
-                    if _is_buffer(ours):
-                        continue
-                    raise ModelError(f"{name} holds {theirs}, which its config.json knows nothing of: pull it again.")
-                tensor: Tensor = tensors.get_tensor(theirs)
-                _check_shape(tensor, expected[ours], theirs, name)
-                found[ours] = tensor.to(_device(ours, placement), placement.dtype)
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{name} can't be loaded ({_first_line(error)}): pull or copy it again.") from error
+    with reading(name), safe_open(file, framework="pt") as tensors:
+        for theirs in tensors.keys():  # noqa: SIM118 (it is no mapping)
+            ours = our_name(theirs)
+            if ours not in expected:
+                if _is_buffer(ours):
+                    continue
+                raise ModelError(f"{name} holds {theirs}, which its config.json knows nothing of: pull it again.")
+            tensor: Tensor = tensors.get_tensor(theirs)
+            _check_shape(tensor, expected[ours], theirs, name)
+            found[ours] = tensor.to(_device(ours, placement), placement.dtype)
     return found
 
 
@@ -127,8 +121,8 @@ def _device(tensor: str, placement: Placement) -> str:
     return placement.layers[int(parts[2])] if parts[1] == "layers" else placement.device
 
 
-def _from_one_file(file: Path) -> Tokenizer:
-    held: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+def _from_one_file(file: Path, name: str) -> Tokenizer:
+    held = read_json(file, name)
     for token in held.get("added_tokens", []):
         token["special"] = True
     return _exact(Tokenizer.from_str(json.dumps(held)))
@@ -157,7 +151,3 @@ def _exact(backend: Tokenizer) -> Tokenizer:
     """Without Unicode normalisation: a file's bytes must survive, and code that is not in its normal form is rare."""
     backend.normalizer = None  # type: ignore[assignment]
     return backend
-
-
-def _first_line(error: Any) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")

@@ -51,8 +51,9 @@ class Masked(Texts):
         files = read_files(checkpoint.path, checkpoint.name)
         found = described(files)
         tokenizer = read_tokenizer(checkpoint)
-        vocabulary = Vocabulary(tokenizer)
+        # The weights first: they vouch for the number of tokens that config.json says.
         network = Network(read_module(checkpoint, found.architecture, placement), found.architecture.rope_theta)
+        vocabulary = Vocabulary(tokenizer, found.architecture.vocab, checkpoint.name)
         prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=files.told.get("cut_anywhere", False))
         facts = _facts(checkpoint, placement, found, vocabulary, files.told)
         return cls(network, facts, prompt, shifted=found.published.shifted)

@@ -1,4 +1,3 @@
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ def model_of(gib: float, layers: int = 10) -> Checkpoint:
     elements = int(gib * GIB / 2 / layers)
 
     def header(name: str) -> TensorHeader:
-        return TensorHeader(name=name, dtype="BF16", elements=elements, nbytes=2 * elements)
+        return TensorHeader(name=name, dtype="BF16", shape=(elements,))
 
     names = [f"model.decoder.layers.{index}.mlp.up_proj.weight" for index in range(layers)]
     return Checkpoint(
@@ -98,10 +97,3 @@ def test_what_can_not_fit_is_refused_with_the_numbers(device: Device, machine: M
     with pytest.raises(ModelError) as error:
         place(model_of(50), device, machine)
     assert message in str(error.value)
-
-
-def test_layers_beyond_the_configuration_are_counted_too():
-    checkpoint = model_of(10)
-    fewer = dataclasses.replace(checkpoint, layers=2)
-    placement = place(fewer, "cuda", Machine(cpu=64 * GIB, gpus=(13 * GIB,)))
-    assert len(placement.layers) == 2

@@ -1,14 +1,16 @@
 """What several requests share a forward pass for, and what one of them may cost the others."""
 
+import threading
 import weakref
 
+import pytest
 import torch
 from torch import Tensor
 
 from engine.core.request import FillRequest
 from engine.decoding.executor import Step
-from engine.ipc.messages import EngineMessage, Fill
-from engine.models.base import Rows
+from engine.ipc.messages import EngineMessage, Fill, Warm
+from engine.models.base import Model, Rows
 from engine.server.metrics import Meters
 from engine.server.scheduler import Job, Scheduler
 from engine.server.watchdog import Watchdog
@@ -60,3 +62,47 @@ def test_what_a_failed_pass_made_is_gone_when_each_job_gets_its_own():
     answered = worker._forward(model, jobs)  # type: ignore[arg-type]
     assert [each for each, _ in answered] == jobs
     assert model.alive == [0, 0, 0]
+
+
+class Panic(BaseException):
+    """As libraries written in Rust raise it."""
+
+
+def test_a_panic_while_loading_is_an_answer_and_the_thread_goes_on():
+    def load(percent: object) -> Model:
+        raise Panic("chunk size must be non-zero")
+
+    scheduler, told, states = Scheduler(), [], []
+    worker = Worker(scheduler, Meters(), load, unload_after_s=9, on_state=states.append)
+    worker.start()
+    answered = threading.Event()
+
+    def deliver(message: EngineMessage) -> None:
+        told.append(message)
+        answered.set()
+
+    for number in (1, 2):
+        scheduler.submit(Job(client=1, order=Warm(id=number), deliver=deliver, arrived=0, touched=0))
+        assert answered.wait(30)
+        answered.clear()
+    assert worker.is_alive()
+    assert [(each.id, each.code) for each in told] == [(1, "internal"), (2, "internal")]
+    assert states[-1].name == "error"
+    scheduler.close()
+    worker.join(30)
+
+
+def test_a_panic_in_one_job_is_that_job_s_alone(caplog: pytest.LogCaptureFixture):
+    class Panics(Small):
+        def step(self, rows: Rows) -> Tensor:
+            if rows.canvas.shape[0] > 1 or rows.canvas[0, 0] == 1:
+                raise Panic("index out of bounds")
+            return torch.zeros(int(rows.open.sum()), 4)
+
+    jobs = [job(1), job(2)]
+    jobs[0].step.rows.canvas[0, 0] = 1  # type: ignore[union-attr]
+    worker = Worker(Scheduler(), Meters(), lambda percent: None, unload_after_s=9, on_state=lambda state: None)  # type: ignore[arg-type]
+    for each in jobs:
+        worker._scheduler.submit(each)
+    assert [each for each, _ in worker._forward(Panics(), jobs)] == jobs[1:]  # type: ignore[arg-type]
+    assert "failed at this request" in caplog.text

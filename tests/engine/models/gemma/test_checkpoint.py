@@ -97,7 +97,9 @@ def test_a_checkpoint_that_lacks_a_tensor_is_refused(changeable: Path):
 def test_a_checkpoint_of_another_shape_is_refused(changeable: Path):
     config = changeable / "config.json"
     config.write_text(config.read_text().replace('"intermediate_size": 48', '"intermediate_size": 50'))
-    with pytest.raises(ModelError, match="tiny can't be loaded") as error:
+    with pytest.raises(
+        ModelError, match=r"of tiny is \(32, 48\), and its config.json asks for \(32, 50\)|of tiny is \(48, 32\)"
+    ) as error:
         read_module(read_checkpoint(changeable, "tiny"), CPU)
     assert "\n" not in str(error.value)
 

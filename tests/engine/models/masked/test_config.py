@@ -60,8 +60,8 @@ def test_what_is_unknown_or_contradictory_is_refused(
     ("layout", "values", "message"),
     [
         ("dreamon", {"intermediate_size": 64}, r"mlp.*of tiny is \(.*\), and its config.json asks for"),
-        ("dreamon", {"num_hidden_layers": 1}, "holds model.layers.1.* which its config.json knows nothing of"),
-        ("llada", {"n_layers": 3}, "lacks model.layers.2"),
+        ("dreamon", {"num_hidden_layers": 1}, "says 1 layers, but its weights have 2"),
+        ("llada", {"n_layers": 3}, "says 3 layers, but its weights have 2"),
     ],
 )
 def test_weights_that_do_not_fit_the_config_are_refused(
