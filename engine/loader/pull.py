@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import errno
+import re
 import shutil
 from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
-from huggingface_hub import HfApi, ModelInfo, constants, snapshot_download, try_to_load_from_cache
+from huggingface_hub import (
+    HfApi,
+    ModelInfo,
+    constants,
+    get_session,
+    hf_hub_download,
+    set_client_factory,
+    try_to_load_from_cache,
+)
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -26,6 +37,12 @@ from engine.models.registry import family_of_type
 
 PATTERNS = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt")
 """What is downloaded, from the top folder only: folders hold variants for other programs."""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""A file's: what is more in one can be a pattern, or a path on some system."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_TAG = re.compile(r'(?:W/)?"?[A-Za-z0-9][A-Za-z0-9_.-]*"?')
+_BECOME_PATHS = {"X-Repo-Commit": _COMMIT, "ETag": _TAG, "X-Linked-ETag": _TAG}
+"""What the Hub's library makes names of files of, and the form these headers have."""
 _SPARE_NBYTES = 1 << 30
 """Left free on the disk."""
 _WORKERS = 2
@@ -56,7 +73,9 @@ def plan_pull(hub_id: str) -> Plan:
     sizes = _our_files(info)
     weights_nbytes = sum(size for name, size in sizes.items() if name.endswith(".safetensors"))
     _check(info, hub_id, weights_nbytes)
-    commit = info.sha or "main"
+    commit = info.sha or ""
+    if not _COMMIT.fullmatch(commit):
+        raise EngineError(_nonsense("commit", commit))
     missing = [name for name in sizes if not isinstance(try_to_load_from_cache(hub_id, name, revision=commit), str)]
     return Plan(
         hub_id=hub_id,
@@ -79,10 +98,41 @@ def pull(plan: Plan) -> Checkpoint:
             f"{plan.hub_id} needs {decimal_bytes(plan.download_nbytes + _SPARE_NBYTES)} of disk, and "
             f"{constants.HF_HUB_CACHE} has {decimal_bytes(plan.free_nbytes)}: free some, or set HF_HUB_CACHE."
         )
-    with _hub_errors(plan.hub_id):
+    with _hub_errors(plan.hub_id), ThreadPoolExecutor(_WORKERS) as pool:
+        _distrust_headers()
         # By branch, so that the cache knows the model by its id alone afterwards.
-        snapshot_download(plan.hub_id, allow_patterns=list(plan.files), max_workers=_WORKERS)
+        tasks = [pool.submit(hf_hub_download, plan.hub_id, name) for name in plan.files]
+        try:
+            folders = {Path(task.result()).parent.name for task in tasks}
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    if folders != {plan.commit}:
+        raise EngineError(f"{plan.hub_id} changed on the Hub meanwhile: run `dg-lsp pull {plan.hub_id}` again.")
     return find(plan.hub_id)
+
+
+def _distrust_headers() -> None:
+    """From now on, an answer whose headers would lead out of the cache is an EngineError."""
+    session: Any = get_session()
+
+    def check(response: Any) -> None:
+        if response.request.method != "HEAD":  # what a file is called by is asked that way
+            return
+        for header, form in _BECOME_PATHS.items():
+            value = response.headers.get(header)
+            if value is not None and not form.fullmatch(value):
+                raise EngineError(_nonsense(header, value))
+
+    hooks = {**session.event_hooks, "response": [*session.event_hooks["response"], check]}
+    # The library closes its client after a broken connection and makes another.
+    set_client_factory(
+        lambda: type(session)(event_hooks=hooks, follow_redirects=session.follow_redirects, timeout=session.timeout)
+    )
+
+
+def _nonsense(what: str, value: str) -> str:
+    return f"The endpoint {constants.ENDPOINT} answers with a {what} that is none ({value[:80]!r}): check HF_ENDPOINT."
 
 
 def _our_files(info: ModelInfo) -> Mapping[str, int]:
@@ -90,7 +140,7 @@ def _our_files(info: ModelInfo) -> Mapping[str, int]:
     return {
         file.rfilename: file.size or 0
         for file in info.siblings or []
-        if "/" not in file.rfilename and any(fnmatchcase(file.rfilename, pattern) for pattern in PATTERNS)
+        if _NAME.fullmatch(file.rfilename) and any(fnmatchcase(file.rfilename, pattern) for pattern in PATTERNS)
     }
 
 

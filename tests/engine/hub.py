@@ -29,25 +29,31 @@ class Hub:
         """Files whose first download breaks off in the middle."""
         self.downloads: Counter[str] = Counter()
         self.ranges: list[str] = []
+        self.headers: dict[str, str] = {}
+        """In the place of those that a file is sent with."""
+        self.commit = COMMIT
         self.url = ""
 
     def files(self) -> list[Path]:
-        return sorted(self.folder.iterdir())
+        return sorted(file for file in self.folder.rglob("*") if file.is_file())
+
+    def name(self, file: Path) -> str:
+        return file.relative_to(self.folder).as_posix()
 
     def info(self) -> dict[str, object]:
         config = json.loads((self.folder / "config.json").read_text())
         return {
             "id": self.hub_id,
-            "sha": COMMIT,
+            "sha": self.commit,
             "config": {"model_type": config["model_type"]},
-            "siblings": [{"rfilename": file.name, "size": file.stat().st_size} for file in self.files()],
+            "siblings": [{"rfilename": self.name(file), "size": file.stat().st_size} for file in self.files()],
         }
 
     def tree(self) -> list[dict[str, object]]:
         return [
             {
                 "type": "file",
-                "path": file.name,
+                "path": self.name(file),
                 "size": file.stat().st_size,
                 "oid": hashlib.sha1(file.name.encode()).hexdigest(),
             }
@@ -84,15 +90,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def answer(self, *, body: bool) -> None:
         path = unquote(urlsplit(self.path).path)
-        api, resolve = f"/api/models/{self.hub.hub_id}", f"/{self.hub.hub_id}/resolve/{COMMIT}/"
+        api, resolve = f"/api/models/{self.hub.hub_id}", f"/{self.hub.hub_id}/resolve/"
         if self.hub.refusal:
             self.refuse(*self.hub.refusal)
         elif path.startswith(f"{api}/tree/"):
             self.send_json(self.hub.tree())
         elif path == api or path.startswith(f"{api}/revision/"):
             self.send_json(self.hub.info())
-        elif path.startswith(resolve) and (self.hub.folder / path.removeprefix(resolve)).is_file():
-            self.send_file(self.hub.folder / path.removeprefix(resolve), body=body)
+        elif (
+            path.startswith(resolve)
+            and (file := self.hub.folder / path.removeprefix(resolve).partition("/")[2]).is_file()
+        ):
+            self.send_file(file, body=body)
         else:
             self.refuse(404, "RepoNotFound")
 
@@ -120,8 +129,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.hub.ranges.append(f"{file.name} {asked}")
             start = int(asked.removeprefix("bytes=").partition("-")[0])
         self.send_response(206 if asked else 200)
-        self.send_header("X-Repo-Commit", COMMIT)
-        self.send_header("ETag", f'"{hashlib.sha1(content).hexdigest()}"')
+        about = {"X-Repo-Commit": self.hub.commit, "ETag": f'"{hashlib.sha1(content).hexdigest()}"'}
+        for name, value in {**about, **self.hub.headers}.items():
+            self.send_header(name, value)
         self.send_header("Accept-Ranges", "bytes")
         self.send_header("Content-Length", str(len(content) - start))
         if asked:

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import re
 import shutil
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -142,3 +143,47 @@ def test_the_cache_is_listed(hub: Hub, changeable: Path, capsys: pytest.CaptureF
     size = decimal_bytes(sum(file.stat().st_size for file in shards(changeable)))
     assert " ".join(line.split()) == f"someone/tiny cache {size} 0.1 M diffusion_gemma discover"
     assert "1 more in the cache are incomplete or of families that dg-lsp can't run." in out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs names that Windows has not")
+def test_a_name_in_the_listing_widens_nothing(hub: Hub):
+    (hub.folder / "inner").mkdir()
+    for name in ("*.json", "[!x]*", "inner/other.json", "inner/huge.safetensors"):
+        (hub.folder / name).write_text("{}")
+    pull(plan_pull(HUB_ID))
+    expected = set(plan_pull(HUB_ID).files)
+    assert set(hub.downloads) == expected
+    assert not any(name in expected for name in ("*.json", "[!x]*", "inner/other.json", "inner/huge.safetensors"))
+
+
+OUTSIDE = "../../../../outside"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"ETag": f'"{OUTSIDE}"'},
+        {"ETag": OUTSIDE},
+        {"X-Linked-ETag": f'"{OUTSIDE}"'},
+        {"X-Repo-Commit": OUTSIDE},
+    ],
+)
+def test_an_endpoint_chooses_no_path(
+    hub: Hub, headers: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    hub.headers = headers
+    check_refused(capsys, HUB_ID, 1, f"The endpoint {hub.url} answers with a ")
+    assert not list(tmp_path.parent.rglob("outside*"))
+    assert not hub.downloads
+
+
+def test_a_commit_that_is_none_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    hub.commit = "../../outside"
+    check_refused(capsys, HUB_ID, 1, f"The endpoint {hub.url} answers with a ")
+
+
+def test_a_model_that_changes_meanwhile_is_not_mixed(hub: Hub):
+    plan = plan_pull(HUB_ID)
+    hub.commit = "d" * 40
+    with pytest.raises(EngineError, match="someone/tiny changed on the Hub meanwhile: run `dg-lsp pull someone/tiny`"):
+        pull(plan)
