@@ -7,13 +7,19 @@ import errno
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.errors import BadInput, EngineError
+from engine.core.files import read_regular
+from engine.core.sizes import decimal_bytes
+from engine.text.exclusive import exclusive
 
 STANDARD_INPUT = "-"
+MOST_NBYTES = 64 << 20
+"""Of a text that is read; what is longer was not written by hand."""
 _MARKS = (
     # UTF-32's little-endian mark begins with UTF-16's, so it is looked for first.
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -44,10 +50,13 @@ class TextFile:
 def read_text(name: str) -> TextFile:
     """Read a file, or standard input for "-". Raises BadInput for what is not there, not readable or not text."""
     if name == STANDARD_INPUT:
-        return decode(sys.stdin.buffer.read(), None)
+        raw = sys.stdin.buffer.read(MOST_NBYTES + 1)
+        if len(raw) > MOST_NBYTES:
+            raise BadInput(f"Standard input is larger than {decimal_bytes(MOST_NBYTES)}: give a smaller text.")
+        return decode(raw, None)
     path = Path(name)
     try:
-        return decode(path.read_bytes(), path)
+        return decode(read_regular(path, MOST_NBYTES), path)
     except FileNotFoundError:
         raise BadInput(f"There is no file {name}: check the path.") from None
     except IsADirectoryError:
@@ -103,12 +112,30 @@ def _replace(target: Path, before: bytes, after: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         _copy_owner_and_mode(target, scratch)
-        if target.read_bytes() != before:
-            raise EngineError(f"{target} changed while its gap was being filled: run the command again.")
-        scratch.replace(target)
-    except BaseException:
+        with exclusive(target) as others_wait:
+            if others_wait() or read_regular(target, MOST_NBYTES) != before:
+                raise EngineError(_changed(target))
+            _put(scratch, target, others_wait)
+    finally:
         scratch.unlink(missing_ok=True)
-        raise
+
+
+def _put(scratch: Path, target: Path, others_wait: Callable[[], bool]) -> None:
+    kept = scratch.with_name(f"{scratch.name}.old")
+    with suppress(OSError):  # not every file system has links
+        os.link(target, kept)
+    try:
+        scratch.replace(target)
+        if others_wait() and kept.exists():
+            # What they are about to write to is the file as it was: it gets its name back, or their words were lost.
+            kept.replace(target)
+            raise EngineError(_changed(target))
+    finally:
+        kept.unlink(missing_ok=True)
+
+
+def _changed(target: Path) -> str:
+    return f"{target} changed while its gap was being filled: run the command again."
 
 
 def _copy_owner_and_mode(source: Path, target: Path) -> None:

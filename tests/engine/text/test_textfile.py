@@ -1,4 +1,9 @@
+import os
 import stat
+import subprocess
+import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -6,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.core.errors import BadInput, EngineError
+from engine.text import textfile
 from engine.text.textfile import decode, read_text, replace_text
 
 ENCODINGS = {
@@ -103,3 +109,79 @@ def test_a_read_only_file_is_left_alone(tmp_path: Path):
 def test_standard_input_has_nowhere_to_write():
     with pytest.raises(BadInput, match="--write needs a FILE"):
         replace_text(decode(b"text", None), "filled")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_and_a_device_are_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(BadInput, match=f"{path} is no ordinary file"):
+            read_text(str(path))
+
+
+def test_a_file_without_end_is_read_no_further_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with (tmp_path / "big.py").open("wb") as file:
+        file.truncate(textfile.MOST_NBYTES + 1)
+    with pytest.raises(BadInput, match=r"big\.py is larger than"):
+        read_text(str(tmp_path / "big.py"))
+    with Path("/dev/zero").open() as endless:
+        monkeypatch.setattr("sys.stdin", endless)
+        with pytest.raises(BadInput, match="Standard input is larger than"):
+            read_text("-")
+
+
+APPENDING = """
+import random, sys, time
+for line in range(1500):
+    with open(sys.argv[1], "a") as file:
+        file.write(f"{line}\\n")
+    time.sleep(random.random() * 0.003)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody holds a writer back")
+def test_no_append_of_another_writer_is_lost(tmp_path: Path):
+    path = tmp_path / "log.txt"
+    path.write_text("# 0\n")
+    replaced = 0
+    with subprocess.Popen([sys.executable, "-c", APPENDING, str(path)]) as writer:
+        while writer.poll() is None:
+            file = read_text(str(path))
+            with suppress(EngineError):
+                replace_text(file, f"# {replaced + 1}\n{file.text.partition(chr(10))[2]}")
+                replaced += 1
+    assert replaced > 10
+    assert path.read_text().splitlines() == [f"# {replaced}", *map(str, range(1500))]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["log.txt"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is told")
+def test_a_file_that_is_open_for_writing_elsewhere_is_left_alone(tmp_path: Path):
+    path = tmp_path / "a.py"
+    path.write_text("mine")
+    file = read_text(str(path))
+    with path.open("a"), pytest.raises(EngineError, match="another program has it open to write"):
+        replace_text(file, "filled")
+    replace_text(file, "filled")
+    assert path.read_text() == "filled"
+
+
+def test_of_two_writers_at_once_the_second_is_told(tmp_path: Path):
+    path = tmp_path / "a.py"
+    path.write_text("0")
+    done: list[str] = []
+
+    def write(number: int) -> None:
+        with suppress(EngineError):
+            replace_text(file, str(number))
+            done.append(str(number))
+
+    for _ in range(20):
+        done.clear()
+        file = read_text(str(path))
+        threads = [threading.Thread(target=write, args=[int(file.text) + number]) for number in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert done == [path.read_text()]
