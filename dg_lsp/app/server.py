@@ -78,11 +78,10 @@ class Server(LanguageServer):
             documents=self.documents,
             resident=self.resident,
             may_show=self._may_show,
-            why_off=self._why_off,
             context_tokens=self._context_tokens,
         )
         self.actions = Actions(
-            documents=self.documents, surveys=self.surveys, resident=self.resident, why_off=self._why_off
+            documents=self.documents, surveys=self.surveys, resident=self.resident, why_off=self.why_off
         )
         self.menu = Menu(self.client_register_capability, self.complain)
         self.working = Working(self.work_done_progress, self.in_background, self._shows_progress)
@@ -142,6 +141,15 @@ class Server(LanguageServer):
         elif self.configuration.switched_on:
             self.resident.warm()
 
+    def why_off(self, uri: str) -> str:
+        """A sentence where nothing is suggested or edited in a document; empty where it is."""
+        snapshot = self.documents.get(uri)
+        if snapshot is None:
+            return "The document is not open."
+        if not self._may_show(snapshot):
+            return "The document is kept from the model: its name or an ignore file says so."
+        return self.configuration.why_off(uri, snapshot.language)
+
     async def account(self, uri: str | None, *, engine: bool) -> dict[str, Any]:
         """How things stand, as `dg/status` tells it."""
         told: dict[str, Any] = {
@@ -155,7 +163,7 @@ class Server(LanguageServer):
         if uri is not None:
             snapshot = self.documents.get(uri)
             known = {"version": snapshot.version, "crc32": zlib.crc32(snapshot.text.encode())} if snapshot else {}
-            told["document"] = {"uri": uri, "off": self._why_off(uri), **known}
+            told["document"] = {"uri": uri, "off": self.why_off(uri), **known}
         if engine:
             try:
                 told["engine"] = dataclasses.asdict(await self.resident.client.status())
@@ -244,14 +252,6 @@ class Server(LanguageServer):
 
     def _may_show(self, snapshot: Snapshot) -> bool:
         return not self._exclusions.excludes(snapshot.uri, self.configuration.folder_of(snapshot.uri))
-
-    def _why_off(self, uri: str) -> str:
-        snapshot = self.documents.get(uri)
-        if snapshot is None:
-            return "The document is not open."
-        if not self._may_show(snapshot):
-            return "The document is kept from the model: its name or an ignore file says so."
-        return self.configuration.why_off(uri, snapshot.language)
 
     def _publish(self, status: Status) -> None:
         if self.wants_status:

@@ -1,60 +1,63 @@
-"""Spans of documents that are being worked on, kept in place while the documents change around them."""
+"""What becomes of documents while they are worked on, from a snapshot taken before the first wait to the answer."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from dg_lsp.documents.documents import Change, Edit
+from dg_lsp.documents.documents import Change, Edit, Snapshot
 
 
 @dataclass(slots=True, kw_only=True)
-class Tracked:
-    """[start, end) of the document as it is now. `lost`: what is in it has changed, or nobody knows the document."""
+class Followed:
+    """A snapshot and the edits since. `lost`: nobody knows any more how the document's text came of it."""
 
-    uri: str
-    start: int
-    end: int
+    snapshot: Snapshot
+    edits: list[Edit] = field(default_factory=list[Edit])
     lost: bool = False
 
-    def follow(self, edit: Edit) -> None:
-        """Move by an edit outside of the span; one inside loses it."""
-        first, last = edit.start, edit.start + len(edit.removed)
-        shift = len(edit.inserted) - len(edit.removed)
-        if first >= self.end and not first == self.start == self.end:
-            return
-        if last <= self.start and not first == self.start == self.end:
-            self.start += shift
-            self.end += shift
-        else:
-            self.lost = True
+    def span_now(self, start: int, end: int) -> tuple[int, int] | None:
+        """Where [start, end) of the snapshot is in the document now; None where what is in it changed."""
+        if self.lost:
+            return None
+        for edit in self.edits:
+            first, last = edit.start, edit.start + len(edit.removed)
+            shift = len(edit.inserted) - len(edit.removed)
+            # Whoever types at a place without width takes it.
+            at_place = first == start == end
+            if first >= end and not at_place:
+                continue
+            if last > start or at_place:
+                return None
+            start, end = start + shift, end + shift
+        return start, end
 
 
 class Tracking:
-    """Everything that is tracked in one editor."""
+    """Everything that is followed in one editor."""
 
     def __init__(self) -> None:
-        self._tracked: list[Tracked] = []
+        self._followed: list[Followed] = []
 
     @contextlib.contextmanager
-    def track(self, uri: str, start: int, end: int) -> Generator[Tracked]:
-        """Track a span for as long as the context lasts."""
-        tracked = Tracked(uri=uri, start=start, end=end)
-        self._tracked.append(tracked)
+    def follow(self, snapshot: Snapshot) -> Generator[Followed]:
+        """Follow a document, which must be as in the snapshot now, for as long as the context lasts."""
+        followed = Followed(snapshot=snapshot)
+        self._followed.append(followed)
         try:
-            yield tracked
+            yield followed
         finally:
-            self._tracked.remove(tracked)
+            # By identity: two may be equal.
+            self._followed = [each for each in self._followed if each is not followed]
 
     def changed(self, change: Change) -> None:
         """A document changed."""
-        for tracked in self._tracked:
-            if tracked.uri == change.after.uri:
-                for edit in change.edits:
-                    tracked.follow(edit)
+        for followed in self._followed:
+            if followed.snapshot.uri == change.after.uri:
+                followed.edits += change.edits
 
     def forget(self, uri: str) -> None:
         """A document was closed, or its text is no longer known."""
-        for tracked in self._tracked:
-            tracked.lost |= tracked.uri == uri
+        for followed in self._followed:
+            followed.lost |= followed.snapshot.uri == uri

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dg_lsp.backend.client import EngineFailure
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.diffs import Replacement, replacements
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import gap_at, window
-from dg_lsp.documents.tracking import Tracked, Tracking
+from dg_lsp.documents.tracking import Followed, Tracking
 from dg_lsp.suggest.context import Surroundings
-from engine.core.request import Candidate, Draft, FillRequest
+from engine.core.request import Candidate, Draft, Filled, FillRequest
 
 CHANGED = "The text changed while the model was at work on it, so the edit is withheld: ask again."
 LARGEST_CHARS = 500_000
@@ -57,7 +56,7 @@ class Outcome:
 
 
 class Edits:
-    """Grants wishes. `may_show`: whether the model may see a document; `why_off` says why one gets nothing."""
+    """Grants wishes. `may_show`: whether the model may see a document."""
 
     def __init__(
         self,
@@ -65,30 +64,24 @@ class Edits:
         documents: Documents,
         resident: Resident,
         may_show: Callable[[Snapshot], bool],
-        why_off: Callable[[str], str],
         context_tokens: Callable[[str], int],
     ) -> None:
         self.tracking = Tracking()
         self._documents = documents
         self._resident = resident
-        self._why_off = why_off
         self._context_tokens = context_tokens
         self._surroundings = Surroundings(documents, may_show)
 
-    async def grant(self, wish: Wish, on_draft: Callable[[Draft], None] | None = None) -> Outcome:
-        """Ask the engine. A newer wish for the same document takes the place of this one."""
-        uri = wish.snapshot.uri
-        if off := self._why_off(uri):
-            return Outcome(snapshot=wish.snapshot, message=off)
-        with self.tracking.track(uri, wish.start, wish.end) as tracked:
-            try:
-                filled = await self._resident.edit(self._request(wish), f"edit {uri}", _around(wish, on_draft))
-            except EngineFailure as failure:
-                return Outcome(snapshot=wish.snapshot, message=str(failure))
-            now = self._documents.get(uri)
-            if now is None or tracked.lost:
-                return Outcome(snapshot=wish.snapshot, message=CHANGED)
-            proposals = [_proposal(wish, tracked, candidate) for candidate in filled.candidates]
+    async def ask(self, wish: Wish, on_draft: Callable[[Draft], None] | None = None) -> Filled:
+        """Ask the engine. A newer wish for the same document takes the place of this one. Raises EngineFailure."""
+        return await self._resident.edit(self._request(wish), f"edit {wish.snapshot.uri}", _around(wish, on_draft))
+
+    def outcome(self, wish: Wish, followed: Followed, filled: Filled) -> Outcome:
+        """What the answer is for the document as it is now; nothing may be awaited between this and its use."""
+        now, span = self._documents.get(wish.snapshot.uri), followed.span_now(wish.start, wish.end)
+        if now is None or span is None:
+            return Outcome(snapshot=wish.snapshot, message=CHANGED)
+        proposals = [_proposal(wish, span[0], candidate) for candidate in filled.candidates]
         useful = tuple(each for each in proposals if each.replacements)
         return Outcome(
             snapshot=now, proposals=useful, message=self._message(wish, useful, filled.model), model=filled.model
@@ -167,7 +160,7 @@ def _around(wish: Wish, on_draft: Callable[[Draft], None] | None) -> Callable[[D
     return lambda draft: on_draft(replace(draft, text=wish.before + draft.text + wish.after))
 
 
-def _proposal(wish: Wish, tracked: Tracked, candidate: Candidate) -> Proposal:
+def _proposal(wish: Wish, at: int, candidate: Candidate) -> Proposal:
     text = wish.before + candidate.text + wish.after
     old = wish.snapshot.text[wish.start : wish.end]
-    return Proposal(text=text, candidate=candidate, replacements=tuple(replacements(old, text, tracked.start)))
+    return Proposal(text=text, candidate=candidate, replacements=tuple(replacements(old, text, at)))

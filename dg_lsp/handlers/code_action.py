@@ -43,6 +43,8 @@ class Actions:
             return []
         start, end = span_of(snapshot.lines, params.range, self._documents.encoding)
         found = [*self._rewrite(snapshot, start, end), *await self._found(snapshot, start, end, params.context)]
+        if self._documents.get(snapshot.uri) is not snapshot:
+            return []  # Its ranges are of a text that is no more; the editor asks again.
         return [action for action in found if is_wanted(str(action.kind), params.context)]
 
     def _rewrite(self, snapshot: Snapshot, start: int, end: int) -> Iterator[CodeAction]:

@@ -17,10 +17,12 @@ from lsprotocol.types import (
 )
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
+from dg_lsp.backend.client import EngineFailure
 from dg_lsp.backend.resident import Resident
 from dg_lsp.config.configuration import Configuration
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.positions import offset_at, span_of
+from dg_lsp.documents.tracking import Followed
 from dg_lsp.edits.edits import LARGEST_CHARS, Edits, Outcome, Proposal, Wish, fix_wish, rewrite_wish
 from dg_lsp.edits.findings import Surveys, blank_wish, damage_wish, damages_in
 from dg_lsp.edits.workspace_edits import workspace_edit
@@ -49,6 +51,10 @@ class Editing(Protocol):
     working: Working
     rpc: Rpc
 
+    def why_off(self, uri: str) -> str:
+        """A sentence where nothing may be edited in a document; empty where it may."""
+        ...
+
     @property
     def client_capabilities(self) -> ClientCapabilities:
         """What the client can do."""
@@ -65,43 +71,39 @@ class Editing(Protocol):
 
 async def rewrite_selection(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
     """Rewrite a selection and apply the best candidate."""
-    given = _given(RewriteArguments, params)
-    return await _applied(ls, given, await _rewritten(ls, params, given, n=1))
+    return await _rewritten(ls, params, n=1, apply=True)
 
 
 async def rewrite(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to rewrite a selection."""
-    return _told(ls, await _rewritten(ls, params, _given(RewriteArguments, params), n=CANDIDATES))
+    return await _rewritten(ls, params, n=CANDIDATES, apply=False)
 
 
 async def fix(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to mend the syntax in a range or a document."""
     given = _given(FixArguments, params)
-    snapshot = ls.documents.get(given.uri)
-    if snapshot is None:
-        outcome = None
-    elif len(snapshot.text) > LARGEST_CHARS:
-        outcome = Outcome(snapshot=snapshot, message=f"A document of {len(snapshot.text)} characters is too long.")
-    else:
-        outcome = await _granted(ls, params, given, await _fix_wish(ls, snapshot, given))
-    return await _applied(ls, given, outcome) if given.apply else _told(ls, outcome)
+
+    async def wish(snapshot: Snapshot) -> Wish | str:
+        if len(snapshot.text) > LARGEST_CHARS:
+            return f"A document of {len(snapshot.text)} characters is too long."
+        return await _fix_wish(ls, snapshot, given)
+
+    return await _answered(ls, params, given, wish, apply=given.apply)
 
 
 async def fill_here(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to fill in what is missing at a position."""
     given = _given(FillHereArguments, params)
-    snapshot = ls.documents.get(given.uri)
-    outcome = None
-    if snapshot is not None:
+
+    async def wish(snapshot: Snapshot) -> Wish | str:
         cursor = offset_at(snapshot.lines, given.position, ls.documents.encoding)
         await ls.resident.wait_until_ready()
         blank = (await ls.surveys.at(snapshot, cursor)).blank
         if blank is None:
-            outcome = Outcome(snapshot=snapshot, message="There is nothing to fill in here.")
-        else:
-            max_tokens = ls.configuration.settings_of(given.uri).inline.max_tokens
-            outcome = await _granted(ls, params, given, blank_wish(snapshot, blank, max_tokens))
-    return await _applied(ls, given, outcome) if given.apply else _told(ls, outcome)
+            return "There is nothing to fill in here."
+        return blank_wish(snapshot, blank, ls.configuration.settings_of(given.uri).inline.max_tokens)
+
+    return await _answered(ls, params, given, wish, apply=given.apply)
 
 
 EDIT_COMMANDS: dict[str, Callable[[Editing, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
@@ -112,24 +114,52 @@ EDIT_COMMANDS: dict[str, Callable[[Editing, ExecuteCommandParams], Awaitable[dic
 }
 
 
-async def _rewritten(ls: Editing, params: ExecuteCommandParams, given: RewriteArguments, n: int) -> Outcome | None:
+async def _answered(
+    ls: Editing,
+    params: ExecuteCommandParams,
+    given: Given,
+    wish_for: Callable[[Snapshot], Awaitable[Wish | str]],
+    *,
+    apply: bool,
+) -> dict[str, Any]:
+    """From a snapshot to the answer. `wish_for` says what to ask of the engine, or in a sentence why nothing is.
+
+    The document is followed before anything is awaited, and nothing is awaited between the look at what became of it
+    and the answer, so that no answer is for another text.
+    """
     snapshot = ls.documents.get(given.uri)
     if snapshot is None:
-        return None
-    encoding = ls.documents.encoding
-    start, end = span_of(snapshot.lines, given.range, encoding)
-    wish = rewrite_wish(
-        snapshot,
-        start,
-        end,
-        instruction=given.instruction,
-        strength=given.strength,
-        n=given.n or n,
-        keep=[span_of(snapshot.lines, each, encoding) for each in given.keep],
-    )
-    if wish is None:
-        return Outcome(snapshot=snapshot, message="There is nothing to rewrite: select some text that is not blank.")
-    return await _granted(ls, params, given, wish)
+        outcome = None
+    elif off := ls.why_off(given.uri):
+        outcome = Outcome(snapshot=snapshot, message=off)
+    else:
+        with ls.edits.tracking.follow(snapshot) as followed:
+            wish = await wish_for(snapshot)
+            if isinstance(wish, str):
+                outcome = Outcome(snapshot=snapshot, message=wish)
+            else:
+                outcome = await _granted(ls, params, given, wish, followed)
+    return await _applied(ls, given, outcome) if apply else _told(ls, outcome)
+
+
+async def _rewritten(ls: Editing, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
+    given = _given(RewriteArguments, params)
+
+    async def wish(snapshot: Snapshot) -> Wish | str:
+        encoding = ls.documents.encoding
+        start, end = span_of(snapshot.lines, given.range, encoding)
+        wish = rewrite_wish(
+            snapshot,
+            start,
+            end,
+            instruction=given.instruction,
+            strength=given.strength,
+            n=given.n or n,
+            keep=[span_of(snapshot.lines, each, encoding) for each in given.keep],
+        )
+        return wish or "There is nothing to rewrite: select some text that is not blank."
+
+    return await _answered(ls, params, given, wish, apply=apply)
 
 
 async def _fix_wish(ls: Editing, snapshot: Snapshot, given: FixArguments) -> Wish:
@@ -143,10 +173,15 @@ async def _fix_wish(ls: Editing, snapshot: Snapshot, given: FixArguments) -> Wis
     return damage_wish(snapshot, damages, n) if damages else fix_wish(snapshot, start, end, n)
 
 
-async def _granted(ls: Editing, params: ExecuteCommandParams, given: Given, wish: Wish) -> Outcome:
-    work = ls.edits.grant(wish, _drafts(ls, given.draft_token))
-    outcome = await ls.working.show(wish.title, params.work_done_token, work)
-    return outcome or Outcome(snapshot=wish.snapshot, message="The work was cancelled.")
+async def _granted(ls: Editing, params: ExecuteCommandParams, given: Given, wish: Wish, followed: Followed) -> Outcome:
+    work = ls.edits.ask(wish, _drafts(ls, given.draft_token))
+    try:
+        filled = await ls.working.show(wish.title, params.work_done_token, work)
+    except EngineFailure as failure:
+        return Outcome(snapshot=wish.snapshot, message=str(failure))
+    if filled is None:
+        return Outcome(snapshot=wish.snapshot, message="The work was cancelled.")
+    return ls.edits.outcome(wish, followed, filled)
 
 
 def _drafts(ls: Editing, token: int | str | None) -> Callable[[Draft], None] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from typing import Any
 
 import pytest
@@ -319,6 +321,33 @@ async def test_an_edit_inside_withholds_the_answer(drawn: Window):
     drawn.editor.replace(at, at, "x")
     answer = await work
     assert (answer["candidates"], answer["message"]) == ([], CHANGED)
+
+
+async def frozen_until_typed(held: Window, command: str, **given: Any) -> Any:
+    """The answer to a command during whose first wait, for an engine that does not answer, somebody typed on top."""
+    pid = (await held.status(engine=True))["engine"]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        work = asyncio.create_task(run(held, command, **given))
+        # Answered behind the command, which by now waits.
+        await held.status()
+        held.editor.replace(0, 0, "import os\nimport sys\n")
+        await held.status()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    return await work
+
+
+TYPED = "import os\nimport sys\n"
+
+
+async def test_what_is_typed_during_the_first_wait_of_a_command_moves_the_answer(one: Window):
+    one.open(EMPTY_BODY)
+    answer = await frozen_until_typed(one, "dg.fillHere", position={"line": 2, "character": 0}, apply=True)
+    assert (answer, one.editor.buffer.text) == ({"applied": True}, TYPED + FULL_BODY)
+    one.open(BROKEN)
+    answer = await frozen_until_typed(one, "dg.fix", range=ranged(one, "    return max(width"), apply=True)
+    assert (answer, one.editor.buffer.text) == ({"applied": True}, TYPED + WHOLE)
 
 
 async def test_typing_elsewhere_goes_first_and_the_rewrite_still_ends(drawn: Window):
