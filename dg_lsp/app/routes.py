@@ -70,15 +70,19 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
 
 @guarded
 async def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
-    """A document changed."""
+    """A document changed. Where that fails, its text is no longer known."""
     document = params.text_document
-    change = ls.documents.change(document.uri, document.version, params.content_changes)
-    if change is None:
-        log.info("A change to a document that is not open was ignored.")
-        return
-    ls.edits.tracking.changed(change)
-    ls.acceptance.changed(change)
-    ls.suggester.changed(change, time.monotonic() * 1000)
+    try:
+        change = ls.documents.change(document.uri, document.version, params.content_changes)
+        if change is None:
+            log.info("A change to a document that is not open was ignored.")
+            return
+        ls.edits.tracking.changed(change)
+        ls.acceptance.changed(change)
+        ls.suggester.changed(change, time.monotonic() * 1000)
+    except Exception:
+        ls.lose(document.uri)
+        raise
     ls.menu.offer(ls.configuration.settings_of(document.uri))
 
 

@@ -36,7 +36,7 @@ from dg_lsp.edits.edits import Edits
 from dg_lsp.edits.findings import Surveys
 from dg_lsp.handlers.code_action import Actions
 from dg_lsp.protocol.initialize import NAME
-from dg_lsp.protocol.messages import STATUS
+from dg_lsp.protocol.messages import REOPEN, STATUS
 from dg_lsp.protocol.progress import LoadProgress, Working
 from dg_lsp.protocol.rpc import Rpc, converter
 from dg_lsp.suggest.acceptance import Acceptance, Event
@@ -88,6 +88,7 @@ class Server(LanguageServer):
         self.wants_status = False
         self.editor_pid: int | None = None
         """The process whose end is the session's, too."""
+        self._can_reopen = False
         self._launch = launch
         self._configured = asyncio.Event()
         self._other_engine = ""
@@ -96,7 +97,7 @@ class Server(LanguageServer):
         self._progress = LoadProgress(self.work_done_progress)
         self._stats = Stats(stats_path())
         self._background = set[asyncio.Task[None]]()
-        self.rpc.on_unreadable_change = self.forget
+        self.rpc.on_lost = self.lose
 
     def begin(self, params: InitializeParams) -> None:
         """Take what a client says of itself."""
@@ -107,7 +108,9 @@ class Server(LanguageServer):
         # A process that is not there is one of another machine or container.
         self.editor_pid = params.process_id if params.process_id and is_alive(params.process_id) else None
         experimental = params.capabilities.experimental
-        self.wants_status = isinstance(experimental, dict) and experimental.get("dgStatus") is True
+        announced = cast(dict[str, object], experimental) if isinstance(experimental, dict) else {}
+        self.wants_status = announced.get("dgStatus") is True
+        self._can_reopen = announced.get("dgReopen") is True
 
     def start(self) -> None:
         """The client is ready: start what goes on by itself."""
@@ -131,6 +134,19 @@ class Server(LanguageServer):
         self.acceptance.closed(uri)
         self.edits.forget(uri)
         self.documents.forget(uri)
+
+    def lose(self, uri: str | None) -> None:
+        """A change to a document, or to nobody knows which (None), was lost: forget its text and ask for it again."""
+        for lost in self.documents.uris() if uri is None else [uri]:
+            was_known = self.documents.get(lost) is not None
+            self.forget(lost)
+            if not was_known:
+                continue
+            if self._can_reopen:
+                self.rpc.tell(REOPEN, {"uri": lost})
+            else:
+                sentence = f"A change to {lost} could not be read: close the document and open it again."
+                self.window_log_message(LogMessageParams(type=MessageType.Warning, message=sentence))
 
     def refresh(self) -> None:
         """Settings or switches changed."""

@@ -117,6 +117,10 @@ class Documents:
         """The open document, or None."""
         return self._open.get(uri)
 
+    def uris(self) -> Sequence[str]:
+        """Of all open documents whose text is known."""
+        return list(self._open)
+
     def others(self, uri: str) -> Sequence[Snapshot]:
         """All open or lately edited documents but `uri`."""
         return [held for held in {**self._edited, **self._open}.values() if held.uri != uri]

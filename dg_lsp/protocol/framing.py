@@ -18,12 +18,20 @@ _MAX_LINE_NBYTES = 64 * 1024
 _CHUNK_NBYTES = 1024 * 1024
 # Not anchored at the line's start: a body shorter than announced leaves garbage in front of the next header.
 _CONTENT_LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,18})[ \t]*\r?\n$", re.IGNORECASE)
+_CONTENT_TYPE = re.compile(rb"content-type:", re.IGNORECASE)
 
 
 def messages(stream: BinaryIO) -> Iterator[bytes]:
-    """Bodies, until the stream ends or breaks. Lines that are no header are skipped, as are oversized messages."""
+    """Bodies, until the stream ends or breaks.
+
+    Lines that are no header are skipped, as are oversized messages; an empty body, which is no message, stands for what
+    was lost so.
+    """
     with contextlib.suppress(OSError, ValueError):
-        while (nbytes := _next_length(stream)) is not None:
+        while found := _next_length(stream):
+            nbytes, lost = found
+            if lost or nbytes > MAX_MESSAGE_NBYTES:
+                yield b""
             if nbytes > MAX_MESSAGE_NBYTES:
                 _skip(stream, nbytes)
                 continue
@@ -38,15 +46,19 @@ def frame(body: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def _next_length(stream: BinaryIO) -> int | None:
-    """What the next block of headers announces; None at the end of the stream."""
+def _next_length(stream: BinaryIO) -> tuple[int, bool] | None:
+    """What the next block of headers announces, and whether anything stood before it; None at the stream's end."""
     announced: int | None = None
+    lost = False
     while line := stream.readline(_MAX_LINE_NBYTES):
         found = _CONTENT_LENGTH.search(line)
         if found:
             announced = int(found[1])
-        elif announced is not None and not line.strip():
-            return announced
+            lost |= bool(line[: found.start()].strip())
+        elif line.strip():
+            lost |= not _CONTENT_TYPE.match(line)
+        elif announced is not None:
+            return announced, lost
     return None
 
 

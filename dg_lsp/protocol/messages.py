@@ -4,6 +4,8 @@
 state changed; sent to clients that announce `experimental: {"dgStatus": true}` or have asked once.
 `dg/draft` (notification to the client): {token, step, text}, the text as it stands after a step of an edit whose
 command named the token.
+`dg/reopen` (notification to the client): {uri}, a document whose text is no longer known here and wanted again, by
+`textDocument/didOpen`; sent to clients that announce `experimental: {"dgReopen": true}`.
 `dg/setEnabled` (request): suggestions on or off, everywhere, for a language, in a folder, or for a language there;
 answered like `dg/status`.
 """
@@ -17,6 +19,7 @@ import attrs
 STATUS = "dg/status"
 SET_ENABLED = "dg/setEnabled"
 DRAFT = "dg/draft"
+REOPEN = "dg/reopen"
 
 
 @attrs.define

@@ -1,11 +1,12 @@
 """JSON-RPC as this server speaks it: pygls' protocol, made to answer what is malformed or comes out of order.
 
-Every request gets exactly one answer, whatever it holds; a notification that can't be read is dropped, and if it was a
-change the document is forgotten, since its text is no longer known.
+Every request gets exactly one answer, whatever it holds. A message that can't be read or handled is dropped; where it
+may have changed a document, that document's text is no longer known, and where nobody can tell which, none is.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -29,8 +30,10 @@ from dg_lsp.protocol.messages import TYPES
 
 log = logging.getLogger(__name__)
 
-_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+# Escaped, or as it is, which no UTF-8 has.
+_HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ABOUT_TEXT = "textDocument/did"
 _OWN = (
     "textDocument/",
     "notebookDocument/",
@@ -44,7 +47,8 @@ class Rpc(LanguageServerProtocol):
 
     def __init__(self, server: LanguageServer, converter: Converter) -> None:
         super().__init__(server, converter)
-        self.on_unreadable_change: Callable[[str], None] = lambda _: None
+        self.on_lost: Callable[[str | None], None] = lambda _: None
+        """Told which document a message that was dropped may have changed; None: any."""
         self.on_exit: Callable[[], None] = lambda: None
         self.greeted_id: object = None
         """The id of an `initialize` request that was answered already."""
@@ -71,17 +75,21 @@ class Rpc(LanguageServerProtocol):
             message = parsed(body)
         except (ValueError, RecursionError):
             self._refuse(None, JsonRpcParseError("The message is not valid JSON."))
+            self._lose(None)
             return
         if not isinstance(message, dict):
             self._refuse(None, JsonRpcInvalidRequest("The message is not a JSON object; batches are not supported."))
+            self._lose(None)
             return
         fields = cast(dict[str, Any], message)
         try:
             self._receive(fields)
         except JsonRpcException as error:
             self._refuse_message(fields, error)
+            self._lose_change(fields)
         except Exception:  # whatever it is, the next message may be fine
             log.exception("A message could not be handled.")
+            self._lose_change(fields)
 
     def _receive(self, fields: dict[str, Any]) -> None:
         if fields.get("jsonrpc") != self.VERSION:
@@ -118,10 +126,16 @@ class Rpc(LanguageServerProtocol):
         if "id" in fields and "method" in fields:
             id_ = fields["id"]
             self._refuse(id_ if type(id_) in (int, str) else None, error)
-        elif fields.get("method") == types.TEXT_DOCUMENT_DID_CHANGE:
-            uri = _uri_in(fields)
-            if uri is not None:
-                self.on_unreadable_change(uri)
+
+    def _lose_change(self, fields: dict[str, Any]) -> None:
+        is_answer = "id" in fields and "method" not in fields
+        method = fields.get("method")
+        if not is_answer and (not isinstance(method, str) or method.startswith(_ABOUT_TEXT)):
+            self._lose(_uri_in(fields))
+
+    def _lose(self, uri: str | None) -> None:
+        # Behind the handlers of the messages before, which have not begun yet.
+        asyncio.get_running_loop().call_soon(self.on_lost, uri)
 
     def _refuse(self, id_: int | str | None, error: JsonRpcException) -> None:
         refusal = {"code": error.code, "message": error.message}
@@ -164,11 +178,12 @@ class Rpc(LanguageServerProtocol):
 def parsed(body: bytes) -> Any:
     """JSON values whose texts hold whole characters only.
 
-    JSON can spell half a surrogate pair, which is no character and can't travel further; a replacement that is as wide
-    in every position encoding stands in. Raises ValueError, RecursionError.
+    JSON can spell half a surrogate pair, and a careless client encode one, which is no character and can't travel
+    further; a replacement that is as wide in every position encoding stands in. Raises ValueError, RecursionError.
     """
-    message = json.loads(body)
-    return _whole(message) if _ESCAPED_SURROGATE.search(body) else message
+    # Not left to `json`, which would take other encodings, too.
+    message = json.loads(body.decode("utf-8", "surrogatepass"))
+    return _whole(message) if _HALF_A_PAIR.search(body) else message
 
 
 def _whole(value: Any) -> Any:

@@ -17,7 +17,7 @@ from pygls.exceptions import JsonRpcException
 from dg_lsp.protocol.framing import frame, messages
 from tests.e2e.cases import ADD, CALL, DEEP, END, FAR, SLOW, text_of
 from tests.e2e.test_start import HELLO, send, served
-from tests.e2e.window import Window, until, window
+from tests.e2e.window import Window, recorded, until, window
 from tests.engine.processes import WAIT_S, home, running
 
 pytestmark = pytest.mark.asyncio
@@ -160,6 +160,66 @@ async def test_a_change_that_can_not_be_read_forgets_the_document_until_all_of_i
         unread(held, "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": 3}]})
         assert await held.ghost() is None
         held.open(ADD, "a.py")
+        assert await held.ghost() == "a + b"
+
+
+def range_in_line(line: int, start: int, end: int) -> dict[str, object]:
+    return {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
+
+
+def notification(method: str, params: object) -> bytes:
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
+    return json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def change(text: str) -> bytes:
+    document = {"uri": "file:///untitled/a.py", "version": 9}
+    edit = {"range": range_in_line(0, 0, 0), "text": text}
+    return notification("textDocument/didChange", {"textDocument": document, "contentChanges": [edit]})
+
+
+LOST = {
+    "cut short": frame(change("x")[:-2]),
+    "not UTF-8": frame(change("x?").replace(b"x?", b"\xff\xfe")),
+    "another encoding": frame(change("x").decode().encode("utf-16")),
+    "a batch": frame(b"[" + change("x") + b"]"),
+    "no JSON-RPC": frame(change("x").replace(b"2.0", b"1.0").replace(b'textDocument"', b'document"')),
+    "of no document": frame(change("x").replace(b"uri", b"url")),
+    "longer than announced": frame(change("x")).replace(b"Content-Length: ", b"Content-Length: -"),
+    "shorter than announced": frame(change("x")[:50]).replace(b"Content-Length: 5", b"Content-Length: 9")
+    + frame(change("x")),
+}
+
+
+@pytest.mark.parametrize("lost", LOST)
+async def test_a_message_that_is_lost_may_have_been_a_change_to_any_document(shared, lost):
+    given = recorded("vscode") | {"experimental": {"dgReopen": True}}
+    async with window(shared, given, options=PATIENT) as held:
+        asked = list[str]()
+        held.client.feature("dg/reopen")(lambda params: asked.append(params["uri"]))
+        held.open(ADD, "b.py")
+        held.open(ADD, "a.py")
+        await held.status()
+        raw(held, LOST[lost])
+        for name in ("b.py", "a.py"):
+            held.editor.path = name
+            assert await held.ghost() is None
+        assert asked == ["file:///untitled/b.py", "file:///untitled/a.py"]
+        held.open(ADD, "a.py")
+        assert await held.ghost() == "a + b"
+
+
+async def test_half_a_surrogate_pair_as_it_is_becomes_a_replacement(shared):
+    async with window(shared, options=PATIENT) as held:
+        held.open(ADD, "a.py")
+        await held.status()
+        # On the cursor's line, before it: its offset in UTF-16 is worked out with it.
+        edit = {"range": range_in_line(1, 4, 4), "text": "'\ud83d'; "}
+        document = {"uri": held.editor.buffer.uri, "version": 2}
+        sent = {"textDocument": document, "contentChanges": [edit]}
+        raw(held, frame(notification("textDocument/didChange", sent)))
+        back = {"range": range_in_line(1, 4, 9), "text": ""}
+        held.notify("textDocument/didChange", {"textDocument": {**document, "version": 3}, "contentChanges": [back]})
         assert await held.ghost() == "a + b"
 
 
