@@ -63,7 +63,7 @@ class Server(LanguageServer):
         self.documents = Documents()
         self.configuration = Configuration(self.complain)
         self.board = StatusBoard(self._publish)
-        client = EngineClient(self._launch_known, client=NAME, on_state=self._engine_is)
+        client = EngineClient(self._launch_known, client=NAME, on_state=self.engine_is)
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
         self.suggester = Suggester(
@@ -91,7 +91,7 @@ class Server(LanguageServer):
         self._can_reopen = False
         self._launch = launch
         self._configured = asyncio.Event()
-        self._other_engine = ""
+        self.other_engine = ""
         """The last word on an engine that runs otherwise than it was set up here."""
         self._exclusions = Exclusions()
         self._progress = LoadProgress(self.work_done_progress)
@@ -165,6 +165,18 @@ class Server(LanguageServer):
         if not self._may_show(snapshot):
             return "The document is kept from the model: its name or an ignore file says so."
         return self.configuration.why_off(uri, snapshot.language)
+
+    def engine_is(self, state: EngineState) -> None:
+        """The engine's state changed."""
+        self.board.engine(state)
+        if state.name in ("off", "starting", "error"):
+            # Nothing that is known of an engine holds for the next one.
+            self.resident.forget()
+            self.surveys.forget()
+            self.suggester.rhythm.forget_answers()
+            self.other_engine = ""
+        elif state.name != "loading":
+            self.in_background(self._compare_engine())
 
     async def account(self, uri: str | None, *, engine: bool) -> dict[str, Any]:
         """How things stand, as `dg/status` tells it."""
@@ -252,19 +264,15 @@ class Server(LanguageServer):
             exit_after_s=wanted.exit_after_s,
         )
 
-    def _engine_is(self, state: EngineState) -> None:
-        self.board.engine(state)
-        if state.name in ("unloaded", "ready"):
-            self.in_background(self._compare_engine())
-
     async def _compare_engine(self) -> None:
         """Say once where the engine, which others may have started, is another than the one set up here."""
         with contextlib.suppress(EngineFailure):
+            status = await self.resident.learn()
             await self._settings_known()
-            other = difference(self._wanted_engine(), await self.resident.client.status())
-            if other and other != self._other_engine:
+            other = difference(self._wanted_engine(), status)
+            if other and other != self.other_engine:
                 self.complain(other)
-            self._other_engine = other
+            self.other_engine = other
 
     def _may_show(self, snapshot: Snapshot) -> bool:
         return not self._exclusions.excludes(snapshot.uri, self.configuration.folder_of(snapshot.uri))

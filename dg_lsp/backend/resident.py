@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from dg_lsp.backend.client import EngineClient, EngineFailure
 from dg_lsp.backend.status import StatusBoard
 from engine.core.request import Draft, Filled, FillRequest
+from engine.ipc.messages import Status
 
 GPU_DEADLINE_MS = 300.0
 CPU_DEADLINE_MS = 1000.0
@@ -19,6 +20,8 @@ GRACE_S = 2.0
 """An answer may come so much later than its deadline; then it is no longer waited for."""
 EDIT_S = 600.0
 """For an edit that somebody waits for and can cancel."""
+LEARN_S = 1.0
+"""For the engine to say what it is, where an answer waits for that."""
 RETRY_S = 10.0
 """Between two attempts to load a model that could not be loaded."""
 
@@ -37,10 +40,11 @@ class Resident:
         self._board = board
         self._long = set[object]()
         self._warming: asyncio.Task[None] | None = None
-        self._retry_at_s = 0.0
-        self._device = ""
+        self.retry_at_s = 0.0
+        """When a model that could not be loaded may be tried again, monotonic seconds."""
         self.instructions: bool | None = None
         """Whether the model follows instructions; None: nobody asked it yet."""
+        self._device = ""
 
     @property
     def is_ready(self) -> bool:
@@ -49,12 +53,29 @@ class Resident:
 
     @property
     def deadline_ms(self) -> float:
-        """How long a first answer may take on the device that the model is on."""
-        return CPU_DEADLINE_MS if self._device.startswith("cpu") else GPU_DEADLINE_MS
+        """How long a first answer may take on the device that the model is on; it may be a CPU until it is known."""
+        return CPU_DEADLINE_MS if not self._device or self._device.startswith("cpu") else GPU_DEADLINE_MS
+
+    def learned(self, *, device: str, instructions: bool | None) -> None:
+        """What an engine said of itself."""
+        self._device, self.instructions = device, instructions
+
+    async def learn(self) -> Status:
+        """Ask the engine what it is, and keep what matters of the answer. Raises EngineFailure."""
+        status = await self.client.status()
+        # Where the weights are to go is not yet where they are.
+        device = status.device if status.state.name == "ready" else ""
+        self.learned(device=device, instructions=status.instructions)
+        return status
+
+    def forget(self) -> None:
+        """The engine is gone; the next one may be another on another device."""
+        self.learned(device="", instructions=None)
+        self.retry_at_s = 0.0
 
     def warm(self) -> None:
         """See to it that the model is loaded, in the background."""
-        if self._warming is None and time.monotonic() >= self._retry_at_s:
+        if self._warming is None and time.monotonic() >= self.retry_at_s:
             self._warming = asyncio.create_task(self._warm(), name="warm the engine")
 
     async def wait_until_ready(self) -> bool:
@@ -86,7 +107,10 @@ class Resident:
                 request, document=document, priority="background", on_draft=on_draft, timeout_s=EDIT_S
             )
         if self.instructions is None:
-            self.instructions = (await self.client.status()).instructions
+            # To know that is worth little beside the answer.
+            with contextlib.suppress(EngineFailure, TimeoutError):
+                async with asyncio.timeout(LEARN_S):
+                    await self.learn()
         return filled
 
     async def close(self) -> None:
@@ -117,10 +141,9 @@ class Resident:
         self._board.warming(True)
         try:
             await self.client.warm()
-            status = await self.client.status()
-            self._device, self.instructions = status.device, status.instructions
+            await self.learn()
         except EngineFailure as failure:
-            self._retry_at_s = time.monotonic() + RETRY_S
+            self.retry_at_s = time.monotonic() + RETRY_S
             self._board.trouble(str(failure))
         else:
             self._board.trouble("")

@@ -42,8 +42,16 @@ class Surveys:
             found = await self._resident.client.survey(snapshot.text, cursor, snapshot.language)
         except EngineFailure:
             return NOTHING
-        self._latest = (snapshot, cursor, found)
+        self.found(snapshot, cursor, found)
         return found
+
+    def found(self, snapshot: Snapshot, cursor: int, findings: Findings) -> None:
+        """Remember an answer."""
+        self._latest = (snapshot, cursor, findings)
+
+    def forget(self) -> None:
+        """Another engine may answer otherwise."""
+        self._latest = None
 
 
 def damages_in(findings: Findings, start: int, end: int) -> list[Damage]:

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Generator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cattrs import Converter
 from lsprotocol import types
@@ -27,6 +27,9 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
 from dg_lsp.protocol.messages import TYPES
+
+if TYPE_CHECKING:
+    from pygls.protocol.json_rpc import MessageCallback, MessageHandler
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +143,21 @@ class Rpc(LanguageServerProtocol):
     def _refuse(self, id_: int | str | None, error: JsonRpcException) -> None:
         refusal = {"code": error.code, "message": error.message}
         self._send_data({"jsonrpc": self.VERSION, "id": id_, "error": refusal})
+
+    def _execute_handler(
+        self,
+        msg_id: int | str,
+        handler: MessageHandler,
+        callback: MessageCallback,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        def done(future: Any) -> None:
+            # pygls keeps those of notifications.
+            self._request_futures.pop(msg_id, None)
+            callback(future)
+
+        super()._execute_handler(msg_id, handler, done, args, kwargs)
 
     def _send_response(
         self, msg_id: int | str, result: Any | None = None, error: types.ResponseError | None = None

@@ -125,6 +125,10 @@ class Rhythm:
         if self._answer_ms is None or after_ms > self._answer_ms:
             self._answer_ms = _average(self._answer_ms, after_ms)
 
+    def forget_answers(self) -> None:
+        """Another engine answers from now on."""
+        self._answer_ms = None
+
     def delay_ms(self, now_ms: float) -> float:
         """How long to wait before asking; 0 at rest, and where the answer comes before the next key anyway."""
         if self._gap_ms is None or self._answer_ms is None or self._answer_ms < self._gap_ms:

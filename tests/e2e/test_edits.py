@@ -270,6 +270,9 @@ async def test_nothing_is_offered_where_the_model_must_not_look(engine, tmp_path
         assert await actions(held, ranged(held, LINES)) == []
         answer = await run(held, "dg.rewrite", range=ranged(held, body(LINES)))
         assert answer["message"].startswith("The document is kept from the model")
+        # Not even looked at for places to fill or mend.
+        answer = await run(held, "dg.fillHere", position={"line": 0, "character": 0})
+        assert answer["message"].startswith("The document is kept from the model")
 
 
 async def slow(one: Window, **given: Any) -> asyncio.Task[Any]:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from lsprotocol.types import TextDocumentItem
 
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import Server
-from dg_lsp.backend.client import Launch
+from dg_lsp.backend.client import EngineFailure, EngineState, Launch
+from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
+from dg_lsp.backend.status import StatusBoard
 from dg_lsp.documents import documents
+from dg_lsp.edits.findings import NOTHING
+from engine.core.findings import Damage, Findings
+from engine.core.request import Filled, FillRequest
 
 URI = "file:///w/a.py"
 
@@ -77,3 +84,43 @@ async def test_nothing_is_kept_of_notifications_that_were_handled(session):
     for version in range(2, 102):
         await session.change("x", version=version)
     assert len(session.server.rpc._request_futures) == 0
+
+
+@pytest.mark.asyncio
+async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
+    server = session.server
+    await session.begin()
+    snapshot = server.documents.open(TextDocumentItem(uri=URI, language_id="python", version=1, text="a = \n"))
+    server.resident.learned(device="cuda:0", instructions=False)
+    assert server.resident.deadline_ms == GPU_DEADLINE_MS
+    server.resident.retry_at_s = time.monotonic() + 1000
+    server.surveys.found(snapshot, 0, Findings(damages=(Damage(start=0, end=4, spots=(), what=""),)))
+    for at_ms in (0, 10, 20):
+        server.suggester.rhythm.key(at_ms)
+    server.suggester.rhythm.answered(1000)
+    assert server.suggester.rhythm.delay_ms(20) > 0
+    server.other_engine = "The engine runs on cuda:0."
+
+    server.engine_is(EngineState(name="starting"))
+    assert server.resident.deadline_ms == CPU_DEADLINE_MS
+    assert server.resident.instructions is None
+    assert server.resident.retry_at_s == 0
+    assert await server.surveys.at(snapshot, 0) == NOTHING
+    assert server.suggester.rhythm.delay_ms(20) == 0
+    assert server.other_engine == ""
+
+
+class NoStatus:
+    """An engine that goes away right after an answer."""
+
+    async def fill(self, request: FillRequest, **_: Any) -> Filled:
+        return Filled(model="", device="", candidates=(), width=1, steps=1, forwards=1)
+
+    async def status(self) -> Any:
+        raise EngineFailure("unavailable", "The engine went away.")
+
+
+@pytest.mark.asyncio
+async def test_an_edit_that_is_done_is_not_lost_with_the_engine():
+    resident = Resident(NoStatus(), StatusBoard(lambda _: None))  # type: ignore[arg-type]
+    assert (await resident.edit(FillRequest(prefix="", suffix=""), "edit a")).width == 1
