@@ -13,6 +13,7 @@ from typing import Literal
 from dg_lsp.backend.heartbeat import EngineSilent, Silence, answer_or_silence
 from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
 from engine.core.request import Draft
+from engine.core.version import __version__
 from engine.ipc.address import Address, TcpAddress, UnixAddress
 from engine.ipc.challenge import ClientSide, Impostor
 from engine.ipc.messages import (
@@ -98,7 +99,7 @@ class EngineConnection:
         """
         address = self._address
         proving = ClientSide(address.secret) if isinstance(address, TcpAddress) else None
-        self.send(Hello(version=VERSION, client=client, nonce=proving.nonce if proving else b""))
+        self.send(Hello(version=VERSION, client=client, package=__version__, nonce=proving.nonce if proving else b""))
         welcome = await self._next()
         if proving and isinstance(welcome, Challenge):
             self.send(proving.answer(welcome))

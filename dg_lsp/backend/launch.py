@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dg_lsp.backend.connection import EngineFailure
 from engine.core.processes import neutral_dir, python_module
+from engine.core.version import __version__
 from engine.ipc.messages import Status
 
 
@@ -42,6 +43,11 @@ class Launch:
 
 def difference(wanted: Launch, running: Status) -> str:
     """Where an engine runs otherwise than it would be started, a sentence with the way out; else nothing."""
+    if running.engine != __version__:
+        return (
+            f"The engine is of dg-lsp {running.engine}, this window of {__version__}. It is replaced when the last "
+            f"window of {running.engine} closes; `dg-lsp engine restart` does it now, for all editors."
+        )
     device = wanted.device if _is_on(wanted.device, running) else running.device_asked
     has: dict[str, str | float] = {
         "--model": running.model,

@@ -49,6 +49,8 @@ class Hello:
     version: int
     client: str = ""
     """Who it is, for the log and the status ("nvim 0.12")."""
+    package: str = ""
+    """Version of dg-lsp, if it is a window that stays; an engine gives way to windows of another one."""
     nonce: bytes = b""
     """Random, over TCP."""
 

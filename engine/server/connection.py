@@ -96,6 +96,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._proving: EngineSide | None = None
         self.name = ""
+        self.package = ""
         self.greeted = False
 
     async def run(self) -> None:
@@ -163,7 +164,7 @@ class Connection:
         elif not isinstance(message, Hello):
             raise self._refuse("protocol", "The first message must be a hello.")
         else:
-            self.name = message.client
+            self.name, self.package = message.client, message.package
             if self._desk.secret:
                 self._challenge(message)
                 return

@@ -11,10 +11,10 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from engine.core import runtime_paths
+from engine.core.version import __version__
 from engine.ipc.address import TcpAddress, forget_address, write_tcp_address
 from engine.ipc.messages import EngineMessage, Failed, Notice, State, Status, Survey, Welcome
 from engine.ipc.peercred import is_own, peer_of
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _JOIN_S = 2.0
+_STARTER_S = 10.0
+"""For the window that started the engine to come; until then one of another version does not end it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ class Server:
         self._state = State(name="unloaded", message=why_no_log)
         self._began = self._alone_since = time.monotonic()
         self._meters = Meters()
-        self._version = version("dg-lsp")
+        self._had_own_window = False
         self.bounds = settings.bounds
         self.secret = secrets.token_urlsafe(32) if runtime_paths.uses_tcp() else ""
         self.scheduler = Scheduler(settings.limits)
@@ -110,13 +112,15 @@ class Server:
 
     def welcome(self) -> Welcome:
         """The answer to a greeting."""
+        self._give_way()
+        ending = State(name="stopping", message="An engine of another version of dg-lsp takes over.")
         return Welcome(
             version=VERSION,
-            engine=self._version,
+            engine=__version__,
             pid=os.getpid(),
             model=self._settings.model,
             device=self._settings.device,
-            state=self._state,
+            state=ending if self._ending.is_set() else self._state,
         )
 
     def status(self) -> Status:
@@ -128,7 +132,7 @@ class Server:
         context_tokens, cached_tokens = self._worker.context_tokens
         return Status(
             pid=os.getpid(),
-            engine=self._version,
+            engine=__version__,
             protocol=VERSION,
             model=self._settings.model,
             device=self._worker.device or self._settings.device,
@@ -186,6 +190,16 @@ class Server:
         finally:
             del self._connections[number]
             self._alone_since = time.monotonic()
+            self._give_way()
+
+    def _give_way(self) -> None:
+        """End once all windows are of another version: after an upgrade, new files would be imported into old code."""
+        versions = {held.package for held in self._connections.values() if held.greeted and held.package}
+        self._had_own_window |= __version__ in versions
+        awaits_starter = not self._had_own_window and time.monotonic() - self._began < _STARTER_S
+        if versions and __version__ not in versions and not awaits_starter and not self._ending.is_set():
+            _log.info("ending: this is version %s, all windows are of %s", __version__, ", ".join(sorted(versions)))
+            self._ending.set()
 
     def _refusal(self, writer: asyncio.StreamWriter) -> Failed | None:
         # Over TCP nobody says who a client is; there it has a secret to know.
@@ -214,6 +228,7 @@ class Server:
         while True:
             await asyncio.sleep(tick_s)
             now = time.monotonic()
+            self._give_way()
             if not self._connections and now - self._alone_since >= settings.exit_after_s:
                 # Nobody stopped it: a client that comes this very moment shall start another.
                 _log.info("ending: no client for %g s", settings.exit_after_s)

@@ -28,6 +28,13 @@ engine.ipc.protocol.VERSION = int(sys.argv.pop(1))
 runpy.run_module("engine", run_name="__main__", alter_sys=True)
 """
 """The engine as it was before a message changed, or will be."""
+_OTHER_PACKAGE = """
+import runpy, sys
+import engine.core.version
+engine.core.version.__version__ = sys.argv.pop(1)
+runpy.run_module("engine", run_name="__main__", alter_sys=True)
+"""
+"""The engine of another release that speaks the same protocol."""
 
 WAIT_S = 60.0
 """For anything; a bound for machines that are busy, not a wait."""
@@ -56,8 +63,8 @@ class Wire:
     def send_bytes(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def greet(self, client: str = "test") -> Welcome:
-        self.send(Hello(version=VERSION, client=client))
+    def greet(self, client: str = "test", package: str = "") -> Welcome:
+        self.send(Hello(version=VERSION, client=client, package=package))
         welcome = self.receive()
         assert isinstance(welcome, Welcome), welcome
         return welcome
@@ -144,10 +151,10 @@ class Home:
             check=False,
         )
 
-    def popen(self, *arguments: str, version: int = VERSION) -> subprocess.Popen[str]:
-        """`dg-lsp engine ARGUMENTS`, under way; `version`: of its protocol."""
+    def popen(self, *arguments: str, version: int = VERSION, package: str = "") -> subprocess.Popen[str]:
+        """`dg-lsp engine ARGUMENTS`, under way; `version`: of its protocol, `package`: of dg-lsp."""
         return subprocess.Popen(
-            self._argv(arguments, version),
+            self._argv(arguments, version, package),
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -199,8 +206,9 @@ class Home:
         path = self.logs / "engine.log"
         return path.read_text() if path.exists() else ""
 
-    def _argv(self, arguments: tuple[str, ...], version: int = VERSION) -> list[str]:
+    def _argv(self, arguments: tuple[str, ...], version: int = VERSION, package: str = "") -> list[str]:
         engine = ["-m", "engine"] if version == VERSION else ["-c", _OTHER_VERSION, str(version)]
+        engine = ["-c", _OTHER_PACKAGE, package] if package else engine
         return [sys.executable, *engine, *arguments]
 
 
@@ -248,9 +256,9 @@ def served_by_another(place: Home) -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def running(place: Home, *arguments: str, version: int = VERSION) -> Iterator[subprocess.Popen[str]]:
+def running(place: Home, *arguments: str, version: int = VERSION, package: str = "") -> Iterator[subprocess.Popen[str]]:
     """An engine in the foreground, answering."""
-    process = place.popen("run", *arguments, version=version)
+    process = place.popen("run", *arguments, version=version, package=package)
     try:
         wait_until(lambda: place.answers() or process.poll() is not None, "the engine to listen")
         assert process.poll() is None, process.communicate()

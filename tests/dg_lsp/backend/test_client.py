@@ -15,8 +15,10 @@ import pytest
 
 from dg_lsp.backend.client import EngineClient, EngineFailure, EngineState, Launch, Patience
 from dg_lsp.backend.heartbeat import Silence
+from dg_lsp.backend.launch import difference
 from engine.core.processes import python_module
 from engine.core.request import FillRequest
+from engine.core.version import __version__
 from engine.ipc.messages import Challenge, ClientMessage, Done, Hello, Notice, State, Warm, Welcome
 from engine.ipc.peercred import listener
 from engine.ipc.protocol import MAX_FRAME_NBYTES, VERSION, FrameSplitter, frame, pack, unpack_from_client
@@ -286,6 +288,50 @@ async def test_an_engine_of_another_version_is_a_sentence_with_the_way_out(place
             assert client.state.name == "error"
             assert (await asyncio.to_thread(place.command, "restart")).returncode == 0
             assert (await client.status()).protocol == VERSION
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("package", ["0.0.1", "99.0"], ids=["older", "newer"])
+async def test_an_engine_of_another_release_is_replaced_once_no_window_of_that_release_is_left(place, package):
+    with running(place, package=package) as process:
+        wire = place.connect()
+        wire.greet(package=package)
+        async with client_of(place) as (client, _):
+            told = await client.status()
+            assert (told.pid, told.engine) == (process.pid, package)
+            sentence = difference(Launch(), told)
+            assert f"dg-lsp {package}" in sentence
+            assert "`dg-lsp engine restart`" in sentence
+            wire.close()
+            assert await asyncio.to_thread(process.wait, WAIT_S) == 0
+            told = await client.status()
+            assert (told.pid != process.pid, told.engine) == (True, __version__)
+            assert difference(Launch(), told) == ""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("package", ["0.0.1", "99.0"], ids=["older", "newer"])
+async def test_an_engine_of_another_release_without_windows_is_replaced_at_the_greeting(place, package):
+    with running(place, package=package) as process:
+        wire = place.connect()
+        wire.greet(package=package)
+        wire.close()
+        # A command is no window.
+        with place.client() as command:
+            assert command.status().engine == package
+            async with client_of(place) as (client, states):
+                assert (await client.status()).engine == __version__
+                assert "off" not in [state.name for state in states]
+        assert await asyncio.to_thread(process.wait, WAIT_S) == 0
+
+
+@pytest.mark.asyncio
+async def test_an_engine_just_started_waits_for_the_window_that_started_it(place):
+    with running(place, package="99.0") as process:
+        async with client_of(place) as (client, _):
+            assert (await client.status()).pid == process.pid
+            assert (await asyncio.to_thread(place.command, "restart")).returncode == 0
+            assert (await client.status()).engine == __version__
 
 
 @pytest.mark.asyncio

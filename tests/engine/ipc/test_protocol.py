@@ -84,7 +84,7 @@ STATUS = Status(
 @pytest.mark.parametrize(
     "message",
     [
-        Hello(version=VERSION, client="nvim", nonce=b"\x00\xff"),
+        Hello(version=VERSION, client="nvim", package="0.1.0", nonce=b"\x00\xff"),
         Proof(proof=b"\x00\xff"),
         Fill(id=1, request=FULL_REQUEST, document="file:///a.py", priority="background", drafts=True),
         Survey(id=6, text="x = (😋", cursor=6, language="python"),
