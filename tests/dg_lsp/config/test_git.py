@@ -17,6 +17,7 @@ from tests.dg_lsp.replay.repository import commit
 _FAKE_GPG = """#!/bin/sh
 touch '{mark}'
 case "$*" in *--verify*) exit 0;; esac
+cat > /dev/null
 echo '[GNUPG:] SIG_CREATED ' >&2
 printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nnonsense\\n-----END PGP SIGNATURE-----\\n'
 """
