@@ -15,6 +15,7 @@ from dg_lsp.backend.launch import Launch, start
 from engine.core.errors import BadInput, FrameError, MalformedMessage
 from engine.core.findings import Findings
 from engine.core.request import Draft, Filled, FillRequest
+from engine.core.runtime_paths import log_dir
 from engine.ipc.address import find_engine
 from engine.ipc.challenge import Impostor
 from engine.ipc.messages import (
@@ -57,7 +58,8 @@ class Patience:
     """Between looks for an engine that was stopped and may be started again."""
     first_retry_s: float = 1.0
     last_retry_s: float = 60.0
-    """After a failed start the next one waits, twice as long each time."""
+    """After a failed start the next one waits, twice as long each time; so it does after engines that ended unasked and
+    answered nothing, from the second on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,8 @@ class EngineClient:
         self._stopped = False
         self._closed = False
         self._failures = 0
+        self._deaths = 0
+        """Engines that ended since the last answer."""
         self._retry_at = 0.0
         self.state = EngineState(name="off")
 
@@ -116,7 +120,9 @@ class EngineClient:
             return Fill(id=number, request=request, document=document, priority=priority, drafts=wants_drafts)
 
         bound_s = self._patience.fill_s if timeout_s is None else timeout_s
-        return (await self._ask(message, Answer, bound_s, on_draft)).filled
+        filled = (await self._ask(message, Answer, bound_s, on_draft)).filled
+        self._deaths = 0
+        return filled
 
     async def survey(self, text: str, cursor: int, language: str) -> Findings:
         """What a text offers at a place, without the model. Raises EngineFailure."""
@@ -206,10 +212,11 @@ class EngineClient:
             connection.close()
 
     async def _connect(self) -> EngineConnection:
-        self._check_retry()
         try:
             async with asyncio.timeout(self._patience.start_s):
                 connection = await self._find_or_start()
+        except _TooSoon:
+            raise
         except TimeoutError:
             raise self._start_failed(
                 f"The engine did not start within {self._patience.start_s:g} s; run `dg-lsp doctor`."
@@ -231,6 +238,8 @@ class EngineClient:
                 raise EngineFailure("unavailable", "The engine was stopped; run `dg-lsp engine run --detach`.")
             if launched:
                 await asyncio.sleep(0.1)
+            elif time.monotonic() < self._retry_at:
+                raise _TooSoon("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
             else:
                 self._show(EngineState(name="starting"))
                 await start(await self._launch())
@@ -254,10 +263,6 @@ class EngineClient:
             return None
         self._notice(Notice(state=welcome.state))
         return connection
-
-    def _check_retry(self) -> None:
-        if time.monotonic() < self._retry_at and not _leaves_trace():
-            raise EngineFailure("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
 
     def _start_failed(self, message: str) -> EngineFailure:
         delay_s = min(self._patience.first_retry_s * 2**self._failures, self._patience.last_retry_s)
@@ -287,13 +292,28 @@ class EngineClient:
             return
         was_ready = self.state.name == "ready"
         if not self._stopped:
-            # An engine that died is replaced before the next keystroke asks for it.
-            self._show(EngineState(name="starting"))
+            self._deaths += 1
+            if self._deaths == 1:
+                # An engine that died is replaced before the next keystroke asks for it.
+                self._show(EngineState(name="starting"))
+            else:
+                self._back_off()
         self._in_background(self._revive(was_ready))
+
+    def _back_off(self) -> None:
+        """What ends engine after engine shall not keep the machine busy starting them."""
+        delay_s = min(self._patience.first_retry_s * 2 ** (self._deaths - 2), self._patience.last_retry_s)
+        self._retry_at = time.monotonic() + delay_s
+        message = (
+            f"The engine ended {self._deaths} times without an answer; the next one starts in {delay_s:g} s. "
+            f"{log_dir() / 'engine.crash'} may say why."
+        )
+        self._show(EngineState(name="error", message=message))
 
     async def _revive(self, was_ready: bool) -> None:
         while self._stopped and not self._closed and not _leaves_trace():
             await asyncio.sleep(self._patience.return_s)
+        await asyncio.sleep(max(self._retry_at - time.monotonic(), 0))
         # What goes wrong is in the state already.
         with contextlib.suppress(EngineFailure):
             await self.connect()
@@ -310,6 +330,10 @@ class EngineClient:
         if state != self.state:
             self.state = state
             self._on_state(state)
+
+
+class _TooSoon(EngineFailure):
+    """No engine runs, and it is not time yet to start the next one."""
 
 
 def _leaves_trace() -> bool:

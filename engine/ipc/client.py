@@ -39,6 +39,18 @@ def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None
         return _converse(sock, address, message)
 
 
+def running_peer() -> Peer | None:
+    """The process that serves the engine's address, by the system's word; None where none does, or nobody can tell."""
+    address = find_engine()
+    if address is None:
+        return None
+    try:
+        with _connect(address, 1.0) as sock:
+            return _peer(sock, address)
+    except OSError:
+        return None
+
+
 def welcome() -> Welcome | None:
     """The greeting of an engine that is there to stay, or None."""
     address = find_engine()
@@ -53,7 +65,7 @@ def welcome() -> Welcome | None:
 
 
 def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> EngineMessage:
-    peer = listener(address.pid, address.port) if isinstance(address, TcpAddress) else peer_of(sock)
+    peer = _peer(sock, address)
     if not is_own(peer):
         raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
     splitter = FrameSplitter()
@@ -70,6 +82,10 @@ def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> 
     if isinstance(reply, Failed):
         raise EngineError(reply.message)
     return reply
+
+
+def _peer(sock: socket.socket, address: Address) -> Peer | None:
+    return listener(address.pid, address.port) if isinstance(address, TcpAddress) else peer_of(sock)
 
 
 def _connect(address: Address, timeout_s: float) -> socket.socket:

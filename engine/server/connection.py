@@ -46,7 +46,7 @@ class Bounds:
     """For the first message to come."""
     frame_s: float = 30.0
     """For the rest of a frame to come, once it has begun."""
-    farewell_s: float = 5.0
+    farewell_s: float = 0.5
     """For the last messages to be read."""
     unsent_nbytes: int = 32 * 1024 * 1024
     """A client that leaves more unread is dropped."""

@@ -14,14 +14,15 @@ from filelock import FileLock, Timeout
 from engine.core.errors import EngineError
 from engine.core.processes import neutral_dir, python_module
 from engine.core.runtime_paths import lock_path, make_runtime_dir, runtime_dir_usable
-from engine.ipc.client import NoAnswer, ask, welcome
+from engine.ipc.client import NoAnswer, ask, running_peer, welcome
 from engine.ipc.messages import Stop
 from engine.ipc.peercred import kill
 from engine.server.server import Settings
 
 _START_S = 30.0
-_STOP_S = 15.0
-_SILENCE_S = 3.0
+_STOP_S = 1.5
+_SILENCE_S = 0.7
+_KILLED_S = 15.0
 _LOSER_S = 10.0
 _POLL_S = 0.02
 _CREATION_FLAGS = 0
@@ -59,17 +60,17 @@ def start_detached(settings: Settings) -> bool:
 
 def stop() -> bool:
     """End the running engine and wait until it is gone; False where none ran. Raises EngineError where it stays."""
+    ends = time.monotonic() + _STOP_S
+    # Who it is says the kernel; asked first, as one that hangs at its end can't be asked any more.
+    engine = running_peer()
     try:
         found = ask(Stop(id=1), _SILENCE_S) is not None
     except NoAnswer as silence:
-        # It hangs, or speaks another version: the kernel says which process it is.
+        # It hangs, or speaks another version.
         _end(silence)
         found = True
-    ends = time.monotonic() + _STOP_S
-    while found and _is_locked():
-        if time.monotonic() > ends:
-            raise EngineError(f"The engine does not end; end the process that holds {lock_path()}.")
-        time.sleep(_POLL_S)
+    if found and not _is_gone(ends) and not (kill(engine) and _is_gone(time.monotonic() + _KILLED_S)):
+        raise EngineError(f"The engine does not end; end the process that holds {lock_path()}.")
     return found
 
 
@@ -108,6 +109,15 @@ def _last_words(said: bytes, code: int) -> str:
 def _end(silence: NoAnswer) -> None:
     if not kill(silence.peer):
         raise silence
+
+
+def _is_gone(ends: float) -> bool:
+    """Whether no engine holds the lock, now or by then."""
+    while _is_locked():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(_POLL_S)
+    return True
 
 
 def _is_locked() -> bool:

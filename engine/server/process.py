@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from engine.core import runtime_paths
 from engine.core.errors import BadInput, EngineError
 from engine.core.names import ORACLE, Device
+from engine.core.version import __version__
 from engine.ipc.client import welcome
 from engine.server.server import Server, Settings
 
@@ -34,18 +35,19 @@ _HUNG_EXIT = 70
 
 
 def run(settings: Settings) -> bool:
-    """Be the engine until its end; False at once where one is running already. Raises EngineError."""
+    """Be the engine until its end, which is the process's; False where one is running already. Raises EngineError."""
+    is_well = True
     runtime_paths.make_runtime_dir()
     with _the_only_one() as chosen:
         if chosen:
             with _logging() as why_not:
                 _log.info("started: pid %d, model %s, device %s", os.getpid(), settings.model, settings.device)
-                ended = _run_loop(settings, why_not)
+                is_well = _run_loop(settings, why_not)
                 _log.info("ended")
-            if not ended:
-                # The model thread hangs in native code; an ordinary exit would wait for it.
-                os._exit(_HUNG_EXIT)
-    return chosen
+    if chosen:
+        # An ordinary exit waits for threads, and one that hangs in native code or looks at a text would keep it.
+        os._exit(0 if is_well else _HUNG_EXIT)
+    return False
 
 
 @contextlib.contextmanager
@@ -138,7 +140,17 @@ def _log_file(folder: Path, stack: contextlib.ExitStack) -> logging.Handler:
     handler = logging.handlers.RotatingFileHandler(
         folder / "engine.log", maxBytes=_LOG_NBYTES, backupCount=_LOG_FILES - 1, encoding="utf-8"
     )
+    stack.callback(handler.close)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    faulthandler.enable(stack.enter_context((folder / "engine.crash").open("w")))
+    faulthandler.enable(_crash_file(folder / "engine.crash"))
     stack.callback(faulthandler.disable)
     return handler
+
+
+def _crash_file(path: Path) -> int:
+    """Where this engine's traceback would go, behind those of the engines before it."""
+    if path.is_file() and path.stat().st_size > _LOG_NBYTES:
+        path.replace(path.with_suffix(".crash.1"))
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(file, f"{time.strftime('%Y-%m-%d %H:%M:%S')} started: pid {os.getpid()}, version {__version__}\n".encode())
+    return file

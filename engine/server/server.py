@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engine.models.base import Model
 
 _log = logging.getLogger(__name__)
-_JOIN_S = 2.0
+_JOIN_S = 0.5
 _STARTER_S = 10.0
 """For the window that started the engine to come; until then one of another version does not end it."""
 
@@ -69,6 +69,7 @@ class Server:
         self._began = self._alone_since = time.monotonic()
         self._meters = Meters()
         self._had_own_window = False
+        self._is_broken = False
         self.bounds = settings.bounds
         self.secret = secrets.token_urlsafe(32) if runtime_paths.uses_tcp() else ""
         self.scheduler = Scheduler(settings.limits)
@@ -84,7 +85,7 @@ class Server:
         )
 
     async def serve(self) -> bool:
-        """Listen until the end. Whether the model thread ended too; if not, only leaving the process ends it."""
+        """Listen until the end. Whether it came in order; threads may go on, which only leaving the process ends."""
         listener = await self._listen()
         self._worker.start()
         watch = asyncio.create_task(self._watch(), name="watch")
@@ -97,7 +98,7 @@ class Server:
             forget_address()
             await self._say_farewell()
         await asyncio.to_thread(self._worker.join, _JOIN_S)
-        return not self._worker.is_alive()
+        return not self._is_broken
 
     def stop(self, reason: str) -> None:
         """End the engine soon."""
@@ -235,6 +236,7 @@ class Server:
                 self._ending.set()
             trouble = self._watchdog.bite() if self._worker.is_alive() else "the model thread died"
             if trouble:
+                self._is_broken = True
                 _log.error("%s", trouble)
                 self.scheduler.fail_all("internal", "The model hung or broke; the engine is being replaced.")
                 self._ending.set()

@@ -191,6 +191,52 @@ async def test_an_engine_that_is_replaced_loads_its_model_again_unasked(place):
         assert (await client.status()).pid != pid
 
 
+async def died(client: EngineClient) -> None:
+    """Its engine was killed, and it knows."""
+    pid = (await client.status()).pid
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: client.state.name in ("starting", "error"), "the loss")
+
+
+@pytest.mark.asyncio
+async def test_restarts_back_off_where_engine_after_engine_dies(place):
+    async with client_of(place, Patience(start_s=WAIT_S, first_retry_s=WAIT_S)) as (client, states):
+        await died(client)
+        await until(lambda: client.state.name == "unloaded", "the next engine, at once")
+        await died(client)
+        assert client.state.name == "error"
+        assert "ended 2 times without an answer" in client.state.message
+        assert "engine.crash" in client.state.message
+        states.clear()
+        for _ in range(3):
+            with pytest.raises(EngineFailure, match="ended 2 times") as raised:
+                await client.fill(QUICK)
+            assert raised.value.code == "unavailable"
+        assert states == []
+        # What somebody else starts is used.
+        assert (await asyncio.to_thread(place.command, "run", "--detach")).returncode == 0
+        assert (await client.status()).served == 0
+
+
+@pytest.mark.asyncio
+async def test_restarts_go_on_by_themselves(place):
+    async with client_of(place, Patience(start_s=WAIT_S, first_retry_s=0.3)) as (client, _):
+        for _ in range(3):
+            await died(client)
+            await until(lambda: client.state.name == "unloaded", "the next engine")
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_answered_is_replaced_at_once_each_time(place):
+    patience = Patience(start_s=WAIT_S, first_retry_s=10 * WAIT_S)
+    async with client_of(place, patience, place.oracle(*CASES)) as (client, states):
+        for _ in range(3):
+            assert (await client.fill(QUICK)).candidates
+            await died(client)
+            await until(lambda: client.state.name in ("unloaded", "ready"), "the next engine")
+        assert "error" not in [state.name for state in states]
+
+
 @pytest.mark.asyncio
 async def test_an_engine_wedged_before_the_client_came_is_replaced(place):
     with running(place) as process:
