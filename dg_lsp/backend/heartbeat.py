@@ -21,7 +21,7 @@ _LOOK_S = 0.5
 class Silence:
     """How long an engine that is asked for a sign of life may say nothing, in seconds."""
 
-    idle_s: float = 5.0
+    idle_s: float = 3.0
     """While its process does nothing, either; an answer would cost it some work."""
     busy_s: float = 60.0
     """In all: to import what a model needs may hold up the whole process."""
