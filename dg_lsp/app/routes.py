@@ -65,7 +65,7 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
     """A document was opened; what was known of one of that name is forgotten."""
     ls.forget(params.text_document.uri)
     ls.documents.open(params.text_document)
-    ls.menu.offer(ls.configuration.settings_of(params.text_document.uri))
+    ls.in_background(ls.look(params.text_document.uri))
 
 
 @guarded
@@ -83,7 +83,8 @@ async def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> N
     except Exception:
         ls.lose(document.uri)
         raise
-    ls.menu.offer(ls.configuration.settings_of(document.uri))
+    if not ls.is_looked_at(document.uri):
+        ls.in_background(ls.look(document.uri))
 
 
 @guarded
@@ -94,6 +95,7 @@ async def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> Non
     ls.acceptance.closed(uri)
     ls.edits.forget(uri)
     ls.documents.close(uri)
+    ls.forget_project(uri)
 
 
 @guarded
@@ -111,6 +113,8 @@ async def did_change_folders(ls: Server, params: types.DidChangeWorkspaceFolders
     """Workspace folders came and went."""
     event = params.event
     ls.configuration.change_folders([held.uri for held in event.added], [held.uri for held in event.removed])
+    for uri in ls.documents.uris():
+        ls.forget_project(uri)
 
 
 @guarded

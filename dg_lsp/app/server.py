@@ -31,6 +31,7 @@ from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import Status, StatusBoard
 from dg_lsp.config.configuration import SECTIONS, Configuration
 from dg_lsp.config.exclusion import Exclusions
+from dg_lsp.config.looking import Looking
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.edits.edits import Edits
 from dg_lsp.edits.findings import Surveys
@@ -71,6 +72,7 @@ class Server(LanguageServer):
             configuration=self.configuration,
             resident=self.resident,
             may_show=self._may_show,
+            look=self.look,
             silence=self.board.silence,
         )
         self.surveys = Surveys(self.resident)
@@ -81,7 +83,7 @@ class Server(LanguageServer):
             context_tokens=self._context_tokens,
         )
         self.actions = Actions(
-            documents=self.documents, surveys=self.surveys, resident=self.resident, why_off=self.why_off
+            documents=self.documents, surveys=self.surveys, resident=self.resident, why_off=self.why_off, look=self.look
         )
         self.menu = Menu(self.client_register_capability, self.complain)
         self.working = Working(self.work_done_progress, self.in_background, self._shows_progress)
@@ -94,6 +96,7 @@ class Server(LanguageServer):
         self.other_engine = ""
         """The last word on an engine that runs otherwise than it was set up here."""
         self._exclusions = Exclusions()
+        self._looking = Looking(self._look)
         self._progress = LoadProgress(self.work_done_progress)
         self._stats = Stats(stats_path())
         self._background = set[asyncio.Task[None]]()
@@ -157,13 +160,30 @@ class Server(LanguageServer):
         elif self.configuration.switched_on:
             self.resident.warm()
 
+    async def look(self, uri: str) -> None:
+        """Wait until it is known what the project of a document says of it, and see to it for all others."""
+        for other in self.documents.uris():
+            if other != uri and not self._looking.is_fresh(other):
+                self.in_background(self._looking.at(other))
+        await self._looking.at(uri)
+        self.menu.offer(self.configuration.settings_of(uri))
+
+    def is_looked_at(self, uri: str) -> bool:
+        """Whether what is known of a document's project is new."""
+        return self._looking.is_fresh(uri)
+
+    def forget_project(self, uri: str) -> None:
+        """Its folder or the document itself is gone."""
+        self._exclusions.forget(uri)
+        self._looking.forget(uri)
+
     def why_off(self, uri: str) -> str:
         """A sentence where nothing is suggested or edited in a document; empty where it is."""
         snapshot = self.documents.get(uri)
         if snapshot is None:
             return "The document is not open."
-        if not self._may_show(snapshot):
-            return "The document is kept from the model: its name or an ignore file says so."
+        if reason := self._exclusions.why_excluded(uri):
+            return f"The document is kept from the model: {reason}."
         return self.configuration.why_off(uri, snapshot.language)
 
     def engine_is(self, state: EngineState) -> None:
@@ -189,6 +209,7 @@ class Server(LanguageServer):
             },
         }
         if uri is not None:
+            await self.look(uri)
             snapshot = self.documents.get(uri)
             known = {"version": snapshot.version, "crc32": zlib.crc32(snapshot.text.encode())} if snapshot else {}
             told["document"] = {"uri": uri, "off": self.why_off(uri), **known}
@@ -274,8 +295,12 @@ class Server(LanguageServer):
                 self.complain(other)
             self.other_engine = other
 
+    def _look(self, uri: str) -> None:
+        self.configuration.look(uri)
+        self._exclusions.look(uri, self.configuration.folder_of(uri))
+
     def _may_show(self, snapshot: Snapshot) -> bool:
-        return not self._exclusions.excludes(snapshot.uri, self.configuration.folder_of(snapshot.uri))
+        return not self._exclusions.why_excluded(snapshot.uri)
 
     def _publish(self, status: Status) -> None:
         if self.wants_status:

@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from dg_lsp.config.exclusion import file_of
-from dg_lsp.config.rereading import Rereading
+from dg_lsp.config.rereading import NotRead, Rereading
 from dg_lsp.config.settings import Settings, applied
 from dg_lsp.config.switches import Switches
 
 PROJECT_FILE = "dg-lsp.toml"
+MAX_PROJECT_FILE_NBYTES = 64 * 1024
+MAX_DOTS = 200
+"""In one line of it."""
+MAX_NAMED = 100
+"""Problems that are named in a session; a file may hold any number."""
 SECTIONS = ("dg-lsp", "dg")
 """Under which editors may keep the settings among those of others."""
 
@@ -28,7 +33,8 @@ class Configuration:
         self._folders: dict[str, Path] = {}
         self._initial: object = {}
         self._editor = Settings()
-        self._projects = Rereading(_parsed, clock_s)
+        self._projects = Rereading(_parsed, _refused, MAX_PROJECT_FILE_NBYTES, clock_s)
+        self._tables: dict[Path, tuple[dict[str, Any], str]] = {}
         self._switches = Switches()
 
     @property
@@ -77,14 +83,20 @@ class Configuration:
         holding = [folder for folder in self._folders.values() if path and path.is_relative_to(folder)]
         return max(holding, key=lambda folder: len(folder.parts), default=None)
 
+    def look(self, uri: str) -> None:
+        """Read the file of a document's project, if it changed. Touches the disk; in any thread."""
+        folder = self.folder_of(uri)
+        if folder:
+            self._tables[folder] = self._projects.get(folder / PROJECT_FILE)
+
     def settings_of(self, uri: str) -> Settings:
         """The settings for a document; a project's own file has the last word."""
         folder, editor = self.folder_of(uri), replace(self._editor, enabled=self.switched_on)
         if folder is None:
             return editor
-        table, problem = self._projects.get(folder / PROJECT_FILE)
+        table, problem = self._tables.get(folder, ({}, ""))
         if problem:
-            self._name([f"{folder / PROJECT_FILE} is not valid TOML ({problem}); it is ignored."])
+            self._name([f"{folder / PROJECT_FILE} {problem}; it is ignored."])
         return self._applied(editor, table, by_project=True) if table else editor
 
     def switch(self, *, enabled: bool, language: str | None = None, folder: str | None = None) -> None:
@@ -115,7 +127,7 @@ class Configuration:
 
     def _name(self, problems: Iterable[str]) -> None:
         for problem in problems:
-            if problem not in self._named:
+            if problem not in self._named and len(self._named) < MAX_NAMED:
                 self._named.add(problem)
                 self._complain(problem)
 
@@ -131,7 +143,14 @@ def _section(given: object) -> object:
 
 
 def _parsed(text: str) -> tuple[dict[str, Any], str]:
+    # Of a key with n parts each costs as much as all before it.
+    if any(line.count(".") > MAX_DOTS for line in text.splitlines()):
+        return {}, f"has a line with more than {MAX_DOTS} dots"
     try:
         return tomllib.loads(text), ""
-    except tomllib.TOMLDecodeError as error:
-        return {}, str(error)
+    except (ValueError, RecursionError) as error:
+        return {}, f"is not valid TOML ({error})"
+
+
+def _refused(reason: NotRead) -> tuple[dict[str, Any], str]:
+    return {}, str(reason)

@@ -5,6 +5,7 @@ Only ignore files can let a file back in (with `!`), and only what they excluded
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +14,10 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from pathspec import GitIgnoreSpec
 from pygls.uris import to_fs_path
 
 from dg_lsp.config.git_excludes import excludes_file
+from dg_lsp.config.patterns import Patterns, TooMuch
 from dg_lsp.config.rereading import Rereading
 
 SECRETS = (
@@ -76,17 +77,51 @@ SECRETS = (
     "**/.docker/config.json",
     "**/.kube/config",
     "kubeconfig",
+    "auth.json",
+    "auth.toml",
+    "auth.y*ml",
+    "*deploy_key*",
+    "!*deploy_key*.*",
+    "*deploy-key*",
+    "!*deploy-key*.*",
+    "*deploy_key.pub",
+    "*deploy-key.pub",
+    "*_rsa",
+    "*_dsa",
+    "*_ecdsa",
+    "*_ed25519",
+    "vault.y*ml",
+    "vault.json",
+    "*vault*pass*",
+    "!*vault*pass*.py",
+    "client_secret*.json",
+    "token",
+    "!token/",
+    "token.json",
+    "tokens.json",
+    "*.keytab",
+    "*.ovpn",
+    ".s3cfg",
+    ".boto",
+    "**/gh/hosts.yml",
     ".ssh/",
     ".aws/",
     ".gnupg/",
     "*_history",
 )
 _FILE_SCHEMES = ("file", "vscode-notebook-cell")
+MAX_IGNORE_FILE_NBYTES = 256 * 1024
+NOT_YET = "its project's files are not read yet"
+NAMED = "its name or an ignore file says so"
 
 _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d+))+$")
 """What tools and people put behind a name; a copy is as secret as what it was made of."""
 
-_secrets = GitIgnoreSpec.from_lines(SECRETS)
+_secrets = Patterns(SECRETS)
+
+
+class _Refused(Exception):
+    """An ignore file that can't be heeded. The message is a clause with its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,18 +133,50 @@ class _Ground:
 
 
 class Exclusions:
-    """Answers for one workspace; reads ignore files again when they change."""
+    """Answers for one workspace; reads ignore files again when they change.
+
+    `look` touches the disk and may be called in any thread; the rest only knows what it found.
+    """
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._specs = Rereading(lambda text: GitIgnoreSpec.from_lines(_valid_lines(text)), clock_s)
+        self._patterns = Rereading[Patterns | str](_patterns, str, MAX_IGNORE_FILE_NBYTES, clock_s)
         self._excludes_files: dict[Path, Path] = {}
+        self._reasons: dict[str, str] = {}
 
-    def excludes(self, uri: str, folder: Path | None = None) -> bool:
-        """Whether the document may not be shown to the model. `folder`: the workspace folder that holds it."""
+    def look(self, uri: str, folder: Path | None = None) -> None:
+        """Work out whether a document is excluded. `folder`: the workspace folder that holds it."""
+        self._reasons[uri] = self._reason(uri, folder)
+
+    def forget(self, uri: str) -> None:
+        """The document was closed."""
+        self._reasons.pop(uri, None)
+
+    def why_excluded(self, uri: str) -> str:
+        """Why the document may not be shown to the model, in a clause; empty where it may."""
         if _is_secret(uri):
-            return True
+            return NAMED
+        return "" if file_of(uri) is None else self._reasons.get(uri, NOT_YET)
+
+    def _reason(self, uri: str, folder: Path | None) -> str:
         path = file_of(uri)
-        return path is not None and self._ignored(path, _ground(path, folder))
+        if path is None:
+            return ""
+        try:
+            real = path.resolve()
+            folder = folder if folder and path.is_relative_to(folder) else None
+            real_folder = folder and folder.resolve()
+            if real_folder and not real.is_relative_to(real_folder):
+                return f"it is a link to {real}, out of the workspace"
+            places = {path: folder, real: real_folder}
+            hidden = any(
+                _is_secret(place.as_uri()) or self._ignored(place, _ground(place, around))
+                for place, around in places.items()
+            )
+        except _Refused as refused:
+            return str(refused)
+        except (OSError, RuntimeError, ValueError) as error:
+            return f"its file can't be looked at ({error})"
+        return NAMED if hidden else ""
 
     def _ignored(self, path: Path, ground: _Ground) -> bool:
         # From the top down: what lies in an excluded folder can't be let in again, as in git.
@@ -125,7 +192,10 @@ class Exclusions:
         for depth in reversed(range(len(below))):
             inside = PurePosixPath(*below[depth:]).as_posix() + ("/" if is_folder else "")
             for file in self._files(ground, below[:depth]):
-                verdict = self._specs.get(file).check_file(inside).include
+                patterns = self._patterns.get(file)
+                if isinstance(patterns, str):
+                    raise _Refused(f"{file} {patterns}")
+                verdict = patterns.verdict(inside)
                 if verdict is not None:
                     return verdict
         return False
@@ -147,19 +217,35 @@ class Exclusions:
         return self._excludes_files[repository]
 
 
+def _patterns(text: str) -> Patterns | str:
+    try:
+        return Patterns(text.splitlines())
+    except TooMuch as reason:
+        return str(reason)
+
+
 # Asked several times for each key.
 @lru_cache(maxsize=256)
 def _is_secret(uri: str) -> bool:
-    return _secrets.match_file(_BACKUP.sub("", name_of(uri).lower()))
+    # From the top down, as a folder may be secret and all in it.
+    parts = PurePosixPath(_BACKUP.sub("", name_of(uri).lower())).parts
+    return any(
+        _secrets.verdict("/".join(parts[:depth]) + ("/" if depth < len(parts) else ""))
+        for depth in range(1, len(parts) + 1)
+    )
 
 
 @lru_cache(maxsize=256)
 def file_of(uri: str) -> Path | None:
     """The file behind a document, also a notebook's behind its cell; None for an untitled or remote one."""
     scheme, _, rest = uri.partition(":")
-    if scheme not in _FILE_SCHEMES:
+    if scheme.lower() not in _FILE_SCHEMES:
         return None
-    found = to_fs_path(f"file:{rest.partition('#')[0]}")
+    rest = rest.partition("#")[0]
+    if rest.startswith("//") and (os.name != "nt" or rest.lower().startswith("//localhost/")):
+        # Another host's files are none of this machine's paths, but on Windows; what this one's would be is judged.
+        rest = f"//{rest[2:].partition('/')[1]}{rest[2:].partition('/')[2]}"
+    found = to_fs_path(f"file:{rest}")
     path = Path(found) if found else None
     return path if path and path.is_absolute() and "\0" not in str(path) else None
 
@@ -180,21 +266,3 @@ def _ground(path: Path, folder: Path | None) -> _Ground:
     repository = next((ancestor for ancestor in path.parents if (ancestor / ".git").exists()), folder or path.parent)
     top = folder if folder and repository.is_relative_to(folder) else repository
     return _Ground(top=top, git_depth=len(repository.parts) - len(top.parts))
-
-
-def _valid_lines(text: str) -> list[str]:
-    """Lines that git would take; a broken one is skipped as git skips it."""
-    return [_inside_only(line) for line in text.splitlines() if _is_valid(line)]
-
-
-def _inside_only(line: str) -> str:
-    # To git `a/**` is what lies in a, not a itself; to pathspec it is the folder too.
-    return f"{line}/*" if line.endswith("/**") else line
-
-
-def _is_valid(line: str) -> bool:
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from lsprotocol.converters import get_converter
@@ -26,11 +26,18 @@ _converter = get_converter()
 
 
 class Actions:
-    """Lists actions. `why_off` says why a document gets none."""
+    """Lists actions. `why_off` says why a document gets none, as `look` found it."""
 
     def __init__(
-        self, *, documents: Documents, surveys: Surveys, resident: Resident, why_off: Callable[[str], str]
+        self,
+        *,
+        documents: Documents,
+        surveys: Surveys,
+        resident: Resident,
+        why_off: Callable[[str], str],
+        look: Callable[[str], Awaitable[None]],
     ) -> None:
+        self._look = look
         self._documents = documents
         self._surveys = surveys
         self._resident = resident
@@ -39,7 +46,10 @@ class Actions:
     async def list(self, params: CodeActionParams) -> list[CodeAction]:
         """The actions of the kinds that are asked for."""
         snapshot = self._documents.get(params.text_document.uri)
-        if snapshot is None or self._why_off(snapshot.uri):
+        if snapshot is None:
+            return []
+        await self._look(snapshot.uri)
+        if self._why_off(snapshot.uri):
             return []
         start, end = span_of(snapshot.lines, params.range, self._documents.encoding)
         found = [*self._rewrite(snapshot, start, end), *await self._found(snapshot, start, end, params.context)]

@@ -51,6 +51,10 @@ class Editing(Protocol):
     working: Working
     rpc: Rpc
 
+    async def look(self, uri: str) -> None:
+        """Wait until it is known what the project of a document says of it."""
+        ...
+
     def why_off(self, uri: str) -> str:
         """A sentence where nothing may be edited in a document; empty where it may."""
         ...
@@ -130,11 +134,10 @@ async def _answered(
     snapshot = ls.documents.get(given.uri)
     if snapshot is None:
         outcome = None
-    elif off := ls.why_off(given.uri):
-        outcome = Outcome(snapshot=snapshot, message=off)
     else:
         with ls.edits.tracking.follow(snapshot) as followed:
-            wish = await wish_for(snapshot)
+            await ls.look(given.uri)
+            wish = ls.why_off(given.uri) or await wish_for(snapshot)
             if isinstance(wish, str):
                 outcome = Outcome(snapshot=snapshot, message=wish)
             else:

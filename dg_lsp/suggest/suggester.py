@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from dg_lsp.backend.resident import Resident
@@ -44,8 +44,7 @@ class Counts:
 class Suggester:
     """Suggestions for all documents of one editor.
 
-    `may_show(snapshot)`: whether the model may see a document. `silence(why)` is told why an automatic request showed
-    nothing, and "" when it showed something.
+    `may_show(snapshot)`: whether the model may see a document, as `look(uri)` found it.    `silence(why)` is told why an automatic request showed nothing, and "" when it showed something.
     """
 
     def __init__(
@@ -55,6 +54,7 @@ class Suggester:
         configuration: Configuration,
         resident: Resident,
         may_show: Callable[[Snapshot], bool],
+        look: Callable[[str], Awaitable[None]],
         silence: Callable[[str], None] = lambda why: None,
     ) -> None:
         self.counts = Counts()
@@ -64,6 +64,7 @@ class Suggester:
         self._configuration = configuration
         self._resident = resident
         self._may_show = may_show
+        self._look = look
         self._silence = silence
         self._surroundings = Surroundings(documents, may_show)
         self._shelves: dict[str, Shelf] = {}
@@ -83,6 +84,9 @@ class Suggester:
         self._lanes[gap.snapshot.uri] = lane
         work = f"{lane} {gap.snapshot.uri}"
         turn = self._turns[work] = self._turns.get(work, 0) + 1
+        await self._look(gap.snapshot.uri)
+        if self._turns.get(work) != turn or self._documents.get(gap.snapshot.uri) is not gap.snapshot:
+            return []
         held = self._held(gap, invoked=invoked)
         if (held and not invoked) or not self._is_wanted(gap, invoked=invoked):
             self.desk.supersede(work)

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 
 import psutil
 import pytest
@@ -406,3 +407,45 @@ async def test_a_folder_of_another_user_is_a_sentence_in_the_status():
                 assert await held.ghost() is None
         finally:
             os.chown(place.runtime, os.geteuid(), -1)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes")
+async def test_a_repository_whose_files_are_pipes_and_devices_is_served_and_left(shared, tmp_path):
+    (tmp_path / "dg-lsp.toml").symlink_to("/dev/stdin")
+    (tmp_path / "sub").mkdir()
+    os.mkfifo(tmp_path / "sub" / ".dgignore")
+    async with window(shared, options=PATIENT, folders=[tmp_path], log="dg-lsp.toml is not a regular file") as held:
+        held.open(ADD, "sub/a.py")
+        assert await held.ghost() is None
+        off = (await held.status(uri=held.editor.buffer.uri))["document"]["off"]
+        assert off.endswith(".dgignore is not a regular file.")
+        held.open(ADD, "a.py")
+        assert await held.ghost() == "a + b"
+
+
+STUCK = """
+import asyncio, sys, time
+from dg_lsp.app import session
+from dg_lsp.backend.client import Launch
+from dg_lsp.protocol.framing import messages
+
+def register(server):
+    asyncio.get_running_loop().call_soon(time.sleep, 3600)
+
+session.register = register
+session.run(messages(sys.stdin.buffer), sys.stdout.buffer, Launch())
+"""
+"""A server whose event loop waits for something that never comes."""
+
+
+@pytest.mark.parametrize("behind", [0, 1000], ids=["its input ends", "its input ends behind many messages"])
+async def test_a_server_that_is_stuck_ends_with_its_input(behind):
+    script = STUCK.replace("session.run(", "session.STUCK_S = 1\nsession.run(")
+    with home() as place:
+        process = subprocess.Popen([sys.executable, "-c", script], env=place.environment, stdin=subprocess.PIPE)
+        try:
+            process.communicate(frame(b"{}") * behind, timeout=WAIT_S)
+            assert process.returncode == 1
+        finally:
+            process.kill()
+            process.wait()

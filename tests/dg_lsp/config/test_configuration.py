@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dg_lsp.config.configuration import Configuration
+from dg_lsp.config.configuration import MAX_NAMED, Configuration
 from dg_lsp.config.rereading import LOOK_AGAIN_S
+from dg_lsp.config.settings import Settings
 
 
 class Clock:
@@ -17,9 +18,17 @@ class Clock:
         return self.now_s
 
 
+class Looked(Configuration):
+    """Looks at the disk whenever it is asked."""
+
+    def settings_of(self, uri: str) -> Settings:
+        self.look(uri)
+        return super().settings_of(uri)
+
+
 def configured(*folders: Path) -> tuple[Configuration, list[str], Clock]:
     complaints, clock = list[str](), Clock()
-    configuration = Configuration(complaints.append, clock)
+    configuration = Looked(complaints.append, clock)
     configuration.change_folders([folder.as_uri() for folder in folders])
     return configuration, complaints, clock
 
@@ -196,3 +205,37 @@ def test_a_language_can_be_switched_in_one_folder(tmp_path):
     configuration.switch(enabled=True, language="python", folder=tmp_path.as_uri())
     assert configuration.why_off(inside, "python") == ""
     assert configuration.why_off(outside, "python") == "Suggestions are switched off for python."
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a." * 100_000 + "a = 1", "is longer than 64 KiB"),
+        ("a." * 30_000 + "a = 1", "has a line with more than 200 dots"),
+        ("[" + "a." * 30_000 + "a]", "has a line with more than 200 dots"),
+        ("a = " + "[" * 30_000, "is not valid TOML"),
+        ("a = " + "{b=" * 20_000, "is not valid TOML"),
+        ("a = " + "9" * 5_000, "is not valid TOML"),
+        ("\0", "is not valid TOML"),
+        ("".join(f"{'a.' * 150}a{number} = 1\n" for number in range(200)), "Unknown setting 'a'"),
+        ("enabled = " + "[" * 150 + "]" * 150, "The setting 'enabled' must be true or false, not [["),
+        (f"{'k' * 60_000} = 1", "Unknown setting 'kkkk"),
+    ],
+)
+def test_a_project_file_of_any_content_is_named_once(tmp_path, text, problem):
+    configuration, complaints, clock = configured(tmp_path)
+    (tmp_path / "dg-lsp.toml").write_text(text)
+    for _ in range(3):
+        clock.now_s += LOOK_AGAIN_S
+        assert configuration.settings_of((tmp_path / "a.py").as_uri()).enabled
+    assert len(complaints) == 1
+    assert problem in complaints[0]
+    assert len(complaints[0]) < 300 + len(str(tmp_path))
+
+
+def test_a_project_file_names_no_more_problems_than_somebody_would_read(tmp_path):
+    configuration, complaints, _ = configured(tmp_path)
+    (tmp_path / "dg-lsp.toml").write_text("".join(f"key{number} = 1\n" for number in range(2000)))
+    configuration.settings_of((tmp_path / "a.py").as_uri())
+    assert len(complaints) == MAX_NAMED

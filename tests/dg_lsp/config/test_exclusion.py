@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -24,8 +25,14 @@ def no_settings_of_git(tmp_path_factory):
         yield
 
 
+def why(uri: str, folder: Path | None = None, exclusions: Exclusions | None = None) -> str:
+    exclusions = exclusions or Exclusions()
+    exclusions.look(uri, folder)
+    return exclusions.why_excluded(uri)
+
+
 def excludes(path: Path, folder: Path | None = None) -> bool:
-    return Exclusions().excludes(path.as_uri(), folder)
+    return why(path.as_uri(), folder) != ""
 
 
 @pytest.mark.parametrize(
@@ -69,13 +76,21 @@ def excludes(path: Path, folder: Path | None = None) -> bool:
         "tls.key~",
         "credentials.toml.orig",
         "secrets.yaml.1",
+        "auth.json",
+        "deploy_key",
+        "deploy_key.pub",
+        "prod-deploy-key",
+        "vault.yml",
+        "vault_password.txt",
+        "github_rsa",
+        "client_secret_1.json",
         ".netrc.save.bak",
     ],
 )
 def test_secrets_are_known_by_name(tmp_path, name):
     assert excludes(tmp_path / name)
-    assert Exclusions().excludes(f"untitled:{name}")
-    assert Exclusions().excludes(f"vscode-remote://host/home/me/{name}")
+    assert why(f"untitled:{name}")
+    assert why(f"vscode-remote://host/home/me/{name}")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +110,11 @@ def test_secrets_are_known_by_name(tmp_path, name):
         "secrets.py",
         "keys.go",
         "monkey.ts",
+        "auth.py",
+        "auth.json.ts",
+        "deploy_key.go",
+        "vault_password.py",
+        "token.rs",
     ],
 )
 def test_code_is_not_taken_for_a_secret(tmp_path, name):
@@ -177,13 +197,13 @@ def test_a_changed_ignore_file_is_read_again(tmp_path):
     now_s = 0.0
     exclusions = Exclusions(lambda: now_s)
     uri = (tmp_path / "a.py").as_uri()
-    assert not exclusions.excludes(uri, tmp_path)
+    assert not why(uri, tmp_path, exclusions)
     (tmp_path / ".dgignore").write_text("a.py\n")
     now_s += LOOK_AGAIN_S
-    assert exclusions.excludes(uri, tmp_path)
+    assert why(uri, tmp_path, exclusions)
     (tmp_path / ".dgignore").unlink()
     now_s += LOOK_AGAIN_S
-    assert not exclusions.excludes(uri, tmp_path)
+    assert not why(uri, tmp_path, exclusions)
 
 
 def test_a_broken_line_does_not_undo_the_others(tmp_path):
@@ -198,9 +218,97 @@ def test_a_notebook_s_cell_is_its_file_and_other_schemes_have_none(tmp_path):
     assert file_of("nonsense") is None
 
 
+def test_nothing_is_shown_before_it_was_looked_at(tmp_path):
+    uri, exclusions = (tmp_path / "a.py").as_uri(), Exclusions()
+    assert "not read yet" in exclusions.why_excluded(uri)
+    exclusions.look(uri)
+    assert exclusions.why_excluded(uri) == ""
+    exclusions.forget(uri)
+    assert exclusions.why_excluded(uri)
+
+
+@pytest.mark.parametrize("uri", ["file://localhost{}", "file://LOCALHOST{}", "FILE://{}", "file://host{}"])
+def test_however_a_file_is_named_it_is_that_file(tmp_path, uri):
+    (tmp_path / ".dgignore").write_text("a.py\n")
+    assert why(uri.format(tmp_path / "a.py"), tmp_path)
+    assert not why(uri.format(tmp_path / "b.py"), tmp_path)
+
+
+def test_a_link_is_what_it_leads_to(tmp_path):
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    for folder in (work / "private", work / "src", outside):
+        folder.mkdir(parents=True)
+    (work / ".env").write_text("KEY=1\n")
+    (work / "private" / "a.py").touch()
+    (work / ".dgignore").write_text("private/\n")
+    (outside / "b.py").touch()
+    targets = {
+        "notes.py": work / ".env",
+        "copy.py": work / "private" / "a.py",
+        "b.py": outside / "b.py",
+        "out": outside,
+        "loop.py": work / "loop.py",
+    }
+    for name, target in targets.items():
+        (work / name).symlink_to(target)
+    (work / "fine.py").symlink_to(work / "src" / "c.py")
+    for name in ("notes.py", "copy.py", "b.py", "out/b.py", "out/new.py", "src/../.env", "src/../private/a.py"):
+        assert excludes(work / name, work), name
+    assert "out of the workspace" in why((work / "b.py").as_uri(), work)
+    assert not excludes(work / "fine.py", work)
+    # A workspace may be a link itself; without one, the target's own ignore files count.
+    (tmp_path / "linked").symlink_to(work)
+    assert not excludes(tmp_path / "linked" / "fine.py", tmp_path / "linked")
+    assert excludes(work / "notes.py")
+    (outside / ".gitignore").write_text("b.py\n")
+    assert excludes(work / "b.py")
+
+
+@pytest.mark.timeout(20)
+def test_patterns_take_no_time_however_they_are_written(tmp_path):
+    (tmp_path / ".gitignore").write_text("*?" * 16 + "x\n" + "(" + "**/" * 50 + "a*" * 40 + "b\n*.gen.py\n")
+    assert not excludes(tmp_path / ("a" * 35), tmp_path)
+    assert excludes(tmp_path / ("a" * 35 + "x"), tmp_path)
+    assert excludes(tmp_path / "a.gen.py", tmp_path)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("".join(f"dir{number}/*.o\n" for number in range(80_000)), "is longer than 256 KiB"),
+        ("a\n" * 5000, "has more than 4000 patterns"),
+        ("*a" * 20_000, "has a pattern that is too long"),
+    ],
+)
+def test_a_file_that_holds_too_much_is_named_and_hides_what_it_is_about(tmp_path, text, reason):
+    (tmp_path / ".gitignore").write_text(text)
+    assert why((tmp_path / "a.py").as_uri(), tmp_path) == f"{tmp_path / '.gitignore'} {reason}"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes")
+def test_nobody_waits_for_what_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / ".dgignore")
+    assert why((tmp_path / "a.py").as_uri(), tmp_path) == f"{tmp_path / '.dgignore'} is not a regular file"
+    top = tmp_path / "repository"
+    subprocess.run(["git", "init", "-q", top], check=True)
+    for device, hides in (("/dev/stdin", True), ("/dev/zero", True), ("/dev/null", False)):
+        subprocess.run(["git", "-C", top, "config", "core.excludesFile", device], check=True)
+        reading, writing = os.pipe()
+        stdin = os.dup(0)
+        os.dup2(reading, 0)
+        try:
+            assert excludes(top / "a.py") == hides
+        finally:
+            os.dup2(stdin, 0)
+            for each in (stdin, reading, writing):
+                os.close(each)
+
+
 names = st.sampled_from(["a", "b", "a.py", "b.py", "build"])
 patterns = st.sampled_from(
-    ["a", "*.py", "!a.py", "/a", "b/", "!b/", "a/b", "**/a", "build/**", "!build/a.py", "a/*", "# c", ""]
+    ["a", "*.py", "!a.py", "/a", "b/", "!b/", "!a/", "b", "a/b", "**/a", "build/**", "!build/a.py", "a/*", "# c", ""]
 )
 
 

@@ -57,6 +57,10 @@ class Recorder:
         return True
 
 
+async def _nothing_to_look_at(_: str) -> None:
+    pass
+
+
 class Desk:
     """A suggester with documents."""
 
@@ -71,6 +75,7 @@ class Desk:
             configuration=self.configuration,
             resident=self.recorder,
             may_show=lambda snapshot: not hidden or hidden not in snapshot.uri,
+            look=_nothing_to_look_at,
             silence=self.silences.append,
         )
 

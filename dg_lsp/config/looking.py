@@ -1,0 +1,65 @@
+"""Looks at the files of projects, which may lie on a disk that does not answer, away from the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from dg_lsp.config.rereading import LOOK_AGAIN_S
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 2.0
+"""For one look; who waits for it goes on then with what was known before."""
+
+
+class Looking:
+    """Calls `look(uri)` in threads that nobody waits for at the end, again and again as somebody asks."""
+
+    def __init__(self, look: Callable[[str], None], clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._look = look
+        self._clock_s = clock_s
+        self._looked_at_s: dict[str, float] = {}
+        self._under_way: dict[str, tuple[float, asyncio.Future[None]]] = {}
+
+    def is_fresh(self, uri: str) -> bool:
+        """Whether somebody looked a moment ago."""
+        return self._clock_s() - self._looked_at_s.get(uri, float("-inf")) < LOOK_AGAIN_S
+
+    async def at(self, uri: str) -> None:
+        """Look, unless that was done a moment ago; what takes too long is no longer waited for, now or later."""
+        if self.is_fresh(uri):
+            return
+        begun_s, done = self._under_way.get(uri) or self._begin(uri)
+        left_s = begun_s + LOOK_S - self._clock_s()
+        if left_s > 0:
+            await asyncio.wait({done}, timeout=left_s)
+
+    def forget(self, uri: str) -> None:
+        """Look anew when asked next."""
+        self._looked_at_s.pop(uri, None)
+
+    def _begin(self, uri: str) -> tuple[float, asyncio.Future[None]]:
+        loop = asyncio.get_running_loop()
+        job = self._under_way[uri] = self._clock_s(), loop.create_future()
+
+        def finish() -> None:
+            self._looked_at_s[uri] = self._clock_s()
+            self._under_way.pop(uri, None)
+            if not job[1].done():
+                job[1].set_result(None)
+
+        def work() -> None:
+            try:
+                self._look(uri)
+            except Exception:  # whatever a file system comes up with
+                log.exception("The project of a document could not be looked at.")
+            with contextlib.suppress(RuntimeError):  # The loop is over.
+                loop.call_soon_threadsafe(finish)
+
+        threading.Thread(target=work, name="look at files", daemon=True).start()
+        return job

@@ -1,0 +1,57 @@
+"""Looks at disks that may not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from dg_lsp.config import looking
+from dg_lsp.config.looking import Looking
+from dg_lsp.config.rereading import LOOK_AGAIN_S
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_it_looks_once_a_second_at_most_however_many_ask():
+    now_s, looks = 0.0, list[str]()
+    held = Looking(looks.append, lambda: now_s)
+    await asyncio.gather(*(held.at("a") for _ in range(5)))
+    await held.at("a")
+    assert (looks, held.is_fresh("a")) == (["a"], True)
+    now_s += LOOK_AGAIN_S
+    assert not held.is_fresh("a")
+    await held.at("a")
+    held.forget("a")
+    await held.at("a")
+    assert looks == ["a", "a", "a"]
+
+
+async def test_a_disk_that_does_not_answer_holds_up_nobody_for_long(monkeypatch):
+    monkeypatch.setattr(looking, "LOOK_S", 0.05)
+    answers, looks = threading.Event(), list[str]()
+
+    def look(uri: str) -> None:
+        looks.append(uri)
+        if uri == "hung":
+            answers.wait()
+
+    held = Looking(look)
+    for _ in range(3):
+        await held.at("hung")
+    await held.at("b")
+    assert looks == ["hung", "b"]
+    assert not held.is_fresh("hung")
+    assert all(thread.daemon for thread in threading.enumerate() if thread.name == "look at files")
+    answers.set()
+    async with asyncio.timeout(10):
+        while not held.is_fresh("hung"):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_look_that_fails_is_in_the_log(caplog):
+    held = Looking(lambda _: 1 / 0)
+    await held.at("a")
+    assert held.is_fresh("a")
+    assert "ZeroDivisionError" in caplog.text
