@@ -7,6 +7,7 @@ Settings come from the editor (`initializationOptions`, then `workspace/didChang
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
@@ -21,7 +22,7 @@ S = TypeVar("S")
 def about(
     text: str, *, minimum: float | None = None, maximum: float | None = None, by_project: bool = True
 ) -> dict[str, Any]:
-    """A field's metadata. `by_project`: whether a `dg-lsp.toml` may set it."""
+    """A field's metadata. `by_project`: whether a `dg-lsp.toml`, or a workspace's settings in an editor, may set it."""
     limits = {"minimum": minimum, "maximum": maximum}
     return {
         "about": text,
@@ -47,12 +48,16 @@ class InlineSettings:
             '"auto": 300 on a GPU, 1000 on a CPU.',
             minimum=1,
             maximum=60_000,
+            by_project=False,
         ),
     )
     max_delay_ms: float = field(
         default=150,
         metadata=about(
-            "Longest wait, in milliseconds, for a burst of typing to end. 0: ask at every key.", minimum=0, maximum=5000
+            "Longest wait, in milliseconds, for a burst of typing to end. 0: ask at every key.",
+            minimum=0,
+            maximum=5000,
+            by_project=False,
         ),
     )
     candidates: int = field(
@@ -146,8 +151,8 @@ def _changed(
     known = {held.name: held for held in fields(cast(Any, settings))}
     name = f"{path}.{key}" if path else key
     if key not in known:
-        close = get_close_matches(key, known, n=1)
-        return {}, [f"Unknown setting {name!r}{f'; did you mean {close[0]!r}?' if close else ' is ignored.'}"]
+        close = get_close_matches(key[:40], known, n=1)
+        return {}, [f"Unknown setting {_shown(name)}{f'; did you mean {close[0]!r}?' if close else ' is ignored.'}"]
     if by_project and not known[key].metadata["by_project"]:
         return {}, [f"The setting {name!r} can't be set by a project; set it in the editor."]
     current = getattr(settings, key)
@@ -189,7 +194,8 @@ def expected(kind: Any) -> str:
 
 
 def _shown(value: object) -> str:
-    shown = repr(value)
+    # Not `repr`: a project's file may nest more deeply than that can follow.
+    shown = reprlib.repr(value)
     return shown if len(shown) <= 40 else f"{shown[:37]}..."
 
 

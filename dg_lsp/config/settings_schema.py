@@ -1,5 +1,6 @@
 """The JSON Schema of the settings, for editors and for `dg-lsp.toml`.
 
+`userOnly` marks what no workspace may set, for editors that tell the user's settings from a workspace's.
 `python -m dg_lsp.config.settings_schema > dg_lsp/settings.schema.json` writes the shipped copy anew.
 """
 
@@ -25,18 +26,22 @@ def settings_schema() -> dict[str, Any]:
     }
 
 
-def _table(kind: type[Any]) -> dict[str, Any]:
-    properties = {held.name: _property(held, types_of(kind)[held.name]) for held in fields(kind)}
+def _table(kind: type[Any], *, by_project: bool = True) -> dict[str, Any]:
+    properties = {
+        held.name: _property(held, types_of(kind)[held.name], by_project=by_project and held.metadata["by_project"])
+        for held in fields(kind)
+    }
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _property(held: Field[Any], kind: Any) -> dict[str, Any]:
+def _property(held: Field[Any], kind: Any, *, by_project: bool) -> dict[str, Any]:
     about = {"description": held.metadata["about"] + ("" if held.metadata["by_project"] else " Not in dg-lsp.toml.")}
     if is_dataclass(kind):
-        return {**about, **_table(kind)}  # type: ignore[arg-type] a class, since fields are annotated with classes
+        return {**about, **_table(kind, by_project=by_project)}  # type: ignore[arg-type] a class, since fields are annotated with classes
     limits = {limit: held.metadata[limit] for limit in ("minimum", "maximum") if limit in held.metadata}
     default = held.default if held.default is not MISSING else held.default_factory()  # type: ignore[misc]
-    return {**about, **_type(kind), **limits, "default": default}
+    only = {} if by_project else {"userOnly": True}
+    return {**about, **_type(kind), **limits, "default": default, **only}
 
 
 def _type(kind: Any) -> dict[str, Any]:

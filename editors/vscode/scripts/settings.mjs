@@ -5,7 +5,7 @@ const OWN = {
   "dg-lsp.serverPath": {
     type: "string",
     default: "",
-    scope: "machine-overridable",
+    scope: "machine",
     description: "The server's program. Empty: `dg-lsp` of the workspace's virtual environment, of PATH, or of pipx or uv.",
   },
   "dg-lsp.maxFileBytes": {
@@ -22,9 +22,14 @@ const OWN = {
   },
 };
 
+// What only the user may set VS Code takes from no workspace.
+function scoped({ userOnly, ...held }) {
+  return userOnly ? { ...held, scope: "machine" } : held;
+}
+
 function flat(properties, prefix) {
   return Object.entries(properties).flatMap(([key, held]) =>
-    held.properties ? flat(held.properties, `${prefix}.${key}`) : [[`${prefix}.${key}`, held]],
+    held.properties ? flat(held.properties, `${prefix}.${key}`) : [[`${prefix}.${key}`, scoped(held)]],
   );
 }
 

@@ -92,13 +92,13 @@ def test_a_later_source_changes_only_what_it_names():
 
 
 def test_a_project_can_not_choose_what_runs_on_the_machine():
-    settings, problems = applied(
-        Settings(), {"engine": {"model": "/evil"}, "stats": False, "enabled": False}, by_project=True
-    )
+    given = {"engine": {"model": "/evil"}, "stats": False, "enabled": False, "inline": {"deadline_ms": 1}}
+    settings, problems = applied(Settings(), given, by_project=True)
     assert settings == Settings(enabled=False)
     assert problems == [
         "The setting 'engine' can't be set by a project; set it in the editor.",
         "The setting 'stats' can't be set by a project; set it in the editor.",
+        "The setting 'inline.deadline_ms' can't be set by a project; set it in the editor.",
     ]
 
 

@@ -20,7 +20,8 @@ def flat(properties: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
         if "properties" in held:
             yield from flat(held["properties"], f"{prefix}.{key}")
         else:
-            yield f"{prefix}.{key}", held
+            only = {"scope": "machine"} if held.pop("userOnly", False) else {}
+            yield f"{prefix}.{key}", {**held, **only}
 
 
 def declared() -> dict[str, Any]:
@@ -36,6 +37,15 @@ def test_the_extension_offers_the_settings_that_the_server_knows():
     assert {name: held for name, held in offered.items() if name not in OWN} == dict(
         flat(schema["properties"], "dg-lsp")
     )
+
+
+def test_no_workspace_sets_what_only_the_user_may():
+    offered = declared()["contributes"]["configuration"]["properties"]
+    only = {"serverPath", "engine.model", "engine.device", "engine.unload_after_s", "engine.exit_after_s", "stats"}
+    only |= {"inline.deadline_ms", "inline.max_delay_ms"}
+    assert {name for name, held in offered.items() if held.get("scope") == "machine"} == {
+        f"dg-lsp.{name}" for name in only
+    }
 
 
 def test_versions_go_together():
