@@ -79,7 +79,7 @@ class Server(LanguageServer):
         self.edits = Edits(
             documents=self.documents,
             resident=self.resident,
-            may_show=self._may_show,
+            surroundings=self.suggester.surroundings,
             context_tokens=self._context_tokens,
         )
         self.actions = Actions(
@@ -298,6 +298,9 @@ class Server(LanguageServer):
     def _look(self, uri: str) -> None:
         self.configuration.look(uri)
         self._exclusions.look(uri, self.configuration.folder_of(uri))
+        snapshot = self.documents.get(uri)
+        if snapshot:
+            self.suggester.surroundings.prepare(snapshot)
 
     def _may_show(self, snapshot: Snapshot) -> bool:
         return not self._exclusions.why_excluded(snapshot.uri)

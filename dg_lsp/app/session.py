@@ -18,6 +18,7 @@ from dg_lsp.app.routes import register
 from dg_lsp.app.server import Server
 from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.framing import Outbox
+from dg_lsp.protocol.rpc import read
 
 WAITING_MESSAGES = 256
 """Read but not handled; the reader waits when there are so many."""
@@ -26,6 +27,7 @@ STUCK_S = 30.0
 """An event loop that takes no message for so long will not come back."""
 END_S = 5.0
 """For a session to end once its input did, or its editor is gone; then the process ends without it."""
+_END = object()
 
 
 def run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, greeted_id: object = None) -> int:
@@ -42,10 +44,7 @@ async def _run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, gr
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
     def end() -> None:
-        # Whatever holds up the loop or the disk: nobody is left to stop the process.
-        timer = threading.Timer(END_S, os._exit, (1,))
-        timer.daemon = True
-        timer.start()
+        _end_in_any_case()
         # From another thread, perhaps after the loop's own end.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(over.set)
@@ -58,40 +57,53 @@ async def _run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, gr
     server.rpc.greeted_id = greeted_id
     # What is imported by now stays; to walk through it again and again would hold up answers.
     gc.freeze()
-
-    def receive(body: bytes) -> None:
-        # Messages read before the end may come up after it; a handler begun then would be left behind.
-        if not over.is_set():
-            server.rpc.receive(body)
-
-    reader = threading.Thread(target=_read, args=(incoming, receive, loop, end), name="reader", daemon=True)
-    reader.start()
+    inbox = Inbox(incoming, server.rpc.take)
+    taking = asyncio.create_task(inbox.take_all(), name="inbox")
+    taking.add_done_callback(lambda _: over.set())
     threading.Thread(target=_watch_editor, args=(server, end), name="editor watch", daemon=True).start()
     await over.wait()
+    # A handler begun now would be left behind.
+    taking.cancel()
     server.rpc.give_up()
     await server.finish()
     outbox.close()
     return 0 if server.rpc.was_shut_down else 1
 
 
-def _read(
-    incoming: Iterator[bytes],
-    receive: Callable[[bytes], None],
-    loop: asyncio.AbstractEventLoop,
-    end: Callable[[], None],
-) -> None:
-    slots = threading.Semaphore(WAITING_MESSAGES)
+class Inbox:
+    """Messages on their way from the thread that reads them to the event loop that handles them."""
 
-    def handle(body: bytes) -> None:
-        slots.release()
-        receive(body)
+    def __init__(self, incoming: Iterator[bytes], take: Callable[[object], None]) -> None:
+        self._incoming = incoming
+        self._take = take
+        self._waiting = asyncio.Queue[object]()
+        self._slots = threading.Semaphore(WAITING_MESSAGES)
+        self._loop = asyncio.get_running_loop()
 
-    with contextlib.suppress(RuntimeError):
-        for body in incoming:
-            if not slots.acquire(timeout=STUCK_S):
-                break
-            loop.call_soon_threadsafe(handle, body)
-    end()
+    async def take_all(self) -> None:
+        """Handle what comes, one message each time round the loop, so that between two all others have a turn."""
+        threading.Thread(target=self._read, name="reader", daemon=True).start()
+        while (message := await self._waiting.get()) is not _END:
+            self._slots.release()
+            self._take(message)
+            await asyncio.sleep(0)
+
+    def _read(self) -> None:
+        with contextlib.suppress(RuntimeError):  # The loop is over.
+            for body in self._incoming:
+                message = read(body)
+                if not self._slots.acquire(timeout=STUCK_S):
+                    break
+                self._loop.call_soon_threadsafe(self._waiting.put_nowait, message)
+            _end_in_any_case()
+            self._loop.call_soon_threadsafe(self._waiting.put_nowait, _END)
+
+
+def _end_in_any_case() -> None:
+    # Whatever holds up the loop or the disk: nobody is left to stop the process.
+    timer = threading.Timer(END_S, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
 
 
 def _watch_editor(server: Server, end: Callable[[], None]) -> None:

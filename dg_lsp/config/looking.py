@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 2.0
 """For one look; who waits for it goes on then with what was known before."""
+AT_ONCE = 2
 
 
 class Looking:
@@ -24,6 +25,7 @@ class Looking:
         self._look = look
         self._clock_s = clock_s
         self._looked_at_s: dict[str, float] = {}
+        self._turns = threading.Semaphore(AT_ONCE)
         self._under_way: dict[str, tuple[float, asyncio.Future[None]]] = {}
 
     def is_fresh(self, uri: str) -> bool:
@@ -54,10 +56,15 @@ class Looking:
                 job[1].set_result(None)
 
         def work() -> None:
+            # Many at once would take the interpreter from the event loop; one that hangs has its turn for a while only.
+            has_turn = self._turns.acquire(timeout=LOOK_S)
             try:
                 self._look(uri)
             except Exception:  # whatever a file system comes up with
                 log.exception("The project of a document could not be looked at.")
+            finally:
+                if has_turn:
+                    self._turns.release()
             with contextlib.suppress(RuntimeError):  # The loop is over.
                 loop.call_soon_threadsafe(finish)
 

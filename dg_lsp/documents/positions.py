@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from lsprotocol.types import Position, Range
@@ -32,7 +33,10 @@ class Lines:
     @staticmethod
     def of(text: str) -> Lines:
         """Index a whole text."""
-        return Lines(text, [0, *(found.end() for found in _BREAK.finditer(text))])
+        # Split rather than searched: a document of a megabyte must not hold up the event loop.
+        broken = text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
+        *lines, _ = broken.split("\n")
+        return Lines(text, list(accumulate(map((1).__add__, map(len, lines)), initial=0)))
 
     def replace(self, start: int, end: int, new: str) -> Lines:
         """The text with [start, end) replaced; only the lines touched are indexed again."""

@@ -56,21 +56,21 @@ class Outcome:
 
 
 class Edits:
-    """Grants wishes. `may_show`: whether the model may see a document."""
+    """Grants wishes."""
 
     def __init__(
         self,
         *,
         documents: Documents,
         resident: Resident,
-        may_show: Callable[[Snapshot], bool],
+        surroundings: Surroundings,
         context_tokens: Callable[[str], int],
     ) -> None:
         self.tracking = Tracking()
         self._documents = documents
         self._resident = resident
         self._context_tokens = context_tokens
-        self._surroundings = Surroundings(documents, may_show)
+        self._surroundings = surroundings
 
     async def ask(self, wish: Wish, on_draft: Callable[[Draft], None] | None = None) -> Filled:
         """Ask the engine. A newer wish for the same document takes the place of this one. Raises EngineFailure."""
@@ -90,7 +90,6 @@ class Edits:
     def forget(self, uri: str) -> None:
         """The document was closed, or its text is no longer known."""
         self.tracking.forget(uri)
-        self._surroundings.forget(uri)
 
     def _request(self, wish: Wish) -> FillRequest:
         snippets = self._surroundings.snippets(wish.snapshot, wish.start, self._context_tokens(wish.snapshot.uri))

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Escaped, or as it is, which no UTF-8 has.
-_HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+_ESCAPED_SURROGATES = (b"\\ud", b"\\uD")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ABOUT_TEXT = "textDocument/did"
 _OWN = (
@@ -74,9 +73,11 @@ class Rpc(LanguageServerProtocol):
 
     def receive(self, body: bytes) -> None:
         """Handle one message. Never raises."""
-        try:
-            message = parsed(body)
-        except (ValueError, RecursionError):
+        self.take(read(body))
+
+    def take(self, message: object) -> None:
+        """Handle one message that was read. Never raises."""
+        if message is UNREADABLE:
             self._refuse(None, JsonRpcParseError("The message is not valid JSON."))
             self._lose(None)
             return
@@ -193,6 +194,18 @@ class Rpc(LanguageServerProtocol):
         yield from ()
 
 
+UNREADABLE = object()
+"""Stands for a message that is no JSON."""
+
+
+def read(body: bytes) -> object:
+    """A message's JSON values, or UNREADABLE. For the thread that reads: a large one takes a while. Never raises."""
+    try:
+        return parsed(body)
+    except (ValueError, RecursionError):
+        return UNREADABLE
+
+
 def parsed(body: bytes) -> Any:
     """JSON values whose texts hold whole characters only.
 
@@ -200,8 +213,11 @@ def parsed(body: bytes) -> Any:
     further; a replacement that is as wide in every position encoding stands in. Raises ValueError, RecursionError.
     """
     # Not left to `json`, which would take other encodings, too.
-    message = json.loads(body.decode("utf-8", "surrogatepass"))
-    return _whole(message) if _HALF_A_PAIR.search(body) else message
+    try:
+        text, is_whole = body.decode(), not any(escape in body for escape in _ESCAPED_SURROGATES)
+    except UnicodeDecodeError:
+        text, is_whole = body.decode("utf-8", "surrogatepass"), False
+    return json.loads(text) if is_whole else _whole(json.loads(text))
 
 
 def _whole(value: Any) -> Any:

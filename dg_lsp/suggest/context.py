@@ -86,12 +86,16 @@ class Surroundings:
         held = self._choices.get(snapshot.uri)
         if held and (held.others, held.budget_chars) == (others, budget_chars) and abs(held.line - line) <= FAR_LINES:
             return held.snippets
-        self._readings = {other.uri: self.reading(other) for other in others}
+        readings = {other.uri: self.reading(other) for other in others}
         near, here = names(_around(snapshot, line)), read(snapshot)
-        pieces = [piece for other in others for piece in _pieces(here, self._readings[other.uri], near)]
+        pieces = [piece for other in others for piece in _pieces(here, readings[other.uri], near)]
         snippets = tuple(_joined(_within(budget_chars, pieces), self._documents.edited))
         self._choices[snapshot.uri] = _Choice(others=others, line=line, budget_chars=budget_chars, snippets=snippets)
         return snippets
+
+    def prepare(self, snapshot: Snapshot) -> None:
+        """Read a document that may help in others, before it is needed; in any thread."""
+        self.reading(snapshot)
 
     def reading(self, snapshot: Snapshot) -> Reading:
         """The reading of a document, kept until its text is another; a version may come again after it was closed."""
@@ -101,8 +105,9 @@ class Surroundings:
         return held
 
     def forget(self, uri: str) -> None:
-        """The document was closed."""
+        """The document was closed, or what it holds is no longer known."""
         self._choices.pop(uri, None)
+        self._readings.pop(uri, None)
 
 
 def read(snapshot: Snapshot) -> Reading:

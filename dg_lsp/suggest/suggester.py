@@ -44,7 +44,8 @@ class Counts:
 class Suggester:
     """Suggestions for all documents of one editor.
 
-    `may_show(snapshot)`: whether the model may see a document, as `look(uri)` found it.    `silence(why)` is told why an automatic request showed nothing, and "" when it showed something.
+    `may_show(snapshot)`: whether the model may see a document, as `look(uri)` found it.
+    `silence(why)` is told why an automatic request showed nothing, and "" when it showed something.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Suggester:
         self._may_show = may_show
         self._look = look
         self._silence = silence
-        self._surroundings = Surroundings(documents, may_show)
+        self.surroundings = Surroundings(documents, may_show)
         self._shelves: dict[str, Shelf] = {}
         self._edits: dict[str, Edit] = {}
         self._turns: dict[str, int] = {}
@@ -124,7 +125,7 @@ class Suggester:
         for lane in (INLINE, MENU):
             self.desk.supersede(f"{lane} {uri}")
             self._turns.pop(f"{lane} {uri}", None)
-        self._surroundings.forget(uri)
+        self.surroundings.forget(uri)
         self._shelves.pop(uri, None)
         self._edits.pop(uri, None)
         self._lanes.pop(uri, None)
@@ -167,7 +168,7 @@ class Suggester:
             suffix=suffix,
             language=gap.snapshot.language,
             guess=guess if gap.ends_line else guess.partition("\n")[0],
-            snippets=self._surroundings.snippets(gap.snapshot, gap.cursor, context_tokens),
+            snippets=self.surroundings.snippets(gap.snapshot, gap.cursor, context_tokens),
             n=settings.inline.candidates if invoked else 1,
             max_tokens=settings.inline.max_tokens,
             deadline_ms=self._deadline_ms(gap) * (INVOKED_PATIENCE if invoked else 1),

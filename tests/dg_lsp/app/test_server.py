@@ -6,11 +6,13 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from lsprotocol.types import TextDocumentItem
 
+from dg_lsp.app import session as session_module
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import Server
 from dg_lsp.backend.client import EngineFailure, EngineState, Launch
@@ -18,6 +20,7 @@ from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
 from dg_lsp.backend.status import StatusBoard
 from dg_lsp.documents import documents
 from dg_lsp.edits.findings import NOTHING
+from dg_lsp.protocol.rpc import UNREADABLE
 from engine.core.findings import Damage, Findings
 from engine.core.request import Filled, FillRequest
 
@@ -124,3 +127,27 @@ class NoStatus:
 async def test_an_edit_that_is_done_is_not_lost_with_the_engine():
     resident = Resident(NoStatus(), StatusBoard(lambda _: None))  # type: ignore[arg-type]
     assert (await resident.edit(FillRequest(prefix="", suffix=""), "edit a")).width == 1
+
+
+@pytest.mark.asyncio
+async def test_between_two_messages_others_have_a_turn(monkeypatch):
+    monkeypatch.setattr(session_module, "_end_in_any_case", lambda: None)
+    taken, turns = list[object](), list[int]()
+
+    async def others() -> None:
+        while True:
+            turns.append(len(taken))
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(others())
+    bodies = [json.dumps(number).encode() for number in range(100)]
+
+    def take(message: object) -> None:
+        taken.append(message)
+        # By now the reader has read more.
+        time.sleep(0.001)
+
+    await session_module.Inbox(iter([*bodies, b""]), take).take_all()
+    other.cancel()
+    assert taken == [*range(100), UNREADABLE]
+    assert max(later - earlier for earlier, later in pairwise(turns)) == 1
