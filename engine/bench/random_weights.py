@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers.initialization import no_init_weights
 
-from engine.checkpoints.placement import WORKING_BYTES
+from engine.checkpoints.working import BASE_NBYTES
 from engine.core.errors import BadInput, ModelError
 from engine.core.names import Device, check_device
 from engine.core.sizes import binary_bytes
@@ -42,9 +42,9 @@ def place_of(device: Device) -> str:
 def check_room(shape: str, nbytes: int, place: str) -> None:
     """Raises ModelError where `nbytes` of weights are too many."""
     free = torch.cuda.mem_get_info()[0] if place != "cpu" else psutil.virtual_memory().available
-    if nbytes + WORKING_BYTES > free:
+    if nbytes + BASE_NBYTES > free:
         raise ModelError(
-            f"The shape {shape} needs {binary_bytes(nbytes + WORKING_BYTES)} while it is built, but "
+            f"The shape {shape} needs {binary_bytes(nbytes + BASE_NBYTES)} while it is built, but "
             f"{binary_bytes(free)} are free: use fewer layers, or a small shape."
         )
 

@@ -28,6 +28,7 @@ SINGLE_FILE = "model.safetensors"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 _MOST_JSON_NBYTES = 256 << 20
 """The largest released tokenizers have 35 MB."""
+_TABLE = "embed_tokens.weight"
 _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 
 
@@ -85,6 +86,11 @@ class Checkpoint:
     def parameters(self) -> int:
         """Parameters that are loaded; tied ones count once, as they are stored once."""
         return sum(tensor.elements for tensor in self.tensors)
+
+    @property
+    def vocabulary(self) -> int:
+        """Rows of the embedding table."""
+        return next((tensor.shape[0] for tensor in self.tensors if tensor.name.endswith(_TABLE)), 0)
 
 
 def read_files(path: Path, name: str) -> Files:

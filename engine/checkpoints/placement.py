@@ -9,12 +9,11 @@ import psutil
 import torch
 
 from engine.checkpoints.directory import Checkpoint
+from engine.checkpoints.working import logits_nbytes, working_nbytes
 from engine.core.errors import ModelError
 from engine.core.names import Device, check_device
 from engine.core.sizes import binary_bytes
 
-WORKING_BYTES = 1 << 30
-"""Kept free on a GPU beside its weights, for the keys and values of contexts, logits and scratch memory."""
 _FULL_PRECISION_BYTES = 2 << 30
 """Up to this size a model runs in float32 on the CPU, where few machines compute fast in bfloat16."""
 GPU_DTYPE = torch.bfloat16
@@ -74,13 +73,14 @@ def cpu_dtype(parameters: int) -> torch.dtype:
 
 def _on_cpu(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
     dtype = cpu_dtype(checkpoint.parameters)
-    if checkpoint.parameters * dtype.itemsize > machine.cpu:
+    if checkpoint.parameters * dtype.itemsize + logits_nbytes(checkpoint.vocabulary) > machine.cpu:
         return None
     return Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=dtype)
 
 
 def _on_gpus(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
-    rooms = {f"cuda:{index}": free - WORKING_BYTES for index, free in enumerate(machine.gpus)}
+    kept = working_nbytes(checkpoint.vocabulary)
+    rooms = {f"cuda:{index}": free - kept for index, free in enumerate(machine.gpus)}
     # The roomiest GPU is filled first, main memory last, as it is the slowest.
     order = sorted(rooms, key=lambda name: -rooms[name])
     layers, rest = _sizes(checkpoint, GPU_DTYPE)
@@ -123,7 +123,8 @@ def _sizes(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
 def _too_big(checkpoint: Checkpoint, device: Device, machine: Machine) -> str:
     free = [f"{binary_bytes(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus) if device != "cpu"]
     needed = binary_bytes(checkpoint.parameters * torch.bfloat16.itemsize)
-    work = f", {binary_bytes(WORKING_BYTES)} a GPU to work in and room in main memory to load" if free else ""
+    working = binary_bytes(working_nbytes(checkpoint.vocabulary))
+    work = f", {working} a GPU to work in and room in main memory to load" if free else ""
     there = " and ".join([*free, f"{binary_bytes(machine.cpu)} of main memory"])
     return (
         f"{checkpoint.name} needs {needed}{work}, but {there} are free: close other programs, or use a smaller model."

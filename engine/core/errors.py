@@ -17,9 +17,11 @@ The four below are between the two ends of a connection, and end there.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 # torch raises its own class on CUDA only; its other allocators raise RuntimeError with one of these in it.
-_ALLOCATION_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
+_ALLOCATION_WORDS = ("out of memory", "can't allocate memory", "not enough memory", "_ALLOC_FAILED")
+_BROKEN_WORDS = ("CUDA error:", "HIP error:", "CUBLAS_STATUS_", "CUDNN_STATUS_", "device-side assert")
 
 
 class EngineError(Exception):
@@ -70,3 +72,13 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | of_torch):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _ALLOCATION_WORDS)
+
+
+def is_broken_device(error: BaseException) -> bool:
+    """Whether a device failed in a way that lasts: after that, nothing works on it any more in this process."""
+    if is_out_of_memory(error):
+        return False
+    of_torch: Any = getattr(sys.modules.get("torch"), "AcceleratorError", None)
+    if of_torch is not None and isinstance(error, of_torch):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _BROKEN_WORDS)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.checkpoints.working import working_nbytes
 from engine.core.sizes import binary_bytes
 
 _BYTES = 2
 """Of a parameter in bfloat16."""
-_WORKING_BYTES = 1 << 30
-"""Beside the weights, for keys, values and logits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +21,8 @@ class Released:
 
     hub_id: str
     parameters: int
+    vocabulary: int
+    """Tokens."""
     licence: str
     length: str
     """Its length strategy."""
@@ -35,14 +36,16 @@ class Released:
     @property
     def memory_nbytes(self) -> int:
         """To run with."""
-        return self.download_nbytes + _WORKING_BYTES
+        return self.download_nbytes + working_nbytes(self.vocabulary)
 
 
 _DREAM, _LLADA = 7_615_616_512, 8_015_581_184
+_QWEN_TOKENS, _LLADA_TOKENS = 152_064, 126_464
 RELEASED = (
     Released(
         hub_id="Dream-org/DreamOn-v0-7B",
         parameters=_DREAM,
+        vocabulary=_QWEN_TOKENS,
         licence="Apache-2.0",
         length="expand",
         good_for="filling gaps: the best single lines that fit a 24 GB card",
@@ -50,6 +53,7 @@ RELEASED = (
     Released(
         hub_id="fredzzp/open-dcoder-0.5B",
         parameters=494_032_768,
+        vocabulary=151_936,
         licence="see its card",
         length="calibrated",
         good_for="small cards, and patient processors",
@@ -57,6 +61,7 @@ RELEASED = (
     Released(
         hub_id="google/diffusiongemma-26B-A4B-it",
         parameters=25_800_000_000,
+        vocabulary=262_144,
         licence="see its card",
         length="discover",
         good_for="instructions, long gaps, rewriting",
@@ -64,6 +69,7 @@ RELEASED = (
     Released(
         hub_id="Dream-org/Dream-Coder-v0-Base-7B",
         parameters=_DREAM,
+        vocabulary=_QWEN_TOKENS,
         licence="Apache-2.0",
         length="calibrated",
         good_for="filling gaps of a known kind, after `python -m engine.cli.calibrate`",
@@ -71,6 +77,7 @@ RELEASED = (
     Released(
         hub_id="Dream-org/Dream-Coder-v0-Instruct-7B",
         parameters=_DREAM,
+        vocabulary=_QWEN_TOKENS,
         licence="Apache-2.0",
         length="calibrated",
         good_for="the same; its chat is not used",
@@ -78,6 +85,7 @@ RELEASED = (
     Released(
         hub_id="apple/DiffuCoder-7B-Base",
         parameters=_DREAM,
+        vocabulary=_QWEN_TOKENS,
         licence="Apple AMLR: research only",
         length="calibrated",
         good_for="comparing",
@@ -85,6 +93,7 @@ RELEASED = (
     Released(
         hub_id="GSAI-ML/LLaDA-8B-Base",
         parameters=_LLADA,
+        vocabulary=_LLADA_TOKENS,
         licence="MIT",
         length="calibrated",
         good_for="prose and comments; little code",

@@ -98,7 +98,7 @@ class ContextCache:
 
     def __init__(self, layers: int, budget_nbytes: int) -> None:
         self._layers = layers
-        self._budget_nbytes = budget_nbytes
+        self.budget_nbytes = budget_nbytes
         self._stores: list[KeyValues] = []
         self.tokens_asked = 0
         """Tokens of context asked for since the start."""
@@ -131,9 +131,14 @@ class ContextCache:
         self._stores.append(store)
         return store, known
 
+    def shrink(self) -> None:
+        """Let go of all stores, and keep half as much from now on."""
+        self._stores.clear()
+        self.budget_nbytes //= 2
+
     def trim(self) -> None:
         """Let go of the stores unused for longest until the budget is kept; the newest always stays."""
-        while len(self._stores) > 1 and self.nbytes > self._budget_nbytes:
+        while len(self._stores) > 1 and self.nbytes > self.budget_nbytes:
             self._stores.pop(0)
 
 

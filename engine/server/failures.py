@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from engine.core.errors import BadInput, ModelError, OutOfMemory, is_out_of_memory
+from engine.core.errors import BadInput, ModelError, OutOfMemory, is_broken_device, is_out_of_memory
 from engine.ipc.messages import FailureCode
 
 _log = logging.getLogger(__name__)
@@ -20,5 +20,8 @@ def failure_of(error: BaseException, doing: str) -> tuple[FailureCode, str]:
         return "model", str(error)
     if isinstance(error, BadInput):
         return "bad_request", str(error)
+    if is_broken_device(error):
+        _log.error("the device failed at %s", doing, exc_info=error)
+        return "internal", f"The device failed at {doing}; the engine is being replaced."
     _log.error("failed at %s", doing, exc_info=error)
     return "internal", f"The engine failed at {doing}; its log says more (`dg-lsp engine status` names the folder)."

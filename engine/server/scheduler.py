@@ -37,6 +37,8 @@ class Job:
     started: bool = False
     ended: bool = False
     """Its reply is out; nobody wants its result."""
+    retried: bool = False
+    """It ran out of memory and began again."""
     filling: Filling | None = None
     step: Step | None = None
 

@@ -234,12 +234,17 @@ class Server:
                 # Nobody stopped it: a client that comes this very moment shall start another.
                 _log.info("ending: no client for %g s", settings.exit_after_s)
                 self._ending.set()
-            trouble = self._watchdog.bite() if self._worker.is_alive() else "the model thread died"
+            trouble = self._trouble_of_worker()
             if trouble:
                 self._is_broken = True
                 _log.error("%s", trouble)
                 self.scheduler.fail_all("internal", "The model hung or broke; the engine is being replaced.")
                 self._ending.set()
+
+    def _trouble_of_worker(self) -> str:
+        if self._worker.broken:
+            return "the device is broken"
+        return self._watchdog.bite() if self._worker.is_alive() else "the model thread died"
 
     async def _say_farewell(self) -> None:
         self.scheduler.close()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
+from engine.core.errors import is_broken_device
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import Answer, Done, Drafted, Failed, State, Warm
 from engine.server import memory
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _RETRY_LOAD_S = 10.0
 """A load that failed is not tried again for so long; each keystroke would."""
+_SHORTAGES = 3
+"""Requests in a row that run out of memory, each tried twice, until the weights are given back."""
 _REST_S = 3600.0
 T = TypeVar("T")
 
@@ -37,6 +40,15 @@ class CachesContexts(Protocol):
     @property
     def contexts(self) -> ContextCache:
         """The cache."""
+        ...
+
+
+@runtime_checkable
+class ShrinksCaches(Protocol):
+    """A model that can do with less memory."""
+
+    def shrink_caches(self) -> None:
+        """Let go of what is kept to save time, and keep half as much from now on."""
         ...
 
 
@@ -66,7 +78,10 @@ class Worker(threading.Thread):
         self._load_failure: Failed | None = None
         self._load_began = self._load_ended = self._idle_since = time.monotonic()
         self._memory_short = False
+        self._shortages = 0
         self._rehearsed = False
+        self.broken = False
+        """The device fails for good; only another process can use it."""
         self.torch_imported = False
 
     @property
@@ -99,7 +114,7 @@ class Worker(threading.Thread):
             work = self._scheduler.next_round(self._rest_s())
             for job in work.abandoned:
                 self._abandon(job)
-            if work.closed:
+            if work.closed or self.broken:
                 return
             if work.jobs:
                 self._serve(work.jobs)
@@ -118,11 +133,15 @@ class Worker(threading.Thread):
             return
         with self._watchdog.round(model.facts.device):
             self._advance(model, jobs)
-        self._idle_since = time.monotonic()
-        if self._memory_short:
+        if self._shortages >= _SHORTAGES:
+            self._give_up()
+        elif self._memory_short:
+            # Not before the round is over: until then its own tensors are in use.
+            if isinstance(model, ShrinksCaches):
+                model.shrink_caches()
             memory.give_back()
             memory.settle()
-            self._memory_short = False
+        self._memory_short = False
 
     def _advance(self, model: Model, jobs: Sequence[Job]) -> None:
         # Not imported before there is a model, for the greeting's sake.
@@ -136,6 +155,7 @@ class Worker(threading.Thread):
     def _waits_for_forward(self, model: Model, job: Job) -> bool:
         if isinstance(job.order, Warm):
             self._rehearse(model)
+            self._idle_since = time.monotonic()
             self._scheduler.finish(job, Done(id=job.id))
         elif job.step is None and not job.ended:
             self._begin(model, job, job.order.request)
@@ -200,6 +220,8 @@ class Worker(threading.Thread):
             # traceback holds all that the failed pass had made.
             return [pair for job in jobs for pair in self._forward(model, [job])]
         self._meters.forward((time.perf_counter() - began) * 1000, len(jobs))
+        # Work that fails is none: a model that does nothing else is unloaded.
+        self._idle_since = time.monotonic()
         return list(zip(jobs, parts, strict=True))
 
     def _attempt(self, job: Job, work: Callable[[], T]) -> T | None:
@@ -213,6 +235,8 @@ class Worker(threading.Thread):
         return None
 
     def _answer(self, job: Job, filled: Filled) -> None:
+        self._shortages = 0
+        self._idle_since = time.monotonic()
         load_ms = max(self._load_ended - max(job.arrived, self._load_began), 0) * 1000
         filled = replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
         if not job.ended:
@@ -227,8 +251,15 @@ class Worker(threading.Thread):
         from engine.server.failures import failure_of
 
         code, message = failure_of(error, "this request")
-        self._memory_short |= code == "out_of_memory"
-        job.step = job.filling = None
+        self._abandon(job)
+        if code == "out_of_memory":
+            self._memory_short = True
+            if not job.retried:
+                # It stays in the queue and begins again, when what was kept for others is gone.
+                job.retried = True
+                return
+            self._shortages += 1
+        self.broken |= is_broken_device(error)
         self._scheduler.finish(job, Failed(id=job.id, code=code, message=message))
 
     def _abandon(self, job: Job) -> None:
@@ -267,6 +298,7 @@ class Worker(threading.Thread):
             from engine.server.failures import failure_of
 
             code, message = failure_of(error, "loading the model")
+            self.broken |= is_broken_device(error)
             return None, Failed(id=None, code="model" if code == "bad_request" else code, message=message)
         finally:
             self.torch_imported = True
@@ -278,8 +310,23 @@ class Worker(threading.Thread):
         return self._trees
 
     def _unload(self) -> None:
+        self._drop_model()
+        _log.info("unloaded after %.0f s without work", self._unload_after_s)
+        self._on_state(State(name="unloaded"))
+
+    def _give_up(self) -> None:
+        """Somebody else may need the device, or somebody has left it too little: it is tried again in a while."""
+        message = (
+            "The device ran out of memory again and again, so the model was unloaded: close other programs that use "
+            "the device, or use a smaller model."
+        )
+        self._drop_model()
+        self._load_failure, self._load_ended = Failed(id=None, code="out_of_memory", message=message), time.monotonic()
+        _log.warning("unloaded after %d requests that ran out of memory", self._shortages)
+        self._shortages = 0
+        self._on_state(State(name="error", message=message))
+
+    def _drop_model(self) -> None:
         self._model = self._trees = None
         self._rehearsed = False
         memory.give_back()
-        _log.info("unloaded after %.0f s without work", self._unload_after_s)
-        self._on_state(State(name="unloaded"))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engine.checkpoints.directory import Checkpoint, read_files
 from engine.checkpoints.placement import Placement
+from engine.checkpoints.working import logits_nbytes
 from engine.models.base import READ_ON, Context, Facts, Rows
 from engine.models.gemma.canvases import CanvasMemory, attend_to, own
 from engine.models.gemma.checkpoint import read_module, read_tokenizer
@@ -29,7 +30,7 @@ Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
 _CHUNK = 2048
 """Context tokens encoded at once; more would need more scratch memory."""
 _CACHE_SHARE = 0.5
-"""Of the device's free memory, for keys and values of contexts."""
+"""Of the device's memory that is free and not needed for logits, for keys and values of contexts."""
 _CACHE_NBYTES = 512 << 20
 """For keys and values in main memory."""
 
@@ -127,7 +128,12 @@ class DiffusionGemma(Texts):
 
     def forget(self) -> None:
         """Let go of all contexts."""
-        self.contexts = ContextCache(len(self.network.decoder.layers), _cache_budget(self.network.device))
+        budget = _cache_budget(self.network.device, self.facts.noise.vocab_size)
+        self.contexts = ContextCache(len(self.network.decoder.layers), budget)
+
+    def shrink_caches(self) -> None:
+        """Let go of all contexts that are not in use, and keep half as many from now on."""
+        self.contexts.shrink()
 
     def _encode(self, ids: Sequence[int] | Tensor, start: int, keep: Keep, wanted: int | None = None) -> Tensor:
         """Hidden states [B, T, E], or [B, 1, E] of the token `wanted`."""
@@ -173,7 +179,7 @@ def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: T
     )
 
 
-def _cache_budget(device: torch.device) -> int:
+def _cache_budget(device: torch.device, vocabulary: int) -> int:
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0] * _CACHE_SHARE)
+        return int(max(torch.cuda.mem_get_info(device)[0] - logits_nbytes(vocabulary), 0) * _CACHE_SHARE)
     return _CACHE_NBYTES

@@ -131,6 +131,12 @@ class Memory:
         """Tokens that are remembered."""
         return sum(each.size for context in self._contexts for each in context.passes)
 
+    def shrink(self) -> None:
+        """Forget everything, and keep half as much from now on."""
+        for context in self._contexts:
+            context.passes = []
+        self.tokens //= 2
+
     def planned(
         self, lines: Sequence[Line], contexts: Sequence[MaskedContext], used: Collection[Pass]
     ) -> list[Pass | None]:
@@ -157,9 +163,15 @@ class Memory:
         return [each if each in stays else None for each in new]
 
 
-def room_on(layers: Sequence[torch.device], layer_nbytes: int) -> int:
-    """Tokens of which a `Memory` may hold the keys and values, `layer_nbytes` each in a layer; `layers` lie there."""
-    free = {device: _free_nbytes(device) * SHARE // (count * layer_nbytes) for device, count in Counter(layers).items()}
+def room_on(layers: Sequence[torch.device], layer_nbytes: int, kept_nbytes: int) -> int:
+    """Tokens of which a `Memory` may hold the keys and values, `layer_nbytes` each in a layer; `layers` lie there.
+
+    `kept_nbytes` of each device are for other things.
+    """
+    free = {
+        device: max(_free_nbytes(device) - kept_nbytes, 0) * SHARE // (count * layer_nbytes)
+        for device, count in Counter(layers).items()
+    }
     return int(min(*free.values(), MOST_NBYTES // (len(layers) * layer_nbytes)))
 
 

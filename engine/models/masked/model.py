@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.checkpoints.directory import Checkpoint, LengthStrategy, read_files
 from engine.checkpoints.placement import Placement
+from engine.checkpoints.working import logits_nbytes
 from engine.core.runtime_paths import data_dir
 from engine.models.base import Context, Facts, Noise, Rows, Sampling
 from engine.models.length_prior import LengthPrior, prior_file, read_prior
@@ -39,7 +40,7 @@ class Masked(Texts):
         super().__init__(prompt)
         self.facts = facts
         self.network = network
-        self.memory = Memory(room_on(network.devices, network.layer_nbytes))
+        self.memory = Memory(room_on(network.devices, network.layer_nbytes, logits_nbytes(facts.noise.vocab_size)))
         self.remembers = True
         """Whether steps reuse keys and values of the surroundings; without, each step computes everything."""
         self.shift = int(shifted)
@@ -93,6 +94,10 @@ class Masked(Texts):
 
     def forget(self) -> None:
         """Nothing outlives its gap here."""
+
+    def shrink_caches(self) -> None:
+        """Let go of all that is remembered, and remember half as much from now on."""
+        self.memory.shrink()
 
     def lines(self, rows: Rows) -> list[Line]:
         """The sequences of `rows`."""

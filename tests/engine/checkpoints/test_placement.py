@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from engine.checkpoints.directory import Checkpoint, TensorHeader
-from engine.checkpoints.placement import WORKING_BYTES, Machine, place
+from engine.checkpoints.placement import Machine, place
+from engine.checkpoints.working import working_nbytes
 from engine.core.errors import ModelError
 from engine.core.names import Device
 from engine.loader.checkpoint import read_checkpoint
@@ -12,12 +13,12 @@ from engine.loader.checkpoint import read_checkpoint
 GIB = 1 << 30
 
 
-def model_of(gib: float, layers: int = 10) -> Checkpoint:
+def model_of(gib: float, layers: int = 10, vocabulary: int = 1 << 10) -> Checkpoint:
     """A model whose layers take `gib` in bfloat16, with as much as one more layer beside them."""
     elements = int(gib * GIB / 2 / layers)
 
     def header(name: str) -> TensorHeader:
-        return TensorHeader(name=name, dtype="BF16", shape=(elements,))
+        return TensorHeader(name=name, dtype="BF16", shape=(vocabulary, elements // vocabulary))
 
     names = [f"model.decoder.layers.{index}.mlp.up_proj.weight" for index in range(layers)]
     return Checkpoint(
@@ -54,7 +55,8 @@ def test_the_cpu_is_taken_where_it_is_asked_for():
 
 
 def test_what_does_not_fit_one_gpu_is_split_over_gpus_then_main_memory():
-    machine = Machine(cpu=64 * GIB, gpus=(16 * GIB, 24 * GIB))
+    logits = 1 << 24
+    machine = Machine(cpu=64 * GIB, gpus=(16 * GIB + logits, 24 * GIB + logits))
     placement = place(model_of(50), "auto", machine)
     assert placement.split
     # 5 GiB a layer: 23 GiB hold the embeddings and three layers, 15 GiB three, the rest is in main memory.
@@ -64,8 +66,8 @@ def test_what_does_not_fit_one_gpu_is_split_over_gpus_then_main_memory():
 
 def test_room_to_work_in_is_left_on_a_gpu():
     nbytes = sum(tensor.elements * 2 for tensor in model_of(10).tensors)
-    assert not place(model_of(10), "cuda", Machine(cpu=64 * GIB, gpus=(nbytes + WORKING_BYTES,))).split
-    assert place(model_of(10), "cuda", Machine(cpu=64 * GIB, gpus=(nbytes + WORKING_BYTES - 1,))).split
+    assert not place(model_of(10), "cuda", Machine(cpu=64 * GIB, gpus=(nbytes + working_nbytes(1 << 10),))).split
+    assert place(model_of(10), "cuda", Machine(cpu=64 * GIB, gpus=(nbytes + working_nbytes(1 << 10) - 1,))).split
 
 
 def test_a_gpu_that_holds_not_even_the_embeddings_is_left_out():
@@ -97,3 +99,11 @@ def test_what_can_not_fit_is_refused_with_the_numbers(device: Device, machine: M
     with pytest.raises(ModelError) as error:
         place(model_of(50), device, machine)
     assert message in str(error.value)
+
+
+def test_a_large_vocabulary_needs_room_for_its_logits():
+    nbytes = sum(tensor.elements * 2 for tensor in model_of(10).tensors)
+    free = Machine(cpu=64 * GIB, gpus=(nbytes + working_nbytes(1 << 10),))
+    assert place(model_of(10, vocabulary=1 << 18), "cuda", free).split
+    # Eight canvases with 64 open positions, 262,144 numbers each.
+    assert working_nbytes(1 << 18) - working_nbytes(0) >= 8 * 64 * (1 << 18) * 4

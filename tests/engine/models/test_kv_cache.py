@@ -122,3 +122,12 @@ def test_the_first_tokens_alone_are_no_reason_to_give_up_a_long_store(fresh):
 )
 def test_common_length(left, right, length):
     assert common_length(left, right) == length
+
+
+def test_a_cache_that_shrinks_is_empty_and_has_half_the_room(fresh):
+    fresh.encode(ids(300))
+    before = fresh.contexts.budget_nbytes
+    fresh.shrink_caches()
+    assert (fresh.contexts.nbytes, fresh.contexts.budget_nbytes) == (0, before // 2)
+    fresh.shrink_caches()
+    assert fresh.contexts.budget_nbytes == before // 4

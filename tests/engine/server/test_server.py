@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+import torch
+from torch import Tensor
 
 from engine.core.errors import ModelError
 from engine.core.request import FillRequest
 from engine.ipc.messages import Answer, Failed, Fill, StatusQuery
 from engine.ipc.protocol import pack
+from engine.models.base import Rows
 from engine.models.oracle.model import Case, Oracle
 from engine.server.connection import Bounds
 from engine.server.server import Server, Settings
@@ -133,10 +136,15 @@ def test_a_model_that_cannot_be_loaded_is_a_sentence_and_not_tried_at_each_keyst
     assert len(tries) == 1
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_an_engine_whose_model_thread_died_ends(place):
+@pytest.mark.parametrize("when", ["loading", "a step"])
+def test_an_engine_whose_device_is_broken_ends(place, when: str):
+    class Broken(Oracle):
+        def step(self, rows: Rows) -> Tensor:
+            raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+
     def load(_on_percent: object) -> Oracle:
-        raise SystemExit
+        model = Broken("oracle", [Case(text="x = ▮1▮\n")])
+        return model if when == "a step" else model.step(None)  # type: ignore[arg-type, return-value]
 
     with serving(place, load=load), place.client() as wire:
         wire.fill(1, "x = ")

@@ -1,7 +1,13 @@
 """What several requests share a forward pass for, and what one of them may cost the others."""
 
+import itertools
+import queue
 import threading
+import time
 import weakref
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Literal
 
 import pytest
 import torch
@@ -9,8 +15,9 @@ from torch import Tensor
 
 from engine.core.request import FillRequest
 from engine.decoding.executor import Step
-from engine.ipc.messages import EngineMessage, Fill, Warm
+from engine.ipc.messages import Answer, EngineMessage, Failed, Fill, State, Warm
 from engine.models.base import Model, Rows
+from engine.models.oracle.model import Case, Oracle
 from engine.server.metrics import Meters
 from engine.server.scheduler import Job, Scheduler
 from engine.server.watchdog import Watchdog
@@ -106,3 +113,79 @@ def test_a_panic_in_one_job_is_that_job_s_alone(caplog: pytest.LogCaptureFixture
         worker._scheduler.submit(each)
     assert [each for each, _ in worker._forward(Panics(), jobs)] == jobs[1:]  # type: ignore[arg-type]
     assert "failed at this request" in caplog.text
+
+
+class Tight(Oracle):
+    """A device that is full of contexts until it is told to keep less, `turns` times."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__("oracle", [Case(text="x = ▮1▮\n")])
+        self.turns = turns
+        self.steps = 0
+
+    def step(self, rows: Rows) -> Tensor:
+        self.steps += 1
+        if self.turns > 0:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return super().step(rows)
+
+    def shrink_caches(self) -> None:
+        self.turns -= 1
+
+
+@contextmanager
+def working(
+    *models: Model, unload_after_s: float = 60.0
+) -> Generator[tuple[Worker, Callable[[], EngineMessage], list[State]]]:
+    """A worker that loads one model after the other; a call fills a gap and gives the answer."""
+    scheduler, states, answers = Scheduler(), list[State](), queue.Queue[EngineMessage]()
+    loads, numbers = iter(models), itertools.count(1)
+    worker = Worker(
+        scheduler, Meters(), lambda percent: next(loads), unload_after_s=unload_after_s, on_state=states.append
+    )
+
+    def fill() -> EngineMessage:
+        now = time.monotonic()
+        order = Fill(id=next(numbers), request=FillRequest(prefix="x = ", suffix="\n"))
+        scheduler.submit(Job(client=1, order=order, deliver=answers.put, arrived=now, touched=now))
+        return answers.get(timeout=60)
+
+    worker.start()
+    try:
+        yield worker, fill, states
+    finally:
+        scheduler.close()
+        worker.join(30)
+
+
+def test_memory_that_is_short_costs_the_contexts_and_not_the_request():
+    model = Tight(turns=1)
+    with working(model) as (_, fill, states):
+        answer = fill()
+    assert isinstance(answer, Answer)
+    assert answer.filled.candidates[0].text == "1"
+    assert [state.name for state in states] == ["loading", "ready"]
+
+
+def test_memory_that_stays_short_unloads_the_model_and_says_so():
+    model = Tight(turns=1000)
+    with working(model) as (worker, fill, states):
+        told = [fill() for _ in range(4)]
+        assert worker.loaded_since is None
+    assert all(isinstance(each, Failed) and each.code == "out_of_memory" for each in told)
+    # Each of the three was tried twice; what comes then is answered from the state.
+    assert model.steps == 6
+    assert states[-1].name == "error"
+    assert "the model was unloaded" in states[-1].message
+
+
+@pytest.mark.parametrize("fault", ["defect", "out_of_memory"])
+def test_requests_that_fail_do_not_keep_a_model_loaded(fault: Literal["defect", "out_of_memory"]):
+    model = Oracle("oracle", [Case(text="x = ▮1▮\n", fault=fault)])
+    with working(*[model] * 100, unload_after_s=0.2) as (_, fill, states):
+        for _ in range(200):
+            fill()
+            time.sleep(0.02)
+            if states[-1].name in ("unloaded", "error"):
+                return
+    raise AssertionError("it stayed loaded")

@@ -235,10 +235,12 @@ def test_room_is_shared_among_the_devices_of_the_layers(monkeypatch: pytest.Monk
     free = {"cuda": 1000, "cpu": 10_000}
     monkeypatch.setattr(masked_memory, "_free_nbytes", lambda device: free[device.type])
     cuda, cpu = torch.device("cuda"), torch.device("cpu")
-    assert room_on([cpu] * 2, 10) == 250
-    assert room_on([cuda] * 5 + [cpu], 10) == 10
+    assert room_on([cpu] * 2, 10, 0) == 250
+    assert room_on([cuda] * 5 + [cpu], 10, 0) == 10
+    assert room_on([cuda] * 5 + [cpu], 10, 900) == 1
+    assert room_on([cuda] * 5 + [cpu], 10, 9000) == 0
     monkeypatch.setattr(masked_memory, "MOST_NBYTES", 400)
-    assert room_on([cpu] * 2, 10) == 20
+    assert room_on([cpu] * 2, 10, 0) == 20
 
 
 def test_what_is_not_worth_it_is_not_remembered(folder: Path):
@@ -275,3 +277,13 @@ def test_an_empty_gap_and_a_missing_suffix_have_scores(folder: Path):
     context = model.encode([5, 6])
     assert [len(found) for found in model.score(context, [[], [1, 2]], ())] == [0, 2]
     assert [len(found) for found in model.score(context, [[]], [3] * 20)] == [8]
+
+
+def test_what_is_remembered_can_be_let_go(folder: Path):
+    model, suffix = model_of(folder, "llada"), drawn(2, 50)
+    context = model.encode(drawn(1, 60))
+    looks(model, context, suffix, (3, 4, 5))
+    room = model.memory.tokens
+    assert model.memory.held
+    model.shrink_caches()
+    assert (model.memory.held, model.memory.tokens) == (0, room // 2)
