@@ -19,12 +19,18 @@ _FREE_USERS = 5_000
 
 def confine(limits: Limits) -> None:
     """Everything that follows runs under `limits`. Raises OSError where the kernel does not let us."""
+    # A kernel without keyrings, or one that forbids them, shows no keys either.
+    with suppress(OSError):
+        kernel.forget_keys()
     if limits.level == "namespaces":
         user, group = os.getuid(), os.getgid()
         kernel.unshare(user_namespace=user != 0)
         if user != 0:
             _map_own(user, group)
         _continue_in_child(limits.wall_s)
+        # Older kernels let only root set these; the memory is then bounded by the machine alone: see SECURITY.md.
+        with suppress(OSError):
+            kernel.forbid_system_v()
         kernel.enter_empty_root(limits.folder, _visible(), limits.file_nbytes)
         _limit(limits)
         _become_nobody(user)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,9 @@ _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 _DETACH = 2
 _SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVS, _SET_DUMPABLE = 1, 38, 4
 _MOUNT_SETATTR = 442
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}
+_JOIN_SESSION_KEYRING = 1
+_SYSTEM_V = {"shmmni": "0", "shmall": "0", "msgmni": "0", "sem": "0 0 0 0"}
 _RECURSIVE, _HERE = 0x8000, -100
 _CAPABILITY_VERSION = 0x20080522
 _DEVICES = ("null", "zero", "random", "urandom")
@@ -33,6 +37,21 @@ def unshare(*, user_namespace: bool) -> None:
 def die_with_parent(number: int) -> None:
     """This process gets the signal when the thread that started it ends."""
     _call("prctl", _SET_DEATH_SIGNAL, ctypes.c_ulong(number), 0, 0, 0)
+
+
+def forget_keys() -> None:
+    """A session keyring of its own, empty: through that of the user all keys of the user can be read."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is None:
+        raise OSError(errno.ENOSYS, "the number of keyctl is not known here")
+    _call("syscall", ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)
+
+
+def forbid_system_v() -> None:
+    """No shared memory, queues or semaphores in this process's namespace: no limit of a process counts them."""
+    for name, most in _SYSTEM_V.items():
+        with open(f"/proc/sys/kernel/{name}", "w") as bound:
+            bound.write(most)
 
 
 def enter_empty_root(folder: str, visible: Sequence[str], room_nbytes: int) -> None:

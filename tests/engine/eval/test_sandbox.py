@@ -1,5 +1,6 @@
 """A solution that is hostile neither passes nor harms, whichever walls hold it."""
 
+import ctypes
 import os
 import socket
 import subprocess
@@ -395,3 +396,39 @@ def check(candidate):
 def test_a_program_reads_and_prints(limits: Limits):
     assert run_program("print(sum(map(int, input().split())))\n", "1 2 3\n", limits) == Printed(code=0, output="6\n")
     assert run_program("raise ValueError\n", "", limits).code != 0
+
+
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="keyrings and System V memory of Linux")
+KEYCTL, ADD_KEY = (250, 248) if os.name == "posix" and os.uname().machine == "x86_64" else (219, 217)
+SESSION, JOIN, UNLINK = -3, 1, 9
+
+
+@ON_LINUX
+def test_the_keys_of_the_user_are_out_of_reach(limits: Limits):
+    libc = ctypes.CDLL(None)
+    name = f"dg-lsp-{os.getpid()}".encode()
+    key = libc.syscall(ADD_KEY, b"user", name, b"secret", 6, SESSION)
+    if key < 0:
+        pytest.skip("the kernel has no keyrings here")
+    search = f"ctypes.CDLL(None).syscall({KEYCTL}, 10, {SESSION}, b'user', {name!r}, 0)"
+    read = f"ctypes.CDLL(None).syscall({KEYCTL}, 11, {key}, ctypes.create_string_buffer(9), 9)"
+    try:
+        found = run_program(f"import ctypes\nprint({search}, {read})\n", "", limits)
+    finally:
+        libc.syscall(KEYCTL, UNLINK, key, SESSION)
+    if limits.level == "namespaces":
+        assert found.output == "-1 -1\n"
+    else:
+        assert found.code != 0  # ctypes is refused
+
+
+@ON_LINUX
+def test_shared_memory_does_not_go_beyond_the_limit(limits: Limits):
+    take = "ctypes.CDLL(None).shmget(0, 64 << 20, 0o1600)"
+    found = run_program(f"import ctypes\nprint(sum({take} >= 0 for _ in range(64)))\n", "", limits)
+    if limits.level == "namespaces":
+        if os.getuid() != 0:
+            pytest.skip("only root may set the bounds of a namespace")
+        assert found.output == "0\n"
+    else:
+        assert found.code != 0
