@@ -79,10 +79,11 @@ class Inbox:
         self._waiting = asyncio.Queue[object]()
         self._slots = threading.Semaphore(WAITING_MESSAGES)
         self._loop = asyncio.get_running_loop()
+        # At once: it sees the end of the input even where the loop never gets as far as to take anything.
+        threading.Thread(target=self._read, name="reader", daemon=True).start()
 
     async def take_all(self) -> None:
         """Handle what comes, one message each time round the loop, so that between two all others have a turn."""
-        threading.Thread(target=self._read, name="reader", daemon=True).start()
         while (message := await self._waiting.get()) is not _END:
             self._slots.release()
             self._take(message)

@@ -80,7 +80,7 @@ def test_a_panic_while_loading_is_an_answer_and_the_thread_goes_on():
         raise Panic("chunk size must be non-zero")
 
     scheduler, told, states = Scheduler(), [], []
-    worker = Worker(scheduler, Meters(), load, unload_after_s=9, on_state=states.append)
+    worker = Worker(scheduler, Meters(), load, watchdog=Watchdog(60), unload_after_s=9, on_state=states.append)
     worker.start()
     answered = threading.Event()
 
@@ -108,7 +108,9 @@ def test_a_panic_in_one_job_is_that_job_s_alone(caplog: pytest.LogCaptureFixture
 
     jobs = [job(1), job(2)]
     jobs[0].step.rows.canvas[0, 0] = 1  # type: ignore[union-attr]
-    worker = Worker(Scheduler(), Meters(), lambda percent: None, unload_after_s=9, on_state=lambda state: None)  # type: ignore[arg-type]
+    worker = Worker(
+        Scheduler(), Meters(), lambda percent: None, watchdog=Watchdog(60), unload_after_s=9, on_state=print
+    )  # type: ignore[arg-type]
     for each in jobs:
         worker._scheduler.submit(each)
     assert [each for each, _ in worker._forward(Panics(), jobs)] == jobs[1:]  # type: ignore[arg-type]
@@ -141,7 +143,12 @@ def working(
     scheduler, states, answers = Scheduler(), list[State](), queue.Queue[EngineMessage]()
     loads, numbers = iter(models), itertools.count(1)
     worker = Worker(
-        scheduler, Meters(), lambda percent: next(loads), unload_after_s=unload_after_s, on_state=states.append
+        scheduler,
+        Meters(),
+        lambda percent: next(loads),
+        watchdog=Watchdog(60),
+        unload_after_s=unload_after_s,
+        on_state=states.append,
     )
 
     def fill() -> EngineMessage:
