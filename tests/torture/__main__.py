@@ -9,7 +9,9 @@ import argparse
 import asyncio
 import json
 import sys
+from typing import Any
 
+from tests.torture.fuzz import TARGETS, run_apart
 from tests.torture.hostile import hostile
 from tests.torture.keystrokes import keystrokes
 from tests.torture.kills import kills
@@ -18,7 +20,7 @@ from tests.torture.kills import kills
 def main() -> int:
     """Run the parts that were asked for, all by default."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="keystrokes|kills|hostile")
+    parser.add_argument("parts", nargs="*", metavar="keystrokes|kills|fuzz|hostile")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each part, at the most (default: 20)")
     parser.add_argument("--full", action="store_true", help="100,000 keys, 100 kills, 10 stops, every hostile document")
     parser.add_argument("--seed", type=int, default=0)
@@ -27,6 +29,7 @@ def main() -> int:
     parts = {
         "keystrokes": lambda: keystrokes(100_000, seconds, told.seed),
         "kills": lambda: kills(100, 10, seconds, told.seed),
+        "fuzz": lambda: fuzz(seconds, told.seed),
         "hostile": lambda: hostile(seconds, 20_000, told.seed),
     }
     if unknown := set(told.parts) - set(parts):
@@ -37,6 +40,20 @@ def main() -> int:
         print(json.dumps(figures), flush=True)  # noqa: T201
         passed &= figures["passed"]
     return 0 if passed else 1
+
+
+async def fuzz(seconds: float, seed: int) -> dict[str, Any]:
+    """Every target of the fuzzer for its share of the time."""
+    found = [run_apart(name, seconds / len(TARGETS), seed) for name in TARGETS]
+    return {
+        "part": "fuzz",
+        "examples": {each.target: each.examples for each in found},
+        "crashes": sum(each.crashes for each in found),
+        "hangs": sum(each.hangs for each in found),
+        "slowest_ms": round(max(each.slowest_ms for each in found)),
+        "told": [line for each in found for line in each.told][:5],
+        "passed": all(each.well for each in found),
+    }
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+"""What a part of the harness is made of, and what it found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+SLOW_S = 2.0
+"""What takes longer counts as a hang."""
+_KEPT = 5
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """Of one target."""
+
+    target: str
+    seed: int
+    examples: int = 0
+    hangs: int = 0
+    crashes: int = 0
+    slowest_ms: float = 0.0
+    told: list[str] = field(default_factory=list[str])
+    """The first few things that went wrong."""
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing crashed, hung, or did not even begin."""
+        return self.examples > 0 and not self.crashes and not self.hangs
+
+    def attempt(self, work: Callable[[], object], accepted: tuple[type[BaseException], ...], shown: object) -> None:
+        """Do something that may raise only what is accepted, and not for long; `shown` is what it was given."""
+        began = time.perf_counter()
+        try:
+            work()
+        except accepted:
+            pass
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            self.crashes += 1
+            self._tell(f"{type(error).__name__}: {error}", shown)
+        took_s = time.perf_counter() - began
+        self.examples += 1
+        self.slowest_ms = max(self.slowest_ms, took_s * 1000)
+        if took_s > SLOW_S:
+            self.hangs += 1
+            self._tell(f"took {took_s:.1f} s", shown)
+
+    def _tell(self, what: str, shown: object) -> None:
+        if len(self.told) < _KEPT:
+            self.told.append(f"{' '.join(what.split())[:300]} | {str(shown)[:700]}")
+
+
+Example = Callable[[Findings], None]
+"""Draws one example and tries it; what it draws from is bound to it."""
