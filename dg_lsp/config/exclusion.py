@@ -114,7 +114,7 @@ MAX_IGNORE_FILE_NBYTES = 256 * 1024
 NOT_YET = "its project's files are not read yet"
 NAMED = "its name or an ignore file says so"
 
-_BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d+))+$")
+_BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d++))+$")
 """What tools and people put behind a name; a copy is as secret as what it was made of."""
 
 _secrets = Patterns(SECRETS)

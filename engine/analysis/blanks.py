@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.core.findings import Blank
-from engine.syntax.brackets import Brackets, brackets_near
+from engine.syntax.brackets import Brackets, brackets_near, statement_start
 from engine.syntax.extent import extent
 
 _PLACEHOLDER = re.compile(r"[ \t]*(?P<code>(?:pass|\.\.\.|TODO|todo!\(\)|unimplemented!\(\));?)[ \t]*\Z")
@@ -117,13 +117,8 @@ def indent_unit(text: str, default: str) -> str:
 
 def _statement_start(above: str, language: str) -> int:
     """Where the statement begins that a text ends with: it may span lines."""
-    end = len(above)
-    while end > 0:
-        start = _line_start(above, end)
-        if not brackets_near(above[start:], "", language).at_gap.unopened:
-            return start
-        end = start - 1
-    return 0
+    near = brackets_near(above, "", language).before
+    return len(above) - len(near) + statement_start(near, language)
 
 
 def _indent(text: str, at: int) -> str:

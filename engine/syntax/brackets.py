@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,31 +34,100 @@ class Pairing:
     """Where the strings begin that the end of their line cuts off."""
 
 
+class _Stack:
+    """Open brackets. What closes one drops those inside it; each step costs as much as it drops."""
+
+    def __init__(self, open_before: tuple[Bracket, ...]) -> None:
+        self.open: list[Bracket] = []
+        self.dropped: list[Bracket] = []
+        self._depths: dict[str, list[int]] = {closer: [] for closer in OPENER}
+        """Of the open brackets by what closes them, outermost first."""
+        for bracket in open_before:
+            self.push(bracket)
+
+    def push(self, bracket: Bracket) -> None:
+        self._depths[bracket.closer].append(len(self.open))
+        self.open.append(bracket)
+
+    def close(self, closer: str) -> Bracket | None:
+        """The innermost bracket that it closes; None where there is none."""
+        if not self._depths[closer]:
+            return None
+        depth = self._depths[closer].pop()
+        inner = self.open[depth + 1 :]
+        for bracket in inner:
+            self._depths[bracket.closer].pop()
+        self.dropped += inner
+        bracket = self.open[depth]
+        del self.open[depth:]
+        return bracket
+
+
 def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pairing:
     """Pair the brackets of a text that follows other text, in which `open_before` stayed open."""
-    stack = list(open_before)
-    dropped: list[Bracket] = []
+    stack = _Stack(open_before)
     pairs: list[tuple[Bracket, int]] = []
     unopened: list[int] = []
     cut_off: list[int] = []
     last: Lexeme | None = None
     for last in lexemes(text, language):
         if last.kind == "open":
-            stack.append(Bracket(last.start, last.closer))
+            stack.push(Bracket(last.start, last.closer))
         elif last.kind == "close":
-            closer = text[last.start]
-            depth = next((d for d in range(len(stack) - 1, -1, -1) if stack[d].closer == closer), None)
-            if depth is None:
+            bracket = stack.close(text[last.start])
+            if bracket is None:
                 unopened.append(last.start)
             else:
-                dropped += stack[depth + 1 :]
-                pairs.append((stack[depth], last.start))
-                del stack[depth:]
+                pairs.append((bracket, last.start))
         elif last.kind == "string" and not last.ended and last.end < len(text):
             cut_off.append(last.start)
     pending = last if last and not last.ended and last.end == len(text) else None
-    unclosed = tuple(sorted((*dropped, *stack), key=lambda bracket: bracket.start))
+    unclosed = tuple(sorted((*stack.dropped, *stack.open), key=lambda bracket: bracket.start))
     return Pairing(tuple(pairs), tuple(unopened), unclosed, pending, tuple(cut_off))
+
+
+@dataclass(frozen=True, slots=True)
+class Openness:
+    """What is open at a place of a text."""
+
+    bracket: bool
+    string: bool
+    """Or a comment."""
+
+
+def open_at(
+    text: str, language: str, places: Iterable[int], open_before: tuple[Bracket, ...] = ()
+) -> Iterator[Openness]:
+    """What is open at each of some places, which are in order; `open_before` as in `pair`."""
+    stack = _Stack(open_before)
+    coming = lexemes(text, language)
+    lexeme = next(coming, None)
+    for place in places:
+        while lexeme and lexeme.end <= place:
+            if lexeme.kind == "open":
+                stack.push(Bracket(lexeme.start, lexeme.closer))
+            elif lexeme.kind == "close":
+                stack.close(text[lexeme.start])
+            lexeme = next(coming, None)
+        inside = lexeme is not None and lexeme.start < place
+        yield Openness(bracket=bool(stack.open or stack.dropped), string=inside)
+
+
+def statement_start(text: str, language: str) -> int:
+    """Where the line begins in which the last statement of a text does: brackets may span lines. 0 where one of them
+    was never opened."""
+    pairing = pair(text, language)
+    start = _line_start(text, len(text))
+    for bracket, closed in sorted(pairing.pairs, key=lambda each: -each[1]):
+        if closed < start:
+            break
+        if bracket.start < start:
+            start = _line_start(text, bracket.start)
+    return 0 if any(at >= start for at in pairing.unopened) else start
+
+
+def _line_start(text: str, at: int) -> int:
+    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
 
 
 _REACH = 16_000
@@ -65,7 +135,7 @@ _REACH = 16_000
 _FAR_REACH = 120_000
 """Characters before a gap among which a beginning is looked for."""
 _TOP_LEVEL = re.compile(
-    r"^(?:\}|(?:(?:export|default|public|static|async|pub)\s+)*"
+    r"^(?:\}|(?:(?:export|default|public|static|async|pub)[ \t]++)*+"
     r"(?:def|class|function|func|fn|import|from|const|let|var|type|struct|impl|interface|namespace|package|use)\b)",
     re.MULTILINE,
 )

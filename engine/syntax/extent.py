@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.syntax.brackets import Bracket, Brackets, pair
+from engine.syntax.brackets import Bracket, Brackets, open_at, statement_start
 from engine.syntax.lexing import Lexeme, lexemes
 
 ExtentKind = Literal["string", "comment", "arguments", "brackets", "block", "rest_of_line", "open"]
@@ -138,21 +138,17 @@ def _end_of_statement(brackets: Brackets, fill: str) -> int:
 def _lines_after_first(brackets: Brackets, fill: str) -> Iterator[tuple[int, str]]:
     """The lines of a fill that are not blank and in no bracket or string, but for the first."""
     around = tuple(Bracket(bracket.start, bracket.closer) for bracket in brackets.unclosed[-1:])
-    for match in _LINE.finditer(fill):
-        start, line = match.start(), match.group()
-        if start > 0 and line.strip():
-            pairing = pair(brackets.head + fill[:start], brackets.language, around)
-            if not pairing.unclosed and not pairing.pending:
-                yield start, line
+    lines = [match for match in _LINE.finditer(fill) if match.start() > 0 and not match.group().isspace()]
+    places = [len(brackets.head) + match.start() for match in lines]
+    for match, inside in zip(lines, open_at(brackets.head + fill, brackets.language, places, around), strict=True):
+        if match.group() and not inside.bracket and not inside.string:
+            yield match.start(), match.group()
 
 
 def _header(above: str) -> int:
     """How deep the statement is indented that ends a text."""
-    lines = above.splitlines()
-    for first in range(len(lines) - 1, -1, -1):
-        if not pair("\n".join(lines[first:]), "python").unopened:
-            return _indentation(lines[first])
-    return 0
+    start = statement_start(above, "python")
+    return _indentation(above[start:]) if above[start:].strip() else 0
 
 
 def _last_line(text: str) -> str:

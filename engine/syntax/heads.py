@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from engine.syntax.brackets import pair
+from engine.syntax.brackets import open_at
 from engine.syntax.budget import Budget
 from engine.syntax.judge import Judge
 
@@ -23,6 +23,8 @@ def longest_valid_head(judge: Judge, fill: str, budget: Budget | None = None) ->
     """
     unfinished: str | None = None
     for head in islice(heads(fill, judge.after, judge.language), _TRIED):
+        if budget and budget.over():
+            break
         if unfinished and not judge.brackets.all_pair(head):
             continue
         verdict = judge.verdict(head, budget)
@@ -52,7 +54,8 @@ def _lines(fill: str, after: str) -> list[str]:
 
 
 def _points(fill: str, language: str) -> Iterator[str]:
-    for match in reversed(list(_POINT.finditer(fill))):
-        head = fill[: match.start()]
-        if not pair(head, language).unclosed:
-            yield head
+    points = [match.start() for match in _POINT.finditer(fill)]
+    places = list(zip(points, open_at(fill, language, points), strict=True))
+    for point, inside in reversed(places):
+        if not inside.bracket:
+            yield fill[:point]

@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from tree_sitter import Language
 
-_SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([A-Za-z][A-Za-z+_-]*)")
+_SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S++\s++)*+)?(?:\S*/)?([A-Za-z][A-Za-z+_-]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

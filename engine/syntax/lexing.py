@@ -72,7 +72,8 @@ _RUST_RAW = r'(?P<string_rust>\br(?P<hashes>#+)".*?(?:"(?P=hashes)|\Z))'
 _CHARACTER = r"(?P<string_character>(?<!\w)'(?:\\[^\r\n]{1,9}?|[^\\'\r\n])')"
 _REGEX = (
     r"(?P<string_regex>(?:(?<=[=(,:\[!&|?{};])|(?<=[=(,:\[!&|?{};]\s)|(?<=return\s))"
-    r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\r\n])*+\]|[^/\\\[\r\n])++/)"
+    # Bounded: what looks like one and is none is read again from the next place that does.
+    r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\r\n]){0,100}+\]|[^/\\\[\r\n]){1,1000}+/)"
 )
 _VERBATIMS = frozenset(["comment_star", "comment_long", "string_long", "string_rust", "string_verbatim"])
 _BRACKET = r"(?P<bracket>[()\[\]{}])"

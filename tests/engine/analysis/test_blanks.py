@@ -1,5 +1,7 @@
 """Where something is still to be written. `▮` is the cursor, then the place."""
 
+import time
+
 import pytest
 
 from engine.analysis.blanks import blank_at, indent_unit
@@ -78,3 +80,10 @@ def test_a_text_says_by_how_much_it_indents():
     assert indent_unit("a:\n\tb\n", "  ") == "\t"
     assert indent_unit("a:\n   b\n", "  ") == "   "
     assert indent_unit("a\nb\n", "  ") == "  "
+
+
+def test_closers_without_openers_cost_no_more_than_other_lines():
+    text = "a)\n" * 8000 + "def f():\n"
+    began = time.process_time()
+    assert blank_at(text, len(text), "python") is not None
+    assert time.process_time() - began < 3

@@ -103,6 +103,9 @@ NASTY = {
     "attributes": "a." * 300_000,
     "nothing": "\0" * 100_000,
     "lines": "\n" * 500_000,
+    "closed wrongly": "(" * 100_000 + "]" * 100_000,
+    "regular expressions": "x=/[[" * 40_000,
+    "exports": "export\n" * 20_000,
     "noise": "".join(random.Random(0).choices("(){}[]\"'`ab ,;:=<>/*#\\", k=300_000)),
 }
 
