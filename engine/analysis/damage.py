@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from tree_sitter import Node
 
@@ -21,6 +22,8 @@ _SMALL = 40
 """Bytes of an ERROR node up to which its own place says where the cause is."""
 _APART = 2
 """Lines between two spots that still count as one damage."""
+_MOST_SPOTS = 64
+"""Places of causes that one damage names."""
 _NOT_STRUCTURE = ("outside", "nonlocal", "global", "from __future__", "duplicate argument")
 """Complaints of Python's compiler about text that parses; what is denoised anew has nothing to do with them."""
 
@@ -62,14 +65,14 @@ def damages(text: str, language: str, budget: Budget | None = None) -> tuple[Dam
     budget = budget or Budget()
     tree = parsed(plain(text), language, budget)
     state = tree and health(tree, budget)
-    return damages_of(tree, state) if tree and state else None
+    return damages_of(tree, state, budget) if tree and state else None
 
 
-def damages_of(tree: SyntaxTree, state: Health) -> tuple[Damage, ...]:
-    """Every damage of a text in that state."""
+def damages_of(tree: SyntaxTree, state: Health, budget: Budget) -> tuple[Damage, ...]:
+    """The damages of a text in that state, in order; as many as there is time for."""
     if state.sound:
         return ()
-    spots = list(_spots(tree, state))
+    spots = list(takewhile(lambda _: not budget.over(), _spots(tree, state)))
     starts = _line_starts(tree.text)
     telling = [spot for spot in spots if spot.tells] or spots
     lines = sorted({bisect_right(starts, spot.at) - 1 for spot in telling})
@@ -79,7 +82,8 @@ def damages_of(tree: SyntaxTree, state: Health) -> tuple[Damage, ...]:
             groups[-1].append(line)
         else:
             groups.append([line])
-    return tuple(_damage(tree.text, starts, group, spots) for group in groups)
+    timely = takewhile(lambda _: not budget.over(), groups)
+    return tuple(_damage(tree.text, starts, group, spots) for group in timely)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def _damage(text: str, starts: list[int], group: list[int], spots: list[_Spot]) 
     middle = (start + end) / 2
     here = sorted(spots, key=lambda spot: (not start <= spot.at <= end, spot.rank, abs(spot.at - middle)))
     what = next((spot.what for spot in here if spot.what and start <= spot.at <= end), "")
-    return Damage(start=start, end=end, what=what, spots=tuple(dict.fromkeys(spot.at for spot in here)))
+    return Damage(start=start, end=end, what=what, spots=tuple(dict.fromkeys(spot.at for spot in here))[:_MOST_SPOTS])
 
 
 def _line_starts(text: str) -> list[int]:

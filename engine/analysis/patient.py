@@ -23,10 +23,9 @@ class Patient:
         """All of it."""
         return self.tree.text
 
-    @property
-    def damages(self) -> tuple[Damage, ...]:
-        """What is wrong, in order."""
-        return damages_of(self.tree, self.state)
+    def damages(self, budget: Budget) -> tuple[Damage, ...]:
+        """What is wrong, in order; as much of it as there is time for."""
+        return damages_of(self.tree, self.state, budget)
 
     @property
     def severity(self) -> tuple[int, int]:
@@ -64,5 +63,10 @@ def patient(text: str, language: str, budget: Budget | None = None) -> Patient |
     """A text as it is; None for an unknown language or without time. `language`: `Grammar.name`."""
     budget = budget or Budget()
     tree = parsed(text, language, budget)
-    state = tree and health(tree, budget)
-    return Patient(tree=tree, state=state) if tree and state else None
+    return tree and patient_of(tree, budget)
+
+
+def patient_of(tree: SyntaxTree, budget: Budget) -> Patient | None:
+    """A parsed text as it is; None without time."""
+    state = health(tree, budget)
+    return state and Patient(tree=tree, state=state)

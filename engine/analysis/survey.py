@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from engine.analysis.blanks import blank_at
-from engine.analysis.damage import damages
+from engine.analysis.damage import damages_of, health
 from engine.core.findings import Findings
 from engine.syntax.budget import Budget
-from engine.syntax.languages import language_of
+from engine.syntax.tree import SyntaxTree
 
 SURVEY_MS = 500.0
 """What takes longer is not found."""
 
 
-def survey(text: str, cursor: int, language: str) -> Findings:
-    """The damages of a text and what is to be filled in at `cursor`. `language`: LSP identifier."""
-    name = language_of(language)
-    if name is None:
-        return Findings(damages=())
-    found = damages(text, name, Budget(SURVEY_MS)) or ()
-    return Findings(damages=found, blank=blank_at(text, cursor, name))
+def survey(tree: SyntaxTree, cursor: int, budget: Budget) -> Findings:
+    """The damages of a text and what is to be filled in at `cursor`."""
+    state = health(tree, budget)
+    found = damages_of(tree, state, budget) if state else ()
+    return Findings(damages=found, blank=blank_at(tree.text, cursor, tree.language))

@@ -81,7 +81,6 @@ def _gap(model: Model, task: Task) -> Gap:
         prompt=prompt,
         context=model.encode(prompt.context),
         generator=torch.Generator(device=model.facts.device).manual_seed(0),
-        should_stop=lambda: False,
     )
 
 

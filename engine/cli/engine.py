@@ -159,6 +159,8 @@ def _lines(status: Status) -> list[str]:
         f"encode    {_percentiles(status.encode_ms)}",
         f"step      {_percentiles(status.step_ms)}",
         f"total     {_percentiles(status.total_ms)}",
+        f"syntax    checked by a process that was replaced {status.checker_restarts} times, "
+        f"{status.set_aside} documents set aside",
         f"forwards  {status.forwards}, {status.shared_forwards} of them shared{_tokens(status)}",
         f"cache     {status.cached_tokens} of {status.context_tokens} context tokens",
         f"log       {status.log}",

@@ -1,20 +1,25 @@
 """Run fills to their end: collect the forward passes that several fills wait for and do them as one.
 
-A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over), is sent the logits, and
-returns its answer. Whoever drives it decides when, together with whom, and whether it goes on at all: not
-advancing it is a pause, closing it is a cancel.
+A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over) and is sent the logits, or a
+`Check` (a question about a document) and is sent the reply, and returns its answer. Whoever drives it decides when,
+together with whom, and whether it goes on at all: not advancing it is a pause, closing it is a cancel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from engine.analysis.questions import Check
 from engine.core.request import Draft, Filled
 from engine.models.base import Model, Rows
+
+if TYPE_CHECKING:
+    from engine.analysis.checks import Checks
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,20 +30,35 @@ class Step:
     draft: Callable[[], Draft]
 
 
-Filling = Generator[Step, Tensor, Filled]
+T = TypeVar("T")
+Work = Generator[Step | Check, Any, T]
+"""Is sent a Tensor for each Step, a Reply or None for each Check."""
+Filling = Work[Filled]
 
 
 @torch.inference_mode()
 def drive(model: Model, filling: Filling, on_draft: Callable[[Draft], None] | None = None) -> Filled:
-    """Run one fill to its end, telling `on_draft` the canvas after each step."""
+    """Run one fill to its end, in this process alone, telling `on_draft` the canvas after each step."""
+    checks: Checks | None = None
     try:
-        step = next(filling)
+        wanted = next(filling)
         while True:
+            if isinstance(wanted, Check):
+                checks = checks or _checks()
+                wanted = filling.send(checks.answer(wanted.question, wanted.budget_ms))
+                continue
             if on_draft:
-                on_draft(step.draft())
-            step = filling.send(model.step(step.rows))
+                on_draft(wanted.draft())
+            wanted = filling.send(model.step(wanted.rows))
     except StopIteration as end:
         return end.value
+
+
+def _checks() -> Checks:
+    # Not before a document is looked at: an engine that has a process for that never does.
+    from engine.analysis.checks import Checks
+
+    return Checks()
 
 
 def forward_together(model: Model, steps: Sequence[Step]) -> list[Tensor]:

@@ -11,14 +11,10 @@ from engine.edit.mending import mending
 from engine.edit.pieces import in_pieces
 from engine.infill.pipeline import infill
 from engine.models.base import Model
-from engine.syntax.trees import Trees
 
 
-def answering(
-    model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter, trees: Trees | None = None
-) -> Filling:
-    """Do what a request asks for, step by step: see engine.decoding.executor. `clock` counts seconds; `trees` are those
-    of earlier requests.
+def answering(model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter) -> Filling:
+    """Do what a request asks for, step by step: see engine.decoding.executor. `clock` counts seconds.
 
     Raises BadInput at the first step for a request that contradicts itself.
     """
@@ -28,4 +24,4 @@ def answering(
         case "fix":
             return mending(model, request, clock)
         case "fill":
-            return infill(model, request, clock, trees=trees)
+            return infill(model, request, clock)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
-
-from torch import Tensor
 
 from engine.core.request import Draft
-from engine.decoding.executor import Step
-
-T = TypeVar("T")
+from engine.decoding.executor import Step, T, Work
 
 
-def drafted_between(before: str, after: str, work: Generator[Step, Tensor, T]) -> Generator[Step, Tensor, T]:
+def drafted_between(before: str, after: str, work: Work[T]) -> Work[T]:
     """The same work, the text of its drafts between two others."""
     try:
-        step = next(work)
+        wanted = next(work)
         while True:
-            step = work.send((yield Step(rows=step.rows, draft=_between(before, after, step.draft))))
+            if isinstance(wanted, Step):
+                wanted = Step(rows=wanted.rows, draft=_between(before, after, wanted.draft))
+            wanted = work.send((yield wanted))
     except StopIteration as end:
         return end.value
     finally:

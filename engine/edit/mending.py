@@ -14,19 +14,18 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from engine.analysis.patient import Patient, patient
+from engine.analysis.questions import Diagnose, TryEdits, asked
 from engine.core.findings import Damage
 from engine.core.request import Candidate, Filled, FillRequest, Timings
-from engine.decoding.executor import Filling, Step
+from engine.decoding.deadline import Deadline
+from engine.decoding.executor import Filling, Step, Work
 from engine.edit.drafts import drafted_between
 from engine.edit.holes import Proposal, proposed
 from engine.infill.answers import answers
 from engine.infill.gap import Gap
-from engine.infill.pipeline import deadline
 from engine.infill.rewritten import rewritten
 from engine.infill.tokens import old_tokens, token_bounds
 from engine.models.base import Model
-from engine.syntax.budget import Budget
 from engine.syntax.languages import language_of
 from engine.syntax.tree import common_head, common_tail
 from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
@@ -37,6 +36,8 @@ _ROUNDS = 8
 """Damages that are mended in one go, at the most."""
 _CHECK_MS = 3000.0
 """For checking what was proposed for one damage."""
+_SLICE, _SLICE_MS = 64, 300.0
+"""Texts that one question is about, and what it may take."""
 _READ = 24
 """Texts that the encoder reads to choose among them."""
 _SHARE = 0.75
@@ -59,7 +60,9 @@ class Site:
 class Cure:
     """A better text, and what was put in the place of a site."""
 
-    patient: Patient
+    text: str
+    severity: tuple[int, int]
+    """How broken it is."""
     site: Site
     new: str
     easier: float
@@ -95,15 +98,25 @@ def by_strength(strength: float) -> Way:
 WAYS: tuple[Way, ...] = (by_holes, by_strength(0.3), by_strength(0.6), by_strength(1.0))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Broken:
+    """A text and what is wrong with it."""
+
+    text: str
+    language: str
+    """`Grammar.name`"""
+    damages: tuple[Damage, ...]
+
+
 @dataclass(slots=True, kw_only=True)
-class _Work:
+class _Mending:
     """One request under way."""
 
     model: Model
     request: FillRequest
     """With line feeds only."""
     ways: Sequence[Way]
-    should_stop: Callable[[], bool]
+    deadline: Deadline
     gaps: list[Gap] = field(default_factory=list[Gap])
     steps: int = 0
     forwards: int = 0
@@ -134,7 +147,7 @@ def mending(
         old=with_line_feeds(request.old),
         suffix=with_line_feeds(request.suffix),
     )
-    work = _Work(model=model, request=plain, ways=ways, should_stop=deadline(request.deadline_ms, began, clock))
+    work = _Mending(model=model, request=plain, ways=ways, deadline=Deadline(request.deadline_ms, began, clock))
     cured = yield from _mended(work)
     return Filled(
         model=model.facts.name,
@@ -147,60 +160,69 @@ def mending(
     )
 
 
-def _mended(work: _Work) -> Generator[Step, Tensor, list[Cure]]:
+def _mended(work: _Mending) -> Work[list[Cure]]:
     """The ways to mend everything that can be mended, best first: they differ in the last damage."""
     request = work.request
     language = language_of(request.language)
-    now = patient(request.prefix + request.old + request.suffix, language) if language else None
+    text = request.prefix + request.old + request.suffix
+    now = (yield from _diagnosed(work, text, language)) if language else None
     cures: list[Cure] = []
     hopeless: set[int] = set()
     for _ in range(_ROUNDS):
         damage = _next(work, now, hopeless) if now else None
-        if now is None or damage is None or work.should_stop():
+        if now is None or damage is None or work.deadline.passed():
             break
         found = yield from _cures(work, now, damage)
         if found:
-            cures, now = found, found[0].patient
+            cures = found
+            now = yield from _diagnosed(work, found[0].text, now.language)
         else:
             # Counted from the end, which mending an earlier one does not move.
             hopeless.add(len(now.text) - damage.end)
     return cures[: request.n]
 
 
-def _next(work: _Work, now: Patient, hopeless: set[int]) -> Damage | None:
+def _diagnosed(work: _Mending, text: str, language: str) -> Work[_Broken | None]:
+    question = Diagnose(text=text, language=language)
+    found = yield from asked(question, _CHECK_MS, work.deadline.left_ms())
+    return found and _Broken(text=text, language=language, damages=found.damages)
+
+
+def _next(work: _Mending, now: _Broken, hopeless: set[int]) -> Damage | None:
     """The first damage in the text that is asked for and has not been tried."""
     end = len(now.text) - work.after
     inside = [each for each in now.damages if each.end >= work.before and each.start <= end]
     return next((each for each in inside if len(now.text) - each.end not in hopeless), None)
 
 
-def _cures(work: _Work, now: Patient, damage: Damage) -> Generator[Step, Tensor, list[Cure]]:
+def _cures(work: _Mending, now: _Broken, damage: Damage) -> Work[list[Cure]]:
     """What mends one damage, best first; of the first way that mends it."""
     sites = list(_sites(work, now, damage))
     for way in work.ways:
-        # Of this thread's own time: on a busy machine as much is looked at as on an idle one.
-        budget = Budget(_CHECK_MS, time.thread_time)
+        spent_ms = 0.0
         cures: list[Cure] = []
         for site in sites:
-            if work.should_stop():
+            if work.deadline.passed():
                 return cures
-            cures += yield from _tried(work, now, site, way, budget)
+            found, ms = yield from _tried(work, now, site, way, _CHECK_MS - spent_ms)
+            cures += found
+            spent_ms += ms
         if cures:
-            least = min(cure.patient.severity for cure in cures)
-            return _weighed([cure for cure in cures if cure.patient.severity == least])
+            least = min(cure.severity for cure in cures)
+            return _weighed([cure for cure in cures if cure.severity == least])
     return []
 
 
 def _weighed(cures: Sequence[Cure]) -> list[Cure]:
     """Best first, no text twice, with their shares."""
-    distinct = list({cure.patient.text: cure for cure in cures}.values())
+    distinct = list({cure.text: cure for cure in cures}.values())
     best = max(cure.easier for cure in distinct)
     total = sum(math.exp(cure.easier - best) for cure in distinct)
     weighed = [replace(cure, share=math.exp(cure.easier - best) / total) for cure in distinct]
     return sorted(weighed, key=lambda cure: -cure.share)
 
 
-def _sites(work: _Work, now: Patient, damage: Damage) -> Iterator[Site]:
+def _sites(work: _Mending, now: _Broken, damage: Damage) -> Iterator[Site]:
     """The lines of the likeliest spots in the text that is asked for."""
     end = len(now.text) - work.after
     inside = [spot for spot in damage.spots if work.before <= spot <= end] or [min(damage.start, end)]
@@ -213,7 +235,7 @@ def _sites(work: _Work, now: Patient, damage: Damage) -> Iterator[Site]:
         yield _within_canvas(work, now, start, stop, spots)
 
 
-def _within_canvas(work: _Work, now: Patient, start: int, end: int, spots: list[int]) -> Site:
+def _within_canvas(work: _Mending, now: _Broken, start: int, end: int, spots: list[int]) -> Site:
     """A line, or as much of it around the first spot as fits on a canvas."""
     room = int(work.model.facts.canvas_length // 2 * _SHARE)
     bounds = [start + at for at in token_bounds(work.model, work.model.tokenize(now.text[start:end]))]
@@ -225,27 +247,51 @@ def _within_canvas(work: _Work, now: Patient, start: int, end: int, spots: list[
     return Site(start=start, end=end, spots=tuple(inside) or (0,))
 
 
-def _tried(work: _Work, now: Patient, site: Site, way: Way, budget: Budget) -> Generator[Step, Tensor, list[Cure]]:
+def _tried(work: _Mending, now: _Broken, site: Site, way: Way, budget_ms: float) -> Work[tuple[list[Cure], float]]:
+    """What makes the text better at a site, and how many milliseconds it took to find out."""
     gap = _gap(work, now, site)
     before, after = now.text[work.before : site.start], now.text[site.end : len(now.text) - work.after]
     proposals = yield from drafted_between(before, after, way(gap, site))
     work.steps += gap.steps
     work.forwards += gap.forwards
-    cured: list[tuple[Patient, str]] = []
-    for each in proposals:
-        if budget.over() or len(cured) == _READ:
-            break
-        better = now.edited(site.start, site.end, each.text, budget)
-        if better is not None and "\N{REPLACEMENT CHARACTER}" not in each.text:
-            cured.append((better, each.text))
-    easier = _easier(gap, [text for _, text in cured])
-    return [
-        Cure(patient=better, site=site, new=text, easier=value)
-        for (better, text), value in zip(cured, easier, strict=True)
+    texts = [each.text for each in proposals if "\N{REPLACEMENT CHARACTER}" not in each.text]
+    better, spent_ms = yield from _better(work, now, site, texts, budget_ms)
+    easier = _easier(gap, [text for text, _ in better])
+    cures = [
+        Cure(
+            text=now.text[: site.start] + text + now.text[site.end :],
+            severity=severity,
+            site=site,
+            new=text,
+            easier=value,
+        )
+        for (text, severity), value in zip(better, easier, strict=True)
     ]
+    return cures, spent_ms
 
 
-def _gap(work: _Work, now: Patient, site: Site) -> Gap:
+def _better(
+    work: _Mending, now: _Broken, site: Site, texts: Sequence[str], budget_ms: float
+) -> Work[tuple[list[tuple[str, tuple[int, int]]], float]]:
+    """The first few texts that make the whole better, with how broken it is then; asked a slice at a time, so that
+    others get a turn."""
+    found: list[tuple[str, tuple[int, int]]] = []
+    done, spent_ms = 0, 0.0
+    while done < len(texts) and len(found) < _READ and spent_ms < budget_ms and work.deadline.left_ms() > 0:
+        left = tuple(texts[done : done + _SLICE])
+        question = TryEdits(
+            text=now.text, language=now.language, start=site.start, end=site.end, texts=left, most=_READ - len(found)
+        )
+        tried = yield from asked(question, _SLICE_MS, work.deadline.left_ms())
+        if tried is None:
+            break
+        found += [(left[each.index], each.severity) for each in tried.better]
+        done += tried.count
+        spent_ms += tried.spent_ms
+    return found, spent_ms
+
+
+def _gap(work: _Mending, now: _Broken, site: Site) -> Gap:
     request = replace(
         work.request,
         task="rewrite",
@@ -260,7 +306,7 @@ def _gap(work: _Work, now: Patient, site: Site) -> Gap:
         prompt=prompt,
         context=work.model.encode(prompt.context),
         generator=torch.Generator(device=work.model.facts.device).manual_seed(request.seed),
-        should_stop=work.should_stop,
+        deadline=work.deadline,
     )
 
 
@@ -281,8 +327,8 @@ def touched_chars(old: str, new: str) -> int:
     return len(old) + len(new) - 2 * (head + tail)
 
 
-def _candidate(work: _Work, request: FillRequest, cure: Cure) -> Candidate:
-    text = cure.patient.text[work.before : len(cure.patient.text) - work.after]
+def _candidate(work: _Mending, request: FillRequest, cure: Cure) -> Candidate:
+    text = cure.text[work.before : len(cure.text) - work.after]
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Candidate(
         text=with_old_line_ends(request.old, text, line_end),

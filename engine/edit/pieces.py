@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 
 from engine.core.errors import BadInput
 from engine.core.request import Candidate, Filled, FillRequest, Syntax, Timings
-from engine.decoding.executor import Filling
+from engine.decoding.deadline import Deadline
+from engine.decoding.executor import Filling, Work
 from engine.edit.drafts import drafted_between
+from engine.infill.checking import judged_fills
 from engine.infill.pipeline import infill
-from engine.infill.repair import EDIT_CHECK_MS
 from engine.infill.tokens import token_bounds
 from engine.models.base import Model
-from engine.syntax.budget import Budget
-from engine.syntax.judge import Judge
 from engine.syntax.languages import language_of
 from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 
@@ -49,7 +48,8 @@ def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_count
             piece = replace(piece, candidates=filled[-1].candidates)
         pieces.append(piece)
         done += with_line_feeds(_text(plain, piece, 0))
-    return _joined(model, request, _whole(plain, pieces), filled, (clock() - began) * 1000)
+    whole = yield from _whole(plain, pieces, Deadline(plain.deadline_ms, began, clock))
+    return _joined(model, request, whole, filled, (clock() - began) * 1000)
 
 
 def _plain(request: FillRequest) -> FillRequest:
@@ -116,15 +116,16 @@ def _text(request: FillRequest, piece: Piece, rank: int) -> str:
     return piece.candidates[min(rank, len(piece.candidates) - 1)].text
 
 
-def _whole(request: FillRequest, pieces: Sequence[Piece]) -> list[Candidate]:
+def _whole(request: FillRequest, pieces: Sequence[Piece], deadline: Deadline) -> Work[list[Candidate]]:
     """Candidates for all of it: the best of each piece, the second best of each, ...; those that add no problem."""
     ranks = max((len(piece.candidates) for piece in pieces), default=0)
     whole = [_combined(request, pieces, rank) for rank in range(ranks)]
     language = language_of(request.language)
     if language is None or len(pieces) == 1:
         return whole
-    judge = Judge(with_line_feeds(request.prefix), with_line_feeds(request.suffix), language, request.old)
-    return [each for each in whole if judge.new_problems(with_line_feeds(each.text), Budget(EDIT_CHECK_MS)) == ()]
+    texts = tuple(with_line_feeds(each.text) for each in whole)
+    judged = yield from judged_fills(request, language, texts, deadline)
+    return [each for each, said in zip(whole, judged, strict=True) if said and said.verdict and said.verdict.is_clean]
 
 
 def _combined(request: FillRequest, pieces: Sequence[Piece], rank: int) -> Candidate:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,11 +11,11 @@ import torch
 
 from engine.core.request import Cell, Draft, FillRequest
 from engine.decoding.canvas import Canvas
+from engine.decoding.deadline import Deadline
 from engine.decoding.denoise import Denoising, denoise
 from engine.decoding.sampling import Constrain, begin_with, forbid, forbid_in, in_turn, published_policies
 from engine.decoding.slack import end_behind_text, end_once
 from engine.models.base import Context, Model, Prompt
-from engine.syntax.trees import Trees
 
 MASKED = "░"
 """How a person sees a mask token."""
@@ -37,15 +38,17 @@ class Gap:
     prompt: Prompt
     context: Context
     generator: torch.Generator
-    should_stop: Callable[[], bool]
-    trees: Trees = field(default_factory=Trees)
-    """What is known of the syntax of documents that fills were asked for before."""
+    deadline: Deadline = field(default_factory=lambda: Deadline(None, 0.0, time.perf_counter))
     committed: list[int] = field(default_factory=list)
     """Tokens of canvases that are done, for a gap longer than one."""
     steps: int = 0
     forwards: int = 0
     shown: int = 0
     """Row that the last draft showed."""
+
+    def should_stop(self) -> bool:
+        """Whether the answer has to be what there is now."""
+        return self.deadline.passed()
 
     @property
     def suffix(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from engine.checkpoints.directory import LengthStrategy
 from engine.core.errors import BadInput
 from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, drive
 from engine.infill.answers import Answer, answers
 from engine.infill.gap import Gap
@@ -22,7 +23,6 @@ from engine.infill.ranking import ranked
 from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
 from engine.models.base import Model
-from engine.syntax.trees import Trees
 from engine.text.newlines import dominant_line_end, with_line_ends
 
 
@@ -58,10 +58,8 @@ def infill(
     request: FillRequest,
     clock: Callable[[], float] = time.perf_counter,
     parts: Parts = _ALL,
-    trees: Trees | None = None,
 ) -> Filling:
-    """Fill a gap step by step: see engine.decoding.executor. `clock` counts seconds; `trees` are those of earlier
-    requests.
+    """Fill a gap step by step: see engine.decoding.executor. `clock` counts seconds.
 
     Raises BadInput at the first step for a request that contradicts itself.
     """
@@ -74,8 +72,7 @@ def infill(
         prompt=prompt,
         context=model.encode(prompt.context),
         generator=torch.Generator(device=model.facts.device).manual_seed(request.seed),
-        should_stop=deadline(request.deadline_ms, began, clock),
-        trees=trees or Trees(),
+        deadline=Deadline(request.deadline_ms, began, clock),
     )
     encoded = clock()
     fitted = yield from _fitted(gap)
@@ -117,23 +114,6 @@ def _fitted(gap: Gap) -> Generator[Step, Tensor, Fitted]:
         elif left <= gap.room or gap.should_stop():
             return (yield from fixed(min(left, gap.room))(gap))
         gap.commit((yield from free(gap, min(gap.room, left - 1))))
-
-
-def deadline(deadline_ms: float | None, began: float, clock: Callable[[], float]) -> Callable[[], bool]:
-    """A check that is true once another step as long as the longest so far would end too late."""
-    if deadline_ms is None:
-        return lambda: False
-    end = began + deadline_ms / 1000
-    last, longest = began, 0.0
-
-    def passed() -> bool:
-        nonlocal last, longest
-        now = clock()
-        longest = max(longest, now - last) if last != began else 0.0
-        last = now
-        return now + longest >= end
-
-    return passed
 
 
 def _check(request: FillRequest) -> None:

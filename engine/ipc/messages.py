@@ -245,6 +245,10 @@ class Status:
     """Context tokens that were found in a cache instead of being encoded."""
     context_tokens: int = 0
     """Context tokens of all fills, both since the weights were loaded."""
+    checker_restarts: int = 0
+    """How often the process that checks syntax ended, and another took its place."""
+    set_aside: int = 0
+    """Documents whose syntax is not checked for a while: that process ended over them."""
     log: str
     """Folder of the log, or why there is none."""
 

@@ -121,14 +121,15 @@ def _strict(kind: type[Any], accepted: tuple[type[Any], ...]) -> Any:
     return structure
 
 
-def _strict_converter() -> Converter:
+def strict_converter() -> Converter:
+    """Structures exactly what the types say: no unknown key, no number for a text."""
     converter = Converter(forbid_extra_keys=True)
     for kind, accepted in ((str, (str,)), (bytes, (bytes,)), (int, (int,)), (bool, (bool,)), (float, (float, int))):
         converter.register_structure_hook(kind, _strict(kind, accepted))
     return converter
 
 
-_converter = _strict_converter()
+_converter = strict_converter()
 _CLIENT_TYPES: dict[str, type[Any]] = {
     "hello": Hello,
     "proof": Proof,

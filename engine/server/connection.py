@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +32,7 @@ from engine.ipc.messages import (
 )
 from engine.ipc.protocol import FrameSplitter, pack, unpack_from_client
 from engine.server.scheduler import Job, Scheduler
+from engine.server.surveyor import Surveyor
 
 _log = logging.getLogger(__name__)
 _CHUNK_NBYTES = 256 * 1024
@@ -58,6 +58,7 @@ class Desk(Protocol):
     """What a connection needs of the engine around it."""
 
     scheduler: Scheduler
+    surveyor: Surveyor
     bounds: Bounds
     secret: str
     """What a client must prove to know; empty where the system tells who a client is."""
@@ -68,10 +69,6 @@ class Desk(Protocol):
 
     def status(self) -> Status:
         """How the engine is."""
-        ...
-
-    def survey(self, asked: Survey, deliver: Callable[[EngineMessage], None]) -> None:
-        """Look at a text, and deliver the answer from another thread."""
         ...
 
     def stop(self, reason: str) -> None:
@@ -113,6 +110,7 @@ class Connection:
             _log.info("client %d: %s", self._number, error)
         finally:
             self._desk.scheduler.drop(self._number)
+            self._desk.surveyor.drop(self._number)
             self.close()
 
     def send(self, message: EngineMessage) -> None:
@@ -186,9 +184,10 @@ class Connection:
                 job = Job(client=self._number, order=message, deliver=self.deliver, arrived=now, touched=now, rows=rows)
                 self._desk.scheduler.submit(job)
             case Survey():
-                self._desk.survey(message, self.deliver)
+                self._desk.surveyor.survey(self._number, message, self.send)
             case Cancel():
                 self._desk.scheduler.cancel(self._number, message.id)
+                self._desk.surveyor.cancel(self._number, message.id)
             case StatusQuery():
                 self.send(Report(id=message.id, status=self._desk.status()))
             case Stop():

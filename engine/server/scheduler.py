@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.analysis.questions import Reply
 from engine.ipc.messages import EngineMessage, Failed, FailureCode, Fill, Priority, Warm
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class Job:
     """It ran out of memory and began again."""
     filling: Filling | None = None
     step: Step | None = None
+    """The forward pass it waits for."""
+    checking: bool = False
+    """It waits for the reply to a question about its document; nobody gives it a turn."""
+    reply: Reply | None = None
+    """The latest reply, for its next turn."""
 
     @property
     def id(self) -> int:
@@ -79,6 +85,8 @@ class Round:
     """Started jobs that ended from outside; their generators must be closed by the thread that runs them."""
     closed: bool
     """The scheduler takes no more work."""
+    idle: bool
+    """Nothing is under way or waits."""
 
 
 class Scheduler:
@@ -144,9 +152,21 @@ class Scheduler:
     def next_round(self, timeout_s: float) -> Round:
         """Wait for work, at most so long, and choose who gets a turn."""
         with self._changed:
-            self._changed.wait_for(lambda: self._jobs or self._abandoned or self._closed, timeout_s)
+            self._changed.wait_for(lambda: self._ready() or self._abandoned or self._closed, timeout_s)
             abandoned, self._abandoned = tuple(self._abandoned), []
-            return Round(jobs=tuple(self._choose()), abandoned=abandoned, closed=self._closed)
+            jobs = tuple(self._choose())
+            return Round(jobs=jobs, abandoned=abandoned, closed=self._closed, idle=not self._jobs)
+
+    def await_reply(self, job: Job) -> None:
+        """Give a job no turn until `replied`."""
+        with self._changed:
+            job.checking = True
+
+    def replied(self, job: Job, reply: Reply | None) -> None:
+        """What a job waited for is there."""
+        with self._changed:
+            job.reply, job.checking = reply, False
+            self._changed.notify()
 
     def finish(self, job: Job, message: EngineMessage) -> bool:
         """Reply to a job of the round, unless it ended meanwhile. Whether its reply was this one."""
@@ -176,11 +196,15 @@ class Scheduler:
             self._last_turn[job.client] = self._turn
         return chosen
 
+    def _ready(self) -> list[Job]:
+        return [job for job in self._jobs if not job.checking]
+
     def _eligible(self) -> list[Job]:
-        if not any(job.priority == "interactive" for job in self._jobs):
-            return self._jobs
+        ready = self._ready()
+        if not any(job.priority == "interactive" for job in ready):
+            return ready
         starving = self._clock() - self._limits.patience_s
-        return [job for job in self._jobs if job.priority == "interactive" or job.touched < starving]
+        return [job for job in ready if job.priority == "interactive" or job.touched < starving]
 
     def _in_turn(self, jobs: Iterable[Job]) -> list[Job]:
         place: Counter[int] = Counter()

@@ -13,16 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from engine.analysis.questions import Check
 from engine.core import runtime_paths
 from engine.core.version import __version__
 from engine.ipc.address import TcpAddress, forget_address, write_tcp_address
-from engine.ipc.messages import EngineMessage, Failed, Notice, State, Status, Survey, Welcome
+from engine.ipc.messages import Failed, Notice, State, Status, Welcome
 from engine.ipc.peercred import is_own, peer_of
 from engine.ipc.protocol import VERSION, pack
 from engine.server import memory
+from engine.server.checker import Checker, Ticket
 from engine.server.connection import Bounds, Connection
 from engine.server.metrics import Meters
-from engine.server.scheduler import Limits, Scheduler
+from engine.server.scheduler import Job, Limits, Scheduler
 from engine.server.surveyor import Surveyor
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
@@ -34,6 +36,7 @@ _log = logging.getLogger(__name__)
 _JOIN_S = 0.5
 _STARTER_S = 10.0
 """For the window that started the engine to come; until then one of another version does not end it."""
+_ASIDE = "A document is set aside: twice its syntax could not be checked to the end. Its suggestions are unchecked."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,8 @@ class Server:
         self.bounds = settings.bounds
         self.secret = secrets.token_urlsafe(32) if runtime_paths.uses_tcp() else ""
         self.scheduler = Scheduler(settings.limits)
-        self._surveyor = Surveyor()
+        self._checker = Checker(crashes=runtime_paths.log_dir() / "syntax.crash")
+        self.surveyor = Surveyor(self._checker)
         self._watchdog = Watchdog(settings.stall_s)
         self._worker = Worker(
             self.scheduler,
@@ -81,11 +85,14 @@ class Server:
             load,
             watchdog=self._watchdog,
             unload_after_s=settings.unload_after_s,
+            check=self._check_from_worker,
             on_state=self._show_from_worker,
         )
 
     async def serve(self) -> bool:
         """Listen until the end. Whether it came in order; threads may go on, which only leaving the process ends."""
+        # Before there is a socket, which a process that is being made would have, too.
+        await self._checker.start()
         listener = await self._listen()
         self._worker.start()
         watch = asyncio.create_task(self._watch(), name="watch")
@@ -106,10 +113,6 @@ class Server:
             _log.info("stopping: %s", reason)
             self._show(State(name="stopping", message="The engine was stopped."))
             self._ending.set()
-
-    def survey(self, asked: Survey, deliver: Callable[[EngineMessage], None]) -> None:
-        """Look at a text, and deliver the answer from another thread."""
-        self._surveyor.survey(asked, deliver)
 
     def welcome(self) -> Welcome:
         """The answer to a greeting."""
@@ -160,6 +163,8 @@ class Server:
             tokens_per_forward=reading.tokens_per_forward,
             cached_tokens=cached_tokens,
             context_tokens=context_tokens,
+            checker_restarts=self._checker.restarts,
+            set_aside=self._checker.aside,
             log=self._why_no_log or str(runtime_paths.log_dir()),
         )
 
@@ -223,6 +228,24 @@ class Server:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._show, state)
 
+    def _check_from_worker(self, job: Job, check: Check) -> None:
+        """Have a question about a job's document answered; the reply goes to the scheduler."""
+        ticket = Ticket(
+            check=check,
+            urgency=0 if job.priority == "interactive" else 1,
+            deliver=lambda reply: self.scheduler.replied(job, reply),
+            wanted=lambda: not job.ended,
+        )
+        # The loop closes first when the engine ends.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._checker.submit, ticket)
+
+    def _show_aside(self) -> None:
+        """Say in the state that documents are set aside, as long as there are any."""
+        message = _ASIDE if self._checker.aside else ""
+        if self._state.name in ("ready", "unloaded") and self._state.message != message:
+            self._show(replace(self._state, message=message))
+
     async def _watch(self) -> None:
         settings = self._settings
         tick_s = min(1.0, settings.exit_after_s / 4, settings.stall_s / 4)
@@ -230,6 +253,7 @@ class Server:
             await asyncio.sleep(tick_s)
             now = time.monotonic()
             self._give_way()
+            self._show_aside()
             if not self._connections and now - self._alone_since >= settings.exit_after_s:
                 # Nobody stopped it: a client that comes this very moment shall start another.
                 _log.info("ending: no client for %g s", settings.exit_after_s)
@@ -248,7 +272,7 @@ class Server:
 
     async def _say_farewell(self) -> None:
         self.scheduler.close()
-        self._surveyor.close()
+        await self._checker.close()
         # One turn of the loop, so that the last replies are written before their connections close.
         await asyncio.sleep(0)
         for connection in self._connections.values():

@@ -1,45 +1,73 @@
-"""The thread that looks at texts for lists of actions, so that neither the clients nor the model wait for it."""
+"""What texts offer, for lists of actions: asked of the process that checks syntax, behind what fills ask it."""
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
-from engine.ipc.messages import EngineMessage, Failed, Survey, Surveyed
+from engine.analysis.questions import Check, Reply, SurveyText
+from engine.core.findings import Findings
+from engine.ipc.messages import EngineMessage, Failed, FailureCode, Survey, Surveyed
+from engine.server.checker import Checker, Ticket
+from engine.syntax.languages import language_of
 
-_log = logging.getLogger(__name__)
-_WAITING = 32
-"""Surveys that may wait; actions are listed at every move of a cursor, and an old list is of no use."""
+URGENCY = 2
+"""Fills come before."""
+SURVEY_MS = 500.0
+"""For one survey."""
+LEFT_MS = 1500.0
+"""A list of actions that comes later is of no use."""
+_PER_CLIENT = 4
+"""Surveys of one client; actions are listed at every move of a cursor, and the oldest is of no use."""
+Deliver = Callable[[EngineMessage], None]
 
 
 class Surveyor:
-    """One thread; all methods belong to the event loop."""
+    """All methods belong to the event loop."""
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="survey")
-        self._free = threading.Semaphore(_WAITING)
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+        self._open: dict[tuple[int, int], Deliver] = {}
+        """By client and the client's number, oldest first."""
 
-    def survey(self, asked: Survey, deliver: Callable[[EngineMessage], None]) -> None:
-        """Look at a text and deliver what was found, on this object's thread."""
-        if not self._free.acquire(blocking=False):
-            deliver(Failed(id=asked.id, code="busy", message="The engine is busy looking at other texts."))
+    def survey(self, client: int, asked: Survey, deliver: Deliver) -> None:
+        """Look at a text, and deliver what was found, once."""
+        language = language_of(asked.language)
+        if language is None:
+            deliver(Surveyed(id=asked.id, findings=Findings(damages=())))
             return
-        self._pool.submit(self._work, asked, deliver)
+        own = [key for key in self._open if key[0] == client]
+        if len(own) >= _PER_CLIENT:
+            self._fail(own[0], "superseded", "Newer texts came to be looked at.")
+        key = (client, asked.id)
+        self._open[key] = deliver
+        question = SurveyText(text=asked.text, language=language, cursor=asked.cursor)
+        self._checker.submit(
+            Ticket(
+                check=Check(question=question, budget_ms=SURVEY_MS, left_ms=LEFT_MS),
+                urgency=URGENCY,
+                deliver=lambda reply: self._replied(key, reply),
+                wanted=lambda: self._open.get(key) is deliver,
+            )
+        )
 
-    def close(self) -> None:
-        """Drop what waits."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def cancel(self, client: int, id: int) -> None:
+        """Give up a survey, if there is one of that id."""
+        self._fail((client, id), "cancelled", "The request was cancelled.")
 
-    def _work(self, asked: Survey, deliver: Callable[[EngineMessage], None]) -> None:
-        # Grammars take a while to import: not before somebody asks.
-        from engine.analysis.survey import survey
+    def drop(self, client: int) -> None:
+        """Forget a client that has gone."""
+        for key in [key for key in self._open if key[0] == client]:
+            del self._open[key]
 
-        try:
-            deliver(Surveyed(id=asked.id, findings=survey(asked.text, asked.cursor, asked.language)))
-        except Exception:  # noqa: BLE001 whatever it is, it is this request's alone
-            _log.exception("a survey failed")
-            deliver(Failed(id=asked.id, code="internal", message="The text could not be looked at; the log has more."))
-        finally:
-            self._free.release()
+    def _replied(self, key: tuple[int, int], reply: Reply | None) -> None:
+        if isinstance(reply, Findings):
+            deliver = self._open.pop(key, None)
+            if deliver:
+                deliver(Surveyed(id=key[1], findings=reply))
+        else:
+            self._fail(key, "late", "The text could not be looked at in time.")
+
+    def _fail(self, key: tuple[int, int], code: FailureCode, message: str) -> None:
+        deliver = self._open.pop(key, None)
+        if deliver:
+            deliver(Failed(id=key[1], code=code, message=message))

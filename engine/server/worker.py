@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
+from engine.analysis.questions import Check, Reply
 from engine.core.errors import is_broken_device
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import Answer, Done, Drafted, Failed, State, Warm
@@ -20,9 +21,9 @@ from engine.server.watchdog import Watchdog
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from engine.decoding.executor import Step
     from engine.models.base import Model
     from engine.models.kv_cache import ContextCache
-    from engine.syntax.trees import Trees
 
 _log = logging.getLogger(__name__)
 _RETRY_LOAD_S = 10.0
@@ -53,7 +54,8 @@ class ShrinksCaches(Protocol):
 
 
 class Worker(threading.Thread):
-    """`load` is given what to call with the percentage it has come to; `on_state` is called on this thread."""
+    """`load` is given what to call with the percentage it has come to, `check` what is to be asked about a job's
+    document, whose reply goes to the scheduler; `on_state` and `check` are called on this thread."""
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class Worker(threading.Thread):
         *,
         watchdog: Watchdog,
         unload_after_s: float,
+        check: Callable[[Job, Check], None],
         on_state: Callable[[State], None],
     ) -> None:
         # A daemon, so that a forward pass that never returns can't keep the process.
@@ -72,9 +75,9 @@ class Worker(threading.Thread):
         self._load = load
         self._watchdog = watchdog
         self._unload_after_s = unload_after_s
+        self._check = check
         self._on_state = on_state
         self._model: Model | None = None
-        self._trees: Trees | None = None
         self._load_failure: Failed | None = None
         self._load_began = self._load_ended = self._idle_since = time.monotonic()
         self._memory_short = False
@@ -118,6 +121,8 @@ class Worker(threading.Thread):
                 return
             if work.jobs:
                 self._serve(work.jobs)
+            elif not work.idle:
+                self._idle_since = time.monotonic()
             elif self._model is not None and self._rest_s() <= 0:
                 self._unload()
 
@@ -157,8 +162,10 @@ class Worker(threading.Thread):
             self._rehearse(model)
             self._idle_since = time.monotonic()
             self._scheduler.finish(job, Done(id=job.id))
-        elif job.step is None and not job.ended:
+        elif job.filling is None and not job.ended:
             self._begin(model, job, job.order.request)
+        elif job.step is None:
+            self._resume(job, job.reply)
         return job.step is not None and not job.ended
 
     def _rehearse(self, model: Model) -> None:
@@ -184,17 +191,15 @@ class Worker(threading.Thread):
                 self._scheduler.finish(job, Failed(id=job.id, code="late", message=message))
                 return
             request = replace(request, deadline_ms=left_ms)
-        filling = answering(model, request, trees=self._known_trees())
+        filling = answering(model, request)
         job.filling = filling
-        job.step = self._attempt(job, filling.__next__)
-        self._count_rows(job)
+        self._wait_for(job, self._attempt(job, filling.__next__))
 
-    def _resume(self, job: Job, logits: Tensor) -> None:
+    def _resume(self, job: Job, sent: Tensor | Reply | None) -> None:
         filling = job.filling
         if filling is None or job.ended:
             return
-        job.step = self._attempt(job, lambda: filling.send(logits))
-        self._count_rows(job)
+        self._wait_for(job, self._attempt(job, lambda: filling.send(sent)))
         step = job.step
         if step is not None and not isinstance(job.order, Warm) and job.order.drafts:
             draft = self._attempt(job, step.draft)
@@ -267,9 +272,14 @@ class Worker(threading.Thread):
         if filling is not None:
             filling.close()
 
-    def _count_rows(self, job: Job) -> None:
-        if job.step is not None:
-            job.rows = job.step.rows.canvas.shape[0]
+    def _wait_for(self, job: Job, wanted: Step | Check | None) -> None:
+        job.step = job.reply = None
+        if isinstance(wanted, Check):
+            self._scheduler.await_reply(job)
+            self._check(job, wanted)
+        elif wanted is not None:
+            job.step = wanted
+            job.rows = wanted.rows.canvas.shape[0]
 
     def _try_load(self) -> Model | None:
         if self._load_failure and time.monotonic() < self._load_ended + _RETRY_LOAD_S:
@@ -303,12 +313,6 @@ class Worker(threading.Thread):
         finally:
             self.torch_imported = True
 
-    def _known_trees(self) -> Trees:
-        from engine.syntax.trees import Trees
-
-        self._trees = self._trees or Trees()
-        return self._trees
-
     def _unload(self) -> None:
         self._drop_model()
         _log.info("unloaded after %.0f s without work", self._unload_after_s)
@@ -327,6 +331,6 @@ class Worker(threading.Thread):
         self._on_state(State(name="error", message=message))
 
     def _drop_model(self) -> None:
-        self._model = self._trees = None
+        self._model = None
         self._rehearsed = False
         memory.give_back()

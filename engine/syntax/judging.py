@@ -28,6 +28,11 @@ class Verdict:
     whole: bool
     """False where the code around the gap is as broken or unfinished as it was without the fill: `f(▮` and `a`."""
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether it adds nothing."""
+        return not self.problems
+
 
 WHOLE = Verdict(problems=(), whole=True)
 AS_BEFORE = Verdict(problems=(), whole=False)

@@ -1,4 +1,4 @@
-"""(c) Both protocols and every file format fuzzed: `python -m tests.torture.fuzz --seconds N`, a line of figures a target."""
+"""(c) Both protocols and every file format fuzzed: `python -m tests.torture.fuzz`, a line of figures a target."""
 
 from __future__ import annotations
 

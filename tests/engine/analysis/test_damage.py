@@ -6,6 +6,7 @@ from engine.analysis.damage import damages
 from engine.analysis.survey import survey
 from engine.syntax.budget import Budget
 from engine.syntax.languages import language_of
+from engine.syntax.tree import parsed
 from tests.engine.syntax.test_languages import CASES
 
 
@@ -51,9 +52,10 @@ def test_an_unknown_language_and_a_spent_budget_say_nothing():
     assert damages("x = (" * 10_000, "python", Budget(0)) is None
 
 
-def test_a_survey_knows_languages_by_the_names_that_editors_use():
+def test_a_survey_finds_what_is_broken_and_what_is_blank():
     text = "function f() {}\n\n\n\n\nx = (1;\n"
-    found = survey(text, text.index("{") + 1, "typescriptreact")
+    tree = parsed(text, "tsx")
+    assert tree is not None
+    found = survey(tree, text.index("{") + 1, Budget())
     assert [text[each.start : each.end] for each in found.damages] == ["x = (1;"]
     assert found.blank is not None
-    assert survey(text, 0, "klingon").damages == ()

@@ -56,10 +56,13 @@ def test_an_engine_that_cannot_start_leaves_no_process_behind(place):
 
 
 def processes_of(place: Home) -> list[int]:
-    def belongs(process: psutil.Process) -> bool:
-        return (process.info["environ"] or {}).get("DG_LSP_RUNTIME_DIR") == str(place.runtime)
+    """Those of engines, without the ones that check syntax for them."""
 
-    return [process.pid for process in psutil.process_iter(["environ"]) if belongs(process)]
+    def belongs(process: psutil.Process) -> bool:
+        checks = "engine.analysis.child" in (process.info["cmdline"] or [])
+        return not checks and (process.info["environ"] or {}).get("DG_LSP_RUNTIME_DIR") == str(place.runtime)
+
+    return [process.pid for process in psutil.process_iter(["environ", "cmdline"]) if belongs(process)]
 
 
 def test_several_starters_at_once_make_one_engine(place):

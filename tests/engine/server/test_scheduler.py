@@ -61,6 +61,30 @@ def test_one_job_may_be_wider_than_a_round():
     assert office.turn() == [(2, 1)]
 
 
+def test_who_waits_for_a_reply_gets_no_turn_and_keeps_nobody_from_one():
+    office = Office()
+    job = office.submit(id=1)
+    office.submit(id=2, priority="background")
+    assert office.turn() == [(1, 1)]
+    office.scheduler.await_reply(job)
+    assert office.turn() == [(1, 2)]
+    office.scheduler.replied(job, None)
+    assert office.turn() == [(1, 1)]
+
+
+def test_who_waits_for_a_reply_can_be_cancelled():
+    office = Office()
+    job = office.submit(id=1)
+    assert office.turn() == [(1, 1)]
+    office.scheduler.await_reply(job)
+    assert not office.scheduler.next_round(0).idle
+    office.scheduler.cancel(1, 1)
+    round_ = office.scheduler.next_round(0)
+    assert (round_.abandoned, round_.idle) == ((job,), True)
+    office.scheduler.replied(job, None)
+    assert office.turn() == []
+
+
 def test_background_work_waits_for_interactive_work_and_goes_on():
     office = Office()
     office.submit(id=1, priority="background")

@@ -40,6 +40,10 @@ class Small:
         return torch.zeros(int(rows.open.sum()), 4)
 
 
+def unasked(job: Job, check: object) -> None:
+    """Nothing is checked here."""
+
+
 def job(number: int) -> Job:
     rows = Rows(
         contexts=[None],
@@ -64,6 +68,7 @@ def test_what_a_failed_pass_made_is_gone_when_each_job_gets_its_own():
         lambda percent: None,  # type: ignore[arg-type, return-value]
         watchdog=Watchdog(9),
         unload_after_s=9,
+        check=lambda job, check: None,
         on_state=lambda state: None,
     )
     answered = worker._forward(model, jobs)  # type: ignore[arg-type]
@@ -80,7 +85,9 @@ def test_a_panic_while_loading_is_an_answer_and_the_thread_goes_on():
         raise Panic("chunk size must be non-zero")
 
     scheduler, told, states = Scheduler(), [], []
-    worker = Worker(scheduler, Meters(), load, watchdog=Watchdog(60), unload_after_s=9, on_state=states.append)
+    worker = Worker(
+        scheduler, Meters(), load, watchdog=Watchdog(60), unload_after_s=9, check=unasked, on_state=states.append
+    )
     worker.start()
     answered = threading.Event()
 
@@ -109,7 +116,13 @@ def test_a_panic_in_one_job_is_that_job_s_alone(caplog: pytest.LogCaptureFixture
     jobs = [job(1), job(2)]
     jobs[0].step.rows.canvas[0, 0] = 1  # type: ignore[union-attr]
     worker = Worker(
-        Scheduler(), Meters(), lambda percent: None, watchdog=Watchdog(60), unload_after_s=9, on_state=print
+        Scheduler(),
+        Meters(),
+        lambda percent: None,
+        watchdog=Watchdog(60),
+        unload_after_s=9,
+        check=unasked,
+        on_state=print,
     )  # type: ignore[arg-type]
     for each in jobs:
         worker._scheduler.submit(each)
@@ -147,6 +160,7 @@ def working(
         Meters(),
         lambda percent: next(loads),
         watchdog=Watchdog(60),
+        check=unasked,
         unload_after_s=unload_after_s,
         on_state=states.append,
     )

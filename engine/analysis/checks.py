@@ -1,0 +1,152 @@
+"""Answers to questions about documents. It remembers the trees of the latest ones, and nothing else of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from engine.analysis.patient import Patient, patient_of
+from engine.analysis.questions import (
+    Better,
+    Diagnose,
+    Diagnosis,
+    Judged,
+    JudgeFills,
+    Judgements,
+    Question,
+    Reply,
+    SurveyText,
+    Tried,
+    TryEdits,
+)
+from engine.analysis.survey import survey
+from engine.syntax.budget import Budget
+from engine.syntax.doubled import undoubled
+from engine.syntax.extent import cut_to_extent
+from engine.syntax.heads import longest_valid_head
+from engine.syntax.judge import Judge
+from engine.syntax.judging import Verdict
+from engine.syntax.trees import Trees
+
+_KEPT = 4
+"""Gaps whose surroundings are remembered: a fill asks about its own a few times."""
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Checks:
+    """Answers one question at a time. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def answer(self, question: Question, budget_ms: float) -> Reply | None:
+        """None where time or memory ran out, or the language is unknown. The budget is of this thread's own time: a
+        machine that is busy with other things must not let broken fills pass."""
+        budget = Budget(budget_ms, time.thread_time)
+        try:
+            match question:
+                case JudgeFills():
+                    return self._judge(question, budget)
+                case Diagnose():
+                    found = self._patient(question.text, question.language, budget)
+                    return found and Diagnosis(severity=found.severity, damages=found.damages(budget))
+                case TryEdits():
+                    return self._try(question, budget)
+                case SurveyText():
+                    tree = self._trees.tree(question.text, question.language, budget)
+                    return tree and survey(tree, question.cursor, budget)
+        except (MemoryError, RecursionError):
+            self._forget()
+            return None
+
+    def _forget(self) -> None:
+        self._trees = Trees()
+        self._gaps: dict[tuple[str, int, int, str], _GapCheck] = {}
+        self._patients: dict[tuple[str, str], Patient] = {}
+
+    def _judge(self, question: JudgeFills, budget: Budget) -> Judgements:
+        key = (question.text, question.start, question.end, question.language)
+        gap = _remembered(self._gaps, key, lambda: _GapCheck(question, self._trees, budget))
+        judged: list[Judged | None] = []
+        for fill in question.fills:
+            if budget.over():
+                judged.append(Judged(text=fill, verdict=None))
+            elif question.cut:
+                judged.append(gap.cut(fill, budget))
+            else:
+                judged.append(gap.judged(fill, budget, whole=question.whole))
+        return Judgements(fills=tuple(judged))
+
+    def _patient(self, text: str, language: str, budget: Budget) -> Patient | None:
+        found = self._patients.get((text, language))
+        if found is None:
+            tree = self._trees.tree(text, language, budget)
+            found = tree and patient_of(tree, budget)
+        return found and _remembered(self._patients, (text, language), lambda: found)
+
+    def _try(self, question: TryEdits, budget: Budget) -> Tried | None:
+        began = time.thread_time()
+        start = self._patient(question.text, question.language, budget)
+        if start is None:
+            return None
+        better: list[Better] = []
+        count = 0
+        for text in question.texts:
+            if count and (budget.over() or len(better) == question.most):
+                break
+            edited = start.edited(question.start, question.end, text, budget)
+            if edited:
+                better.append(Better(index=count, severity=edited.severity))
+            count += 1
+        return Tried(count=count, better=tuple(better), spent_ms=(time.thread_time() - began) * 1000)
+
+
+class _GapCheck:
+    """One gap, and what was found out about fills of it: rows agree, and a model may insist on what it said."""
+
+    def __init__(self, question: JudgeFills, trees: Trees, budget: Budget) -> None:
+        text, start, end = question.text, question.start, question.end
+        tree = trees.tree(text, question.language, budget)
+        self._judge = Judge(text[:start], text[end:], question.language, text[start:end], tree)
+        self._known: dict[str, Verdict] = {}
+
+    def judged(self, fill: str, budget: Budget, *, whole: bool) -> Judged:
+        """What may be offered of a fill, and the verdict on it; where trimming takes what is broken, that counts."""
+        text = fill if whole else self._trimmed(fill)
+        lost = self._verdict(fill, budget) if self._loses(fill, text) else None
+        return Judged(text=text, verdict=lost if lost and lost.problems else self._verdict(text, budget))
+
+    def cut(self, fill: str, budget: Budget) -> Judged | None:
+        """What of a fill breaks nothing."""
+        text: str | None = self._trimmed(fill)
+        found = self._verdict(text, budget)
+        if found and found.problems:
+            text = longest_valid_head(self._judge, text, budget)
+        return Judged(text=text, verdict=self._verdict(text, budget)) if text and text.strip() else None
+
+    def _trimmed(self, fill: str) -> str:
+        """What belongs in the gap: not beyond what the gap lies in, and nothing that stands behind it."""
+        brackets = self._judge.brackets
+        return undoubled(brackets, cut_to_extent(brackets, fill))
+
+    def _loses(self, fill: str, trimmed: str) -> bool:
+        """Whether trimming took more than brackets, quotes or what stands behind the gap anyway."""
+        tail = fill[len(trimmed) :].strip()
+        return any(letter.isalnum() for letter in tail) and not self._judge.brackets.after.lstrip().startswith(tail)
+
+    def _verdict(self, text: str, budget: Budget) -> Verdict | None:
+        found = self._known.get(text) or self._judge.verdict(text, budget)
+        if found:
+            self._known[text] = found
+        return found
+
+
+def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    """The value of a key, which becomes the latest of the few that are kept."""
+    value = known.pop(key) if key in known else make()
+    known[key] = value
+    while len(known) > _KEPT:
+        del known[next(iter(known))]
+    return value

@@ -1,0 +1,37 @@
+"""What becomes of a request's document with an answer in it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from engine.analysis.questions import Check, Judged, JudgeFills, Reply, asked
+from engine.core.request import FillRequest
+from engine.decoding.deadline import Deadline
+from engine.text.newlines import with_line_feeds
+
+CHECK_MS = 500.0
+"""For one check of fills; what is not checked by then is offered unchecked."""
+EDIT_CHECK_MS = 5000.0
+"""For one check of edits, which are not offered where they are not checked by then."""
+
+
+def judged_fills(
+    request: FillRequest, language: str, fills: Sequence[str], deadline: Deadline, *, cut: bool = False
+) -> Generator[Check, Reply | None, Sequence[Judged | None]]:
+    """What may be offered of each of these texts, which have line feeds; nothing is said about an edit in part.
+    `language`: `Grammar.name`."""
+    if not fills:
+        return ()
+    whole = request.task != "fill"
+    before, old = with_line_feeds(request.prefix), with_line_feeds(request.old)
+    question = JudgeFills(
+        text=before + old + with_line_feeds(request.suffix),
+        start=len(before),
+        end=len(before) + len(old),
+        language=language,
+        fills=tuple(fills),
+        whole=whole,
+        cut=cut,
+    )
+    reply = yield from asked(question, EDIT_CHECK_MS if whole else CHECK_MS, deadline.left_ms())
+    return reply.fills if reply else [Judged(text=text, verdict=None) for text in fills]

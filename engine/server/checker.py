@@ -1,0 +1,279 @@
+"""The engine's end of the process that checks syntax: who is asked about next, until when, and a new one when it ends.
+
+A document may crash a parser, or keep it busy for ever. Then the process is gone or is killed, whoever waited for that
+document goes on without an answer, and the next question goes to a new process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from engine.analysis.questions import Check, Question, Reply
+from engine.analysis.replies import unpacked_reply
+from engine.analysis.wire import LENGTH, MOST_NBYTES, SentTexts, packed_question
+from engine.server.suspects import Suspects
+
+_log = logging.getLogger(__name__)
+COMMAND = (sys.executable, "-P", "-B", "-m", "engine.analysis.child")
+_SLOWER = 2.0
+"""Time on the wall for each of the processor: a machine is busy with other things, too."""
+_GRACE_S = 0.25
+"""What a child that stops by itself may be late."""
+_TICK_S = 0.25
+_LONG_S = 1.0
+"""A question that nobody waits for any more may go on for so long."""
+_RECENT_S = 60.0
+_FIRST_REST_S, _LAST_REST_S = 0.1, 5.0
+_FREE_DEATHS = 2
+"""So many recent deaths cost no rest: one document is set aside by then."""
+_CRASHES_NBYTES = 256 * 1024
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Ticket:
+    """A question that waits or is under way."""
+
+    check: Check
+    urgency: int
+    """Those with the lowest go first."""
+    deliver: Callable[[Reply | None], None]
+    """Called once, on the loop's thread."""
+    wanted: Callable[[], bool] = lambda: True
+    """Whether anybody still waits."""
+    delivered: bool = False
+    timer: asyncio.TimerHandle | None = field(default=None, repr=False)
+
+
+class Checker:
+    """All methods belong to one event loop."""
+
+    def __init__(
+        self,
+        *,
+        crashes: Path | None = None,
+        command: tuple[str, ...] = COMMAND,
+    ) -> None:
+        """`crashes`: the file for what a child says when it ends badly."""
+        self._loop = asyncio.get_running_loop()
+        self._crashes = crashes
+        self._command = command
+        self._waiting: list[Ticket] = []
+        self._come = asyncio.Event()
+        self._suspects = Suspects(self._loop.time)
+        self._deaths: deque[float] = deque()
+        self._resting = False
+        self._child: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ending: asyncio.Future[None] | None = None
+        self._tried = asyncio.Event()
+        self._watching: asyncio.TimerHandle | None = None
+        self.restarts = 0
+
+    @property
+    def aside(self) -> int:
+        """How many documents are set aside."""
+        return self._suspects.aside
+
+    @property
+    def pid(self) -> int | None:
+        """Of the child; None while there is none."""
+        return self._child.pid if self._child else None
+
+    async def start(self) -> None:
+        """Start the child, without waiting until it is up; questions may come before."""
+        self._task = asyncio.create_task(self._run(), name="checker")
+        await self._tried.wait()
+
+    async def close(self) -> None:
+        """End the child; who waits gets no answer."""
+        if self._task:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._ending:
+            with contextlib.suppress(OSError):
+                await self._ending
+        self._give_up()
+
+    def submit(self, ticket: Ticket) -> None:
+        """Have a question answered, or not: `ticket.deliver` is called when that is known, in time for its asker."""
+        if self._resting or self._is_aside(ticket.check.question):
+            self._deliver(ticket, None)
+            return
+        if ticket.check.left_ms < math.inf:
+            ticket.timer = self._loop.call_later(ticket.check.left_ms / 1000, self._deliver, ticket, None)
+        self._waiting.append(ticket)
+        self._come.set()
+
+    def _deliver(self, ticket: Ticket, reply: Reply | None) -> None:
+        if not ticket.delivered:
+            ticket.delivered = True
+            if ticket.timer:
+                ticket.timer.cancel()
+            ticket.deliver(reply)
+
+    def _give_up(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for ticket in waiting:
+            self._deliver(ticket, None)
+
+    def _is_aside(self, question: Question) -> bool:
+        return self._suspects.is_aside(question.text, question.language)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                with self._crash_file() as said:
+                    await self._live(said)
+            except OSError as error:
+                _log.warning("the process that checks syntax can't be started: %s", error)
+                self._note_death()
+                self._tried.set()
+            self.restarts += 1
+            await self._rest()
+
+    async def _live(self, said: IO[bytes] | int) -> None:
+        """One child, from its start to its end."""
+        starting = asyncio.ensure_future(self._started(said))
+        try:
+            child = await asyncio.shield(starting)
+            self._child = child
+            self._tried.set()
+            await self._serve(child)
+        finally:
+            self._child = None
+            self._ending = asyncio.ensure_future(_end(starting))
+            await asyncio.shield(self._ending)
+
+    async def _started(self, said: IO[bytes] | int) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            # Not asked to end with the engine's console: it ends with the pipe.
+            start_new_session=sys.platform != "win32",
+            creationflags=subprocess.CREATE_NEW_PROCESS_GROUP if sys.platform == "win32" else 0,
+        )
+
+    async def _serve(self, child: asyncio.subprocess.Process) -> None:
+        """Ask one question after the other; returns when the child has ended."""
+        texts = SentTexts()
+        ending = asyncio.ensure_future(child.wait())
+        ending.add_done_callback(lambda _: self._come.set())
+        try:
+            while ticket := await self._next(ending):
+                if not await self._ask(child, ticket, texts):
+                    return
+        finally:
+            ending.cancel()
+        _log.warning("the process that checks syntax ended, with %s", child.returncode)
+        self._note_death()
+
+    async def _next(self, ending: asyncio.Future[int]) -> Ticket | None:
+        """The question that is most urgent; None where the child ends before there is one."""
+        while not ending.done():
+            self._come.clear()
+            self._waiting = [each for each in self._waiting if not each.delivered and each.wanted()]
+            # Of equals the first.
+            ticket = min(self._waiting, key=lambda each: each.urgency, default=None)
+            if ticket is None:
+                await self._come.wait()
+                continue
+            self._waiting.remove(ticket)
+            if not self._is_aside(ticket.check.question):
+                return ticket
+            self._deliver(ticket, None)
+        return None
+
+    async def _ask(self, child: asyncio.subprocess.Process, ticket: Ticket, texts: SentTexts) -> bool:
+        """Whether the child still lives behind it."""
+        assert child.stdin
+        assert child.stdout
+        question = ticket.check.question
+        began = self._loop.time()
+        budget_ms = self._suspects.budget_ms(question.text, question.language, ticket.check.budget_ms)
+        limit_s = _SLOWER * budget_ms / 1000 + _GRACE_S
+        self._watching = self._loop.call_later(_TICK_S, self._watch, child, ticket, began, began + limit_s)
+        try:
+            child.stdin.write(packed_question(question, budget_ms, (limit_s + _LONG_S) * 1000, texts))
+            (length,) = LENGTH.unpack(await child.stdout.readexactly(LENGTH.size))
+            if length > MOST_NBYTES:
+                raise ValueError("too long")
+            reply, out_of_time = unpacked_reply(await child.stdout.readexactly(length), question)
+        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+            self._mourn(ticket, began + limit_s, error)
+            return False
+        finally:
+            if self._watching:
+                self._watching.cancel()
+        self._suspects.took(question.text, question.language, out_of_time=out_of_time)
+        self._deliver(ticket, reply)
+        return True
+
+    def _watch(self, child: asyncio.subprocess.Process, ticket: Ticket, began: float, ends: float) -> None:
+        """Kill a child that takes too long, or long over what nobody wants any more."""
+        now = self._loop.time()
+        if now >= ends or (now >= began + _LONG_S and not ticket.wanted()):
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+        else:
+            self._watching = self._loop.call_at(min(ends, now + _TICK_S), self._watch, child, ticket, began, ends)
+
+    def _mourn(self, ticket: Ticket, limit: float, error: Exception) -> None:
+        question = ticket.check.question
+        late = self._loop.time() >= limit
+        _log.warning(
+            "the process that checks syntax %s over a document of %d characters of %s",
+            "was killed" if late else f"ended ({type(error).__name__})",
+            len(question.text),
+            question.language,
+        )
+        self._note_death()
+        # What was only given up is no document's fault.
+        if (late or ticket.wanted()) and self._suspects.accuse(question.text, question.language):
+            _log.warning("that document is set aside")
+        self._deliver(ticket, None)
+
+    def _note_death(self) -> None:
+        now = self._loop.time()
+        self._deaths.append(now)
+        while self._deaths[0] < now - _RECENT_S:
+            self._deaths.popleft()
+
+    async def _rest(self) -> None:
+        """The more deaths of late, the longer there is no child."""
+        excess = len(self._deaths) - _FREE_DEATHS
+        if excess > 0:
+            self._resting = True
+            self._give_up()
+            await asyncio.sleep(min(_FIRST_REST_S * 2 ** (excess - 1), _LAST_REST_S))
+            self._resting = False
+
+    def _crash_file(self) -> contextlib.AbstractContextManager[IO[bytes] | int]:
+        """What a child says when it crashes is added to a file of its own."""
+        if self._crashes is None:
+            return contextlib.nullcontext(subprocess.DEVNULL)
+        with contextlib.suppress(OSError):
+            too_long = self._crashes.exists() and self._crashes.stat().st_size > _CRASHES_NBYTES
+            return self._crashes.open("wb" if too_long else "ab")
+        return contextlib.nullcontext(subprocess.DEVNULL)
+
+
+async def _end(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+    """Kill a child, and let go of its pipes."""
+    child = await starting
+    with contextlib.suppress(ProcessLookupError):
+        child.kill()
+    with contextlib.suppress(OSError):
+        await child.communicate()

@@ -1,0 +1,226 @@
+"""The process that checks syntax, with real ones: what it answers, what it survives not, what that costs others."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.analysis.questions import Check, Diagnose, Diagnosis, JudgeFills, Judgements, Question, Reply, SurveyText
+from engine.analysis.replies import unpacked_reply
+from engine.analysis.wire import ReceivedTexts, SentTexts, framed
+from engine.core.findings import Findings
+from engine.server.checker import Checker, Ticket
+from engine.server.suspects import ASIDE_S, Suspects
+
+CRASHES = "- " * 254
+"""In YAML: its scanner writes its state behind the end of a buffer."""
+NEVER_ENDS = "import sys, time\nsys.stdin.buffer.read(1)\ntime.sleep(600)"
+WAIT_S = 60.0
+
+
+@asynccontextmanager
+async def checking(*command: str, **options: Any) -> AsyncIterator[Checker]:
+    checker = Checker(**({"command": command} if command else {}), **options)
+    await checker.start()
+    try:
+        yield checker
+    finally:
+        await checker.close()
+
+
+async def asked(checker: Checker, question: Question, budget_ms: float = 20_000.0, urgency: int = 0) -> Reply | None:
+    coming: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
+    check = Check(question=question, budget_ms=budget_ms)
+    checker.submit(Ticket(check=check, urgency=urgency, deliver=coming.set_result))
+    return await asyncio.wait_for(coming, WAIT_S)
+
+
+def call(text: str = "def f(a):\n    return ()\n", *fills: str) -> JudgeFills:
+    at = text.index(")\n", text.index("return"))
+    return JudgeFills(text=text, start=at, end=at, language="python", fills=fills or ("a",))
+
+
+def crash(number: int = 0) -> Diagnose:
+    return Diagnose(text=CRASHES + f"#{number}\n", language="yaml")
+
+
+@pytest.mark.asyncio
+async def test_questions_are_answered_by_another_process():
+    async with checking() as checker:
+        reply = await asked(checker, call())
+        assert isinstance(reply, Judgements)
+        assert [each and each.text for each in reply.fills] == ["a"]
+        assert isinstance(await asked(checker, Diagnose(text="x = (", language="python")), Diagnosis)
+        assert isinstance(await asked(checker, SurveyText(text="x = (", language="python", cursor=0)), Findings)
+        assert checker.pid in [child.pid for child in psutil.Process().children()]
+    assert checker.pid is None
+
+
+@pytest.mark.asyncio
+async def test_a_text_that_was_edited_is_the_text_that_is_judged():
+    async with checking() as checker:
+        body = "def f(a):\n    return ()\n" + "y = 'ä😋'\n" * 50
+        for number in range(12):
+            text = f"x{number} = 1\n" * (number % 3) + body.replace("y", f"z{number}", number)
+            reply = await asked(checker, call(text, "a", "a)"))
+            assert isinstance(reply, Judgements)
+            assert [each and (each.text, each.verdict and each.verdict.whole) for each in reply.fills] == [
+                ("a", True)
+            ] * 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
+@pytest.mark.asyncio
+async def test_the_process_has_limits():
+    async with checking() as checker:
+        await asked(checker, call())
+        process = psutil.Process(checker.pid)
+        assert process.rlimit(psutil.RLIMIT_CORE) == (0, 0)
+        assert 0 < process.rlimit(psutil.RLIMIT_AS)[1] <= 4 << 30
+
+
+@pytest.mark.asyncio
+async def test_a_crash_costs_its_question_and_the_next_goes_to_another_process(tmp_path: Path):
+    async with checking(crashes=tmp_path / "syntax.crash") as checker:
+        await asked(checker, call())
+        first = checker.pid
+        assert await asked(checker, crash()) is None
+        assert isinstance(await asked(checker, call()), Judgements)
+        assert checker.pid != first
+        assert checker.restarts == 1
+    assert "Segmentation fault" in (tmp_path / "syntax.crash").read_text()
+
+
+@pytest.mark.asyncio
+async def test_a_document_that_ended_two_processes_is_set_aside_whatever_is_typed_in_it():
+    async with checking() as checker:
+        for number in range(5):
+            assert await asked(checker, crash(number)) is None
+        assert isinstance(await asked(checker, call()), Judgements)
+        assert (checker.restarts, checker.aside) == (2, 1)
+
+
+@pytest.mark.asyncio
+async def test_what_never_ends_is_killed_at_its_deadline():
+    async with checking(sys.executable, "-c", NEVER_ENDS) as checker:
+        assert await asked(checker, call(), budget_ms=50) is None
+        assert checker.aside == 0
+        assert await asked(checker, call(), budget_ms=50) is None
+        assert checker.aside == 1
+
+
+@pytest.mark.asyncio
+async def test_who_has_a_deadline_waits_no_longer_even_for_a_turn():
+    async with checking(sys.executable, "-c", NEVER_ENDS) as checker:
+        told: list[str] = []
+
+        def ticket(name: str, question: Question, left_ms: float) -> Ticket:
+            check = Check(question=question, budget_ms=30_000, left_ms=left_ms)
+            return Ticket(check=check, urgency=0, deliver=lambda reply: told.append(f"{name} {reply}"))
+
+        checker.submit(ticket("long", call(), 30_000))
+        checker.submit(ticket("short", Diagnose(text="x", language="python"), 20))
+        while not told:
+            await asyncio.sleep(0.01)
+        assert told == ["short None"]
+
+
+@pytest.mark.asyncio
+async def test_what_is_urgent_goes_first_and_what_nobody_wants_is_not_asked():
+    async with checking() as checker:
+        order: list[str] = []
+
+        def submit(name: str, urgency: int, *, wanted: bool = True) -> None:
+            check = Check(question=Diagnose(text=f"{name} = (", language="python"), budget_ms=20_000)
+            checker.submit(
+                Ticket(check=check, urgency=urgency, deliver=lambda _: order.append(name), wanted=lambda: wanted)
+            )
+
+        submit("survey", 2)
+        submit("cancelled", 0, wanted=False)
+        submit("background", 1)
+        submit("key", 0)
+        while len(order) < 3:
+            await asyncio.sleep(0.01)
+        assert order == ["key", "background", "survey"]
+
+
+@pytest.mark.asyncio
+async def test_more_and_more_deaths_mean_rest_in_which_nobody_waits():
+    async with checking(sys.executable, "-c", "") as checker:
+        while checker.restarts < 4:
+            await asyncio.sleep(0.01)
+        assert await asked(checker, call()) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"reply": {"fills": []}},
+        {"reply": {"fills": [{"text": "rm -rf", "verdict": None}]}},
+        {
+            "reply": {
+                "fills": [{"text": "a", "verdict": {"problems": [{"start": 0, "end": 9, "what": ""}], "whole": 0}}]
+            }
+        },
+        {"reply": {"severity": [0, 0], "damages": []}},
+        {"reply": 7},
+    ],
+    ids=str,
+)
+def test_a_reply_that_does_not_answer_the_question_is_not_taken(said: dict[str, Any]):
+    with pytest.raises(ValueError, match="no answer"):
+        unpacked_reply(framed({**said, "out_of_time": False})[4:], call())
+
+
+def test_a_keystroke_sends_what_was_typed():
+    sent, received = SentTexts(), ReceivedTexts()
+    text = "value = compute(other)\n" * 1000
+    assert len(framed(sent.packed(text))) > len(text)
+    received.unpacked(SentTexts().packed(text))
+    for typed in ("x", "xy", "xyz"):
+        said = sent.packed(text[:5000] + typed + text[5000:])
+        assert len(framed(said)) < 100
+        assert received.unpacked(said) == text[:5000] + typed + text[5000:]
+    again = sent.packed(text[:5000] + "xyz" + text[5000:])
+    assert again["new"] == ""
+    assert again["number"] == said["number"]
+
+
+def test_both_ends_remember_the_same_texts():
+    sent, received = SentTexts(), ReceivedTexts()
+    for number in range(40):
+        text = f"{number % 11}" * (200 + number)
+        assert received.unpacked(sent.packed(text)) == text
+    assert received._texts == sent._texts
+    assert len(received._texts) <= 8
+
+
+def test_a_document_that_uses_up_its_time_gets_less_and_less_until_it_does_not():
+    suspects = Suspects(lambda: 0.0)
+    for typed in range(3):
+        suspects.took("slow text " * 20 + "x" * typed, "python", out_of_time=True)
+    assert suspects.budget_ms("slow text " * 20, "python", 400) == 50
+    assert suspects.budget_ms("another one", "python", 400) == 400
+    suspects.took("slow text " * 20, "python", out_of_time=False)
+    assert suspects.budget_ms("slow text " * 20, "python", 400) == 100
+
+
+def test_a_document_is_not_set_aside_for_ever():
+    now = 0.0
+    suspects = Suspects(lambda: now)
+    assert not suspects.accuse("- - -", "yaml")
+    assert suspects.accuse("- - - ", "yaml")
+    assert suspects.is_aside("- - -  ", "yaml")
+    assert not suspects.is_aside("- - -  ", "python")
+    now = ASIDE_S + 1
+    assert not suspects.is_aside("- - -  ", "yaml")
+    assert suspects.aside == 0
+    assert suspects.accuse("- - -", "yaml")
