@@ -63,7 +63,7 @@ def test_a_fresh_process_greets_before_it_imports_what_takes_long():
             send(process, id=1, method="initialize", params=HELLO)
             assert "capabilities" in json.loads(next(messages(process.stdout)))["result"]
             process.wait(WAIT_S)
-        assert {path.stem for path in place.folder.glob("*.imported")} == {"cattrs"}
+        assert {path.stem for path in place.folder.glob("*.imported")} == {"lsprotocol"}
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc")
