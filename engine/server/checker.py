@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import psutil
+
 from engine.analysis.questions import Check, Question, Reply
 from engine.analysis.replies import unpacked_reply
 from engine.analysis.wire import LENGTH, MOST_NBYTES, SentTexts, packed_question
@@ -25,15 +27,17 @@ from engine.server.suspects import Suspects
 
 _log = logging.getLogger(__name__)
 COMMAND = (sys.executable, "-P", "-B", "-m", "engine.analysis.child")
-_SLOWER = 2.0
-"""Time on the wall for each of the processor: a machine is busy with other things, too."""
+_SLOWER = 4.0
+"""Time on the wall for each of the processor: a machine that is busy with other things is no document's fault."""
 _GRACE_S = 0.25
-"""What a child that stops by itself may be late."""
+"""Of processor time, what a child that stops by itself may be late."""
 _TICK_S = 0.25
 _LONG_S = 1.0
-"""A question that nobody waits for any more may go on for so long."""
+"""So long a question may go on that has more time but nobody who waits for it any more."""
 _RECENT_S = 60.0
 _FIRST_REST_S, _LAST_REST_S = 0.1, 5.0
+_WAITED_FOR_S = 0.5
+"""In a longer rest nobody waits, and nothing is checked."""
 _FREE_DEATHS = 2
 """So many recent deaths cost no rest: one document is set aside by then."""
 _CRASHES_NBYTES = 256 * 1024
@@ -76,7 +80,6 @@ class Checker:
         self._task: asyncio.Task[None] | None = None
         self._ending: asyncio.Future[None] | None = None
         self._tried = asyncio.Event()
-        self._watching: asyncio.TimerHandle | None = None
         self.restarts = 0
 
     @property
@@ -201,47 +204,34 @@ class Checker:
         assert child.stdin
         assert child.stdout
         question = ticket.check.question
-        began = self._loop.time()
         budget_ms = self._suspects.budget_ms(question.text, question.language, ticket.check.budget_ms)
-        limit_s = _SLOWER * budget_ms / 1000 + _GRACE_S
-        self._watching = self._loop.call_later(_TICK_S, self._watch, child, ticket, began, began + limit_s)
+        watch = _Watch(self._loop, child, budget_ms / 1000, ticket.wanted)
         try:
-            child.stdin.write(packed_question(question, budget_ms, (limit_s + _LONG_S) * 1000, texts))
+            child.stdin.write(packed_question(question, budget_ms, (watch.limit_s + _LONG_S) * 1000, texts))
             (length,) = LENGTH.unpack(await child.stdout.readexactly(LENGTH.size))
             if length > MOST_NBYTES:
                 raise ValueError("too long")
             reply, out_of_time = unpacked_reply(await child.stdout.readexactly(length), question)
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-            self._mourn(ticket, began + limit_s, error)
+            self._mourn(ticket, watch, error)
             return False
         finally:
-            if self._watching:
-                self._watching.cancel()
+            watch.stop()
         self._suspects.took(question.text, question.language, out_of_time=out_of_time)
         self._deliver(ticket, reply)
         return True
 
-    def _watch(self, child: asyncio.subprocess.Process, ticket: Ticket, began: float, ends: float) -> None:
-        """Kill a child that takes too long, or long over what nobody wants any more."""
-        now = self._loop.time()
-        if now >= ends or (now >= began + _LONG_S and not ticket.wanted()):
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-        else:
-            self._watching = self._loop.call_at(min(ends, now + _TICK_S), self._watch, child, ticket, began, ends)
-
-    def _mourn(self, ticket: Ticket, limit: float, error: Exception) -> None:
+    def _mourn(self, ticket: Ticket, watch: _Watch, error: Exception) -> None:
         question = ticket.check.question
-        late = self._loop.time() >= limit
         _log.warning(
             "the process that checks syntax %s over a document of %d characters of %s",
-            "was killed" if late else f"ended ({type(error).__name__})",
+            "was killed" if watch.killed else f"ended ({type(error).__name__})",
             len(question.text),
             question.language,
         )
         self._note_death()
         # What was only given up is no document's fault.
-        if (late or ticket.wanted()) and self._suspects.accuse(question.text, question.language):
+        if not watch.given_up and self._suspects.accuse(question.text, question.language):
             _log.warning("that document is set aside")
         self._deliver(ticket, None)
 
@@ -255,9 +245,11 @@ class Checker:
         """The more deaths of late, the longer there is no child."""
         excess = len(self._deaths) - _FREE_DEATHS
         if excess > 0:
-            self._resting = True
-            self._give_up()
-            await asyncio.sleep(min(_FIRST_REST_S * 2 ** (excess - 1), _LAST_REST_S))
+            rest_s = min(_FIRST_REST_S * 2 ** (excess - 1), _LAST_REST_S)
+            if rest_s > _WAITED_FOR_S:
+                self._resting = True
+                self._give_up()
+            await asyncio.sleep(rest_s)
             self._resting = False
 
     def _crash_file(self) -> contextlib.AbstractContextManager[IO[bytes] | int]:
@@ -268,6 +260,51 @@ class Checker:
             too_long = self._crashes.exists() and self._crashes.stat().st_size > _CRASHES_NBYTES
             return self._crashes.open("wb" if too_long else "ab")
         return contextlib.nullcontext(subprocess.DEVNULL)
+
+
+class _Watch:
+    """Kills a child that takes too long, or long over what nobody wants any more."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        child: asyncio.subprocess.Process,
+        budget_s: float,
+        wanted: Callable[[], bool],
+    ) -> None:
+        self._loop, self._child, self._wanted = loop, child, wanted
+        self._most_s = budget_s + _GRACE_S
+        self._began = loop.time()
+        self._spent_before_s: float | None = None
+        self.limit_s = _SLOWER * self._most_s
+        """By the clock on the wall."""
+        self.killed = self.given_up = False
+        self._timer = loop.call_later(_TICK_S, self._look)
+
+    def stop(self) -> None:
+        """The child answered, or is dead."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        passed_s = self._loop.time() - self._began
+        spent_s = self._spent_s()
+        # It is not asked how long the process has run before each question: few come to a first look.
+        if self._spent_before_s is None:
+            self._spent_before_s = spent_s - min(passed_s, _TICK_S)
+        self.given_up = self._most_s > _LONG_S and passed_s >= _LONG_S and not self._wanted()
+        if self.given_up or passed_s >= self.limit_s or spent_s - self._spent_before_s >= self._most_s:
+            self.killed = True
+            with contextlib.suppress(ProcessLookupError):
+                self._child.kill()
+        else:
+            self._timer = self._loop.call_later(min(_TICK_S, self._most_s), self._look)
+
+    def _spent_s(self) -> float:
+        try:
+            times = psutil.Process(self._child.pid).cpu_times()
+        except psutil.Error:
+            return 0.0
+        return times.user + times.system
 
 
 async def _end(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:

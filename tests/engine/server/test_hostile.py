@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import count
 from pathlib import Path
 
 import psutil
@@ -44,6 +45,17 @@ def innocent(wire: Wire, number: int) -> None:
     assert [(each.text, each.syntax) for each in answer.filled.candidates] == [("first, second", "ok")]
 
 
+def innocent_again(wire: Wire) -> None:
+    """After some deaths there is no process for a while, and answers are unchecked."""
+    numbers = count(1000)
+
+    def checked() -> bool:
+        answer = filled(wire, next(numbers), "total = max(", ")\n", "python")
+        return [(each.text, each.syntax) for each in answer.filled.candidates] == [("first, second", "ok")]
+
+    wait_until(checked, "an answer that is checked")
+
+
 def oracle(place: Home) -> str:
     return place.oracle(INNOCENT, f"{CRASHES}▮x▮\n", *(f"{text}▮x▮\n" for text in STALLS.values()))
 
@@ -65,20 +77,20 @@ def test_a_document_that_crashes_a_parser_does_not_take_the_engine_along(place):
 @pytest.mark.parametrize("language", STALLS)
 def test_a_document_that_stalls_a_check_stalls_no_other_window(served, language):
     with served.client() as good, served.client() as bad:
-        innocent(good, 1)
+        innocent_again(good)
         text = STALLS[language]
         bad.send(Survey(id=1, text=text, cursor=len(text), language=language))
         bad.send(Fill(id=2, request=FillRequest(prefix=text, suffix="\n", language=language, max_tokens=8)))
-        innocent(good, 2)
+        filled(good, 2, "total = max(", ")\n", "python")
         assert isinstance(bad.reply(2), Answer)
-        # After that it is known: the next key costs next to nothing.
-        filled(bad, 3, text, "\n", language)
-        innocent(good, 3)
+        for number in (3, 4):
+            filled(bad, number, text, "\n", language)
+        innocent_again(good)
 
 
 def test_surveys_are_given_up_when_newer_ones_come_or_their_client_says_so(served):
     with served.client() as wire:
-        innocent(wire, 100)
+        innocent_again(wire)
         texts = [f"x{number} = (\n" + "y = (1\n" * 20_000 for number in range(12)]
         for number, text in enumerate(texts):
             wire.send(Survey(id=number, text=text, cursor=0, language="python"))
@@ -90,10 +102,15 @@ def test_surveys_are_given_up_when_newer_ones_come_or_their_client_says_so(serve
             codes[reply.id] = reply.code if isinstance(reply, Failed) else "surveyed"
         assert list(codes.values()).count("superseded") == 8
         assert codes[11] == "cancelled"
-        wire.send(Survey(id=50, text="x = (\n", cursor=0, language="python"))
-        reply = wire.reply(50)
-        assert isinstance(reply, Surveyed)
-        assert len(reply.findings.damages) == 1
+        numbers = count(50)
+
+        def surveyed() -> bool:
+            number = next(numbers)
+            wire.send(Survey(id=number, text="x = (\n", cursor=0, language="python"))
+            reply = wire.reply(number)
+            return isinstance(reply, Surveyed) and len(reply.findings.damages) == 1
+
+        wait_until(surveyed, "a survey that is answered")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
