@@ -157,7 +157,7 @@ def _event(path: Path, number: int, line: str) -> Event:
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         held = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         held = None
     if not isinstance(held, dict):
         raise SessionError(f"{path}:{number}: not a JSON object.")

@@ -72,6 +72,7 @@ def test_the_sessions_of_the_repository_hold_all_that_a_person_does(path):
         ('{"session": 1}\n{"at": 0, "do": "dance"}\n', ':2: "do" must be one of open'),
         ('{"session": 1}\n{"at": 0, "do": "undo", "count": 2}\n', ":2: extra fields found"),
         ('{"session": 1}\nnonsense\n', ":2: not a JSON object"),
+        ('{"session": 1}\n' + "[" * 100_000, ":2: not a JSON object"),
     ],
 )
 def test_a_broken_session_is_a_sentence_with_its_line(tmp_path, text, problem):
