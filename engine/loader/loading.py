@@ -19,6 +19,8 @@ from engine.loader.catalog import find
 from engine.models.base import Model, check_facts
 from engine.models.registry import family_named
 
+_TRIAL = FillRequest(prefix="def f(x):\n    return ", suffix="\n", language="python")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Infiller:
@@ -80,6 +82,8 @@ def _load(name: str, device: Device) -> Model:
     placement = place(checkpoint, device, this_machine())
     with _offline(), reading(name):
         model = family_named(checkpoint.family).open(checkpoint, placement)
+        # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
+        model.prompt(_TRIAL)
     check_facts(model.facts)
     return model
 

@@ -59,6 +59,8 @@ DEEP = "[" * 100_000 + "]" * 100_000
         (lambda path: (path / "dg_lsp.json").write_text('{"length": "guess"}'), "guess"),
         (lambda path: (path / "dg_lsp.json").write_text('{"widths": [4, "all"]}'), "widths"),
         (lambda path: (path / "dg_lsp.json").write_text('{"context": 1e300}'), "context"),
+        (lambda path: change(path / "tokenizer_config.json", model_max_length=[1]), "tiny can't be loaded"),
+        (lambda path: (path / "chat_template.jinja").write_text("{{ nothing.at.all }}"), "tiny can't be loaded"),
         (lambda path: (path / "adapter_config.json").write_text("{}"), "adapter"),
     ],
 )
