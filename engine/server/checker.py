@@ -23,10 +23,11 @@ import psutil
 from engine.analysis.questions import Check, Question, Reply
 from engine.analysis.replies import unpacked_reply
 from engine.analysis.wire import LENGTH, MOST_NBYTES, SentTexts, packed_question
+from engine.core.processes import python_module
 from engine.server.suspects import Suspects
 
 _log = logging.getLogger(__name__)
-COMMAND = (sys.executable, "-P", "-B", "-m", "engine.analysis.child")
+COMMAND = python_module("engine.analysis.child")
 _SLOWER = 4.0
 """Time on the wall for each of the processor: a machine that is busy with other things is no document's fault."""
 _GRACE_S = 0.25

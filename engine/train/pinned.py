@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 from engine.core.errors import BadInput
+from engine.core.processes import python_module
 from engine.eval.archives import run_client, unpack
 from engine.train.screening import LANGUAGES
 
@@ -45,7 +46,7 @@ def fetch_pinned(cache: Path) -> tuple[Path, Path]:
 def _fetch_python(folder: Path) -> None:
     folder.mkdir()
     options = ("--quiet", "--no-deps", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check")
-    command = [sys.executable, "-m", "pip", "install", *options, f"--target={folder / 'site-packages'}"]
+    command = [*python_module("pip"), "install", *options, f"--target={folder / 'site-packages'}"]
     run_client([*command, "--group", f"{_PYPROJECT}:{_GROUP}"], "The packages of the group corpus", folder)
 
 

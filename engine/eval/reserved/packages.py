@@ -6,7 +6,6 @@ Only wheels for any platform are taken, by their hashes: every machine gets the 
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import cattrs
 import platformdirs
 
 from engine.core.errors import BadInput
+from engine.core.processes import python_module
 from engine.eval.archives import run_client, unpack
 
 Role = Literal["reported", "development"]
@@ -120,7 +120,7 @@ def _fetch(releases: Sequence[tuple[Reserved, str]], folder: Path) -> None:
         wheels.mkdir()
         wanted = [f"{each.name}=={version} --hash=sha256:{each.sha256[version]}\n" for each, version in missing]
         Path(scratch, "wanted.txt").write_text("".join(wanted), encoding="utf-8")
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", *_ANYWHERE]
+        command = [*python_module("pip"), "download", "--quiet", "--no-deps", "--require-hashes", *_ANYWHERE]
         run_client([*command, f"--dest={wheels}", "-r", "wanted.txt"], "The reserved packages", Path(scratch))
         found = {_name_and_version(wheel): wheel for wheel in wheels.iterdir()}
         for each, version in missing:
