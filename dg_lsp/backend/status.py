@@ -19,6 +19,8 @@ class Status:
     percent: float | None = None
     """How far loading has come, in [0, 100]; None: unknown."""
     message: str = ""
+    silence: str = ""
+    """Why the last automatic request showed nothing, in a sentence; empty where it showed something."""
 
 
 class StatusBoard:
@@ -86,4 +88,4 @@ class StatusBoard:
             return Status(state="loading")
         if engine.name == "unloaded":
             return Status(state="ready", message="The model is asleep; the next request wakes it.")
-        return Status(state="busy" if self._busy else "ready", message=engine.message or self._silence)
+        return Status(state="busy" if self._busy else "ready", message=engine.message, silence=self._silence)

@@ -84,7 +84,7 @@ async def hostile(seconds: float, keys: int, seed: int = 0) -> dict[str, Any]:
         "p99_ms": [round(before, 1), round(during, 1)],
         "times": round(during / before, 2),
         "errors": [*alone.errors, *beside.errors][:5],
-        "wrong_documents": alone.wrong + beside.wrong,
+        "wrong_documents": [*alone.wrong, *beside.wrong][:5],
         "suggestions_afterwards": again.figures.suggestions,
         "logged": said[:5],
         "passed": during <= TIMES * before

@@ -42,7 +42,7 @@ async def keystrokes(keys: int, seconds: float, seed: int = 0) -> dict[str, Any]
         "answers": sum(each.answers for each in figures),
         "suggestions": sum(each.suggestions for each in figures),
         "stale": sum(each.stale for each in figures),
-        "wrong_documents": sum(each.wrong for each in figures),
+        "wrong_documents": [line for each in figures for line in each.wrong][:5],
         "compared": sum(each.compared for each in figures),
         "errors": [error for each in figures for error in each.errors][:5],
         "logged": said[:5],

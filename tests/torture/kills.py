@@ -48,7 +48,7 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
         "stopped": len(back_ms["SIGSTOP"]),
         "never_served_again": unserved,
         "errors": figures.errors[:5],
-        "wrong_documents": figures.wrong,
+        "wrong_documents": figures.wrong[:5],
         "logged": said[:5],
         "back_ms": {name: [round(percentile(ms, q)) for q in (0.5, 1.0)] for name, ms in back_ms.items() if ms},
         "passed": not (unserved or figures.errors or figures.wrong or said),

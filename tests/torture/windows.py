@@ -46,7 +46,7 @@ class Figures:
     suggestions: int = 0
     stale: int = 0
     """Suggestions for another version than the one they were asked for."""
-    wrong: int = 0
+    wrong: list[str] = field(default_factory=list)
     """Documents whose text the server had otherwise, when it was asked."""
     compared: int = 0
     errors: list[str] = field(default_factory=list)
@@ -93,8 +93,9 @@ class Typist:
         buffer = self.editor.buffer
         told = (await self.wire.request("dg/status", {"uri": buffer.uri}))["document"]
         self.figures.compared += 1
-        same = (told.get("version"), told.get("crc32")) == (buffer.version, zlib.crc32(buffer.text.encode()))
-        self.figures.wrong += not same
+        known, own = (told.get("version"), told.get("crc32")), (buffer.version, zlib.crc32(buffer.text.encode()))
+        if known != own:
+            self.figures.wrong.append(f"{buffer.uri}: the server has {known}, the editor {own}")
 
     async def ghosts(self) -> int:
         """How many suggestions there are at the cursor, waited for."""

@@ -7,6 +7,8 @@ export interface Status {
   state: StateName;
   percent?: number | null;
   message: string;
+  /** Why the last automatic request showed nothing; empty where it showed something. */
+  silence?: string;
 }
 
 export interface Account extends Status {

@@ -83,6 +83,6 @@ def test_a_status_that_is_ready_tells_why_nothing_was_shown():
     held.engine(EngineState(name="ready"))
     held.silence("Not sure enough.")
     held.silence("Not sure enough.")
-    assert held.current == Status(state="ready", message="Not sure enough.")
+    assert held.current == Status(state="ready", silence="Not sure enough.")
     held.silence("")
-    assert [status.message for status in told] == ["", "Not sure enough.", ""]
+    assert [status.silence for status in told] == ["", "Not sure enough.", ""]

@@ -29,15 +29,15 @@ def new_oracle(_on_percent: object) -> Oracle:
 
 
 @contextmanager
-def serving(place: Home, load=new_oracle, **settings: object) -> Iterator[Server]:
-    """A server on a thread of its own."""
+def serving(place: Home, load=new_oracle, *, in_order: bool = True, **settings: object) -> Iterator[Server]:
+    """A server on a thread of its own, which ends `in_order` or because it is broken."""
     place.runtime.mkdir(mode=0o700)
     found: list[Server] = []
 
     async def serve() -> None:
         asked = Settings(model="oracle", device="cpu", unload_after_s=60, exit_after_s=60, **settings)
         found.append(Server(asked, load))
-        assert await found[0].serve()
+        assert await found[0].serve() == in_order
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
@@ -146,7 +146,7 @@ def test_an_engine_whose_device_is_broken_ends(place, when: str):
         model = Broken("oracle", [Case(text="x = ▮1▮\n")])
         return model if when == "a step" else model.step(None)  # type: ignore[arg-type, return-value]
 
-    with serving(place, load=load), place.client() as wire:
+    with serving(place, load=load, in_order=False), place.client() as wire:
         wire.fill(1, "x = ")
         reply = wire.reply(1)
         assert isinstance(reply, Failed)
