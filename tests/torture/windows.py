@@ -119,12 +119,11 @@ class Typist:
             return
         kind = rng.random()
         if kind < 0.4 and written:
-            at = rng.randrange(len(written))
-            editor.replace(
-                at, min(len(written), at + rng.randrange(4)), rng.choice(["", "x", "😋", "\n    ", "()", "'"])
-            )
+            at = _whole(written, rng.randrange(len(written)))
+            editor.replace(at, _whole(written, at + rng.randrange(4)), rng.choice(["", "x", "😋", "\n    ", "()", "'"]))
         elif kind < 0.6 and written:
-            editor.delete(rng.randint(1, 3))
+            cursor = editor.buffer.cursor
+            editor.delete(cursor - _whole(written, max(0, cursor - rng.randint(1, 3))))
         elif kind < 0.8:
             editor.undo()
         else:
@@ -158,6 +157,12 @@ class Typist:
             for ghost in self.editor.ghosts(asked, result):
                 self.figures.suggestions += 1
                 self.figures.stale += ghost.version != asked.version
+
+
+def _whole(text: str, offset: int) -> int:
+    """An offset as an editor has it: never inside a line break of two characters, nor behind the text."""
+    offset = min(offset, len(text))
+    return offset - (text[max(0, offset - 1) : offset + 1] == "\r\n")
 
 
 @asynccontextmanager
