@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine.models.prompts.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
-from engine.train.contexts import NOTHING, Contexts, attend_within, contexts, filled_rows, next_token_loss
+from engine.train.contexts import NOTHING, Contexts, Row, attend_within, contexts, filled_rows, next_token_loss
 from engine.train.corpus import Document
 from engine.train.examples import SHORTEST, Example, Examples, followed
 from engine.train.judge import judge
@@ -173,8 +173,6 @@ def test_rows_side_by_side_lose_what_they_lose_alone():
     assert all(len(kept) > 1 for kept in rows)
 
     def rowed(kept: list[list[Example]]) -> Contexts:
-        from engine.train.contexts import Row
-
         made: list[Row] = []
         for part in kept:
             row = Row()
@@ -191,9 +189,8 @@ def test_rows_side_by_side_lose_what_they_lose_alone():
 
 def test_a_judgement_is_of_fixed_gaps():
     corpus = PackedCorpus(toy_corpus(), "held-out")
-    preset = replace(tiny(), shape=random_network().config and tiny().shape)
-    first = judge(random_network(), corpus, preset, gaps=6)
-    assert first == judge(random_network(), corpus, preset, gaps=6)
+    first = judge(random_network(), corpus, tiny(), gaps=6)
+    assert first == judge(random_network(), corpus, tiny(), gaps=6)
     assert first.gaps == 6
     assert 0 <= first.stopped <= first.exact <= 1
     assert "6 gaps" in first.line()
