@@ -28,7 +28,7 @@ def hub(changeable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ge
         monkeypatch.setattr(
             constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
         )
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "home" / "cache"))
         yield hub
 
 
@@ -173,7 +173,7 @@ def test_an_endpoint_chooses_no_path(
 ):
     hub.headers = headers
     check_refused(capsys, HUB_ID, 1, f"The endpoint {hub.url} answers with a ")
-    assert not list(tmp_path.parent.rglob("outside*"))
+    assert not list(tmp_path.rglob("outside*"))
     assert not hub.downloads
 
 
