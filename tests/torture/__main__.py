@@ -22,6 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="keystrokes|kills|fuzz|hostile")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each part, at the most (default: 20)")
+    parser.add_argument("--hour", action="store_const", dest="seconds", const=3600.0, help="an hour for each")
     parser.add_argument("--full", action="store_true", help="100,000 keys, 100 kills, 10 stops, every hostile document")
     parser.add_argument("--seed", type=int, default=0)
     told = parser.parse_args()

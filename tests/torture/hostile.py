@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
 import time
 from collections.abc import Iterator
@@ -62,16 +63,17 @@ def documents() -> Iterator[tuple[str, str, str]]:
 
 
 async def hostile(seconds: float, keys: int, seed: int = 0) -> dict[str, Any]:
-    """Open every hostile document and type into it, as far as `seconds` allow, beside at least `keys` innocent keys."""
+    """Open every hostile document and type into it, over and over, beside `keys` innocent keys or as many as `seconds` allow."""
     with home() as place, tempfile.TemporaryFile() as stderr:
         model = oracle(place)
         async with window(place, model, stderr) as victim, window(place, model, stderr) as attacker:
             await ready(victim)
             await ready(attacker)
             alone = await _typed(victim, keys, seed, seconds / 3)
-            until_s = time.monotonic() + 2 * seconds / 3
-            attack = asyncio.create_task(_attack(attacker, until_s))
+            done = asyncio.Event()
+            attack = asyncio.create_task(_attack(attacker, done))
             beside = await _typed(victim, keys, seed, 2 * seconds / 3)
+            done.set()
             tried = await attack
             again = Typist(victim, seed + 2)
             await again.type(200)
@@ -99,12 +101,12 @@ async def _typed(wire: Connection, keys: int, seed: int, seconds: float) -> Figu
     return typist.figures
 
 
-async def _attack(wire: Connection, until_s: float) -> int:
-    """How many documents were typed into."""
+async def _attack(wire: Connection, done: asyncio.Event) -> int:
+    """Type into every document, over and over, until the innocent window has typed its keys; how many were typed into."""
     typist = Typist(wire, 1)
     tried = 0
-    for name, language, text in documents():
-        if time.monotonic() >= until_s:
+    for name, language, text in itertools.cycle(documents()):
+        if done.is_set():
             break
         tried += 1
         path = f"{name.replace(' ', '-')}.{SUFFIXES[language]}"
