@@ -63,7 +63,7 @@ def documents() -> Iterator[tuple[str, str, str]]:
 
 
 async def hostile(seconds: float, keys: int, seed: int = 0) -> dict[str, Any]:
-    """Open every hostile document and type into it, over and over, beside `keys` innocent keys or as many as `seconds` allow."""
+    """Type into every hostile document, over and over, beside `keys` innocent keys, or as many as `seconds` allow."""
     with home() as place, tempfile.TemporaryFile() as stderr:
         model = oracle(place)
         async with window(place, model, stderr) as victim, window(place, model, stderr) as attacker:
@@ -102,7 +102,7 @@ async def _typed(wire: Connection, keys: int, seed: int, seconds: float) -> Figu
 
 
 async def _attack(wire: Connection, done: asyncio.Event) -> int:
-    """Type into every document, over and over, until the innocent window has typed its keys; how many were typed into."""
+    """Type into every document, over and over, until the innocent window is done; how many were typed into."""
     typist = Typist(wire, 1)
     tried = 0
     for name, language, text in itertools.cycle(documents()):
