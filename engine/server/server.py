@@ -78,7 +78,7 @@ class Server:
         self.scheduler = Scheduler(settings.limits)
         self._checker = Checker(crashes=runtime_paths.log_dir() / "syntax.crash")
         self.surveyor = Surveyor(self._checker)
-        self._watchdog = Watchdog(settings.stall_s)
+        self._watchdog = Watchdog(settings.stall_s, read_nbytes=memory.read_nbytes)
         self._worker = Worker(
             self.scheduler,
             self._meters,
