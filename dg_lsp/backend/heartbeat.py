@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from engine.ipc.peercred import Peer, work_done
+from engine.ipc.peercred import Peer, is_stopped, work_done
 
 T = TypeVar("T")
 _LOOK_S = 0.5
@@ -21,6 +21,8 @@ _LOOK_S = 0.5
 class Silence:
     """How long an engine that is asked for a sign of life may say nothing, in seconds."""
 
+    stopped_s: float = 0.5
+    """While its process is stopped (SIGSTOP, or a terminal's Ctrl-Z); it can't do anything."""
     idle_s: float = 3.0
     """While its process does nothing, either; an answer would cost it some work."""
     busy_s: float = 60.0
@@ -37,13 +39,15 @@ async def answer_or_silence(
     """What `answer` comes to. Raises what it raises, and EngineSilent where `peer` neither gives it nor works on it."""
     task = asyncio.ensure_future(answer)
     began_s = moved_s = time.monotonic()
-    done = None
+    done = work_done(peer())
     try:
         while not (await asyncio.wait({task}, timeout=min(look_s, silence.idle_s / 4)))[0]:
-            now_s, before, done = time.monotonic(), done, work_done(peer())
+            who = peer()
+            now_s, before, done = time.monotonic(), done, work_done(who)
             if done != before:
                 moved_s = now_s
-            if now_s - moved_s >= silence.idle_s or now_s - began_s >= silence.busy_s:
+            still_s = silence.stopped_s if is_stopped(who) else silence.idle_s
+            if now_s - moved_s >= still_s or now_s - began_s >= silence.busy_s:
                 raise EngineSilent
         return task.result()
     finally:

@@ -127,12 +127,9 @@ class Check:
     """After so long, by the clock on the wall, the answer is of no use any more."""
 
 
-_LEAST_MS = 50.0
-"""A fill that its deadline stopped is still checked: a broken one is worse than one that is so much later."""
-
-
 def asked(question: Asks[R], budget_ms: float, left_ms: float = math.inf) -> Generator[Check, Reply | None, R | None]:
     """Ask, from work that is run step by step (see engine.decoding.executor); None where nobody could tell in time."""
-    left_ms = max(left_ms, _LEAST_MS)
+    if left_ms <= 0:
+        return None
     check = Check(question=cast(Question, question), budget_ms=min(budget_ms, left_ms), left_ms=left_ms)
     return cast("R | None", (yield check))

@@ -15,7 +15,7 @@ from engine.ipc.messages import Percentiles, Report, Status, StatusQuery
 from engine.loader.catalog import find
 
 if TYPE_CHECKING:
-    from engine.server.server import Settings
+    from engine.server.settings import Settings
 
 _UNLOAD_AFTER_S, _EXIT_AFTER_S, _STALL_AFTER_S = 600.0, 1800.0, 300.0
 _ALREADY = "An engine is running already."
@@ -41,8 +41,8 @@ def run(
 ) -> None:
     """Run the engine; where one runs already, leave it alone."""
     # Imported here because `status` and `stop` need none of it.
-    from engine.server import launch, process
-    from engine.server.server import Settings
+    from engine.server import launch
+    from engine.server.settings import Settings
 
     settings = Settings(
         model=rooted(model, Path.cwd()),
@@ -52,7 +52,7 @@ def run(
         stall_s=stall_after,
     )
     _check(settings)
-    if not (launch.start_detached(settings) if detach else process.run(settings)):
+    if not (launch.start_detached(settings) if detach else _run(settings)):
         typer.echo(_ALREADY)
 
 
@@ -108,6 +108,13 @@ def restart(
     typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
 
 
+def _run(settings: Settings) -> bool:
+    # Who starts one in the background needs none of it.
+    from engine.server import process
+
+    return process.run(settings)
+
+
 def _check(settings: Settings) -> None:
     """Raises ModelError, before anything starts or ends, for what no engine could ever run."""
     check_device(settings.device)
@@ -117,7 +124,7 @@ def _check(settings: Settings) -> None:
 
 def _settings_of(status: Status | None) -> Settings:
     """What an engine was started with, or the defaults where none runs or tells."""
-    from engine.server.server import Settings
+    from engine.server.settings import Settings
 
     if status is None:
         return Settings(

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 
 class Deadline:
-    """Milliseconds `ms` after `began`; None: never. `clock` counts seconds."""
+    """Milliseconds `ms` after `began`; None: never. `clock` counts seconds; steps leave `spare_ms` for what follows."""
 
-    def __init__(self, ms: float | None, began: float, clock: Callable[[], float]) -> None:
+    def __init__(self, ms: float | None, began: float, clock: Callable[[], float], spare_ms: float = 0.0) -> None:
         self._end = None if ms is None else began + ms / 1000
+        self._spare = spare_ms / 1000
         self._began = self._last = began
         self._longest = 0.0
         self._clock = clock
@@ -22,7 +23,7 @@ class Deadline:
         now = self._clock()
         self._longest = max(self._longest, now - self._last) if self._last != self._began else 0.0
         self._last = now
-        return now + self._longest >= self._end
+        return now + self._longest + self._spare >= self._end
 
     def left_ms(self) -> float:
         """Milliseconds that are left, below 0 behind it; infinite without one."""

@@ -7,12 +7,23 @@ from collections.abc import Generator, Sequence
 from engine.analysis.questions import Check, Judged, JudgeFills, Reply, asked
 from engine.core.request import FillRequest
 from engine.decoding.deadline import Deadline
+from engine.syntax.languages import language_of
 from engine.text.newlines import with_line_feeds
 
 CHECK_MS = 500.0
 """For one check of fills; what is not checked by then is offered unchecked."""
 EDIT_CHECK_MS = 5000.0
 """For one check of edits, which are not offered where they are not checked by then."""
+
+_SPARE_MS, _SPARE_SHARE = 50.0, 0.1
+"""Of a deadline; a first check takes some milliseconds."""
+
+
+def spare_ms(request: FillRequest) -> float:
+    """What steps leave of a request's deadline, so that what it stops is checked before it."""
+    if request.deadline_ms is None or language_of(request.language) is None:
+        return 0.0
+    return min(_SPARE_MS, _SPARE_SHARE * request.deadline_ms)
 
 
 def judged_fills(

@@ -15,6 +15,7 @@ from engine.core.request import Candidate, Filled, FillRequest, Timings
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, drive
 from engine.infill.answers import Answer, answers
+from engine.infill.checking import spare_ms
 from engine.infill.gap import Gap
 from engine.infill.lengths.calibrated import calibrated
 from engine.infill.lengths.expand import expand
@@ -72,7 +73,7 @@ def infill(
         prompt=prompt,
         context=model.encode(prompt.context),
         generator=torch.Generator(device=model.facts.device).manual_seed(request.seed),
-        deadline=Deadline(request.deadline_ms, began, clock),
+        deadline=Deadline(request.deadline_ms, began, clock, spare_ms(request)),
     )
     encoded = clock()
     fitted = yield from _fitted(gap)

@@ -61,16 +61,27 @@ def work_done(peer: Peer | None) -> tuple[float, int] | None:
 
     A process that is stopped, or waits for something that never comes, has the same ones for ever.
     """
-    import psutil
-
     if peer is None or not peer.pid:
         return None
+    import psutil
+
     try:
         process = psutil.Process(peer.pid)
         times = process.cpu_times()
         return times.user + times.system, process.memory_info().rss
     except psutil.Error:
         return None
+
+
+def is_stopped(peer: Peer | None) -> bool:
+    """Whether a peer's process is known to be stopped; one that a debugger holds for a moment is not."""
+    if peer is None or not peer.pid:
+        return False
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(peer.pid).status() == psutil.STATUS_STOPPED
+    return False
 
 
 def kill(peer: Peer | None) -> bool:

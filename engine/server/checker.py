@@ -1,7 +1,8 @@
 """The engine's end of the process that checks syntax: who is asked about next, until when, and a new one when it ends.
 
 A document may crash a parser, or keep it busy for ever. Then the process is gone or is killed, whoever waited for that
-document goes on without an answer, and the next question goes to a new process.
+document goes on without an answer, and the next question goes to a new process. Without an answer a fill is offered
+as the canvas has it, `unchecked`; an edit is not offered; a list of actions fails as late.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _TICK_S = 0.25
 _LONG_S = 1.0
 """So long a question may go on that has more time but nobody who waits for it any more."""
 _RECENT_S = 60.0
-_FIRST_REST_S, _LAST_REST_S = 0.1, 5.0
+_FIRST_REST_S, _LAST_REST_S = 0.1, 2.0
+"""To start a process takes half a second of a processor: never more than a fifth of its time."""
 _WAITED_FOR_S = 0.5
 """In a longer rest nobody waits, and nothing is checked."""
 _FREE_DEATHS = 2
@@ -244,14 +246,12 @@ class Checker:
 
     async def _rest(self) -> None:
         """The more deaths of late, the longer there is no child."""
-        excess = len(self._deaths) - _FREE_DEATHS
-        if excess > 0:
-            rest_s = min(_FIRST_REST_S * 2 ** (excess - 1), _LAST_REST_S)
-            if rest_s > _WAITED_FOR_S:
-                self._resting = True
-                self._give_up()
-            await asyncio.sleep(rest_s)
-            self._resting = False
+        seconds = rest_s(len(self._deaths))
+        if seconds > _WAITED_FOR_S:
+            self._resting = True
+            self._give_up()
+        await asyncio.sleep(seconds)
+        self._resting = False
 
     def _crash_file(self) -> contextlib.AbstractContextManager[IO[bytes] | int]:
         """What a child says when it crashes is added to a file of its own."""
@@ -261,6 +261,13 @@ class Checker:
             too_long = self._crashes.exists() and self._crashes.stat().st_size > _CRASHES_NBYTES
             return self._crashes.open("wb" if too_long else "ab")
         return contextlib.nullcontext(subprocess.DEVNULL)
+
+
+def rest_s(deaths: int) -> float:
+    """How long there is no child after so many recent deaths."""
+    excess = deaths - _FREE_DEATHS
+    # Doubled no oftener than a number can be.
+    return min(_FIRST_REST_S * 2 ** (min(excess, 16) - 1), _LAST_REST_S) if excess > 0 else 0.0
 
 
 class _Watch:

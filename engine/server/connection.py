@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from dataclasses import dataclass
 from typing import Protocol
 
 from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
@@ -32,26 +31,11 @@ from engine.ipc.messages import (
 )
 from engine.ipc.protocol import FrameSplitter, pack, unpack_from_client
 from engine.server.scheduler import Job, Scheduler
+from engine.server.settings import Bounds
 from engine.server.surveyor import Surveyor
 
 _log = logging.getLogger(__name__)
 _CHUNK_NBYTES = 256 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """What one client may cost."""
-
-    greeting_s: float = 10.0
-    """For the first message to come."""
-    frame_s: float = 30.0
-    """For the rest of a frame to come, once it has begun."""
-    farewell_s: float = 0.5
-    """For the last messages to be read."""
-    unsent_nbytes: int = 32 * 1024 * 1024
-    """A client that leaves more unread is dropped."""
-    unsent_draft_nbytes: int = 256 * 1024
-    """A client that leaves more unread gets no drafts; they are of passing interest."""
 
 
 class Desk(Protocol):
@@ -65,6 +49,10 @@ class Desk(Protocol):
 
     def welcome(self) -> Welcome:
         """The answer to a greeting."""
+        ...
+
+    def has_room(self) -> bool:
+        """Whether one more client can be served."""
         ...
 
     def status(self) -> Status:
@@ -91,7 +79,9 @@ class Connection:
         self._desk = desk
         self._splitter = FrameSplitter()
         self._loop = asyncio.get_running_loop()
+        self._greet_by = self._loop.time() + desk.bounds.greeting_s
         self._proving: EngineSide | None = None
+        self._strange_nbytes = 0
         self.name = ""
         self.package = ""
         self.greeted = False
@@ -102,6 +92,8 @@ class Connection:
             while data := await self._read():
                 for body in self._splitter.feed(data):
                     self._take(body)
+                if not self.greeted:
+                    self._count_strange(len(data))
         except FrameError as error:
             self.send(Failed(id=None, code="protocol", message=str(error)))
         except TimeoutError:
@@ -136,10 +128,19 @@ class Connection:
         self._transport.close()
         self._loop.call_later(self._desk.bounds.farewell_s, self._transport.abort)
 
+    def drop(self) -> None:
+        """End it at once."""
+        self._transport.abort()
+
+    def _count_strange(self, nbytes: int) -> None:
+        self._strange_nbytes += nbytes
+        if self._strange_nbytes > self._desk.bounds.greeting_nbytes:
+            raise self._refuse("protocol", "That is too long for a greeting.")
+
     async def _read(self) -> bytes:
         bounds = self._desk.bounds
-        patience_s = bounds.frame_s if self._splitter.mid_frame else None
-        async with asyncio.timeout(patience_s if self.greeted else bounds.greeting_s):
+        frame_by = self._loop.time() + bounds.frame_s if self._splitter.mid_frame else None
+        async with asyncio.timeout_at(frame_by if self.greeted else self._greet_by):
             return await self._reader.read(_CHUNK_NBYTES)
 
     def _take(self, body: bytes) -> None:
@@ -166,6 +167,8 @@ class Connection:
             if self._desk.secret:
                 self._challenge(message)
                 return
+        if not self._desk.has_room():
+            raise self._refuse("busy", "The engine has too many clients; close some editors.")
         self.greeted = True
         self.send(self._desk.welcome())
 

@@ -17,7 +17,7 @@ from engine.core.runtime_paths import lock_path, make_runtime_dir, runtime_dir_u
 from engine.ipc.client import NoAnswer, ask, running_peer, welcome
 from engine.ipc.messages import Stop
 from engine.ipc.peercred import kill
-from engine.server.server import Settings
+from engine.server.settings import Settings
 
 _START_S = 30.0
 _STOP_S = 1.5

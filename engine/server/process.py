@@ -22,7 +22,8 @@ from engine.core.errors import BadInput, EngineError
 from engine.core.names import ORACLE, Device
 from engine.core.version import __version__
 from engine.ipc.client import welcome
-from engine.server.server import Server, Settings
+from engine.server.server import Server
+from engine.server.settings import Settings
 
 if TYPE_CHECKING:
     from engine.models.base import Model

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from engine.analysis.questions import Reply
 from engine.ipc.messages import EngineMessage, Failed, FailureCode, Fill, Priority, Warm
+from engine.server.settings import Limits
 
 if TYPE_CHECKING:
     # Only for the checker: the process answers clients before torch is imported.
@@ -62,18 +63,6 @@ class Job:
     def priority(self) -> Priority:
         """Loading is waited for by somebody who is about to ask."""
         return self.order.priority if isinstance(self.order, Fill) else "interactive"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the queue holds and how much of it one forward pass takes."""
-
-    jobs: int = 64
-    jobs_per_client: int = 16
-    rows: int = 16
-    """Canvases in one forward pass; a single job may have more."""
-    patience_s: float = 2.0
-    """Background work that had no turn for so long gets one beside interactive work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

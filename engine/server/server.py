@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.analysis.questions import Check
@@ -22,9 +22,10 @@ from engine.ipc.peercred import is_own, peer_of
 from engine.ipc.protocol import VERSION, pack
 from engine.server import memory
 from engine.server.checker import Checker, Ticket
-from engine.server.connection import Bounds, Connection
+from engine.server.connection import Connection
 from engine.server.metrics import Meters
-from engine.server.scheduler import Job, Limits, Scheduler
+from engine.server.scheduler import Job, Scheduler
+from engine.server.settings import Settings
 from engine.server.surveyor import Surveyor
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
@@ -37,23 +38,6 @@ _JOIN_S = 0.5
 _STARTER_S = 10.0
 """For the window that started the engine to come; until then one of another version does not end it."""
 _ASIDE = "A document is set aside: twice its syntax could not be checked to the end. Its suggestions are unchecked."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How an engine is run."""
-
-    model: str
-    device: str
-    unload_after_s: float
-    """Without a request, the weights are given back after this."""
-    exit_after_s: float
-    """Without a client, the process ends after this."""
-    stall_s: float = 300.0
-    """A round of the model that takes longer is taken for hung, at the latest; the process ends."""
-    max_clients: int = 64
-    limits: Limits = field(default_factory=Limits)
-    bounds: Bounds = field(default_factory=Bounds)
 
 
 class Server:
@@ -78,7 +62,7 @@ class Server:
         self.scheduler = Scheduler(settings.limits)
         self._checker = Checker(crashes=runtime_paths.log_dir() / "syntax.crash")
         self.surveyor = Surveyor(self._checker)
-        self._watchdog = Watchdog(settings.stall_s)
+        self._watchdog = Watchdog(settings.stall_s, read_nbytes=memory.read_nbytes)
         self._worker = Worker(
             self.scheduler,
             self._meters,
@@ -127,6 +111,10 @@ class Server:
             state=ending if self._ending.is_set() else self._state,
         )
 
+    def has_room(self) -> bool:
+        """Whether one more client can be served."""
+        return len(self._clients()) < self._settings.max_clients
+
     def status(self) -> Status:
         """How the engine is."""
         now = time.monotonic()
@@ -150,7 +138,7 @@ class Server:
             loaded_s=None if loaded is None else now - loaded,
             rss_nbytes=memory.rss_nbytes(),
             device_nbytes=memory.device_nbytes() if self._worker.torch_imported else 0,
-            clients=tuple(connection.name for connection in self._connections.values() if connection.greeted),
+            clients=tuple(connection.name for connection in self._clients()),
             queued=queued,
             running=running,
             served=reading.served,
@@ -183,45 +171,44 @@ class Server:
             return listener
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        refusal = self._refusal(writer)
-        if refusal:
-            _log.warning("a client was turned away: %s", refusal.message)
-            writer.write(pack(refusal))
+        # Over TCP nobody says who a client is; there it has a secret to know.
+        if not self.secret and not is_own(peer_of(writer.get_extra_info("socket"))):
+            _log.warning("a client of another user was turned away")
+            writer.write(pack(Failed(id=None, code="protocol", message="This engine serves another user.")))
             writer.close()
             return
         number = next(self._numbers)
+        strangers = [held for held in self._connections.values() if not held.greeted]
+        for oldest in strangers[: max(0, len(strangers) + 1 - self.bounds.strangers)]:
+            oldest.drop()
         connection = self._connections[number] = Connection(number, reader, writer, self)
         try:
             await connection.run()
         finally:
             del self._connections[number]
-            self._alone_since = time.monotonic()
+            if connection.greeted:
+                self._alone_since = time.monotonic()
             self._give_way()
+
+    def _clients(self) -> list[Connection]:
+        """Those who have greeted."""
+        return [connection for connection in self._connections.values() if connection.greeted]
 
     def _give_way(self) -> None:
         """End once all windows are of another version: after an upgrade, new files would be imported into old code."""
-        versions = {held.package for held in self._connections.values() if held.greeted and held.package}
+        versions = {held.package for held in self._clients() if held.package}
         self._had_own_window |= __version__ in versions
         awaits_starter = not self._had_own_window and time.monotonic() - self._began < _STARTER_S
         if versions and __version__ not in versions and not awaits_starter and not self._ending.is_set():
             _log.info("ending: this is version %s, all windows are of %s", __version__, ", ".join(sorted(versions)))
             self._ending.set()
 
-    def _refusal(self, writer: asyncio.StreamWriter) -> Failed | None:
-        # Over TCP nobody says who a client is; there it has a secret to know.
-        if not self.secret and not is_own(peer_of(writer.get_extra_info("socket"))):
-            return Failed(id=None, code="protocol", message="This engine serves another user.")
-        if len(self._connections) >= self._settings.max_clients:
-            return Failed(id=None, code="busy", message="The engine has too many clients; close some editors.")
-        return None
-
     def _show(self, state: State) -> None:
         if not state.message and state.name != "loading":
             state = replace(state, message=self._why_no_log)
         self._state = state
-        for connection in self._connections.values():
-            if connection.greeted:
-                connection.send(Notice(state=state))
+        for connection in self._clients():
+            connection.send(Notice(state=state))
 
     def _show_from_worker(self, state: State) -> None:
         # The loop closes first where the model thread hangs at the end.
@@ -254,7 +241,7 @@ class Server:
             now = time.monotonic()
             self._give_way()
             self._show_aside()
-            if not self._connections and now - self._alone_since >= settings.exit_after_s:
+            if not self._clients() and now - self._alone_since >= settings.exit_after_s:
                 # Nobody stopped it: a client that comes this very moment shall start another.
                 _log.info("ending: no client for %g s", settings.exit_after_s)
                 self._ending.set()

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 _LOAD_S = 120.0
-"""A load that comes no further for so long; importing torch from a cold disk takes half of it at worst."""
+"""A load that comes no further for so long. Further it comes with a percentage, or with what it reads from a disk."""
+_LEAST_READ_NBYTES = 1 << 20
+"""A page of code is read from a disk now and then by whatever else the process does."""
 _TIMES_SLOWEST = 50.0
 _LEAST_ON_GPU_S, _LEAST_ON_CPU_S = 20.0, 60.0
 """A longer context, or a busy machine, may well cost that much after short rounds."""
@@ -19,14 +21,25 @@ class _Work:
     what: str
     moved: float
     limit_s: float
+    reads: bool = False
+    """Whether it comes further by reading."""
 
 
 class Watchdog:
-    """Written by the model thread, read by the event loop. No limit is above `longest_s`."""
+    """Written by the model thread, read by the event loop. No limit is above `longest_s`; `read_nbytes` tells what came
+    from disks so far."""
 
-    def __init__(self, longest_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        longest_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        read_nbytes: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._longest_s = longest_s
         self._clock = clock
+        self._read_nbytes = read_nbytes
+        self._seen_nbytes, self._seen_at = 0, 0.0
+        """What had been read when a load last came further by reading, and when that was."""
         self._work: _Work | None = None
         self._slowest_s: float | None = None
         self._is_first = True
@@ -37,7 +50,9 @@ class Watchdog:
 
         def moved() -> None:
             limit_s = min(_LOAD_S, self._longest_s)
-            self._work = _Work(what="loading the model makes no progress", moved=self._clock(), limit_s=limit_s)
+            self._work = _Work(
+                what="loading the model makes no progress", moved=self._clock(), limit_s=limit_s, reads=True
+            )
 
         moved()
         try:
@@ -64,9 +79,16 @@ class Watchdog:
     def bite(self) -> str:
         """What is wrong, in a few words; empty while nothing is."""
         work = self._work
-        if work is None or self._clock() - work.moved < work.limit_s:
+        if work is None:
             return ""
-        return f"{work.what} since {self._clock() - work.moved:.0f} s"
+        still_s = self._clock() - max(work.moved, self._read_at() if work.reads else 0.0)
+        return f"{work.what} since {still_s:.0f} s" if still_s >= work.limit_s else ""
+
+    def _read_at(self) -> float:
+        nbytes = self._read_nbytes()
+        if nbytes - self._seen_nbytes >= _LEAST_READ_NBYTES:
+            self._seen_nbytes, self._seen_at = nbytes, self._clock()
+        return self._seen_at
 
     def _round_limit_s(self, device: str) -> float:
         if self._slowest_s is None:

@@ -4,37 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from dg_lsp.replay.connection import Connection
+from dg_lsp.replay.report import percentile
+from engine.syntax.languages import GRAMMARS
 from tests.engine.processes import home
-from tests.torture.windows import Figures, Typist, complaints, oracle, percentile, ready, window
+from tests.torture.windows import Figures, Typist, complaints, oracle, ready, window
 
-SUFFIXES = {
-    "python": "py",
-    "javascript": "js",
-    "typescript": "ts",
-    "typescriptreact": "tsx",
-    "go": "go",
-    "rust": "rs",
-    "c": "c",
-    "cpp": "cpp",
-    "csharp": "cs",
-    "java": "java",
-    "php": "php",
-    "ruby": "rb",
-    "lua": "lua",
-    "shellscript": "sh",
-    "html": "html",
-    "css": "css",
-    "json": "json",
-    "toml": "toml",
-    "yaml": "yaml",
-    "markdown": "md",
-}
 TIMES = 3.0
 """The innocent window's p99, to what it is alone, at most."""
 KEYS = 12
@@ -42,7 +23,7 @@ KEYS = 12
 
 
 def documents() -> Iterator[tuple[str, str, str]]:
-    """(name, language, text): deep, long, repeated, never closed."""
+    """(path, language, text): deep, long, repeated, never closed."""
     shapes = {
         "deep brackets": "(" * 4000,
         "deep mixed": "([{" * 2000,
@@ -57,9 +38,10 @@ def documents() -> Iterator[tuple[str, str, str]]:
         "comments": "/*" * 20_000,
         "tags": "<a>" * 8000,
     }
-    for language in SUFFIXES:
+    for grammar in GRAMMARS:
+        ending = min(grammar.extensions, key=lambda each: (len(each), each))
         for name, text in shapes.items():
-            yield name, language, text
+            yield f"{name.replace(' ', '-')}.{ending}", grammar.name, text
 
 
 async def hostile(seconds: float, keys: int, seed: int = 0) -> dict[str, Any]:
@@ -78,7 +60,7 @@ async def hostile(seconds: float, keys: int, seed: int = 0) -> dict[str, Any]:
             again = Typist(victim, seed + 2)
             await again.type(200)
         said = [line for line in complaints(place, stderr) if "Traceback" in line]
-    before, during = percentile(alone.ms, 0.99), percentile(beside.ms, 0.99)
+    before, during = (percentile(sorted(each.ms), 99) or math.nan for each in (alone, beside))
     return {
         "part": "hostile documents",
         "documents": tried,
@@ -105,11 +87,10 @@ async def _attack(wire: Connection, done: asyncio.Event) -> int:
     """Type into every document, over and over, until the innocent window is done; how many were typed into."""
     typist = Typist(wire, 1)
     tried = 0
-    for name, language, text in itertools.cycle(documents()):
+    for path, language, text in itertools.cycle(documents()):
         if done.is_set():
             break
         tried += 1
-        path = f"{name.replace(' ', '-')}.{SUFFIXES[language]}"
         typist.editor.open(path, language, text, len(text) // 2)
         for key in "x(1, y) + z[2]"[:KEYS]:
             typist.editor.type(key)

@@ -7,8 +7,9 @@ import tempfile
 import time
 from typing import Any
 
+from dg_lsp.replay.report import percentile
 from tests.engine.processes import home
-from tests.torture.windows import Typist, complaints, oracle, percentile, pss_mib, ready, window
+from tests.torture.windows import Typist, complaints, oracle, pss_mib, ready, window
 
 LOOKS = 40
 """Times that memory is looked at."""
@@ -33,7 +34,7 @@ async def keystrokes(keys: int, seconds: float, seed: int = 0) -> dict[str, Any]
         said = complaints(place, stderr)
     tenth = max(1, len(memory) // 10)
     early, late = memory[tenth : 2 * tenth] or memory[:1], memory[-tenth:]
-    ms = [each for typist in typists for each in typist.figures.ms]
+    ms = sorted(each for typist in typists for each in typist.figures.ms)
     figures = [typist.figures for typist in typists]
     growth = (sum(late) / len(late)) / (sum(early) / len(early))
     told: dict[str, Any] = {
@@ -48,8 +49,8 @@ async def keystrokes(keys: int, seconds: float, seed: int = 0) -> dict[str, Any]
         "logged": said[:5],
         "pss_mib": [round(memory[0]), round(memory[-1])],
         "growth": round(growth, 3),
-        "p50_ms": round(percentile(ms, 0.5), 1),
-        "p99_ms": round(percentile(ms, 0.99), 1),
+        "p50_ms": percentile(ms, 50),
+        "p99_ms": percentile(ms, 99),
     }
     # A run that is over before memory has settled says nothing about it.
     flat = growth <= FLAT or told["keys"] < 20_000

@@ -11,8 +11,9 @@ from typing import Any
 
 import psutil
 
+from dg_lsp.replay.report import percentile
 from tests.engine.processes import home
-from tests.torture.windows import CODE, Typist, complaints, oracle, percentile, ready, window
+from tests.torture.windows import CODE, Typist, complaints, oracle, ready, window
 
 BACK_S = 60.0
 """For suggestions to come back."""
@@ -24,7 +25,7 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
     back_ms: dict[str, list[float]] = {"SIGKILL": [], "SIGSTOP": []}
     plan = [signal.SIGKILL] * count + [signal.SIGSTOP] * stops
     rng.shuffle(plan)
-    unserved = 0
+    unserved = struck = 0
     with home() as place, tempfile.TemporaryFile() as stderr:
         async with window(place, oracle(place), stderr) as wire:
             typist = Typist(wire, seed)
@@ -37,7 +38,8 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
                 psutil.Process(pid).send_signal(number)
                 struck_s = time.monotonic()
                 await typing
-                served = await _served(typist)
+                struck += 1
+                served = await _served(typist, struck)
                 unserved += not served
                 back_ms[number.name].append((time.monotonic() - struck_s) * 1000)
         said = [line for line in complaints(place, stderr) if "Traceback" in line]
@@ -50,16 +52,19 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
         "errors": figures.errors[:5],
         "wrong_documents": figures.wrong[:5],
         "logged": said[:5],
-        "back_ms": {name: [round(percentile(ms, q)) for q in (0.5, 1.0)] for name, ms in back_ms.items() if ms},
+        "back_ms": {
+            name: [percentile(sorted(ms), percent) for percent in (50, 100)] for name, ms in back_ms.items() if ms
+        },
         "passed": not (unserved or figures.errors or figures.wrong or said),
     }
 
 
-async def _served(typist: Typist) -> bool:
-    """Whether a suggestion comes again where one must."""
+async def _served(typist: Typist, struck: int) -> bool:
+    """Whether a suggestion comes again where one must, and where none has come before: the server remembers some."""
     path = next(path for path in CODE if path.suffix == ".py")
     text = path.read_text()
-    typist.editor.open("again.py", "python", text[: len(text) // 2], len(text) // 2)
+    text = f"# {struck}\n{text[: len(text) // 2]}"
+    typist.editor.open("again.py", "python", text, len(text))
     ends_s = time.monotonic() + BACK_S
     try:
         while time.monotonic() < ends_s:

@@ -17,10 +17,11 @@ import psutil
 
 from dg_lsp.replay.connection import Connection, RequestError
 from dg_lsp.replay.editor import Asked, Editor
+from engine.syntax.languages import language_of
 from tests.engine.processes import WAIT_S, Home
 
 CODE = sorted((Path(__file__).parents[1] / "cases" / "syntax").iterdir())
-LANGUAGES = {".py": "python", ".js": "javascript", ".ts": "typescript", ".go": "go", ".rs": "rust", ".c": "c"}
+LANGUAGES = ("python", "javascript", "typescript", "go", "rust", "c")
 OFFERED = {
     "general": {"positionEncodings": ["utf-16"]},
     "textDocument": {"inlineCompletion": {"dynamicRegistration": False}},
@@ -29,7 +30,7 @@ OFFERED = {
 
 def code() -> list[Path]:
     """Files to type, in several languages."""
-    return [path for path in CODE if path.suffix in LANGUAGES]
+    return [path for path in CODE if language_of(path=path.name) in LANGUAGES]
 
 
 def oracle(place: Home) -> str:
@@ -69,13 +70,14 @@ class Typist:
         goal = self.figures.keys + keys
         while self.figures.keys < goal and time.monotonic() < until_s:
             path = self._rng.choice(code())
-            await self.file(path.read_text(), LANGUAGES[path.suffix], path.suffix, goal, until_s)
+            await self.file(path, goal, until_s)
 
-    async def file(self, text: str, language: str, suffix: str, goal: int, until_s: float) -> None:
-        """Open a new document and write `text` into it."""
+    async def file(self, path: Path, goal: int, until_s: float) -> None:
+        """Open a new document and write into it what is in `path`."""
         self._opened += 1
+        text, language = path.read_text(), language_of(path=path.name)
         # A few names again and again, as a person has a few files.
-        self.editor.open(f"file{self._opened % 7}{suffix}", language, "", 0)
+        self.editor.open(f"file{self._opened % 7}{path.suffix}", language or "", "", 0)
         while self.figures.keys < goal and time.monotonic() < until_s:
             written = self.editor.buffer.text
             if written == text:
@@ -201,11 +203,6 @@ def pss_mib(*pids: int) -> float:
         except psutil.NoSuchProcess:
             continue
     return total / 2**20
-
-
-def percentile(values: list[float], share: float) -> float:
-    """Of a list that is not empty."""
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else float("nan")
 
 
 def complaints(place: Home, stderr: IO[bytes]) -> list[str]:

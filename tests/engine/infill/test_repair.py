@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.analysis.questions import Check
 from engine.core.request import Candidate, Draft, FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import infill
@@ -126,3 +127,19 @@ def test_what_was_cut_short_into_half_a_character_is_not_mended_again():
     model, gap = Stammering("oracle", [case]), gap_at_markers(case.text)
     drive(model, infill(model, FillRequest(prefix=gap.prefix, suffix=gap.suffix, language="python", max_tokens=40)))
     assert model.asked > 1, "nothing was mended"
+
+
+@pytest.mark.parametrize(("deadline_ms", "step_s", "left_ms"), [(1020.0, 0.1, 50.0), (102.0, 0.01, 10.0)])
+def test_what_a_deadline_stops_is_checked_before_it(deadline_ms: float, step_s: float, left_ms: float):
+    case = Case(text="x = ▮a + b + c + d + e + f + g + h + i + j + k + l + m▮\n", reveal=1)
+    gap, model, now = gap_at_markers(case.text), Oracle("oracle", [case]), 0.0
+    request = FillRequest(
+        prefix=gap.prefix, suffix=gap.suffix, language="python", max_tokens=40, deadline_ms=deadline_ms
+    )
+    filling = infill(model, request, clock=lambda: now)
+    wanted = next(filling)
+    while not isinstance(wanted, Check):
+        now += step_s
+        wanted = filling.send(model.step(wanted.rows))
+    assert wanted.left_ms == wanted.budget_ms == pytest.approx(deadline_ms - now * 1000)
+    assert wanted.left_ms >= left_ms

@@ -13,10 +13,11 @@ import psutil
 import pytest
 
 from engine.analysis.questions import Check, Diagnose, Diagnosis, JudgeFills, Judgements, Question, Reply, SurveyText
+from engine.analysis.questions import asked as asking
 from engine.analysis.replies import unpacked_reply
 from engine.analysis.wire import ReceivedTexts, SentTexts, framed
 from engine.core.findings import Findings
-from engine.server.checker import Checker, Ticket
+from engine.server.checker import Checker, Ticket, rest_s
 from engine.server.suspects import ASIDE_S, Suspects
 
 CRASHES = "- " * 254
@@ -158,6 +159,23 @@ async def test_more_and_more_deaths_mean_rest_in_which_nobody_waits():
         while checker.restarts < 4:
             await asyncio.sleep(0.01)
         assert await asked(checker, call()) is None
+
+
+@pytest.mark.parametrize(("deaths", "rests_s"), [(2, 0), (3, 0.1), (5, 0.4), (8, 2), (5000, 2)])
+def test_only_repeated_deaths_cost_a_rest_and_never_a_long_one(deaths: int, rests_s: float):
+    assert rest_s(deaths) == rests_s
+
+
+def test_a_check_may_take_what_is_left_of_the_time():
+    check = next(asking(call(), 500.0, 20.0))
+    assert (check.budget_ms, check.left_ms) == (20.0, 20.0)
+
+
+@pytest.mark.parametrize("left_ms", [0.0, -30.0])
+def test_nothing_is_asked_where_no_time_is_left(left_ms: float):
+    with pytest.raises(StopIteration) as done:
+        next(asking(call(), 500.0, left_ms))
+    assert done.value.value is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -275,6 +276,17 @@ def test_after_a_kill_the_next_one_starts_over_what_was_left(place):
             assert pid_of(place) == another.pid
 
 
+def test_who_greets_nobody_keeps_no_engine(place):
+    with running(place, "--exit-after", "0.5") as process:
+
+        def ended() -> bool:
+            with contextlib.suppress(OSError):
+                place.connect().close()
+            return process.poll() is not None
+
+        wait_until(ended, "the engine to end")
+
+
 def test_a_wedged_engine_is_ended_by_stop(place):
     with running(place) as process:
         process.send_signal(signal.SIGSTOP)
@@ -507,6 +519,19 @@ def test_over_tcp_only_those_who_prove_to_know_the_secret_are_served():
         assert place.command("stop").returncode == 0
         assert process.wait(WAIT_S) == 0
         assert not file.exists()
+
+
+def test_over_tcp_those_who_prove_nothing_lock_nobody_out():
+    with (
+        home(DG_LSP_TRANSPORT="tcp") as place,
+        over_tcp(place) as (process, address),
+        contextlib.ExitStack() as strangers,
+    ):
+        for _ in range(64):
+            strangers.enter_context(socket.create_connection(("127.0.0.1", address.port), WAIT_S))
+        status = place.status()
+        assert status is not None
+        assert status["pid"] == process.pid
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from engine.core.request import FillRequest
 from engine.ipc.messages import Done, EngineMessage, Failed, Fill
-from engine.server.scheduler import Job, Limits, Scheduler
+from engine.server.scheduler import Job, Scheduler
+from engine.server.settings import Limits
 
 
 @dataclass

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,12 +16,12 @@ from torch import Tensor
 
 from engine.core.errors import ModelError
 from engine.core.request import FillRequest
-from engine.ipc.messages import Answer, Failed, Fill, StatusQuery
-from engine.ipc.protocol import pack
+from engine.ipc.messages import Answer, Failed, Fill, Hello, StatusQuery
+from engine.ipc.protocol import VERSION, pack
 from engine.models.base import Rows
 from engine.models.oracle.model import Case, Oracle
-from engine.server.connection import Bounds
-from engine.server.server import Server, Settings
+from engine.server.server import Server
+from engine.server.settings import Bounds, Settings
 from tests.engine.processes import Home, Wire, home, wait_until
 
 LONG = "+".join("abcdefghijklmnop")
@@ -72,6 +75,47 @@ def test_a_client_that_says_nothing_is_not_waited_for(place):
         wire.close()
 
 
+def test_a_greeting_that_drips_is_not_waited_for(place):
+    with serving(place, bounds=Bounds(greeting_s=0.5)):
+        wire = place.connect()
+
+        def drip() -> None:
+            for byte in pack(Hello(version=VERSION)):
+                wire.send_bytes(bytes([byte]))
+                time.sleep(0.1)
+
+        with pytest.raises(OSError, match=r"Broken pipe|reset"):
+            drip()
+        wire.close()
+
+
+def test_a_greeting_is_short(place):
+    with serving(place, bounds=Bounds(greeting_s=60.0)):
+        wire = place.connect()
+        wire.send_bytes(struct.pack(">I", 1_000_000) + bytes(100_000))
+        assert "too long for a greeting" in complaint(wire)
+        wire.close()
+
+
+def connected(place: Home) -> Wire:
+    """A connection that has not said hello yet, however many want one."""
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            return place.connect()
+        time.sleep(0.01)
+
+
+def test_those_who_do_not_greet_lock_nobody_out(place):
+    with serving(place, max_clients=2, bounds=Bounds(greeting_s=60.0)):
+        strangers = [connected(place) for _ in range(100)]
+        with place.client(), place.client() as wire:
+            assert wire.status().clients == ("test", "test")
+        # The first came no further when others came.
+        assert strangers[0].closed_by_engine()
+        for stranger in strangers:
+            stranger.close()
+
+
 def test_a_client_that_stops_within_a_frame_is_not_waited_for(place):
     with serving(place, bounds=Bounds(frame_s=0.1)), place.client() as patient, place.client() as wire:
         wire.send_bytes(pack(StatusQuery(id=1))[:-1])
@@ -105,6 +149,7 @@ def test_a_client_that_reads_late_gets_its_answer_without_the_drafts(place):
 def test_there_are_only_so_many_clients(place):
     with serving(place, max_clients=2), place.client(), place.client():
         wire = place.connect()
+        wire.send(Hello(version=VERSION))
         assert "busy" in complaint(wire)
         wire.close()
 

@@ -76,6 +76,35 @@ def test_a_load_may_take_as_long_as_it_comes_further(dog, clock):
     assert not dog.bite()
 
 
+def test_a_load_comes_further_as_long_as_it_reads(clock):
+    disk = 0.0
+    dog = Watchdog(300.0, clock, lambda: int(disk))
+    with dog.load():
+        for _ in range(100):
+            assert not dog.bite()
+            clock.now += 20
+            disk += 1e6
+        # A page now and then is read by whatever else the process does.
+        for _ in range(5):
+            assert not dog.bite()
+            clock.now += 20
+            disk += 4096
+        clock.now += 40
+        assert dog.bite() == "loading the model makes no progress since 140 s"
+
+
+def test_what_was_read_between_two_loads_is_no_progress(clock):
+    disk = 0
+    dog = Watchdog(300.0, clock, lambda: disk)
+    with dog.load():
+        assert not dog.bite()
+    clock.now, disk = clock.now + 1000, 10**9
+    with dog.load():
+        assert not dog.bite()
+        clock.now += 120
+        assert dog.bite() == "loading the model makes no progress since 120 s"
+
+
 def test_at_rest_nothing_hangs(dog, clock):
     rounds(dog, clock, 0.1)
     clock.now += 10_000

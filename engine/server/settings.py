@@ -1,0 +1,54 @@
+"""How an engine is run. Imports nothing of it: who only starts one is to be done soon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the queue holds and how much of it one forward pass takes."""
+
+    jobs: int = 64
+    jobs_per_client: int = 16
+    rows: int = 16
+    """Canvases in one forward pass; a single job may have more."""
+    patience_s: float = 2.0
+    """Background work that had no turn for so long gets one beside interactive work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What one client may cost."""
+
+    strangers: int = 32
+    """Connections that have not greeted, and over TCP not proven who they are; for one more, the oldest is dropped."""
+    greeting_s: float = 10.0
+    """For all of a greeting to come; a load may hold up the event loop for some of it."""
+    greeting_nbytes: int = 64 * 1024
+    """Of messages that are no greeting yet."""
+    frame_s: float = 30.0
+    """For the rest of a frame to come, once it has begun."""
+    farewell_s: float = 0.5
+    """For the last messages to be read."""
+    unsent_nbytes: int = 32 * 1024 * 1024
+    """A client that leaves more unread is dropped."""
+    unsent_draft_nbytes: int = 256 * 1024
+    """A client that leaves more unread gets no drafts; they are of passing interest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How an engine is run."""
+
+    model: str
+    device: str
+    unload_after_s: float
+    """Without a request, the weights are given back after this."""
+    exit_after_s: float
+    """Without a client, the process ends after this."""
+    stall_s: float = 300.0
+    """A round of the model that takes longer is taken for hung, at the latest; the process ends."""
+    max_clients: int = 64
+    limits: Limits = field(default_factory=Limits)
+    bounds: Bounds = field(default_factory=Bounds)
