@@ -414,11 +414,11 @@ async def test_a_repository_whose_files_are_pipes_and_devices_is_served_and_left
     (tmp_path / "dg-lsp.toml").symlink_to("/dev/stdin")
     (tmp_path / "sub").mkdir()
     os.mkfifo(tmp_path / "sub" / ".dgignore")
-    async with window(shared, options=PATIENT, folders=[tmp_path], log="dg-lsp.toml is not a regular file") as held:
+    async with window(shared, options=PATIENT, folders=[tmp_path], log="dg-lsp.toml is no ordinary file") as held:
         held.open(ADD, "sub/a.py")
         assert await held.ghost() is None
         off = (await held.status(uri=held.editor.buffer.uri))["document"]["off"]
-        assert off.endswith(".dgignore is not a regular file.")
+        assert off.endswith(".dgignore is no ordinary file.")
         held.open(ADD, "a.py")
         assert await held.ghost() == "a + b"
 
