@@ -297,7 +297,7 @@ class Server(LanguageServer):
 
     def _look(self, uri: str) -> None:
         self.configuration.look(uri)
-        self._exclusions.look(uri, self.configuration.folder_of(uri))
+        self._exclusions.look(uri, self.configuration.folders)
         snapshot = self.documents.get(uri)
         if snapshot:
             self.suggester.surroundings.prepare(snapshot)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from dg_lsp.config.exclusion import file_of
-from dg_lsp.config.rereading import NotRead, Rereading
+from dg_lsp.config.exclusion import file_of, innermost
+from dg_lsp.config.rereading import Rereading
 from dg_lsp.config.settings import Settings, applied
 from dg_lsp.config.switches import Switches
 
@@ -77,11 +77,15 @@ class Configuration:
             if path is not None:
                 self._folders[uri] = path
 
+    @property
+    def folders(self) -> Sequence[Path]:
+        """Those of the workspace."""
+        return tuple(self._folders.values())
+
     def folder_of(self, uri: str) -> Path | None:
         """The innermost workspace folder that holds a document."""
         path = file_of(uri)
-        holding = [folder for folder in self._folders.values() if path and path.is_relative_to(folder)]
-        return max(holding, key=lambda folder: len(folder.parts), default=None)
+        return path and innermost(path, self.folders)
 
     def look(self, uri: str) -> None:
         """Read the file of a document's project, if it changed. Touches the disk; in any thread."""
@@ -152,5 +156,5 @@ def _parsed(text: str) -> tuple[dict[str, Any], str]:
         return {}, f"is not valid TOML ({error})"
 
 
-def _refused(reason: NotRead) -> tuple[dict[str, Any], str]:
-    return {}, str(reason)
+def _refused(reason: str) -> tuple[dict[str, Any], str]:
+    return {}, reason

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -143,9 +143,9 @@ class Exclusions:
         self._excludes_files: dict[Path, Path] = {}
         self._reasons: dict[str, str] = {}
 
-    def look(self, uri: str, folder: Path | None = None) -> None:
-        """Work out whether a document is excluded. `folder`: the workspace folder that holds it."""
-        self._reasons[uri] = self._reason(uri, folder)
+    def look(self, uri: str, folders: Sequence[Path] = ()) -> None:
+        """Work out whether a document is excluded. `folders`: those of the workspace."""
+        self._reasons[uri] = self._reason(uri, folders)
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
@@ -157,15 +157,15 @@ class Exclusions:
             return NAMED
         return "" if file_of(uri) is None else self._reasons.get(uri, NOT_YET)
 
-    def _reason(self, uri: str, folder: Path | None) -> str:
+    def _reason(self, uri: str, folders: Sequence[Path]) -> str:
         path = file_of(uri)
         if path is None:
             return ""
         try:
             real = path.resolve()
-            folder = folder if folder and path.is_relative_to(folder) else None
-            real_folder = folder and folder.resolve()
-            if real_folder and not real.is_relative_to(real_folder):
+            folder = innermost(path, folders)
+            real_folder = innermost(real, [each.resolve() for each in folders])
+            if folder and not real_folder:
                 return f"it is a link to {real}, out of the workspace"
             places = {path: folder, real: real_folder}
             hidden = any(
@@ -248,6 +248,12 @@ def file_of(uri: str) -> Path | None:
     found = to_fs_path(f"file:{rest}")
     path = Path(found) if found else None
     return path if path and path.is_absolute() and "\0" not in str(path) else None
+
+
+def innermost(path: Path, folders: Iterable[Path]) -> Path | None:
+    """The folder closest around a path."""
+    holding = [folder for folder in folders if path.is_relative_to(folder)]
+    return max(holding, key=lambda folder: len(folder.parts), default=None)
 
 
 def name_of(uri: str) -> str:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from engine.core.errors import NotRead
+from engine.core.files import read_regular
+
 T = TypeVar("T")
 
 LOOK_AGAIN_S = 1.0
-
-
-class NotRead(Exception):
-    """A file is there and was not read. The message says why, in a clause without the file's name."""
 
 
 @dataclass(slots=True)
@@ -27,7 +25,9 @@ class _Held(Generic[T]):
 
 
 class Rereading(Generic[T]):
-    """What `parse` makes of a file's text, and `refuse` of a reason why there is none; what is missing is empty.
+    """What `parse` makes of a file's text, and `refuse` of a clause that says why it is not read.
+
+    What is missing or can't be opened is empty, and so is a folder and the empty device.
 
     A file is read again when it changed, and looked at once a second at most.
     """
@@ -35,7 +35,7 @@ class Rereading(Generic[T]):
     def __init__(
         self,
         parse: Callable[[str], T],
-        refuse: Callable[[NotRead], T],
+        refuse: Callable[[str], T],
         max_nbytes: int,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -59,39 +59,14 @@ class Rereading(Generic[T]):
 
     def _value(self, path: Path) -> T:
         try:
-            return self._parse(read_regular(path, self._max_nbytes))
+            text = read_regular(path, self._max_nbytes).decode(errors="replace")
         except NotRead as reason:
-            return self._refuse(reason)
-
-
-def read_regular(path: Path, max_nbytes: int) -> str:
-    """The text of a regular file; empty where there is none or it can't be opened. Raises NotRead for anything else.
-
-    Neither a named pipe nor a device is waited for; the empty device is an empty file.
-    """
-    try:
-        # Looked at before it is opened, since to open a device may do something, and after, since it may have changed.
-        if not stat.S_ISREG(path.stat().st_mode):
-            return _of_no_file(path)
-        opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except (OSError, ValueError):
-        return ""
-    with open(opened, "rb") as file:  # noqa: PTH123 a descriptor
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            return _of_no_file(path)
-        try:
-            data = file.read(max_nbytes + 1)
-        except OSError:
-            return ""
-    if len(data) > max_nbytes:
-        raise NotRead(f"is longer than {max_nbytes // 1024} KiB")
-    return data.decode(errors="replace")
-
-
-def _of_no_file(path: Path) -> str:
-    if path.is_dir() or path.resolve() == Path(os.devnull):
-        return ""
-    raise NotRead("is not a regular file")
+            if path.resolve() != Path(os.devnull):
+                return self._refuse(reason.why)
+            text = ""
+        except (OSError, ValueError):
+            text = ""
+        return self._parse(text)
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:

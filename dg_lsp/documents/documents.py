@@ -72,7 +72,7 @@ class Documents:
             uri=item.uri,
             language=item.language_id,
             version=item.version,
-            lines=Lines.of(item.text),
+            lines=Lines(item.text),
         )
         self._open[item.uri] = snapshot
         self._lost.pop(item.uri, None)

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Literal
 
@@ -23,20 +24,20 @@ _BREAK = re.compile(r"\r\n?|\n")
 _UTF8_CONTINUATION = bytes(range(0x80, 0xC0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lines:
-    """A text and the offsets at which its lines start."""
+    """A text and its lines, which are looked for when somebody asks: most documents are opened and not typed in."""
 
     text: str
-    starts: list[int]
 
-    @staticmethod
-    def of(text: str) -> Lines:
-        """Index a whole text."""
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offsets at which lines start."""
         # Split rather than searched: a document of a megabyte must not hold up the event loop.
+        text = self.text
         broken = text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
         *lines, _ = broken.split("\n")
-        return Lines(text, list(accumulate(map((1).__add__, map(len, lines)), initial=0)))
+        return list(accumulate(map((1).__add__, map(len, lines)), initial=0))
 
     def replace(self, start: int, end: int, new: str) -> Lines:
         """The text with [start, end) replaced; only the lines touched are indexed again."""
@@ -47,7 +48,9 @@ class Lines:
         rest = self.starts[last + 1 :]
         until = rest[0] + shift if rest else len(text)
         touched = [found.end() for found in _BREAK.finditer(text, self.starts[first], until)]
-        return Lines(text, self.starts[: first + 1] + touched + [at + shift for at in rest[1:]])
+        replaced = Lines(text)
+        vars(replaced)["starts"] = self.starts[: first + 1] + touched + [at + shift for at in rest[1:]]
+        return replaced
 
     def line_of(self, offset: int) -> int:
         """Number of the line that holds `offset`."""

@@ -86,7 +86,7 @@ class Editor:
         """Open a document and turn to it."""
         uri = "file://" + quote(f"{self._folder}/{path}")
         self.path = path
-        self.buffers[path] = Buffer(uri=uri, lines=Lines.of(text), cursor=cursor)
+        self.buffers[path] = Buffer(uri=uri, lines=Lines(text), cursor=cursor)
         document = {"uri": uri, "languageId": language, "version": 1, "text": text}
         self._wire.notify("textDocument/didOpen", {"textDocument": document})
 

@@ -2,7 +2,8 @@
 
     EngineError
     ├── BadInput          the caller's fault: a file, a position, a setting (command line: exit code 2)
-    │   └── ModelError    a model that can't be had, read or used as asked
+    │   ├── ModelError    a model that can't be had, read or used as asked
+    │   └── NotRead       a file that is there, and none to read
     ├── OutOfMemory       the device has too little memory for what was asked (exit code 1)
     └── NoAnswer          an engine that can't be talked to: see engine.ipc.client
     FrameError            the framing of a connection is broken, and the connection with it
@@ -17,6 +18,7 @@ The four below are between the two ends of a connection, and end there.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 # torch raises its own class on CUDA only; its other allocators raise RuntimeError with one of these in it.
@@ -34,6 +36,14 @@ class BadInput(EngineError):
 
 class ModelError(BadInput):
     """A model is unknown, incomplete, unsafe or does not fit."""
+
+
+class NotRead(BadInput):
+    """A file is no ordinary one, or too large. `why` says which, in a clause without the file's name."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} {why}: name another file.")
+        self.why = why
 
 
 class OutOfMemory(EngineError):

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from engine.core.errors import BadInput
+from engine.core.errors import NotRead
 from engine.core.sizes import decimal_bytes
 
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -15,19 +15,22 @@ _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
 def read_regular(path: Path, most_nbytes: int) -> bytes:
-    """The bytes of an ordinary file, links followed. Raises BadInput for anything else and for more, or OSError."""
+    """The bytes of an ordinary file, links followed. Raises NotRead for anything else and for more, or OSError."""
     with open_regular(path) as stream:
         # A file may grow, and those of /proc have no size: only the reading itself is a bound.
         content = stream.read(most_nbytes + 1)
     if len(content) > most_nbytes:
-        raise BadInput(f"{path} is larger than {decimal_bytes(most_nbytes)}: name a smaller file.")
+        raise NotRead(path, f"is larger than {decimal_bytes(most_nbytes)}")
     return content
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """An ordinary file to read, links followed. Raises BadInput for anything else, or OSError."""
-    stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT))  # noqa: SIM115
-    if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        return stream
-    stream.close()
-    raise BadInput(f"{path} is no ordinary file: name one that is.")
+    """An ordinary file to read, links followed. Raises NotRead for anything else, or OSError."""
+    # Looked at before it is opened, since to open a device may do something, and after, since it may have changed; to
+    # open a folder fails by itself.
+    if path.is_dir() or stat.S_ISREG(path.stat().st_mode):
+        stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT))  # noqa: SIM115
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            return stream
+        stream.close()
+    raise NotRead(path, "is no ordinary file")

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import zlib
 
 import psutil
 import pytest
@@ -208,6 +209,42 @@ async def test_a_message_that_is_lost_may_have_been_a_change_to_any_document(sha
         assert asked == ["file:///untitled/b.py", "file:///untitled/a.py"]
         held.open(ADD, "a.py")
         assert await held.ghost() == "a + b"
+
+
+async def test_an_editor_that_is_asked_for_a_document_sends_all_of_it_and_goes_on(shared):
+    given = recorded("vscode") | {"experimental": {"dgReopen": True}}
+    async with window(shared, given, options=PATIENT) as held:
+
+        def send_again(params: dict[str, str]) -> None:
+            buffer = held.editor.buffer
+            assert params["uri"] == buffer.uri
+            held.notify("textDocument/didClose", {"textDocument": {"uri": buffer.uri}})
+            document = {"uri": buffer.uri, "languageId": "python", "version": buffer.version, "text": buffer.text}
+            held.notify("textDocument/didOpen", {"textDocument": document})
+
+        held.client.feature("dg/reopen")(send_again)
+        held.open(ADD, "a.py")
+        raw(held, LOST["cut short"])
+        # Typed before anything is known to be wrong.
+        held.editor.type("a")
+
+        async def is_known() -> bool:
+            told = (await held.status(uri=held.editor.buffer.uri))["document"]
+            return told.get("crc32") == zlib.crc32(held.editor.buffer.text.encode())
+
+        await until(is_known, "the text as it is")
+        assert await held.ghost() == " + b"
+
+
+async def test_an_editor_that_can_not_be_asked_is_told_once(shared):
+    given = recorded("vscode") | {"experimental": {}}
+    async with window(shared, given, options=PATIENT) as held:
+        held.open(ADD, "a.py")
+        for _ in range(3):
+            raw(held, LOST["cut short"])
+        assert await held.ghost() is None
+        (told,) = held.client.log_messages
+        assert told.message.startswith(f"A change to {held.editor.buffer.uri} could not be read")
 
 
 async def test_half_a_surrogate_pair_as_it_is_becomes_a_replacement(shared):
@@ -414,11 +451,11 @@ async def test_a_repository_whose_files_are_pipes_and_devices_is_served_and_left
     (tmp_path / "dg-lsp.toml").symlink_to("/dev/stdin")
     (tmp_path / "sub").mkdir()
     os.mkfifo(tmp_path / "sub" / ".dgignore")
-    async with window(shared, options=PATIENT, folders=[tmp_path], log="dg-lsp.toml is not a regular file") as held:
+    async with window(shared, options=PATIENT, folders=[tmp_path], log="dg-lsp.toml is no ordinary file") as held:
         held.open(ADD, "sub/a.py")
         assert await held.ghost() is None
         off = (await held.status(uri=held.editor.buffer.uri))["document"]["off"]
-        assert off.endswith(".dgignore is not a regular file.")
+        assert off.endswith(".dgignore is no ordinary file.")
         held.open(ADD, "a.py")
         assert await held.ghost() == "a + b"
 

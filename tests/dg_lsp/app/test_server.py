@@ -19,6 +19,7 @@ from dg_lsp.backend.client import EngineFailure, EngineState, Launch
 from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
 from dg_lsp.backend.status import StatusBoard
 from dg_lsp.documents import documents
+from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.findings import NOTHING
 from dg_lsp.protocol.rpc import UNREADABLE
 from engine.core.findings import Damage, Findings
@@ -78,6 +79,26 @@ async def test_a_change_that_fails_costs_the_document_and_the_editor_is_asked_fo
     assert sum(each.get("method") == "dg/reopen" for each in session.told) == 1
     await session.open("a = 1\n")
     assert session.server.documents.get(URI).text == "a = 1\n"
+
+
+@pytest.mark.asyncio
+async def test_opening_large_documents_costs_the_loop_little(session):
+    await session.begin()
+    text = "some_name = another_name + 1\n" * 30_000
+
+    def opened(number: int) -> dict[str, Any]:
+        document = {"uri": f"file:///w/{number}.py", "languageId": "python", "version": 1, "text": text}
+        return {"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": document}}
+
+    # The loop's own time: the machine may be busy, and files are looked at in other threads.
+    began_s = time.thread_time()
+    for number in range(30):
+        session.server.rpc.take(opened(number))
+        await asyncio.sleep(0)
+    opening_s = time.thread_time() - began_s
+    assert len(session.server.documents.uris()) == 30
+    assert all(Lines(text).starts for _ in range(10))
+    assert opening_s < time.thread_time() - began_s - opening_s
 
 
 @pytest.mark.asyncio

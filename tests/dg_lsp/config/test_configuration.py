@@ -211,7 +211,7 @@ def test_a_language_can_be_switched_in_one_folder(tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a." * 100_000 + "a = 1", "is longer than 64 KiB"),
+        ("a." * 100_000 + "a = 1", "is larger than 65.5 kB"),
         ("a." * 30_000 + "a = 1", "has a line with more than 200 dots"),
         ("[" + "a." * 30_000 + "a]", "has a line with more than 200 dots"),
         ("a = " + "[" * 30_000, "is not valid TOML"),

@@ -27,7 +27,7 @@ def no_settings_of_git(tmp_path_factory):
 
 def why(uri: str, folder: Path | None = None, exclusions: Exclusions | None = None) -> str:
     exclusions = exclusions or Exclusions()
-    exclusions.look(uri, folder)
+    exclusions.look(uri, [folder] if folder else [])
     return exclusions.why_excluded(uri)
 
 
@@ -264,6 +264,33 @@ def test_a_link_is_what_it_leads_to(tmp_path):
     assert excludes(work / "b.py")
 
 
+def test_a_link_from_one_workspace_folder_into_another_is_what_it_leads_to(tmp_path):
+    here, there, hidden = folders = [tmp_path / name for name in ("here", "there", "there/hidden")]
+    hidden.mkdir(parents=True)
+    here.mkdir()
+    (there / ".dgignore").write_text("secret.py\n")
+    (hidden / ".dgignore").write_text("*.py\n")
+    (tmp_path / "outside.py").touch()
+    for name, target in {
+        "a.py": there,
+        "secret.py": there,
+        "b.py": hidden,
+        "outside.py": tmp_path,
+        ".env": there,
+    }.items():
+        (here / name.replace(".env", "notes.py")).symlink_to(target / name)
+    (here / "all").symlink_to(there)
+
+    def excluded(name: str) -> str:
+        exclusions, uri = Exclusions(), (here / name).as_uri()
+        exclusions.look(uri, folders)
+        return exclusions.why_excluded(uri)
+
+    assert [excluded(name) for name in ("a.py", "all/a.py", "all/new.py")] == ["", "", ""]
+    assert all(excluded(name) for name in ("secret.py", "all/secret.py", "b.py", "all/hidden/b.py", "notes.py"))
+    assert "out of the workspace" in excluded("outside.py")
+
+
 @pytest.mark.timeout(20)
 def test_patterns_take_no_time_however_they_are_written(tmp_path):
     (tmp_path / ".gitignore").write_text("*?" * 16 + "x\n" + "(" + "**/" * 50 + "a*" * 40 + "b\n*.gen.py\n")
@@ -276,7 +303,7 @@ def test_patterns_take_no_time_however_they_are_written(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("".join(f"dir{number}/*.o\n" for number in range(80_000)), "is longer than 256 KiB"),
+        ("".join(f"dir{number}/*.o\n" for number in range(80_000)), "is larger than 262.1 kB"),
         ("a\n" * 5000, "has more than 4000 patterns"),
         ("*a" * 20_000, "has a pattern that is too long"),
     ],
@@ -290,7 +317,7 @@ def test_a_file_that_holds_too_much_is_named_and_hides_what_it_is_about(tmp_path
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes")
 def test_nobody_waits_for_what_is_no_file(tmp_path):
     os.mkfifo(tmp_path / ".dgignore")
-    assert why((tmp_path / "a.py").as_uri(), tmp_path) == f"{tmp_path / '.dgignore'} is not a regular file"
+    assert why((tmp_path / "a.py").as_uri(), tmp_path) == f"{tmp_path / '.dgignore'} is no ordinary file"
     top = tmp_path / "repository"
     subprocess.run(["git", "init", "-q", top], check=True)
     for device, hides in (("/dev/stdin", True), ("/dev/zero", True), ("/dev/null", False)):

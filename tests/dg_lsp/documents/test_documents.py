@@ -39,7 +39,7 @@ def test_incremental_changes_in_one_notification_apply_one_after_the_other(text,
         # An editor can't point between CR and LF.
         start -= now[start - 1 : start + 1] == "\r\n" and start > 0
         end -= now[end - 1 : end + 1] == "\r\n" and end > start
-        events.append(TextDocumentContentChangePartial(range=range_of(Lines.of(now), start, end, encoding), text=new))
+        events.append(TextDocumentContentChangePartial(range=range_of(Lines(now), start, end, encoding), text=new))
         now = now[:start] + new + now[end:]
     change = documents.change(URI, 2, events)
     assert change is not None

@@ -11,7 +11,7 @@ from dg_lsp.documents.positions import Lines
 
 
 def snapshot(text: str) -> Snapshot:
-    return Snapshot(uri="file:///a", language="python", version=1, lines=Lines.of(text))
+    return Snapshot(uri="file:///a", language="python", version=1, lines=Lines(text))
 
 
 @given(st.text(max_size=60), st.data())

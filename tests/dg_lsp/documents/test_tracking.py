@@ -15,7 +15,7 @@ TEXT = "one\ntwo\nthree\n"
 
 
 def span_after(edit: Edit, start: int = 4, end: int = 7) -> tuple[int, int] | None:
-    snapshot = Snapshot(uri="a", language="python", version=1, lines=Lines.of(TEXT))
+    snapshot = Snapshot(uri="a", language="python", version=1, lines=Lines(TEXT))
     return Followed(snapshot=snapshot, edits=[edit]).span_now(start, end)
 
 

@@ -13,7 +13,7 @@ GREETING = "initialize.json"
 """Where the recording server leaves the client's first message, beside itself."""
 _RECORDING = f"""#!{sys.executable}
 from pathlib import Path
-from dg_lsp import greeting
+from dg_lsp.protocol import initialize as greeting
 answer_to = greeting.answer_to
 def kept(body):
     Path(__file__).with_name("{GREETING}").write_bytes(body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import zlib
 from pathlib import Path
 
 import psutil
@@ -111,6 +112,18 @@ def test_an_engine_that_is_killed_comes_back(nvim_program):
             assert _engine_pid(editor) != first
 
 
+def test_a_document_that_the_server_lost_track_of_is_sent_again(nvim_program, shared: Home):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT) as editor:
+        editor.open(ADD)
+        editor.sees("a + b")
+        editor.lua(_UNREADABLE_CHANGE)
+        # Typed before anything is known to be wrong.
+        editor.input("a")
+        wait_until(lambda: _known(editor) == zlib.crc32(editor.text.encode()), "the text as it is")
+        editor.sees(" + b")
+        assert editor.lua("return require('dg.status').current.state") in ("ready", "busy")
+
+
 def test_leaving_the_editor_ends_the_server(newest, shared: Home):
     with neovim(newest, shared, cmd=SERVE, settings=PATIENT) as editor:
         editor.open(ADD)
@@ -158,6 +171,18 @@ def test_the_status_is_told_in_words(newest, shared: Home):
         editor.told("There is no `:Dg nonsense`")
         editor.input(":Dg toggle langauge<CR>")
         editor.told("There is no `:Dg toggle langauge`; name folder or language")
+
+
+_UNREADABLE_CHANGE = """
+vim.lsp.get_clients({ name = "dg" })[1]:notify("textDocument/didChange", {
+  textDocument = { uri = vim.uri_from_bufnr(0), version = 1000 },
+  contentChanges = 3,
+})
+"""
+
+
+def _known(editor: Neovim) -> int | None:
+    return editor.status()["document"].get("crc32")
 
 
 def _engine_pid(editor: Neovim) -> int:

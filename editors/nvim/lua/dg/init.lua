@@ -30,6 +30,9 @@ local handlers = {
   ["dg/draft"] = function(_, draft)
     require("dg.working").draft(draft)
   end,
+  ["dg/reopen"] = function(_, lost, context)
+    require("dg.server").reopen(context.client_id, lost.uri)
+  end,
 }
 
 local function follow_server()
@@ -50,7 +53,9 @@ local function follow_server()
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == server.NAME then
         ghost().enable(event.buf, false)
-        require("dg.status").set({ state = "stopped" })
+        if client:is_stopped() then
+          require("dg.status").set({ state = "stopped" })
+        end
       end
     end,
   })

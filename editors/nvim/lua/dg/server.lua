@@ -116,7 +116,7 @@ function M.configure(handlers)
   local capabilities = vim.lsp.protocol.make_client_capabilities()
   -- 0.11 shows inline completion through this plugin and does not say so by itself.
   capabilities.textDocument.inlineCompletion = { dynamicRegistration = false }
-  capabilities.experimental = { dgStatus = true }
+  capabilities.experimental = { dgStatus = true, dgReopen = true }
   vim.lsp.config(M.NAME, {
     cmd = function(dispatchers)
       local command = assert(M.command())
@@ -130,6 +130,19 @@ function M.configure(handlers)
     on_init = check_version,
     on_exit = on_exit,
   })
+end
+
+--- Send the text of a document anew, of which the server has lost track.
+---@param client_id integer
+---@param uri string
+function M.reopen(client_id, uri)
+  local client = vim.lsp.get_client_by_id(client_id)
+  for buf in pairs(client and vim.deepcopy(client.attached_buffers) or {}) do
+    if vim.uri_from_bufnr(buf) == uri then
+      vim.lsp.buf_detach_client(buf, client_id)
+      vim.lsp.buf_attach_client(buf, client_id)
+    end
+  end
 end
 
 function M.start()
