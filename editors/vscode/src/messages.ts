@@ -44,5 +44,7 @@ export interface Switch {
 
 export const statusChanged = new NotificationType<Status>("dg/status");
 export const drafted = new NotificationType<Draft>("dg/draft");
+/** A document whose text the server knows no longer. */
+export const reopen = new NotificationType<{ uri: string }>("dg/reopen");
 export const askStatus = new RequestType<{ uri?: string; engine?: boolean }, Account, void>("dg/status");
 export const setEnabled = new RequestType<Switch, Account, void>("dg/setEnabled");

@@ -2,6 +2,8 @@
 import * as vscode from "vscode";
 import {
   CloseAction,
+  DidCloseTextDocumentNotification,
+  DidOpenTextDocumentNotification,
   ErrorAction,
   LanguageClient,
   State,
@@ -12,11 +14,14 @@ import { asksForInstruction } from "./actions";
 import { Crashes } from "./crashes";
 import { Limits, SCHEMES } from "./limits";
 import { locate, surroundings } from "./locate";
-import { drafted, statusChanged, type Draft, type Status } from "./messages";
+import { drafted, reopen, statusChanged, type Draft, type Status } from "./messages";
 import { tellMissing, tellOutdated, tellStopped } from "./remedies";
 import { forServer, own, SECTION } from "./settings";
 import { Trace } from "./trace";
 import { isOutdated } from "./version";
+
+/** Nobody waits longer for a server to start before it is started again. */
+const HUNG_MS = 20_000;
 
 export class Server implements vscode.Disposable {
   readonly log = vscode.window.createOutputChannel("dg-lsp", { log: true });
@@ -26,6 +31,7 @@ export class Server implements vscode.Disposable {
   private readonly statuses = new vscode.EventEmitter<Status>();
   private readonly drafts = new vscode.EventEmitter<Draft>();
   private held: LanguageClient | undefined;
+  private turn = Promise.resolve();
 
   readonly onStatus = this.statuses.event;
   readonly onDraft = this.drafts.event;
@@ -43,7 +49,19 @@ export class Server implements vscode.Disposable {
     return locate({ setting: own("serverPath", ""), folders, ...surroundings() });
   }
 
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    return this.inTurn(() => this.begin());
+  }
+
+  restart(): Promise<void> {
+    return this.inTurn(async () => {
+      this.crashes.forget();
+      await this.stop();
+      await this.begin();
+    });
+  }
+
+  private async begin(): Promise<void> {
     const found = this.locate();
     if ("missing" in found) {
       this.tell({ state: "error", message: found.missing });
@@ -55,7 +73,7 @@ export class Server implements vscode.Disposable {
     const client = new LanguageClient(SECTION, "dg-lsp", { run, debug: run }, this.options());
     client.registerFeature({
       fillClientCapabilities: (capabilities) => {
-        capabilities.experimental = { ...(capabilities.experimental as object), dgStatus: true };
+        capabilities.experimental = { ...(capabilities.experimental as object), dgStatus: true, dgReopen: true };
       },
       initialize: () => {},
       getState: () => ({ kind: "static" }),
@@ -63,6 +81,7 @@ export class Server implements vscode.Disposable {
     });
     client.onNotification(statusChanged, (status) => this.tell(status));
     client.onNotification(drafted, (draft) => this.drafts.fire(draft));
+    client.onNotification(reopen, ({ uri }) => sendAgain(client, uri));
     this.held = client;
     try {
       await client.start();
@@ -82,10 +101,12 @@ export class Server implements vscode.Disposable {
     await client?.dispose().catch(() => {});
   }
 
-  async restart(): Promise<void> {
-    this.crashes.forget();
-    await this.stop();
-    await this.start();
+  /** A client that is starting can't be stopped, and what it registers then is in the next one's way. */
+  private inTurn(step: () => Promise<void>): Promise<void> {
+    const hung = new Promise<void>((resolve) => setTimeout(resolve, HUNG_MS));
+    const done = Promise.race([this.turn, hung]).then(step);
+    this.turn = done.catch(() => {});
+    return done;
   }
 
   /** Let the server fetch the settings anew. */
@@ -94,7 +115,7 @@ export class Server implements vscode.Disposable {
   }
 
   dispose(): void {
-    void this.stop();
+    void this.inTurn(() => this.stop());
     for (const held of [this.log, this.trace, this.statuses, this.drafts]) {
       held.dispose();
     }
@@ -147,5 +168,18 @@ export class Server implements vscode.Disposable {
       this.tell({ state: "error", message });
       void tellOutdated(message);
     }
+  }
+}
+
+/** Send the text of a document anew, of which the server has lost track. */
+async function sendAgain(client: LanguageClient, uri: string): Promise<void> {
+  const convert = client.code2ProtocolConverter;
+  const document = vscode.workspace.textDocuments.find((held) => convert.asUri(held.uri) === uri);
+  if (document) {
+    // Both at once: a change between them would be in the text already.
+    await Promise.all([
+      client.sendNotification(DidCloseTextDocumentNotification.type, convert.asCloseTextDocumentParams(document)),
+      client.sendNotification(DidOpenTextDocumentNotification.type, convert.asOpenTextDocumentParams(document)),
+    ]);
   }
 }

@@ -4,11 +4,34 @@ import * as vscode from "vscode";
 export const SECTION = "dg-lsp";
 const OWN = new Set(["serverPath", "maxFileBytes", "trace"]);
 
+type Table = Record<string, unknown>;
+
 export function own<T>(key: string, fallback: T): T {
-  return vscode.workspace.getConfiguration(SECTION).get<T>(key, fallback);
+  return (valueOf(`${SECTION}.${key}`) as T | undefined) ?? fallback;
 }
 
-export function forServer(): Record<string, unknown> {
-  const all = vscode.workspace.getConfiguration().get<Record<string, unknown>>(SECTION, {});
-  return Object.fromEntries(Object.entries(all).filter(([key]) => !OWN.has(key)));
+export function forServer(): Table {
+  const all: Table = {};
+  for (const name of Object.keys(declared())) {
+    const path = name.split(".").slice(1);
+    if (OWN.has(path[0] ?? "")) {
+      continue;
+    }
+    const last = path.pop() ?? "";
+    const table = path.reduce((held, key) => (held[key] ??= {}) as Table, all);
+    table[last] = valueOf(name);
+  }
+  return all;
+}
+
+/** VS Code itself takes what only the user may set from a workspace, too, if it is inside of an object there. */
+function valueOf(name: string): unknown {
+  const held = vscode.workspace.getConfiguration().inspect(name);
+  return declared()[name]?.scope === "machine"
+    ? (held?.globalValue ?? held?.defaultValue)
+    : vscode.workspace.getConfiguration().get(name);
+}
+
+function declared(): Record<string, { scope?: string }> {
+  return vscode.extensions.getExtension("dg-lsp.dg-lsp")?.packageJSON.contributes.configuration.properties;
 }

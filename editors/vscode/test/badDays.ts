@@ -4,7 +4,9 @@ import { join } from "node:path";
 import * as vscode from "vscode";
 import { installCommand, locate } from "../src/locate";
 import { isOutdated } from "../src/version";
-import { account, api, equal, open, ready, set, test, until } from "./harness";
+import { account, api, equal, open, ready, set, take, test, until } from "./harness";
+
+const ADD = "def add(a, b):\n    return ▮a + b▮\n";
 
 /** Programs in place of the server, which the tests around these have put there. */
 const PROGRAMS = process.env["DG_TEST_PROGRAMS"] ?? "";
@@ -27,12 +29,34 @@ test("a server that always crashes is left alone after some tries", () => whoeve
 
 test("a server that is too old is named", () => whoever("outdated", /dg-lsp 0.0.9 is too old/, "$(debug-restart) Restart Server"));
 
+test("a server that is started again while it starts is there in the end", async () => {
+  const { server } = await ready();
+  await Promise.all([server.restart(), server.restart(), server.restart()]);
+  await ready();
+});
+
 test("a huge file is left alone", async () => {
   const { server } = await ready();
   const editor = await open(`${"x = 1\n".repeat(200_000)}▮`, "huge.py");
   equal(server.limits.whyOff(editor.document), "This file is longer than the setting dg-lsp.maxFileBytes allows.");
   const told = await account({ uri: editor.document.uri.toString() });
   equal(told.document?.off, "The document is not open.");
+});
+
+test("a document that the server lost track of is sent again", async () => {
+  const { server } = await ready();
+  const editor = await open(ADD, "lost.py");
+  const uri = editor.document.uri.toString();
+  const known = async (): Promise<string | undefined> => (await account({ uri })).document?.off;
+  await until(async () => (await known()) === "", "the document");
+  await server.client?.sendNotification("textDocument/didChange", {
+    textDocument: { uri, version: 1000 },
+    contentChanges: 3,
+  });
+  // Typed before anything is known to be wrong.
+  await vscode.commands.executeCommand("type", { text: "a" });
+  await until(async () => (await known()) === "", "the document again");
+  await take(editor, "editor.action.inlineSuggest.commit", ADD.replaceAll("▮", ""));
 });
 
 test("a file that is read-only is not rewritten", async () => {

@@ -1,5 +1,6 @@
 // The status bar, its menu, settings.
 import * as vscode from "vscode";
+import { forServer, own } from "../src/settings";
 import { Trace } from "../src/trace";
 import { account, equal, open, ready, set, test, until } from "./harness";
 
@@ -33,6 +34,38 @@ test("a changed setting reaches the server", async () => {
   await set("languages", {});
   await until(async () => (await off()) === "", "the setting's end");
 });
+
+const HOSTILE = { serverPath: "/nowhere/dg-lsp", stats: false };
+const SPELLINGS: Record<string, unknown>[] = [
+  { ...prefixed(HOSTILE), "dg-lsp.engine.model": "nowhere", "dg-lsp.inline.deadline_ms": 1 },
+  { "dg-lsp": { ...HOSTILE, engine: { model: "nowhere" }, inline: { deadline_ms: 1 } } },
+  { "dg-lsp.engine": { model: "nowhere" }, "dg-lsp.inline": { deadline_ms: 1 } },
+];
+
+test("a workspace sets what it may, and nothing that only the user may, however it is spelled", async () => {
+  await ready();
+  const userOnly = (): unknown[] => {
+    const { engine, inline, stats } = forServer() as Record<string, Record<string, unknown>>;
+    return [own("serverPath", ""), engine?.["model"], inline?.["deadline_ms"], stats];
+  };
+  const maxTokens = (): unknown => (forServer()["context"] as Record<string, unknown>)["max_tokens"];
+  const [before, usual] = [userOnly(), maxTokens()];
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri ?? vscode.Uri.file("/");
+  const file = vscode.Uri.joinPath(folder, ".vscode", "settings.json");
+  for (const [at, spelling] of SPELLINGS.entries()) {
+    const text = JSON.stringify({ ...spelling, "dg-lsp.context.max_tokens": 100 + at });
+    await vscode.workspace.fs.writeFile(file, new TextEncoder().encode(text));
+    await until(() => maxTokens() === 100 + at, "the workspace's settings");
+    equal([at, userOnly()], [at, before]);
+  }
+  await vscode.workspace.fs.delete(file);
+  await until(() => maxTokens() === usual, "the settings as they were");
+  await ready();
+});
+
+function prefixed(settings: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(settings).map(([key, value]) => [`dg-lsp.${key}`, value]));
+}
 
 test("commands are there", async () => {
   await ready();
