@@ -12,6 +12,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from dg_lsp.app.server import Server
+from dg_lsp.handlers.code_action import code_action
 from dg_lsp.handlers.completion import completion
 from dg_lsp.handlers.edit_commands import EDIT_COMMANDS
 from dg_lsp.handlers.inline_completion import inline_completion
@@ -115,31 +116,19 @@ async def did_change_folders(ls: Server, params: types.DidChangeWorkspaceFolders
     ls.configuration.change_folders([held.uri for held in event.added], [held.uri for held in event.removed])
     for uri in ls.documents.uris():
         ls.forget_project(uri)
-
-
-@guarded
-async def inline(ls: Server, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
-    """Ghost text."""
-    return await inline_completion(ls.documents, ls.suggester, ls.acceptance, params)
+    ls.documents.renew()
 
 
 @guarded
 async def menu(ls: Server, params: types.CompletionParams) -> types.CompletionList | None:
     """Suggestions in the completion menu."""
-    if not ls.menu.wanted(ls.configuration.settings_of(params.text_document.uri)):
-        return None
-    return await completion(ls.documents, ls.suggester, ls.acceptance, params)
-
-
-@guarded
-async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction] | None:
-    """What can be done here."""
-    return await ls.actions.list(params)
+    snapshot = ls.documents.get(params.text_document.uri)
+    return await completion(ls, params) if snapshot and ls.menu.wanted(snapshot.policy.settings) else None
 
 
 async def execute(ls: Server, params: types.ExecuteCommandParams) -> Any:
     """Run a command of this server."""
-    command = COMMAND_HANDLERS.get(params.command)
+    command = COMMANDS.get(params.command)
     if command is None:
         raise JsonRpcInvalidParams(f"There is no command {params.command!r}.")
     return await command(ls, params)
@@ -172,32 +161,33 @@ async def set_enabled(ls: Server, params: SetEnabledParams) -> dict[str, Any]:
     return await ls.account(None, engine=False)
 
 
-COMMAND_HANDLERS: dict[str, Callable[[Server, types.ExecuteCommandParams], Awaitable[Any]]] = {
+KINDS: list[types.CodeActionKind | str] = [*ACTION_KINDS]
+COMMANDS: dict[str, Callable[[Server, types.ExecuteCommandParams], Awaitable[Any]]] = {
     ACCEPTED: accepted,
     **EDIT_COMMANDS,
 }
-HANDLERS: dict[str, Callable[..., Awaitable[Any]]] = {
-    types.INITIALIZE: initialize,
-    types.INITIALIZED: initialized,
-    types.TEXT_DOCUMENT_DID_OPEN: did_open,
-    types.TEXT_DOCUMENT_DID_CHANGE: did_change,
-    types.TEXT_DOCUMENT_DID_CLOSE: did_close,
-    types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
-    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_folders,
-    STATUS: status,
-    SET_ENABLED: set_enabled,
+ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
+    types.INITIALIZE: (initialize, None),
+    types.INITIALIZED: (initialized, None),
+    types.TEXT_DOCUMENT_DID_OPEN: (did_open, None),
+    types.TEXT_DOCUMENT_DID_CHANGE: (did_change, None),
+    types.TEXT_DOCUMENT_DID_CLOSE: (did_close, None),
+    types.TEXT_DOCUMENT_INLINE_COMPLETION: (guarded(inline_completion), types.InlineCompletionOptions()),
+    types.TEXT_DOCUMENT_CODE_ACTION: (guarded(code_action), types.CodeActionOptions(code_action_kinds=KINDS)),
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: (did_change_configuration, None),
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: (did_change_folders, None),
+    types.WORKSPACE_EXECUTE_COMMAND: (execute, None),
+    STATUS: (status, None),
+    SET_ENABLED: (set_enabled, None),
 }
+"""Handlers, with what the greeting says of them; the completion menu's comes where a client needs it."""
 
 
 def register(server: Server) -> None:
     """Give the server its features."""
-    for method, handler in HANDLERS.items():
-        server.feature(method)(handler)
-    server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(inline)
-    kinds: list[types.CodeActionKind | str] = [*ACTION_KINDS]
-    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))(code_action)
-    server.feature(types.WORKSPACE_EXECUTE_COMMAND)(execute)
-    for name, handler in COMMAND_HANDLERS.items():
+    for method, (handler, options) in ROUTES.items():
+        server.feature(method, options)(handler)
+    for name, handler in COMMANDS.items():
         server.command(name)(handler)
 
 

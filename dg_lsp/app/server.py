@@ -32,10 +32,10 @@ from dg_lsp.backend.status import Status, StatusBoard
 from dg_lsp.config.configuration import SECTIONS, Configuration
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.config.looking import Looking
-from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.documents.documents import Documents, Policy, Snapshot
 from dg_lsp.edits.edits import Edits
 from dg_lsp.edits.findings import Surveys
-from dg_lsp.handlers.code_action import Actions
+from dg_lsp.handlers.edit_commands import NOT_OPEN
 from dg_lsp.protocol.initialize import NAME
 from dg_lsp.protocol.messages import REOPEN, STATUS
 from dg_lsp.protocol.progress import LoadProgress, Working
@@ -61,29 +61,16 @@ class Server(LanguageServer):
     def __init__(self, launch: Launch) -> None:
         super().__init__(NAME, __version__, protocol_cls=Rpc, converter_factory=converter)
         self.rpc = cast(Rpc, self.protocol)
-        self.documents = Documents()
+        self.documents = Documents(policy=self._policy)
         self.configuration = Configuration(self.complain)
         self.board = StatusBoard(self._publish)
         client = EngineClient(self._launch_known, client=NAME, on_state=self.engine_is)
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
-        self.suggester = Suggester(
-            documents=self.documents,
-            configuration=self.configuration,
-            resident=self.resident,
-            may_show=self._may_show,
-            look=self.look,
-            silence=self.board.silence,
-        )
+        self.suggester = Suggester(documents=self.documents, resident=self.resident, silence=self.board.silence)
         self.surveys = Surveys(self.resident)
         self.edits = Edits(
-            documents=self.documents,
-            resident=self.resident,
-            surroundings=self.suggester.surroundings,
-            context_tokens=self._context_tokens,
-        )
-        self.actions = Actions(
-            documents=self.documents, surveys=self.surveys, resident=self.resident, why_off=self.why_off, look=self.look
+            documents=self.documents, resident=self.resident, context_selector=self.suggester.context_selector
         )
         self.menu = Menu(self.client_register_capability, self.complain)
         self.working = Working(self.work_done_progress, self.in_background, self._shows_progress)
@@ -154,6 +141,7 @@ class Server(LanguageServer):
     def refresh(self) -> None:
         """Settings or switches changed."""
         self._tell_off()
+        self.documents.renew()
         self.menu.offer(self.configuration.editor)
         if self.resident.is_ready:
             self.in_background(self._compare_engine())
@@ -161,12 +149,19 @@ class Server(LanguageServer):
             self.resident.warm()
 
     async def look(self, uri: str) -> None:
-        """Wait until it is known what the project of a document says of it, and see to it for all others."""
+        """Wait until a document's policy is what its project says now, and see to it for all others."""
         for other in self.documents.uris():
-            if other != uri and not self._looking.is_fresh(other):
-                self.in_background(self._looking.at(other))
-        await self._looking.at(uri)
-        self.menu.offer(self.configuration.settings_of(uri))
+            if other != uri and not self.is_looked_at(other):
+                self.in_background(self._look_at(other))
+        await self._look_at(uri)
+
+    async def snapshot(self, uri: str) -> Snapshot | None:
+        """A document as its policy is now; None where it is not open, or changes while the project is looked at."""
+        before = self.documents.get(uri)
+        if before and not self.is_looked_at(uri):
+            await self.look(uri)
+        now = self.documents.get(uri)
+        return now if before and now and now.lines is before.lines else None
 
     def is_looked_at(self, uri: str) -> bool:
         """Whether what is known of a document's project is new."""
@@ -177,15 +172,6 @@ class Server(LanguageServer):
         self._exclusions.forget(uri)
         self._looking.forget(uri)
 
-    def why_off(self, uri: str) -> str:
-        """A sentence where nothing is suggested or edited in a document; empty where it is."""
-        snapshot = self.documents.get(uri)
-        if snapshot is None:
-            return "The document is not open."
-        if reason := self._exclusions.why_excluded(uri):
-            return f"The document is kept from the model: {reason}."
-        return self.configuration.why_off(uri, snapshot.language)
-
     def engine_is(self, state: EngineState) -> None:
         """The engine's state changed."""
         self.board.engine(state)
@@ -193,7 +179,7 @@ class Server(LanguageServer):
             # Nothing that is known of an engine holds for the next one.
             self.resident.forget()
             self.surveys.forget()
-            self.suggester.rhythm.forget_answers()
+            self.suggester.debounce.forget_answers()
             self.other_engine = ""
         elif state.name != "loading":
             self.in_background(self._compare_engine())
@@ -204,15 +190,15 @@ class Server(LanguageServer):
             **dataclasses.asdict(self.board.current),
             "counts": {
                 **dataclasses.asdict(self.suggester.counts),
-                "asked": self.suggester.desk.asked,
-                "superseded": self.suggester.desk.superseded,
+                "asked": self.suggester.in_flight.asked,
+                "superseded": self.suggester.in_flight.superseded,
             },
         }
         if uri is not None:
             await self.look(uri)
             snapshot = self.documents.get(uri)
             known = {"version": snapshot.version, "crc32": zlib.crc32(snapshot.text.encode())} if snapshot else {}
-            told["document"] = {"uri": uri, "off": self.why_off(uri), **known}
+            told["document"] = {"uri": uri, "off": snapshot.policy.off if snapshot else NOT_OPEN, **known}
         if engine:
             try:
                 told["engine"] = dataclasses.asdict(await self.resident.client.status())
@@ -295,15 +281,29 @@ class Server(LanguageServer):
                 self.complain(other)
             self.other_engine = other
 
+    async def _look_at(self, uri: str) -> None:
+        if not self.is_looked_at(uri):
+            await self._looking.at(uri)
+            self.documents.renew(uri)
+            snapshot = self.documents.get(uri)
+            if snapshot:
+                self.menu.offer(snapshot.policy.settings)
+
     def _look(self, uri: str) -> None:
         self.configuration.look(uri)
         self._exclusions.look(uri, self.configuration.folders)
         snapshot = self.documents.get(uri)
         if snapshot:
-            self.suggester.surroundings.prepare(snapshot)
+            self.suggester.context_selector.prepare(snapshot)
 
-    def _may_show(self, snapshot: Snapshot) -> bool:
-        return not self._exclusions.why_excluded(snapshot.uri)
+    def _policy(self, uri: str, language: str) -> Policy:
+        excluded = self._exclusions.why_excluded(uri)
+        why_off = f"The document is kept from the model: {excluded}." if excluded else ""
+        return Policy(
+            settings=self.configuration.settings_of(uri),
+            off=why_off or self.configuration.why_off(uri, language),
+            may_show=not excluded,
+        )
 
     def _publish(self, status: Status) -> None:
         if self.wants_status:
@@ -314,10 +314,6 @@ class Server(LanguageServer):
     def _shows_progress(self) -> bool:
         window = self.client_capabilities.window
         return bool(window and window.work_done_progress)
-
-    def _context_tokens(self, uri: str) -> int:
-        context = self.configuration.settings_of(uri).context
-        return context.max_tokens if context.enabled else 0
 
     def _count(self, language: str, event: Event, chars: int) -> None:
         if self.configuration.editor.stats:

@@ -171,22 +171,20 @@ class EngineClient:
         bound_s: float,
         on_draft: Callable[[Draft], None] | None = None,
     ) -> R:
-        connection: EngineConnection | None = None
-        number = 0
+        connection = waiting = None
         try:
             async with asyncio.timeout(bound_s):
                 connection = await self.connect()
                 self._watch(connection)
-                number = connection.next_id()
-                reply = await connection.ask(number, make(number), on_draft)
+                waiting = connection.waiting(on_draft)
+                connection.send(make(waiting.id), waiting)
+                reply = await waiting.reply
         except TimeoutError:
-            if connection:
-                self._give_up(connection, number)
             raise EngineFailure("timeout", f"The engine gave no answer within {bound_s:g} s.") from None
-        except asyncio.CancelledError:
-            if connection:
-                self._give_up(connection, number)
-            raise
+        finally:
+            # Awaiting cancels the reply along with the caller.
+            if connection and waiting and waiting.reply.cancelled():
+                self._give_up(connection, waiting.id)
         if not isinstance(reply, kind):
             raise EngineFailure("protocol", f"The engine answered with {type(reply).__name__}.")
         return reply

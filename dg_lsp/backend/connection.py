@@ -7,7 +7,7 @@ import itertools
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dg_lsp.backend.heartbeat import EngineSilent, Silence, answer_or_silence
@@ -61,9 +61,12 @@ class EngineWedged(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class _Waiting:
-    reply: asyncio.Future[Reply]
-    on_draft: Callable[[Draft], None] | None
+class Waiting:
+    """Somebody who waits for the reply to a request. `reply`: cancelling it is giving up."""
+
+    id: int
+    reply: asyncio.Future[Reply] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    on_draft: Callable[[Draft], None] | None = None
 
 
 class EngineConnection:
@@ -84,7 +87,7 @@ class EngineConnection:
         self._on_lost = on_lost
         self._splitter = FrameSplitter()
         self._bodies: Iterator[bytes] = iter(())
-        self._waiting: dict[int, _Waiting] = {}
+        self._waiting: dict[int, Waiting] = {}
         self._ids = itertools.count(1)
         self._read: asyncio.Task[None] | None = None
         self.closed = False
@@ -120,33 +123,21 @@ class EngineConnection:
         """Whether somebody waits for an answer."""
         return bool(self._waiting)
 
-    def next_id(self) -> int:
-        """An id that no other request on this connection has."""
-        return next(self._ids)
+    def waiting(self, on_draft: Callable[[Draft], None] | None = None) -> Waiting:
+        """For the next request; its id is one that no other request on this connection has."""
+        return Waiting(id=next(self._ids), on_draft=on_draft)
 
-    def send(self, message: ClientMessage) -> None:
-        """Queue a message. Raises EngineFailure where it can't be sent."""
+    def send(self, message: ClientMessage, waiting: Waiting | None = None) -> None:
+        """Queue a message, and expect its reply where somebody waits. Raises EngineFailure where it can't be sent."""
         if self.closed or self._writer.transport.get_write_buffer_size() > _MAX_UNSENT_NBYTES:
             raise EngineFailure("unavailable", "The engine does not take messages; it is being replaced.")
         try:
             self._writer.write(pack(message))
         except BodyError as error:
             raise EngineFailure("bad_request", str(error)) from None
-
-    async def ask(
-        self,
-        id: int,
-        message: ClientMessage,
-        on_draft: Callable[[Draft], None] | None = None,
-    ) -> Reply:
-        """Send a message that has an answer and wait for it. Raises EngineFailure."""
-        self.send(message)
-        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._waiting[id] = _Waiting(reply=reply, on_draft=on_draft)
-        try:
-            return await reply
-        finally:
-            self._waiting.pop(id, None)
+        if waiting:
+            self._waiting[waiting.id] = waiting
+            waiting.reply.add_done_callback(lambda _: self._waiting.pop(waiting.id, None))
 
     def close(self) -> None:
         """Close at once; whatever is waited for fails as "unavailable"."""
@@ -156,7 +147,7 @@ class EngineConnection:
         if self._read:
             self._read.cancel()
         self._writer.transport.abort()
-        for waiting in self._waiting.values():
+        for waiting in list(self._waiting.values()):
             if not waiting.reply.done():
                 waiting.reply.set_exception(EngineFailure("unavailable", "The engine went away."))
         self._on_lost(self)
@@ -258,10 +249,10 @@ async def watch(connection: EngineConnection, beat_s: float, silence: Silence) -
         if connection.closed:
             return True
         if connection.heard_s < began_s:
-            number = connection.next_id()
+            waiting = connection.waiting()
             try:
-                asked = connection.ask(number, StatusQuery(id=number))
-                await answer_or_silence(asked, lambda: connection.peer, silence)
+                connection.send(StatusQuery(id=waiting.id), waiting)
+                await answer_or_silence(waiting.reply, lambda: connection.peer, silence)
             except EngineSilent:
                 return False
             except EngineFailure:

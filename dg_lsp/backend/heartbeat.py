@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from engine.ipc.peercred import Peer, is_stopped, work_done
 
@@ -34,7 +34,7 @@ class EngineSilent(Exception):
 
 
 async def answer_or_silence(
-    answer: Coroutine[Any, Any, T], peer: Callable[[], Peer | None], silence: Silence, look_s: float = _LOOK_S
+    answer: Awaitable[T], peer: Callable[[], Peer | None], silence: Silence, look_s: float = _LOOK_S
 ) -> T:
     """What `answer` comes to. Raises what it raises, and EngineSilent where `peer` neither gives it nor works on it."""
     task = asyncio.ensure_future(answer)

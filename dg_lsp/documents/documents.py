@@ -8,13 +8,25 @@ text any more; it is known again when the editor sends all of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContentChangePartial, TextDocumentItem
 
+from dg_lsp.config.settings import Settings
 from dg_lsp.documents.positions import Encoding, Lines, span_of
 
 REMEMBERED_AFTER_CLOSING = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What settings and the project's files say of a document."""
+
+    settings: Settings = field(default_factory=Settings)
+    off: str = ""
+    """Why nothing is suggested or edited in it, a sentence; empty where it is."""
+    may_show: bool = True
+    """Whether the model may see it, beside other documents too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +37,9 @@ class Snapshot:
     language: str
     version: int
     lines: Lines
+    encoding: Encoding = "utf-16"
+    """In which its positions count."""
+    policy: Policy = field(default_factory=Policy)
 
     @property
     def text(self) -> str:
@@ -56,10 +71,14 @@ class Change:
 
 
 class Documents:
-    """Open documents, and the last few that were edited and closed."""
+    """Open documents, and the last few that were edited and closed. `policy(uri, language)` is asked when a document is
+    opened and when `renew` is called, not for each key."""
 
-    def __init__(self, encoding: Encoding = "utf-16") -> None:
+    def __init__(
+        self, encoding: Encoding = "utf-16", policy: Callable[[str, str], Policy] = lambda uri, language: Policy()
+    ) -> None:
         self.encoding: Encoding = encoding
+        self._policy = policy
         self._open: dict[str, Snapshot] = {}
         # Open in the editor, but with a text that nobody here knows.
         self._lost: dict[str, Snapshot] = {}
@@ -73,6 +92,8 @@ class Documents:
             language=item.language_id,
             version=item.version,
             lines=Lines(item.text),
+            encoding=self.encoding,
+            policy=self._policy(item.uri, item.language_id),
         )
         self._open[item.uri] = snapshot
         self._lost.pop(item.uri, None)
@@ -93,7 +114,7 @@ class Documents:
             edit = self._edit(lines, event)
             edits.append(edit)
             lines = lines.replace(edit.start, edit.start + len(edit.removed), edit.inserted)
-        after = Snapshot(uri=uri, language=before.language, version=version, lines=lines)
+        after = replace(before, version=version, lines=lines)
         self._open[uri] = after
         self._touch(after)
         return Change(before=before, after=after, edits=tuple(edits))
@@ -112,6 +133,14 @@ class Documents:
         if lost:
             self._lost[uri] = lost
         self._edited.pop(uri, None)
+
+    def renew(self, uri: str | None = None) -> None:
+        """Settings or a project's files changed, for one document or for all: ask for policies again."""
+        for held in (self._open, self._lost, self._edited):
+            for snapshot in list(held.values()) if uri is None else [held[uri]] if uri in held else []:
+                policy = self._policy(snapshot.uri, snapshot.language)
+                if policy != snapshot.policy:
+                    held[snapshot.uri] = replace(snapshot, policy=policy)
 
     def get(self, uri: str) -> Snapshot | None:
         """The open document, or None."""

@@ -23,7 +23,7 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class CursorGap:
     """A cursor in a document, behind the selected completion if there is one."""
 
     snapshot: Snapshot
@@ -54,15 +54,15 @@ class Gap:
         return not self.tail.strip()
 
 
-def gap_at(snapshot: Snapshot, cursor: int, selected: Selected | None = None) -> Gap:
+def gap_at(snapshot: Snapshot, cursor: int, selected: Selected | None = None) -> CursorGap:
     """The gap at a cursor."""
     if selected is None:
-        return Gap(snapshot=snapshot, lines=snapshot.lines, cursor=cursor)
+        return CursorGap(snapshot=snapshot, lines=snapshot.lines, cursor=cursor)
     lines = snapshot.lines.replace(selected.start, selected.end, selected.text)
-    return Gap(snapshot=snapshot, lines=lines, cursor=selected.start + len(selected.text), selected=selected)
+    return CursorGap(snapshot=snapshot, lines=lines, cursor=selected.start + len(selected.text), selected=selected)
 
 
-def window(gap: Gap) -> tuple[str, str]:
+def window(gap: CursorGap) -> tuple[str, str]:
     """The text before and behind the gap, each cut at a line's start where there is one in reach."""
     text, lines, cursor = gap.text, gap.lines, gap.cursor
     start, end = max(cursor - WINDOW_CHARS, 0), min(cursor + WINDOW_CHARS, len(text))

@@ -10,7 +10,7 @@ from dg_lsp.documents.diffs import Replacement, replacements
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.documents.tracking import Followed, Tracking
-from dg_lsp.suggest.context import Surroundings
+from dg_lsp.suggest.context import ContextSelector
 from engine.core.request import Candidate, Draft, Filled, FillRequest
 
 CHANGED = "The text changed while the model was at work on it, so the edit is withheld: ask again."
@@ -58,19 +58,11 @@ class Outcome:
 class Edits:
     """Grants wishes."""
 
-    def __init__(
-        self,
-        *,
-        documents: Documents,
-        resident: Resident,
-        surroundings: Surroundings,
-        context_tokens: Callable[[str], int],
-    ) -> None:
+    def __init__(self, *, documents: Documents, resident: Resident, context_selector: ContextSelector) -> None:
         self.tracking = Tracking()
         self._documents = documents
         self._resident = resident
-        self._context_tokens = context_tokens
-        self._surroundings = surroundings
+        self._surroundings = context_selector
 
     async def ask(self, wish: Wish, on_draft: Callable[[Draft], None] | None = None) -> Filled:
         """Ask the engine. A newer wish for the same document takes the place of this one. Raises EngineFailure."""
@@ -92,7 +84,7 @@ class Edits:
         self.tracking.forget(uri)
 
     def _request(self, wish: Wish) -> FillRequest:
-        snippets = self._surroundings.snippets(wish.snapshot, wish.start, self._context_tokens(wish.snapshot.uri))
+        snippets = self._context_selector.snippets(wish.snapshot, wish.start)
         return replace(wish.request, language=wish.snapshot.language, snippets=snippets)
 
     def _message(self, wish: Wish, useful: Sequence[Proposal], model: str) -> str:

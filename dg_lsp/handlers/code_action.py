@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from lsprotocol.converters import get_converter
@@ -15,71 +15,52 @@ from lsprotocol.types import (
     Command,
 )
 
-from dg_lsp.backend.resident import Resident
-from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import position_at, range_of, span_of
-from dg_lsp.edits.findings import TITLES, Surveys, damages_in
+from dg_lsp.edits.findings import TITLES, damages_in
+from dg_lsp.handlers.session import Session
 from dg_lsp.protocol.initialize import ACTION_KINDS, FILL_HERE, FIX, REWRITE_SELECTION
 
 REWRITE_KIND, FIX_KIND, FIX_ALL_KIND = ACTION_KINDS
 _converter = get_converter()
 
 
-class Actions:
-    """Lists actions. `why_off` says why a document gets none, as `look` found it."""
+async def code_action(ls: Session, params: CodeActionParams) -> list[CodeAction]:
+    """The actions of the kinds that are asked for."""
+    snapshot = await ls.snapshot(params.text_document.uri)
+    if snapshot is None or snapshot.policy.off:
+        return []
+    start, end = span_of(snapshot.lines, params.range, snapshot.encoding)
+    found = [*_rewrite(ls, snapshot, start, end), *await _found(ls, snapshot, start, end, params.context)]
+    if ls.documents.get(snapshot.uri) is not snapshot:
+        return []  # Its ranges are of a text that is no more; the editor asks again.
+    return [action for action in found if is_wanted(str(action.kind), params.context)]
 
-    def __init__(
-        self,
-        *,
-        documents: Documents,
-        surveys: Surveys,
-        resident: Resident,
-        why_off: Callable[[str], str],
-        look: Callable[[str], Awaitable[None]],
-    ) -> None:
-        self._look = look
-        self._documents = documents
-        self._surveys = surveys
-        self._resident = resident
-        self._why_off = why_off
 
-    async def list(self, params: CodeActionParams) -> list[CodeAction]:
-        """The actions of the kinds that are asked for."""
-        snapshot = self._documents.get(params.text_document.uri)
-        if snapshot is None:
-            return []
-        await self._look(snapshot.uri)
-        if self._why_off(snapshot.uri):
-            return []
-        start, end = span_of(snapshot.lines, params.range, self._documents.encoding)
-        found = [*self._rewrite(snapshot, start, end), *await self._found(snapshot, start, end, params.context)]
-        if self._documents.get(snapshot.uri) is not snapshot:
-            return []  # Its ranges are of a text that is no more; the editor asks again.
-        return [action for action in found if is_wanted(str(action.kind), params.context)]
+def _rewrite(ls: Session, snapshot: Snapshot, start: int, end: int) -> Iterator[CodeAction]:
+    if snapshot.text[start:end].strip():
+        deaf = " (the model follows no instructions)" if ls.resident.instructions is False else ""
+        span = range_of(snapshot.lines, start, end, snapshot.encoding)
+        yield _action(f"Rewrite selection{deaf}", REWRITE_KIND, REWRITE_SELECTION, snapshot, range=span)
 
-    def _rewrite(self, snapshot: Snapshot, start: int, end: int) -> Iterator[CodeAction]:
-        if snapshot.text[start:end].strip():
-            deaf = " (the model follows no instructions)" if self._resident.instructions is False else ""
-            span = range_of(snapshot.lines, start, end, self._documents.encoding)
-            yield _action(f"Rewrite selection{deaf}", REWRITE_KIND, REWRITE_SELECTION, snapshot, range=span)
 
-    async def _found(self, snapshot: Snapshot, start: int, end: int, context: CodeActionContext) -> list[CodeAction]:
-        if not any(is_wanted(kind, context) for kind in ACTION_KINDS):
-            return []
-        findings = await self._surveys.at(snapshot, end)
-        actions: list[CodeAction] = []
-        damages = damages_in(findings, snapshot.lines.line_start(start), snapshot.lines.line_end(end))
-        if damages:
-            what = f": {damages[0].what}" if damages[0].what else ""
-            span = range_of(snapshot.lines, damages[0].start, damages[-1].end, self._documents.encoding)
-            actions.append(_action(f"Fix syntax{what}", FIX_KIND, FIX, snapshot, range=span, apply=True))
-        if findings.damages:
-            actions.append(_action("Fix all syntax problems", FIX_ALL_KIND, FIX, snapshot, apply=True))
-        if findings.blank and start == end:
-            at = position_at(snapshot.lines, end, self._documents.encoding)
-            title = TITLES[findings.blank.kind]
-            actions.append(_action(title, REWRITE_KIND, FILL_HERE, snapshot, position=at, apply=True))
-        return actions
+async def _found(ls: Session, snapshot: Snapshot, start: int, end: int, context: CodeActionContext) -> list[CodeAction]:
+    if not any(is_wanted(kind, context) for kind in ACTION_KINDS):
+        return []
+    findings = await ls.surveys.at(snapshot, end)
+    actions: list[CodeAction] = []
+    damages = damages_in(findings, snapshot.lines.line_start(start), snapshot.lines.line_end(end))
+    if damages:
+        what = f": {damages[0].what}" if damages[0].what else ""
+        span = range_of(snapshot.lines, damages[0].start, damages[-1].end, snapshot.encoding)
+        actions.append(_action(f"Fix syntax{what}", FIX_KIND, FIX, snapshot, range=span, apply=True))
+    if findings.damages:
+        actions.append(_action("Fix all syntax problems", FIX_ALL_KIND, FIX, snapshot, apply=True))
+    if findings.blank and start == end:
+        at = position_at(snapshot.lines, end, snapshot.encoding)
+        title = TITLES[findings.blank.kind]
+        actions.append(_action(title, REWRITE_KIND, FILL_HERE, snapshot, position=at, apply=True))
+    return actions
 
 
 def is_wanted(kind: str, context: CodeActionContext) -> bool:

@@ -13,35 +13,32 @@ from lsprotocol.types import (
     TextEdit,
 )
 
-from dg_lsp.documents.documents import Documents
-from dg_lsp.documents.gap import Gap, gap_at
+from dg_lsp.documents.gap import CursorGap, gap_at
 from dg_lsp.documents.positions import offset_at, range_of
+from dg_lsp.handlers.session import Session
 from dg_lsp.protocol.initialize import ACCEPTED, NAME
-from dg_lsp.suggest.acceptance import Acceptance
 from dg_lsp.suggest.insertion import is_name
-from dg_lsp.suggest.suggester import MENU, Suggester
-from dg_lsp.suggest.suggestions import Rest
+from dg_lsp.suggest.suggester import MENU
+from dg_lsp.suggest.suggestions import Remainder
 
 LONGEST_LABEL = 60
 
 
-async def completion(
-    documents: Documents, suggester: Suggester, acceptance: Acceptance, params: CompletionParams
-) -> CompletionList | None:
+async def completion(ls: Session, params: CompletionParams) -> CompletionList | None:
     """One item at most. It is last, never preselected, and asked for anew as the user types."""
-    snapshot = documents.get(params.text_document.uri)
+    snapshot = await ls.snapshot(params.text_document.uri)
     if snapshot is None:
         return None
-    gap = gap_at(snapshot, offset_at(snapshot.lines, params.position, documents.encoding))
-    rests = await suggester.suggest(gap, invoked=False, lane=MENU)
-    if rests:
-        acceptance.shown(snapshot.uri, snapshot.language, rests)
-    return CompletionList(is_incomplete=True, items=[_item(documents, gap, rest) for rest in rests])
+    gap = gap_at(snapshot, offset_at(snapshot.lines, params.position, snapshot.encoding))
+    remainders = await ls.suggester.suggest(gap, invoked=False, lane=MENU)
+    if remainders:
+        ls.acceptance.shown(snapshot.uri, snapshot.language, remainders)
+    return CompletionList(is_incomplete=True, items=[_item(gap, each) for each in remainders])
 
 
-def _item(documents: Documents, gap: Gap, rest: Rest) -> CompletionItem:
+def _item(gap: CursorGap, remainder: Remainder) -> CompletionItem:
     begun = _begun_name(gap)
-    text = (begun + rest.text).replace("\r\n", "\n")
+    text = (begun + remainder.text).replace("\r\n", "\n")
     return CompletionItem(
         label=_label(text),
         label_details=CompletionItemLabelDetails(description=NAME),
@@ -52,17 +49,18 @@ def _item(documents: Documents, gap: Gap, rest: Rest) -> CompletionItem:
         preselect=False,
         insert_text_format=InsertTextFormat.PlainText,
         text_edit=TextEdit(
-            range=range_of(gap.snapshot.lines, gap.cursor - len(begun), rest.end, documents.encoding), new_text=text
+            range=range_of(gap.snapshot.lines, gap.cursor - len(begun), remainder.end, gap.snapshot.encoding),
+            new_text=text,
         ),
         command=Command(
             title="Suggestion accepted",
             command=ACCEPTED,
-            arguments=[{"id": rest.suggestion.id, "version": gap.snapshot.version}],
+            arguments=[{"id": remainder.suggestion.id, "version": gap.snapshot.version}],
         ),
     )
 
 
-def _begun_name(gap: Gap) -> str:
+def _begun_name(gap: CursorGap) -> str:
     """What the editor compares items with: the name at the cursor as far as it is typed."""
     start = len(gap.head)
     while start and is_name(gap.head[start - 1]):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from lsprotocol.converters import get_converter
 from lsprotocol.types import (
     ApplyWorkspaceEditParams,
-    ApplyWorkspaceEditResult,
-    ClientCapabilities,
     ExecuteCommandParams,
     MessageType,
     ShowMessageParams,
@@ -18,19 +17,16 @@ from lsprotocol.types import (
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from dg_lsp.backend.client import EngineFailure
-from dg_lsp.backend.resident import Resident
-from dg_lsp.config.configuration import Configuration
-from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.documents.documents import Policy, Snapshot
 from dg_lsp.documents.positions import offset_at, span_of
 from dg_lsp.documents.tracking import Followed
-from dg_lsp.edits.edits import LARGEST_CHARS, Edits, Outcome, Proposal, Wish, fix_wish, rewrite_wish
-from dg_lsp.edits.findings import Surveys, blank_wish, damage_wish, damages_in
+from dg_lsp.edits.edits import LARGEST_CHARS, Outcome, Proposal, Wish, fix_wish, rewrite_wish
+from dg_lsp.edits.findings import blank_wish, damage_wish, damages_in
 from dg_lsp.edits.workspace_edits import workspace_edit
+from dg_lsp.handlers.session import Session
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, structured
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
-from dg_lsp.protocol.progress import Working
-from dg_lsp.protocol.rpc import Rpc
 from engine.core.request import Draft
 
 A = TypeVar("A")
@@ -40,50 +36,17 @@ NOT_OPEN = "The document is not open."
 _converter = get_converter()
 
 
-class Editing(Protocol):
-    """What the commands need of the server that they run in."""
-
-    documents: Documents
-    configuration: Configuration
-    resident: Resident
-    surveys: Surveys
-    edits: Edits
-    working: Working
-    rpc: Rpc
-
-    async def look(self, uri: str) -> None:
-        """Wait until it is known what the project of a document says of it."""
-        ...
-
-    def why_off(self, uri: str) -> str:
-        """A sentence where nothing may be edited in a document; empty where it may."""
-        ...
-
-    @property
-    def client_capabilities(self) -> ClientCapabilities:
-        """What the client can do."""
-        ...
-
-    async def workspace_apply_edit_async(self, params: ApplyWorkspaceEditParams) -> ApplyWorkspaceEditResult:
-        """Let the client make an edit."""
-        ...
-
-    def window_show_message(self, params: ShowMessageParams) -> None:
-        """Let the client show a sentence."""
-        ...
-
-
-async def rewrite_selection(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
+async def rewrite_selection(ls: Session, params: ExecuteCommandParams) -> dict[str, Any]:
     """Rewrite a selection and apply the best candidate."""
     return await _rewritten(ls, params, n=1, apply=True)
 
 
-async def rewrite(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
+async def rewrite(ls: Session, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to rewrite a selection."""
     return await _rewritten(ls, params, n=CANDIDATES, apply=False)
 
 
-async def fix(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
+async def fix(ls: Session, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to mend the syntax in a range or a document."""
     given = _given(FixArguments, params)
 
@@ -95,22 +58,22 @@ async def fix(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
     return await _answered(ls, params, given, wish, apply=given.apply)
 
 
-async def fill_here(ls: Editing, params: ExecuteCommandParams) -> dict[str, Any]:
+async def fill_here(ls: Session, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to fill in what is missing at a position."""
     given = _given(FillHereArguments, params)
 
     async def wish(snapshot: Snapshot) -> Wish | str:
-        cursor = offset_at(snapshot.lines, given.position, ls.documents.encoding)
+        cursor = offset_at(snapshot.lines, given.position, snapshot.encoding)
         await ls.resident.wait_until_ready()
         blank = (await ls.surveys.at(snapshot, cursor)).blank
         if blank is None:
             return "There is nothing to fill in here."
-        return blank_wish(snapshot, blank, ls.configuration.settings_of(given.uri).inline.max_tokens)
+        return blank_wish(snapshot, blank, snapshot.policy.settings.inline.max_tokens)
 
     return await _answered(ls, params, given, wish, apply=given.apply)
 
 
-EDIT_COMMANDS: dict[str, Callable[[Editing, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
+EDIT_COMMANDS: dict[str, Callable[[Session, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
     REWRITE_SELECTION: rewrite_selection,
     REWRITE: rewrite,
     FIX: fix,
@@ -119,7 +82,7 @@ EDIT_COMMANDS: dict[str, Callable[[Editing, ExecuteCommandParams], Awaitable[dic
 
 
 async def _answered(
-    ls: Editing,
+    ls: Session,
     params: ExecuteCommandParams,
     given: Given,
     wish_for: Callable[[Snapshot], Awaitable[Wish | str]],
@@ -137,7 +100,9 @@ async def _answered(
     else:
         with ls.edits.tracking.follow(snapshot) as followed:
             await ls.look(given.uri)
-            wish = ls.why_off(given.uri) or await wish_for(snapshot)
+            now = ls.documents.get(given.uri)
+            snapshot = replace(snapshot, policy=now.policy if now else Policy(off=NOT_OPEN))
+            wish = snapshot.policy.off or await wish_for(snapshot)
             if isinstance(wish, str):
                 outcome = Outcome(snapshot=snapshot, message=wish)
             else:
@@ -145,11 +110,11 @@ async def _answered(
     return await _applied(ls, given, outcome) if apply else _told(ls, outcome)
 
 
-async def _rewritten(ls: Editing, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
+async def _rewritten(ls: Session, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
     given = _given(RewriteArguments, params)
 
     async def wish(snapshot: Snapshot) -> Wish | str:
-        encoding = ls.documents.encoding
+        encoding = snapshot.encoding
         start, end = span_of(snapshot.lines, given.range, encoding)
         wish = rewrite_wish(
             snapshot,
@@ -165,18 +130,18 @@ async def _rewritten(ls: Editing, params: ExecuteCommandParams, *, n: int, apply
     return await _answered(ls, params, given, wish, apply=apply)
 
 
-async def _fix_wish(ls: Editing, snapshot: Snapshot, given: FixArguments) -> Wish:
+async def _fix_wish(ls: Session, snapshot: Snapshot, given: FixArguments) -> Wish:
     n = 1 if given.apply else CANDIDATES
     if given.range is None:
         return fix_wish(snapshot, 0, len(snapshot.text), n)
-    start, end = span_of(snapshot.lines, given.range, ls.documents.encoding)
+    start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
     start, end = snapshot.lines.line_start(start), snapshot.lines.line_end(end)
     await ls.resident.wait_until_ready()
     damages = damages_in(await ls.surveys.at(snapshot, end), start, end)
     return damage_wish(snapshot, damages, n) if damages else fix_wish(snapshot, start, end, n)
 
 
-async def _granted(ls: Editing, params: ExecuteCommandParams, given: Given, wish: Wish, followed: Followed) -> Outcome:
+async def _granted(ls: Session, params: ExecuteCommandParams, given: Given, wish: Wish, followed: Followed) -> Outcome:
     work = ls.edits.ask(wish, _drafts(ls, given.draft_token))
     try:
         filled = await ls.working.show(wish.title, params.work_done_token, work)
@@ -187,13 +152,13 @@ async def _granted(ls: Editing, params: ExecuteCommandParams, given: Given, wish
     return ls.edits.outcome(wish, followed, filled)
 
 
-def _drafts(ls: Editing, token: int | str | None) -> Callable[[Draft], None] | None:
+def _drafts(ls: Session, token: int | str | None) -> Callable[[Draft], None] | None:
     if token is None:
         return None
     return lambda draft: ls.rpc.tell(DRAFT, {"token": token, "step": draft.step, "text": draft.text})
 
 
-def _told(ls: Editing, outcome: Outcome | None) -> dict[str, Any]:
+def _told(ls: Session, outcome: Outcome | None) -> dict[str, Any]:
     if outcome is None:
         return {"version": None, "candidates": [], "message": NOT_OPEN}
     told: dict[str, Any] = {
@@ -203,7 +168,7 @@ def _told(ls: Editing, outcome: Outcome | None) -> dict[str, Any]:
     return told | ({"message": outcome.message} if outcome.message else {})
 
 
-def _candidate(ls: Editing, outcome: Outcome, proposal: Proposal) -> dict[str, Any]:
+def _candidate(ls: Session, outcome: Outcome, proposal: Proposal) -> dict[str, Any]:
     return {
         "text": proposal.text,
         "confidence": proposal.candidate.confidence,
@@ -212,17 +177,17 @@ def _candidate(ls: Editing, outcome: Outcome, proposal: Proposal) -> dict[str, A
     }
 
 
-def _edit(ls: Editing, outcome: Outcome, proposal: Proposal) -> Any:
+def _edit(ls: Session, outcome: Outcome, proposal: Proposal) -> Any:
     return workspace_edit(
         outcome.snapshot,
         proposal.replacements,
         label=f"Edited by {outcome.model}",
-        encoding=ls.documents.encoding,
+        encoding=outcome.snapshot.encoding,
         client=ls.client_capabilities,
     )
 
 
-async def _applied(ls: Editing, given: Given, outcome: Outcome | None) -> dict[str, Any]:
+async def _applied(ls: Session, given: Given, outcome: Outcome | None) -> dict[str, Any]:
     applied, message = False, NOT_OPEN if outcome is None else outcome.message
     if outcome and outcome.proposals:
         params = ApplyWorkspaceEditParams(

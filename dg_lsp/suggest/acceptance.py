@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dg_lsp.documents.documents import Change, Edit
-from dg_lsp.suggest.suggestions import Rest, Suggestion
+from dg_lsp.suggest.suggestions import Remainder, Suggestion
 
 Event = Literal["shown", "accepted", "partial", "typed", "rejected"]
 Record = Callable[[str, Event, int], None]
@@ -35,16 +35,16 @@ class Acceptance:
         self._record = record
         self._watched: dict[str, _Watched] = {}
 
-    def shown(self, uri: str, language: str, rests: Sequence[Rest]) -> None:
+    def shown(self, uri: str, language: str, remainders: Sequence[Remainder]) -> None:
         """An editor was given something to show, the best first; more to choose from is nothing new."""
-        suggestions = {rest.suggestion.id: rest.suggestion for rest in rests}
+        suggestions = {remainder.suggestion.id: remainder.suggestion for remainder in remainders}
         held = self._watched.get(uri)
-        if held and rests[0].suggestion.id in held.suggestions:
+        if held and remainders[0].suggestion.id in held.suggestions:
             held.suggestions |= suggestions
             return
         self.closed(uri)
         self._watched[uri] = _Watched(suggestions=suggestions, language=language)
-        self._record(language, "shown", len(rests[0].text))
+        self._record(language, "shown", len(remainders[0].text))
 
     def changed(self, change: Change) -> None:
         """A document changed."""
@@ -58,7 +58,9 @@ class Acceptance:
                 self._settle(held, "accepted", held.taken_chars)
             else:
                 held.last_chars = _new_chars(edit)
-        elif any(suggestion.rest(text, edit.start + len(edit.inserted)) for suggestion in held.suggestions.values()):
+        elif any(
+            suggestion.remainder(text, edit.start + len(edit.inserted)) for suggestion in held.suggestions.values()
+        ):
             held.taken_chars += _taken_at_once(edit)
 
     def ran(self, id: int) -> None:

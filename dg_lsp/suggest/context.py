@@ -69,20 +69,21 @@ class _Piece:
     score: float
 
 
-class Surroundings:
-    """Chooses snippets for the documents of one editor. `shown` says which documents the model may see."""
+class ContextSelector:
+    """Chooses snippets for the documents of one editor."""
 
-    def __init__(self, documents: Documents, shown: Callable[[Snapshot], bool]) -> None:
+    def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._shown = shown
         self._readings: dict[str, Reading] = {}
         self._choices: dict[str, _Choice] = {}
 
-    def snippets(self, snapshot: Snapshot, cursor: int, max_tokens: int) -> tuple[Snippet, ...]:
-        """Text for a gap at `cursor`, of about `max_tokens` at most."""
-        shown = (other for other in self._documents.others(snapshot.uri) if self._shown(other))
+    def snippets(self, snapshot: Snapshot, cursor: int) -> tuple[Snippet, ...]:
+        """Text for a gap at `cursor`, of about as many tokens as the settings say at most."""
+        context = snapshot.policy.settings.context
+        shown = (other for other in self._documents.others(snapshot.uri) if other.policy.may_show)
         others = tuple(sorted(shown, key=lambda other: other.uri))
-        line, budget_chars = snapshot.lines.line_of(cursor), max_tokens * CHARS_BY_TOKEN
+        line = snapshot.lines.line_of(cursor)
+        budget_chars = context.max_tokens * CHARS_BY_TOKEN if context.enabled else 0
         held = self._choices.get(snapshot.uri)
         if held and (held.others, held.budget_chars) == (others, budget_chars) and abs(held.line - line) <= FAR_LINES:
             return held.snippets

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from engine.core.request import Filled, FillRequest
 
@@ -18,49 +18,65 @@ _WEIGHT = 0.3
 _MARGIN = 1.25
 """How much longer than usual the next key may take before the burst counts as over."""
 
-Ask = Callable[[FillRequest, str], Awaitable[Filled | None]]
+
+class Filler(Protocol):
+    """Who answers requests."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model is loaded."""
+        ...
+
+    def warm(self) -> None:
+        """See to it that the model is loaded, in the background."""
+        ...
+
+    async def wait_until_ready(self) -> bool:
+        """Wait for the model, within bounds; whether it is there."""
+        ...
+
+    async def fill(self, request: FillRequest, document: str) -> Filled | None:
+        """The answer, or None where there is none."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
 class _Job:
     request: FillRequest
     task: asyncio.Task[Filled | None]
-    kept: bool
-    """Goes on even if nobody waits for it."""
     waiting: int = 0
 
 
-class Desk:
-    """Asks the engine, through `ask(request, document)`, and knows what is under way for each document."""
+class InFlight:
+    """Knows what is under way for each document."""
 
-    def __init__(self, ask: Ask, rhythm: Rhythm) -> None:
-        self._ask = ask
-        self._rhythm = rhythm
+    def __init__(self, filler: Filler, debounce: Debounce) -> None:
+        self._filler = filler
+        self._debounce = debounce
         self._jobs: dict[str, _Job] = {}
         self.asked = 0
         self.superseded = 0
 
-    async def fill(self, document: str, request: FillRequest) -> Filled | None:
+    async def fill(self, document: str, request: FillRequest, *, load: bool = False) -> Filled | None:
         """The answer to a request, or None where there is none or a newer request took its place.
 
         The same request as the latest one shares its answer, if there is one. When nobody waits any more the work is
-        cancelled. Raises what `ask` raises.
+        cancelled. `load`: wait for the model, too; else it is only woken. Raises what the filler raises.
         """
-        job = self._job(document, request, kept=False)
+        job = self._jobs.get(document)
+        if not job or job.request != request or _was_in_vain(job.task):
+            self.supersede(document)
+            task = asyncio.create_task(self._work(document, request, load=load), name=f"fill {document}")
+            job = self._jobs[document] = _Job(request=request, task=task)
         job.waiting += 1
         try:
             # Unlike awaiting the task, waiting tells its cancellation from one's own.
             await asyncio.wait({job.task})
         finally:
             job.waiting -= 1
-            if not job.waiting and not job.kept:
+            if not job.waiting:
                 job.task.cancel()
         return None if job.task.cancelled() else job.task.result()
-
-    def begin(self, document: str, request: FillRequest) -> None:
-        """Start on a request that is expected to come."""
-        # Whoever comes sees the failure; if nobody does, it does not matter.
-        self._job(document, request, kept=True).task.add_done_callback(_was_in_vain)
 
     def supersede(self, document: str) -> None:
         """Give up what is under way for a document."""
@@ -69,27 +85,21 @@ class Desk:
             self.superseded += 1
             job.task.cancel()
 
-    def _job(self, document: str, request: FillRequest, *, kept: bool) -> _Job:
-        held = self._jobs.get(document)
-        if held and held.request == request and not _was_in_vain(held.task):
-            return held
-        self.supersede(document)
-        task = asyncio.create_task(self._work(document, request), name=f"fill {document}")
-        job = self._jobs[document] = _Job(request=request, task=task, kept=kept)
-        return job
-
-    async def _work(self, document: str, request: FillRequest) -> Filled | None:
-        delay_ms = self._rhythm.delay_ms(_now_ms())
+    async def _work(self, document: str, request: FillRequest, *, load: bool) -> Filled | None:
+        if not (self._filler.is_ready or (load and await self._filler.wait_until_ready())):
+            self._filler.warm()
+            return None
+        delay_ms = self._debounce.delay_ms(_now_ms())
         if delay_ms:
             await asyncio.sleep(delay_ms / 1000)
         self.asked += 1
         started_ms = _now_ms()
         try:
-            filled = await self._ask(request, document)
+            filled = await self._filler.fill(request, document)
         except asyncio.CancelledError:
-            self._rhythm.gave_up(_now_ms() - started_ms)
+            self._debounce.gave_up(_now_ms() - started_ms)
             raise
-        self._rhythm.answered(_now_ms() - started_ms)
+        self._debounce.answered(_now_ms() - started_ms)
         return filled
 
 
@@ -101,10 +111,10 @@ def _now_ms() -> float:
     return time.monotonic() * 1000
 
 
-class Rhythm:
+class Debounce:
     """Running averages of key gaps and of the time an answer takes. All times in milliseconds of one clock."""
 
-    def __init__(self, max_delay_ms: float) -> None:
+    def __init__(self, max_delay_ms: float = 0.0) -> None:
         self.max_delay_ms = max_delay_ms
         self._last_key_ms: float | None = None
         self._gap_ms: float | None = None

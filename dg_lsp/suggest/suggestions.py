@@ -28,7 +28,7 @@ class Suggestion:
     text: str
     confidence: float
 
-    def rest(self, text: str, cursor: int) -> Rest | None:
+    def remainder(self, text: str, cursor: int) -> Remainder | None:
         """What is left to insert into a document that agrees with this suggestion; None where it does not."""
         tail_end = len(text) - (len(self.base) - self.end)
         if tail_end < cursor:
@@ -39,7 +39,7 @@ class Suggestion:
         fitting = fit(remaining, text[cursor:tail_end])
         if fitting is None or not fitting.text:
             return None
-        return Rest(
+        return Remainder(
             suggestion=self,
             start=min(cursor, self.start),
             cursor=cursor,
@@ -83,7 +83,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
+class Remainder:
     """The part of a suggestion that is not in the document yet. All offsets count in the document as it is."""
 
     suggestion: Suggestion
@@ -99,7 +99,7 @@ class Rest:
         """Whether text that was there before the suggestion is missing now."""
         return self.cursor < self.suggestion.start
 
-    def up_to_cursor(self, text: str) -> Rest | None:
+    def up_to_cursor(self, text: str) -> Remainder | None:
         """The same outcome with nothing replaced behind the cursor; None where there is no such, or nothing to add.
 
         `text`: the document as it is.
@@ -109,7 +109,7 @@ class Rest:
         return replace(self, end=self.cursor, text=added) if added and self.text.endswith(kept) else None
 
 
-class Shelf:
+class SuggestionCache:
     """The latest suggestions of one document."""
 
     def __init__(self) -> None:
@@ -125,14 +125,14 @@ class Shelf:
         self._held.append(suggestion)
         return suggestion
 
-    def rests(self, text: str, cursor: int) -> Iterator[Rest]:
+    def remainders(self, text: str, cursor: int) -> Iterator[Remainder]:
         """What still holds here, newest first, no text twice."""
         seen = set[str]()
         for suggestion in reversed(self._held):
-            rest = suggestion.rest(text, cursor)
-            if rest is not None and rest.text not in seen:
-                seen.add(rest.text)
-                yield rest
+            remainder = suggestion.remainder(text, cursor)
+            if remainder is not None and remainder.text not in seen:
+                seen.add(remainder.text)
+                yield remainder
 
     def guess(self, text: str, cursor: int) -> str:
         """What the newest suggestion leads to expect here, though it does not hold any more; empty: nothing."""

@@ -61,12 +61,14 @@ def _checks() -> Checks:
     return Checks()
 
 
-def forward_together(model: Model, steps: Sequence[Step]) -> list[Tensor]:
-    """The logits of every step, [F_i, V] each, from one ragged forward pass."""
-    if len(steps) == 1:
-        return [model.step(steps[0].rows)]
-    logits = model.step(merge([step.rows for step in steps]))
-    return list(logits.split([int(step.rows.open.sum()) for step in steps]))
+def merged(steps: Sequence[Step]) -> Rows:
+    """One ragged batch for the forward passes of several fills."""
+    return steps[0].rows if len(steps) == 1 else merge([step.rows for step in steps])
+
+
+def parted(logits: Tensor, steps: Sequence[Step]) -> list[Tensor]:
+    """The logits of every step, [F_i, V] each, from those of their batch."""
+    return list(logits.split([int(step.rows.open.sum()) for step in steps])) if len(steps) > 1 else [logits]
 
 
 def merge(batches: Sequence[Rows]) -> Rows:

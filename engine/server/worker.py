@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from engine.analysis.questions import Check, Reply
 from engine.core.errors import is_broken_device
 from engine.core.request import Filled, FillRequest
-from engine.ipc.messages import Answer, Done, Drafted, Failed, State, Warm
+from engine.ipc.messages import Answer, Done, Drafted, Failed, Fill, State, Warm
 from engine.server import memory
 from engine.server.metrics import Meters
 from engine.server.scheduler import Job, Scheduler
@@ -21,7 +22,6 @@ from engine.server.watchdog import Watchdog
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engine.decoding.executor import Step
     from engine.models.base import Model
     from engine.models.kv_cache import ContextCache
 
@@ -31,7 +31,6 @@ _RETRY_LOAD_S = 10.0
 _SHORTAGES = 3
 """Requests in a row that run out of memory, each tried twice, until the weights are given back."""
 _REST_S = 3600.0
-T = TypeVar("T")
 
 
 @runtime_checkable
@@ -119,8 +118,12 @@ class Worker(threading.Thread):
                 self._abandon(job)
             if work.closed or self.broken:
                 return
-            if work.jobs:
-                self._serve(work.jobs)
+            model = self._model_for(work.jobs)
+            if model is not None and work.jobs:
+                with self._round(model):
+                    waiting = self._schedule(model, work.jobs)
+                    for job, logits in self._forward(model, waiting):
+                        self._advance(job, logits)
             elif not work.idle:
                 self._idle_since = time.monotonic()
             elif self._model is not None and self._rest_s() <= 0:
@@ -129,15 +132,21 @@ class Worker(threading.Thread):
     def _rest_s(self) -> float:
         return max(self._idle_since + self._unload_after_s - time.monotonic(), 0) if self._model else _REST_S
 
-    def _serve(self, jobs: Sequence[Job]) -> None:
-        model = self._model or self._try_load()
-        if model is None:
+    def _model_for(self, jobs: Sequence[Job]) -> Model | None:
+        """The model, loaded where somebody wants it; where it can't be, they are told why."""
+        if self._model is None and jobs and self._try_load() is None:
             for job in jobs:
                 assert self._load_failure is not None
                 self._scheduler.finish(job, replace(self._load_failure, id=job.id))
-            return
-        with self._watchdog.round(model.facts.device):
-            self._advance(model, jobs)
+        return self._model
+
+    @contextmanager
+    def _round(self, model: Model) -> Generator[None]:
+        # Not imported before there is a model, for the greeting's sake.
+        import torch
+
+        with self._watchdog.round(model.facts.device), torch.inference_mode():
+            yield
         if self._shortages >= _SHORTAGES:
             self._give_up()
         elif self._memory_short:
@@ -148,25 +157,16 @@ class Worker(threading.Thread):
             memory.settle()
         self._memory_short = False
 
-    def _advance(self, model: Model, jobs: Sequence[Job]) -> None:
-        # Not imported before there is a model, for the greeting's sake.
-        import torch
-
-        with torch.inference_mode():
-            waiting = [job for job in jobs if self._waits_for_forward(model, job)]
-            for job, logits in self._forward(model, waiting):
-                self._resume(job, logits)
-
-    def _waits_for_forward(self, model: Model, job: Job) -> bool:
-        if isinstance(job.order, Warm):
-            self._rehearse(model)
-            self._idle_since = time.monotonic()
-            self._scheduler.finish(job, Done(id=job.id))
-        elif job.filling is None and not job.ended:
-            self._begin(model, job, job.order.request)
-        elif job.step is None:
-            self._resume(job, job.reply)
-        return job.step is not None and not job.ended
+    def _schedule(self, model: Model, jobs: Sequence[Job]) -> list[Job]:
+        """Bring each job to its next forward pass, or to its end; those that wait for a pass."""
+        for job in jobs:
+            if isinstance(job.order, Warm):
+                self._rehearse(model)
+                self._idle_since = time.monotonic()
+                self._scheduler.finish(job, Done(id=job.id))
+            elif job.step is None and not job.ended and (job.filling or self._begin(model, job, job.order.request)):
+                self._advance(job, job.reply)
+        return [job for job in jobs if job.step is not None and not job.ended]
 
     def _rehearse(self, model: Model) -> None:
         if self._rehearsed:
@@ -180,7 +180,8 @@ class Worker(threading.Thread):
             _log.warning("the first fill failed: %s", error)
         memory.settle()
 
-    def _begin(self, model: Model, job: Job, request: FillRequest) -> None:
+    def _begin(self, model: Model, job: Job, request: FillRequest) -> bool:
+        """Give a job what does its work; not where it is too late for that."""
         from engine.edit.answering import answering
 
         if request.deadline_ms is not None:
@@ -189,25 +190,36 @@ class Worker(threading.Thread):
             if left_ms <= 0:
                 message = "The deadline passed before the model was free."
                 self._scheduler.finish(job, Failed(id=job.id, code="late", message=message))
-                return
+                return False
             request = replace(request, deadline_ms=left_ms)
-        filling = answering(model, request)
-        job.filling = filling
-        self._wait_for(job, self._attempt(job, filling.__next__))
+        job.filling = answering(model, request)
+        return True
 
-    def _resume(self, job: Job, sent: Tensor | Reply | None) -> None:
+    def _advance(self, job: Job, sent: Tensor | Reply | None) -> None:
+        """Let a job go on with what it waited for, up to what it waits for next."""
         filling = job.filling
         if filling is None or job.ended:
             return
-        self._wait_for(job, self._attempt(job, lambda: filling.send(sent)))
-        step = job.step
-        if step is not None and not isinstance(job.order, Warm) and job.order.drafts:
-            draft = self._attempt(job, step.draft)
-            if draft is not None:
-                job.deliver(Drafted(id=job.id, draft=draft))
+        job.step = job.reply = None
+        draft = None
+        try:
+            wanted = filling.send(sent)
+            if isinstance(wanted, Check):
+                self._scheduler.await_reply(job)
+                self._check(job, wanted)
+                return
+            job.step, job.rows = wanted, wanted.rows.canvas.shape[0]
+            if sent is not None and isinstance(job.order, Fill) and job.order.drafts:
+                draft = wanted.draft()
+        except StopIteration as end:
+            self._answer(job, end.value)
+        except BaseException as error:  # noqa: BLE001 whatever it is, a panic of Rust too, it is this job's alone
+            self._fail(job, error)
+        if draft is not None:
+            job.deliver(Drafted(id=job.id, draft=draft))
 
     def _forward(self, model: Model, jobs: Sequence[Job]) -> list[tuple[Job, Tensor]]:
-        from engine.decoding.executor import forward_together
+        from engine.decoding.executor import merged, parted
 
         steps = [job.step for job in jobs if job.step is not None]
         if not steps:
@@ -215,7 +227,7 @@ class Worker(threading.Thread):
         began = time.perf_counter()
         parts = None
         try:
-            parts = forward_together(model, steps)
+            parts = parted(model.step(merged(steps)), steps)
         except BaseException as error:  # noqa: BLE001 whatever it is, it must not end the thread
             if len(jobs) == 1:
                 self._fail(jobs[0], error)
@@ -228,16 +240,6 @@ class Worker(threading.Thread):
         # Work that fails is none: a model that does nothing else is unloaded.
         self._idle_since = time.monotonic()
         return list(zip(jobs, parts, strict=True))
-
-    def _attempt(self, job: Job, work: Callable[[], T]) -> T | None:
-        """What `work` returns; None where it ended the job, well or badly."""
-        try:
-            return work()
-        except StopIteration as end:
-            self._answer(job, end.value)
-        except BaseException as error:  # noqa: BLE001 whatever it is, a panic of Rust too, it is this job's alone
-            self._fail(job, error)
-        return None
 
     def _answer(self, job: Job, filled: Filled) -> None:
         self._shortages = 0
@@ -271,15 +273,6 @@ class Worker(threading.Thread):
         filling, job.filling, job.step = job.filling, None, None
         if filling is not None:
             filling.close()
-
-    def _wait_for(self, job: Job, wanted: Step | Check | None) -> None:
-        job.step = job.reply = None
-        if isinstance(wanted, Check):
-            self._scheduler.await_reply(job)
-            self._check(job, wanted)
-        elif wanted is not None:
-            job.step = wanted
-            job.rows = wanted.rows.canvas.shape[0]
 
     def _try_load(self) -> Model | None:
         if self._load_failure and time.monotonic() < self._load_ended + _RETRY_LOAD_S:

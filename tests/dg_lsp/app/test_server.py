@@ -119,10 +119,11 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     assert server.resident.deadline_ms == GPU_DEADLINE_MS
     server.resident.retry_at_s = time.monotonic() + 1000
     server.surveys.found(snapshot, 0, Findings(damages=(Damage(start=0, end=4, spots=(), what=""),)))
+    server.suggester.debounce.max_delay_ms = 150
     for at_ms in (0, 10, 20):
-        server.suggester.rhythm.key(at_ms)
-    server.suggester.rhythm.answered(1000)
-    assert server.suggester.rhythm.delay_ms(20) > 0
+        server.suggester.debounce.key(at_ms)
+    server.suggester.debounce.answered(1000)
+    assert server.suggester.debounce.delay_ms(20) > 0
     server.other_engine = "The engine runs on cuda:0."
 
     server.engine_is(EngineState(name="starting"))
@@ -130,7 +131,7 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     assert server.resident.instructions is None
     assert server.resident.retry_at_s == 0
     assert await server.surveys.at(snapshot, 0) == NOTHING
-    assert server.suggester.rhythm.delay_ms(20) == 0
+    assert server.suggester.debounce.delay_ms(20) == 0
     assert server.other_engine == ""
 
 

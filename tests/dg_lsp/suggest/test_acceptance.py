@@ -31,7 +31,7 @@ class Session:
             Suggestion(id=number, base=text, start=len(text), end=len(text), text=answer, confidence=0.9)
             for number, answer in enumerate(answers, id)
         ]
-        self.acceptance.shown(URI, "python", [held.rest(text, len(text)) for held in suggestions])
+        self.acceptance.shown(URI, "python", [held.remainder(text, len(text)) for held in suggestions])
 
     def becomes(self, *typed: str) -> None:
         """The document behind `before`, change by change."""

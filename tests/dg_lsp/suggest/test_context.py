@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumentItem
 
-from dg_lsp.documents.documents import Documents
-from dg_lsp.suggest.context import CHARS_BY_TOKEN, FAR_LINES, Surroundings, closeness, read
+from dg_lsp.config.settings import ContextSettings, Settings
+from dg_lsp.documents.documents import Documents, Policy, Snapshot
+from dg_lsp.suggest.context import CHARS_BY_TOKEN, FAR_LINES, ContextSelector, closeness, read
 
 HERE = "file:///w/app/main.py"
 MAIN = "from app import shapes\n\ndef area_of(circle):\n    return circle.radius\n"
 
 
-def editor(**others: str) -> tuple[Documents, Surroundings]:
+def editor(**others: str) -> tuple[Documents, ContextSelector]:
     """`folder__name="text"` opens folder/name.py."""
     documents = Documents()
     opened(documents, HERE, MAIN)
     for name, text in others.items():
         opened(documents, f"file:///w/{name.replace('__', '/')}.py", text)
-    return documents, Surroundings(documents, lambda _: True)
+    return documents, ContextSelector(documents)
 
 
 def opened(documents: Documents, uri: str, text: str) -> None:
@@ -31,8 +34,16 @@ def edited(documents: Documents, uri: str, text: str) -> None:
     documents.change(uri, documents.get(uri).version + 1, [TextDocumentContentChangeWholeDocument(text=text)])
 
 
-def chosen(surroundings: Surroundings, documents: Documents, *, cursor: int = 0, max_tokens: int = 1000) -> list[str]:
-    return [held.path for held in surroundings.snippets(documents.get(HERE), cursor, max_tokens)]
+def document(documents: Documents, max_tokens: int = 1000) -> Snapshot:
+    """The document that is written, with a budget for what others say."""
+    policy = Policy(settings=Settings(context=ContextSettings(max_tokens=max_tokens)))
+    return replace(documents.get(HERE), policy=policy)
+
+
+def chosen(
+    context_selector: ContextSelector, documents: Documents, *, cursor: int = 0, max_tokens: int = 1000
+) -> list[str]:
+    return [held.path for held in context_selector.snippets(document(documents, max_tokens), cursor)]
 
 
 @pytest.mark.parametrize(
@@ -54,16 +65,16 @@ def test_closer_documents_weigh_more(closer, farther):
 
 
 def test_the_closest_text_fits_the_budget_first():
-    documents, surroundings = editor(lib__far="far = 1\n" * 20, lib__shapes="class circle: radius = 1\n")
-    assert chosen(surroundings, documents, max_tokens=20) == ["shapes.py"]
-    assert chosen(surroundings, documents, max_tokens=200) == ["far.py", "shapes.py"]
-    assert chosen(surroundings, documents, max_tokens=0) == []
+    documents, context_selector = editor(lib__far="far = 1\n" * 20, lib__shapes="class circle: radius = 1\n")
+    assert chosen(context_selector, documents, max_tokens=20) == ["shapes.py"]
+    assert chosen(context_selector, documents, max_tokens=200) == ["far.py", "shapes.py"]
+    assert chosen(context_selector, documents, max_tokens=0) == []
 
 
 @given(st.lists(st.text(st.sampled_from("ab_\n xyz"), max_size=4000), max_size=4), st.integers(0, 3000))
 def test_snippets_never_exceed_the_budget_and_hold_only_text_that_is_there(texts, max_tokens):
-    documents, surroundings = editor(**{f"lib__n{at}": text for at, text in enumerate(texts)})
-    snippets = surroundings.snippets(documents.get(HERE), 0, max_tokens)
+    documents, context_selector = editor(**{f"lib__n{at}": text for at, text in enumerate(texts)})
+    snippets = context_selector.snippets(document(documents, max_tokens), 0)
     joints = 10 * len(texts)
     assert sum(len(held.text) for held in snippets) <= max_tokens * CHARS_BY_TOKEN + joints
     for held in snippets:
@@ -73,53 +84,55 @@ def test_snippets_never_exceed_the_budget_and_hold_only_text_that_is_there(texts
 
 def test_a_long_document_gives_the_part_that_shares_names_with_the_cursor_s():
     filler = "".join(f"def filler_{at}(): pass\n\n" for at in range(200))
-    documents, surroundings = editor(
+    documents, context_selector = editor(
         lib__shapes=f"{filler}class Circle:\n    def area_of(circle): circle.radius\n\n{filler}"
     )
-    (snippet,) = surroundings.snippets(documents.get(HERE), 0, 500)
+    (snippet,) = context_selector.snippets(document(documents, 500), 0)
     assert "circle.radius" in snippet.text
 
 
 def test_typing_here_keeps_the_choice_and_its_order():
-    documents, surroundings = editor(lib__b="class circle: radius = 1\n", app__a="class circle: area_of = 1\n")
-    before = surroundings.snippets(documents.get(HERE), 0, 1000)
+    documents, context_selector = editor(lib__b="class circle: radius = 1\n", app__a="class circle: area_of = 1\n")
+    before = context_selector.snippets(document(documents), 0)
     edited(documents, HERE, MAIN + "class square: side = 1\n")
-    assert surroundings.snippets(documents.get(HERE), len(MAIN), 1000) is before
+    assert context_selector.snippets(document(documents), len(MAIN)) is before
 
 
 def test_a_change_elsewhere_chooses_anew_and_what_is_edited_comes_last():
-    documents, surroundings = editor(app__a="class circle: area_of = 1\n", lib__b="class circle: radius = 1\n")
-    assert chosen(surroundings, documents) == ["a.py", "b.py"]
+    documents, context_selector = editor(app__a="class circle: area_of = 1\n", lib__b="class circle: radius = 1\n")
+    assert chosen(context_selector, documents) == ["a.py", "b.py"]
     edited(documents, "file:///w/app/a.py", "class circle: area_of = 2\n")
-    assert chosen(surroundings, documents) == ["b.py", "a.py"]
-    assert surroundings.snippets(documents.get(HERE), 0, 1000)[1].text == "class circle: area_of = 2\n"
+    assert chosen(context_selector, documents) == ["b.py", "a.py"]
+    assert context_selector.snippets(document(documents), 0)[1].text == "class circle: area_of = 2\n"
 
 
 def test_a_document_that_is_opened_again_is_read_again_whatever_its_version():
-    documents, surroundings = editor(lib__shapes="class circle: radius = 1\n", app__other="other = 1\n")
+    documents, context_selector = editor(lib__shapes="class circle: radius = 1\n", app__other="other = 1\n")
     uri = "file:///w/lib/shapes.py"
     for text in ("class circle: radius = 2\n", "class circle: radius = 3\n"):
-        surroundings.snippets(documents.get(HERE), 0, 1000)
+        context_selector.snippets(document(documents), 0)
         documents.forget(uri)
         opened(documents, uri, text)
-        assert text in [held.text for held in surroundings.snippets(documents.get(HERE), 0, 1000)]
+        assert text in [held.text for held in context_selector.snippets(document(documents), 0)]
 
 
 def test_a_far_jump_chooses_anew():
     far = FAR_LINES * 3
     parts = "".join(f"def {name}(): pass\n" + "\n" * 1200 for name in ("left", "right"))
-    documents, surroundings = editor(lib__parts=parts)
+    documents, context_selector = editor(lib__parts=parts)
     edited(documents, HERE, "left()\n" + "\n" * far + "right()\n")
-    (first,) = surroundings.snippets(documents.get(HERE), 0, 420)
-    (second,) = surroundings.snippets(documents.get(HERE), len(documents.get(HERE).text), 420)
+    (first,) = context_selector.snippets(document(documents, 420), 0)
+    (second,) = context_selector.snippets(document(documents, 420), len(documents.get(HERE).text))
     assert "left" in first.text
     assert "right" in second.text
 
 
 def test_documents_that_may_not_be_shown_are_left_out():
-    documents, _ = editor(lib__shapes="class circle: radius = 1\n", lib__secret="class circle: radius = 2\n")
-    surroundings = Surroundings(documents, lambda other: "secret" not in other.uri)
-    assert chosen(surroundings, documents) == ["shapes.py"]
+    documents = Documents(policy=lambda uri, _: Policy(may_show="secret" not in uri))
+    for name in ("main", "shapes", "secret"):
+        opened(documents, f"file:///w/app/{name}.py", "class circle: radius = 1\n")
+    context_selector = ContextSelector(documents)
+    assert chosen(context_selector, documents) == ["shapes.py"]
 
 
 def test_cells_of_one_notebook_see_each_other():
@@ -127,5 +140,5 @@ def test_cells_of_one_notebook_see_each_other():
     cells = [f"vscode-notebook-cell:/w/n.ipynb#W{at}" for at in range(2)]
     opened(documents, cells[0], "radius = 1\n")
     opened(documents, cells[1], "print(radius)\n")
-    (snippet,) = Surroundings(documents, lambda _: True).snippets(documents.get(cells[1]), 0, 100)
+    (snippet,) = ContextSelector(documents).snippets(documents.get(cells[1]), 0)
     assert snippet.text == "radius = 1\n"

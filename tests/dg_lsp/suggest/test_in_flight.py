@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dg_lsp.suggest.in_flight import Desk, Rhythm
+from dg_lsp.suggest.in_flight import Debounce, InFlight
 from engine.core.request import Filled, FillRequest
 
 
@@ -22,7 +22,9 @@ class Slow:
         self.cancelled = list[str]()
         self.go = asyncio.Event()
 
-    async def __call__(self, request: FillRequest, document: str) -> Filled:
+    is_ready = True
+
+    async def fill(self, request: FillRequest, document: str) -> Filled:
         self.asked.append(request.prefix)
         try:
             await self.go.wait()
@@ -34,8 +36,8 @@ class Slow:
         return Filled(model=request.prefix, device="", candidates=(), width=0, steps=0, forwards=0)
 
 
-async def begun(desk: Desk, prefix: str, document: str = "a") -> asyncio.Task[Filled | None]:
-    task = asyncio.create_task(desk.fill(document, request(prefix)))
+async def begun(in_flight: InFlight, prefix: str, document: str = "a") -> asyncio.Task[Filled | None]:
+    task = asyncio.create_task(in_flight.fill(document, request(prefix)))
     await asyncio.sleep(0.001)
     return task
 
@@ -43,31 +45,31 @@ async def begun(desk: Desk, prefix: str, document: str = "a") -> asyncio.Task[Fi
 @pytest.mark.asyncio
 async def test_a_newer_request_supersedes_the_one_before_and_only_in_its_document():
     slow = Slow()
-    desk = Desk(slow, Rhythm(0))
-    older, elsewhere, newer = await begun(desk, "1"), await begun(desk, "2", "b"), await begun(desk, "3")
+    in_flight = InFlight(slow, Debounce(0))
+    older, elsewhere, newer = await begun(in_flight, "1"), await begun(in_flight, "2", "b"), await begun(in_flight, "3")
     assert await older is None
     slow.go.set()
     assert (await newer).model == "3"
     assert (await elsewhere).model == "2"
-    assert (slow.cancelled, desk.superseded, desk.asked) == (["1"], 1, 3)
+    assert (slow.cancelled, in_flight.superseded, in_flight.asked) == (["1"], 1, 3)
 
 
 @pytest.mark.asyncio
 async def test_the_same_request_shares_one_answer_under_way_or_there():
     slow = Slow()
-    desk = Desk(slow, Rhythm(0))
-    one, other = await begun(desk, "1"), await begun(desk, "1")
+    in_flight = InFlight(slow, Debounce(0))
+    one, other = await begun(in_flight, "1"), await begun(in_flight, "1")
     slow.go.set()
     assert (await one) is (await other)
-    assert (await desk.fill("a", request("1"))) is (await one)
+    assert (await in_flight.fill("a", request("1"))) is (await one)
     assert slow.asked == ["1"]
 
 
 @pytest.mark.asyncio
 async def test_work_nobody_waits_for_is_cancelled():
     slow = Slow()
-    desk = Desk(slow, Rhythm(0))
-    one, other = await begun(desk, "1"), await begun(desk, "1")
+    in_flight = InFlight(slow, Debounce(0))
+    one, other = await begun(in_flight, "1"), await begun(in_flight, "1")
     one.cancel()
     await asyncio.wait({one})
     assert slow.cancelled == []
@@ -80,13 +82,14 @@ async def test_work_nobody_waits_for_is_cancelled():
 @pytest.mark.asyncio
 async def test_work_begun_ahead_goes_on_without_anybody_and_is_shared():
     slow = Slow()
-    desk = Desk(slow, Rhythm(0))
-    desk.begin("a", request("1"))
-    waiting = await begun(desk, "1")
+    in_flight = InFlight(slow, Debounce(0))
+    ahead = asyncio.create_task(in_flight.fill("a", request("1")))
+    waiting = await begun(in_flight, "1")
     waiting.cancel()
     await asyncio.wait({waiting})
     slow.go.set()
-    assert (await desk.fill("a", request("1"))).model == "1"
+    assert (await in_flight.fill("a", request("1"))).model == "1"
+    assert (await ahead).model == "1"
     assert (slow.asked, slow.cancelled) == (["1"], [])
 
 
@@ -94,39 +97,38 @@ async def test_work_begun_ahead_goes_on_without_anybody_and_is_shared():
 async def test_a_failure_reaches_who_waits_and_is_not_shared_later():
     slow = Slow()
     slow.go.set()
-    desk = Desk(slow, Rhythm(0))
-    for _ in range(2):
+    in_flight = InFlight(slow, Debounce(0))
+    for _ in range(3):
         with pytest.raises(ValueError, match="bad"):
-            await desk.fill("a", request("bad"))
-    desk.begin("a", request("bad"))
-    await asyncio.sleep(0.001)
+            await in_flight.fill("a", request("bad"))
     assert slow.asked == ["bad"] * 3
 
 
 @pytest.mark.asyncio
 async def test_a_burst_is_waited_out_before_the_model_is_asked():
-    slow, rhythm = Slow(), Rhythm(max_delay_ms=40)
-    desk = Desk(slow, rhythm)
-    rhythm.answered(500)
+    slow, debounce = Slow(), Debounce(max_delay_ms=40)
+    in_flight = InFlight(slow, debounce)
+    debounce.answered(500)
     now_ms = asyncio.get_running_loop().time() * 1000
     for at in range(3):
-        rhythm.key(now_ms - 200 + 100 * at)
+        debounce.key(now_ms - 200 + 100 * at)
     for prefix in ("1", "2", "3"):
-        last = await begun(desk, prefix)
+        last = await begun(in_flight, prefix)
     assert slow.asked == []
     slow.go.set()
     assert (await last).model == "3"
-    assert (slow.asked, desk.superseded) == (["3"], 2)
+    assert (slow.asked, in_flight.superseded) == (["3"], 2)
 
 
 @pytest.mark.asyncio
 async def test_what_had_no_answer_is_asked_again():
     answers: list[Filled | None] = [None, Filled(model="1", device="", candidates=(), width=0, steps=0, forwards=0)]
 
-    async def ask(request: FillRequest, document: str) -> Filled | None:
-        return answers.pop(0)
+    class Forgetful(Slow):
+        async def fill(self, request: FillRequest, document: str) -> Filled | None:
+            return answers.pop(0)
 
-    desk = Desk(ask, Rhythm(0))
-    assert await desk.fill("a", request("1")) is None
-    assert (await desk.fill("a", request("1"))).model == "1"
-    assert (await desk.fill("a", request("1"))).model == "1"
+    in_flight = InFlight(Forgetful(), Debounce(0))
+    assert await in_flight.fill("a", request("1")) is None
+    assert (await in_flight.fill("a", request("1"))).model == "1"
+    assert (await in_flight.fill("a", request("1"))).model == "1"

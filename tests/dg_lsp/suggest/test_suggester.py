@@ -9,7 +9,7 @@ import pytest
 from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumentItem
 
 from dg_lsp.config.configuration import Configuration
-from dg_lsp.documents.documents import Documents
+from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import WINDOW_CHARS, gap_at
 from dg_lsp.suggest.suggester import (
     EXCLUDED,
@@ -57,27 +57,26 @@ class Recorder:
         return True
 
 
-async def _nothing_to_look_at(_: str) -> None:
-    pass
-
-
-class Desk:
+class Window:
     """A suggester with documents."""
 
     def __init__(self, recorder: Recorder | None = None, settings: object = None, hidden: str = "") -> None:
         self.recorder = recorder or Recorder()
         self.silences = list[str]()
-        self.documents = Documents()
+        self.hidden = hidden
+        self.documents = Documents(policy=self.policy)
         self.configuration = Configuration(lambda problem: pytest.fail(problem))
         self.configuration.initialize(settings)
-        self.suggester = Suggester(
-            documents=self.documents,
-            configuration=self.configuration,
-            resident=self.recorder,
-            may_show=lambda snapshot: not hidden or hidden not in snapshot.uri,
-            look=_nothing_to_look_at,
-            silence=self.silences.append,
-        )
+        self.suggester = Suggester(documents=self.documents, resident=self.recorder, silence=self.silences.append)
+
+    def policy(self, uri: str, language: str) -> Policy:
+        may_show = not self.hidden or self.hidden not in uri
+        off = self.configuration.why_off(uri, language) or ("" if may_show else "It is hidden.")
+        return Policy(settings=self.configuration.settings_of(uri), off=off, may_show=may_show)
+
+    def switch(self, *, enabled: bool) -> None:
+        self.configuration.switch(enabled=enabled)
+        self.documents.renew()
 
     def open(self, marked: str, uri: str = URI) -> None:
         self.cursor = max(marked.find("▮"), 0)
@@ -92,7 +91,7 @@ class Desk:
 
     async def texts(self, *, invoked: bool = False, lane: str = INLINE) -> list[str]:
         gap = gap_at(self.documents.get(URI), self.cursor)
-        return [rest.text for rest in await self.suggester.suggest(gap, invoked=invoked, lane=lane)]
+        return [remainder.text for remainder in await self.suggester.suggest(gap, invoked=invoked, lane=lane)]
 
     async def request(self, marked: str, *, invoked: bool = False) -> FillRequest:
         self.open(marked)
@@ -102,25 +101,25 @@ class Desk:
 
 async def test_the_settings_reach_the_request():
     inline = {"deadline_ms": 123, "candidates": 4, "max_tokens": 7}
-    desk = Desk(settings={"inline": inline})
-    unasked = await desk.request("x = ▮\n")
+    window = Window(settings={"inline": inline})
+    unasked = await window.request("x = ▮\n")
     assert (unasked.deadline_ms, unasked.n, unasked.max_tokens) == (123, 1, 7)
-    invoked = await desk.request("y = ▮\n", invoked=True)
+    invoked = await window.request("y = ▮\n", invoked=True)
     assert (invoked.deadline_ms, invoked.n) == (123 * INVOKED_PATIENCE, 4)
-    assert (await Desk().request("x = ▮\n")).deadline_ms == 300
+    assert (await Window().request("x = ▮\n")).deadline_ms == 300
 
 
 async def test_the_gap_reaches_the_request():
-    desk = Desk()
-    request = await desk.request("x = f(▮)\ny")
+    window = Window()
+    request = await window.request("x = f(▮)\ny")
     assert (request.prefix, request.suffix, request.language) == ("x = f(", ")\ny", "python")
     assert request.single_line
-    assert not (await desk.request("x = ▮  \ny")).single_line
+    assert not (await window.request("x = ▮  \ny")).single_line
 
 
 async def test_only_a_window_of_a_huge_document_is_sent():
     around = "one = 1\n" * 500_000
-    request = await Desk().request(f"{around}▮{around}")
+    request = await Window().request(f"{around}▮{around}")
     assert len(request.prefix) + len(request.suffix) < 3 * WINDOW_CHARS
 
 
@@ -134,46 +133,47 @@ async def test_only_a_window_of_a_huge_document_is_sent():
     ],
 )
 async def test_other_documents_reach_the_request_unless_they_must_not(settings, hidden, expected):
-    desk = Desk(settings=settings, hidden=hidden)
-    desk.open("class Circle: radius = 1\n", "file:///w/app/shapes.py")
-    request = await desk.request("from app import shapes\nx = ▮\n")
+    window = Window(settings=settings, hidden=hidden)
+    window.open("class Circle: radius = 1\n", "file:///w/app/shapes.py")
+    request = await window.request("from app import shapes\nx = ▮\n")
     assert [snippet.path for snippet in request.snippets] == expected
 
 
 async def test_what_typing_diverged_from_is_the_next_guess():
-    desk = Desk(Recorder(answers=("compute(first, second)",)))
-    desk.open("x = ▮\n")
-    await desk.texts()
-    desk.becomes("x = calc▮\n")
-    await desk.texts()
-    assert [request.guess for request in desk.recorder.asked] == ["", "(first, second)"]
+    window = Window(Recorder(answers=("compute(first, second)",)))
+    window.open("x = ▮\n")
+    await window.texts()
+    window.becomes("x = calc▮\n")
+    await window.texts()
+    assert [request.guess for request in window.recorder.asked] == ["", "(first, second)"]
 
 
 async def test_an_unasked_request_does_not_wait_for_the_model_but_wakes_it():
-    desk = Desk(Recorder(is_ready=False))
-    desk.open("x = ▮\n")
-    assert await desk.texts() == []
-    assert (desk.recorder.warmed, desk.recorder.asked) == (1, [])
+    window = Window(Recorder(is_ready=False))
+    window.open("x = ▮\n")
+    assert await window.texts() == []
+    assert (window.recorder.warmed, window.recorder.asked) == (1, [])
 
 
 async def test_who_asks_waits_for_the_model_unless_a_newer_request_comes():
-    desk = Desk(Recorder(is_ready=False))
-    desk.open("x = ▮\n")
-    older = asyncio.create_task(desk.texts(invoked=True))
+    window = Window(Recorder(is_ready=False))
+    window.open("x = ▮\n")
+    older = asyncio.create_task(window.texts(invoked=True))
     await asyncio.sleep(0)
-    newer = asyncio.create_task(desk.texts(invoked=True))
+    window.cursor -= 1
+    newer = asyncio.create_task(window.texts(invoked=True))
     await asyncio.sleep(0)
-    desk.recorder.loaded.set()
+    window.recorder.loaded.set()
     assert await older == []
     assert await newer == ["answer"]
-    assert len(desk.recorder.asked) == 1
+    assert len(window.recorder.asked) == 1
 
 
 @pytest.mark.parametrize("answer", ["", " ", "\n  \n"])
 async def test_an_answer_of_nothing_but_space_is_none(answer):
-    desk = Desk(Recorder(answers=(answer,)))
-    desk.open("x = ▮\n")
-    assert await desk.texts() == []
+    window = Window(Recorder(answers=(answer,)))
+    window.open("x = ▮\n")
+    assert await window.texts() == []
 
 
 @pytest.mark.parametrize(
@@ -186,80 +186,80 @@ async def test_an_answer_of_nothing_but_space_is_none(answer):
     ],
 )
 async def test_what_an_answer_makes_redundant_is_replaced(document, answer, outcome):
-    desk = Desk(Recorder(answers=(answer,)))
-    desk.open(document)
-    gap = gap_at(desk.documents.get(URI), desk.cursor)
-    (rest,) = await desk.suggester.suggest(gap, invoked=False, lane=INLINE)
-    assert gap.text[: rest.cursor] + rest.text + gap.text[rest.end :] == outcome
+    window = Window(Recorder(answers=(answer,)))
+    window.open(document)
+    gap = gap_at(window.documents.get(URI), window.cursor)
+    (remainder,) = await window.suggester.suggest(gap, invoked=False, lane=INLINE)
+    assert gap.text[: remainder.cursor] + remainder.text + gap.text[remainder.end :] == outcome
 
 
 @pytest.mark.parametrize("lane", [INLINE, MENU])
 async def test_after_a_suggestion_was_taken_the_next_one_is_on_its_way(lane):
-    desk = Desk()
-    desk.open("x = ▮\n")
-    await desk.texts(lane=lane)
-    desk.becomes("x = answer▮\n")
-    await asyncio.sleep(0)
-    assert desk.recorder.asked[-1].prefix == "x = answer"
-    assert await desk.texts(lane=lane) == ["answer"]
-    assert len(desk.recorder.asked) == 2
-    desk.open("y = ▮\n")
+    window = Window()
+    window.open("x = ▮\n")
+    await window.texts(lane=lane)
+    window.becomes("x = answer▮\n")
+    await asyncio.sleep(0.001)
+    assert window.recorder.asked[-1].prefix == "x = answer"
+    assert await window.texts(lane=lane) == ["answer"]
+    assert len(window.recorder.asked) == 2
+    window.open("y = ▮\n")
     other = MENU if lane == INLINE else INLINE
-    await desk.texts(lane=other)
-    desk.becomes("y = answer▮\n")
-    await asyncio.sleep(0)
-    assert await desk.texts(lane=other) == ["answer"]
-    assert len(desk.recorder.asked) == 4
+    await window.texts(lane=other)
+    window.becomes("y = answer▮\n")
+    await asyncio.sleep(0.001)
+    assert await window.texts(lane=other) == ["answer"]
+    assert len(window.recorder.asked) == 4
 
 
 async def test_after_a_suggestion_was_taken_none_is_asked_for_where_they_are_switched_off():
-    desk = Desk()
-    desk.open("x = ▮\n")
-    await desk.texts()
-    desk.configuration.switch(enabled=False)
-    before = len(desk.recorder.asked)
-    desk.becomes("x = answer▮\n")
-    await asyncio.sleep(0)
-    assert len(desk.recorder.asked) == before
+    window = Window()
+    window.open("x = ▮\n")
+    await window.texts()
+    window.switch(enabled=False)
+    before = len(window.recorder.asked)
+    window.becomes("x = answer▮\n")
+    await asyncio.sleep(0.001)
+    assert len(window.recorder.asked) == before
 
 
 @pytest.mark.parametrize("invoked", [True, False])
 async def test_what_is_under_way_is_not_shown_once_suggestions_are_switched_off(invoked):
-    desk = Desk()
-    desk.open("x = ▮\n")
-    under_way = asyncio.create_task(desk.texts(invoked=invoked))
-    while not desk.recorder.asked:
+    window = Window()
+    window.open("x = ▮\n")
+    under_way = asyncio.create_task(window.texts(invoked=invoked))
+    while not window.recorder.asked:
         await asyncio.sleep(0)
-    desk.configuration.switch(enabled=False)
+    window.switch(enabled=False)
     assert await under_way == []
-    desk.configuration.switch(enabled=True)
-    assert await desk.texts() == ["answer"]
-    assert len(desk.recorder.asked) == 1
+    window.switch(enabled=True)
+    assert await window.texts() == ["answer"]
+    assert len(window.recorder.asked) == 1
 
 
 async def test_who_waits_for_the_model_may_close_the_document():
-    desk = Desk(Recorder(is_ready=False))
-    desk.open("x = ▮\n")
-    waiting = asyncio.create_task(desk.texts(invoked=True))
+    window = Window(Recorder(is_ready=False))
+    window.open("x = ▮\n")
+    waiting = asyncio.create_task(window.texts(invoked=True))
     await asyncio.sleep(0)
-    desk.suggester.closed(URI)
-    desk.recorder.loaded.set()
+    window.suggester.closed(URI)
+    window.recorder.loaded.set()
     assert await waiting == []
-    assert desk.recorder.asked == []
+    assert window.recorder.asked == []
 
 
 async def test_the_menu_and_ghost_text_do_not_supersede_each_other():
-    desk = Desk()
-    desk.open("x = ▮\n")
-    both = await asyncio.gather(desk.texts(), desk.texts(lane=MENU))
+    window = Window()
+    window.open("x = ▮\n")
+    both = await asyncio.gather(window.texts(), window.texts(lane=MENU))
     assert both == [["answer"], ["answer"]]
 
 
 async def test_earlier_suggestions_come_first_and_none_twice():
-    desk = Desk(Recorder(answers=("one", "two", "three")))
-    desk.open("x = ▮\n")
-    assert await desk.texts() == ["one"]
-    assert await desk.texts(invoked=True) == ["one", "two", "three"]
+    window = Window(Recorder(answers=("one", "two", "three")))
+    window.open("x = ▮\n")
+    assert await window.texts() == ["one"]
+    assert await window.texts(invoked=True) == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize(
@@ -273,15 +273,15 @@ async def test_earlier_suggestions_come_first_and_none_twice():
     ],
 )
 async def test_it_is_told_why_nothing_is_shown_unasked(recorder: Recorder, hidden: str, why: str):
-    desk = Desk(recorder, hidden=hidden)
-    desk.open("x = ▮\n")
-    assert bool(await desk.texts()) == (not why)
-    assert desk.silences == [why]
+    window = Window(recorder, hidden=hidden)
+    window.open("x = ▮\n")
+    assert bool(await window.texts()) == (not why)
+    assert window.silences == [why]
 
 
 async def test_who_asks_is_answered_however_unsure_the_model_is():
-    desk = Desk(Recorder(confidence=0.01))
-    desk.open("x = ▮\n")
-    assert await desk.texts() == []
-    assert await desk.texts(invoked=True) == ["answer"]
-    assert desk.silences == [UNSURE], "what was asked for says nothing about what is not"
+    window = Window(Recorder(confidence=0.01))
+    window.open("x = ▮\n")
+    assert await window.texts() == []
+    assert await window.texts(invoked=True) == ["answer"]
+    assert window.silences == [UNSURE], "what was asked for says nothing about what is not"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.suggest.suggestions import REMEMBERED, Rest, Shelf, Suggestion
+from dg_lsp.suggest.suggestions import REMEMBERED, Remainder, Suggestion, SuggestionCache
 
 code = st.text(st.sampled_from('ab(){}"; \n'), max_size=12)
 
@@ -17,13 +17,13 @@ def suggested(marked: str, *, id: int = 1) -> Suggestion:
     return Suggestion(id=id, base=before + after, start=len(before), end=len(before), text=answer, confidence=0.9)
 
 
-def rest(suggestion: Suggestion, marked: str) -> Rest | None:
+def remainder(suggestion: Suggestion, marked: str) -> Remainder | None:
     """What is left of it at the cursor ▮."""
-    return suggestion.rest(marked.replace("▮", ""), marked.index("▮"))
+    return suggestion.remainder(marked.replace("▮", ""), marked.index("▮"))
 
 
 def check_rest(suggestion: str, document: str, expected: str | None, *, swallowed: int = 0) -> None:
-    found = rest(suggested(suggestion), document)
+    found = remainder(suggested(suggestion), document)
     if expected is None:
         assert found is None
     else:
@@ -46,7 +46,7 @@ def suggestions(draw: st.DrawFn) -> Suggestion:
 @given(suggestions(), code, st.data())
 def test_whatever_is_served_leads_to_what_was_suggested(suggestion, text, data):
     cursor = data.draw(st.integers(0, len(text)))
-    found = suggestion.rest(text, cursor)
+    found = suggestion.remainder(text, cursor)
     if found is not None:
         assert text[:cursor] + found.text + text[found.end :] == outcome(suggestion)
         assert "\n" not in text[found.cursor : found.end]
@@ -61,7 +61,7 @@ def test_whatever_is_served_leads_to_what_was_suggested(suggestion, text, data):
 def test_typing_along_serves_the_rest_and_undoing_it_the_whole_again(suggestion, data):
     before, after = suggestion.base[: suggestion.start], suggestion.base[suggestion.end :]
     for count in [*range(len(suggestion.text)), *reversed(range(len(suggestion.text)))]:
-        found = suggestion.rest(before + suggestion.text[:count] + after, len(before) + count)
+        found = suggestion.remainder(before + suggestion.text[:count] + after, len(before) + count)
         assert found is not None
         assert found.text == suggestion.text[count:]
 
@@ -69,7 +69,7 @@ def test_typing_along_serves_the_rest_and_undoing_it_the_whole_again(suggestion,
 @given(suggestions())
 def test_a_suggestion_typed_to_its_end_is_finished(suggestion):
     assert suggestion.is_finished(outcome(suggestion))
-    assert suggestion.rest(outcome(suggestion), suggestion.outcome_end) is None
+    assert suggestion.remainder(outcome(suggestion), suggestion.outcome_end) is None
 
 
 @given(suggestions(), code)
@@ -80,7 +80,7 @@ def test_no_other_text_finishes_it(suggestion, text):
 @given(suggestions(), st.data())
 def test_text_taken_back_before_a_suggestion_becomes_part_of_it(suggestion, data):
     cursor = data.draw(st.integers(0, suggestion.start))
-    found = suggestion.rest(suggestion.base[:cursor] + suggestion.base[suggestion.end :], cursor)
+    found = suggestion.remainder(suggestion.base[:cursor] + suggestion.base[suggestion.end :], cursor)
     whole = suggestion.base[cursor : suggestion.start] + suggestion.text
     assert (found.text if found else "") == whole
     if found:
@@ -116,38 +116,38 @@ def test_examples(suggestion, document, expected, swallowed):
     ],
 )
 def test_what_is_behind_the_cursor_can_be_kept_where_the_rest_ends_with_it(suggestion, document, expected):
-    added = rest(suggested(suggestion), document).up_to_cursor(document.replace("▮", ""))
+    added = remainder(suggested(suggestion), document).up_to_cursor(document.replace("▮", ""))
     assert (added.text if added else None) == expected
 
 
 def test_the_newest_suggestion_that_holds_comes_first_and_none_twice():
-    shelf = Shelf()
+    shelf = SuggestionCache()
     for id, answer in enumerate(["one", "two", "one", "three"]):
         shelf.put(suggested(f"x = ▮{answer}▮", id=id))
-    assert [(found.text, found.suggestion.id) for found in shelf.rests("x = ", 4)] == [
+    assert [(found.text, found.suggestion.id) for found in shelf.remainders("x = ", 4)] == [
         ("three", 3),
         ("one", 0),
         ("two", 1),
     ]
-    assert [found.text for found in shelf.rests("x = t", 5)] == ["hree", "wo"]
+    assert [found.text for found in shelf.remainders("x = t", 5)] == ["hree", "wo"]
 
 
 def test_only_the_latest_are_remembered():
-    shelf = Shelf()
+    shelf = SuggestionCache()
     for id in range(REMEMBERED + 1):
         shelf.put(suggested(f"▮{id}▮", id=id))
-    assert len(list(shelf.rests("", 0))) == REMEMBERED
+    assert len(list(shelf.remainders("", 0))) == REMEMBERED
 
 
 def test_the_same_claim_is_remembered_once():
-    shelf = Shelf()
+    shelf = SuggestionCache()
     first = shelf.put(suggested("x = ▮one▮", id=1))
     assert shelf.put(suggested("x = ▮one▮", id=2)) is first
-    assert [found.suggestion for found in shelf.rests("x = ", 4)] == [first]
+    assert [found.suggestion for found in shelf.remainders("x = ", 4)] == [first]
 
 
 def test_the_shelf_knows_which_suggestion_the_document_became():
-    shelf = Shelf()
+    shelf = SuggestionCache()
     for id, answer in enumerate(["one", "two"]):
         shelf.put(suggested(f"x = ▮{answer}▮", id=id))
     assert shelf.finished("x = one").id == 0
@@ -177,7 +177,7 @@ def test_a_guess_is_the_end_of_what_was_suggested(suggestion, text, data):
 
 
 def test_only_the_newest_suggestion_leads_to_guesses():
-    shelf = Shelf()
+    shelf = SuggestionCache()
     assert shelf.guess("x = ", 4) == ""
     shelf.put(suggested("x = ▮one(1)▮", id=1))
     shelf.put(suggested("x = ▮two(2)▮", id=2))

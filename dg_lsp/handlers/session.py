@@ -1,0 +1,50 @@
+"""What handlers need of the server that they run in."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lsprotocol.types import ApplyWorkspaceEditParams, ApplyWorkspaceEditResult, ClientCapabilities, ShowMessageParams
+
+from dg_lsp.backend.resident import Resident
+from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.edits.edits import Edits
+from dg_lsp.edits.findings import Surveys
+from dg_lsp.protocol.progress import Working
+from dg_lsp.protocol.rpc import Rpc
+from dg_lsp.suggest.acceptance import Acceptance
+from dg_lsp.suggest.suggester import Suggester
+
+
+class Session(Protocol):
+    """One editor window's."""
+
+    acceptance: Acceptance
+    documents: Documents
+    edits: Edits
+    resident: Resident
+    rpc: Rpc
+    suggester: Suggester
+    surveys: Surveys
+    working: Working
+
+    async def look(self, uri: str) -> None:
+        """Wait until a document's policy is what its project says now."""
+        ...
+
+    async def snapshot(self, uri: str) -> Snapshot | None:
+        """A document as its policy is now; None where it is not open, or changes while the project is looked at."""
+        ...
+
+    @property
+    def client_capabilities(self) -> ClientCapabilities:
+        """What the client can do."""
+        ...
+
+    async def workspace_apply_edit_async(self, params: ApplyWorkspaceEditParams) -> ApplyWorkspaceEditResult:
+        """Let the client make an edit."""
+        ...
+
+    def window_show_message(self, params: ShowMessageParams) -> None:
+        """Let the client show a sentence."""
+        ...
