@@ -15,6 +15,7 @@ import pytest
 from engine.analysis.questions import Check, Diagnose, Diagnosis, JudgeFills, Judgements, Question, Reply, SurveyText
 from engine.analysis.replies import unpacked_reply
 from engine.analysis.wire import ReceivedTexts, SentTexts, framed
+from engine.core.errors import MalformedMessage
 from engine.core.findings import Findings
 from engine.server.checker import Checker, Ticket
 from engine.server.suspects import ASIDE_S, Suspects
@@ -176,7 +177,7 @@ async def test_more_and_more_deaths_mean_rest_in_which_nobody_waits():
     ids=str,
 )
 def test_a_reply_that_does_not_answer_the_question_is_not_taken(said: dict[str, Any]):
-    with pytest.raises(ValueError, match="no answer"):
+    with pytest.raises(MalformedMessage, match="no answer"):
         unpacked_reply(framed({**said, "out_of_time": False})[4:], call())
 
 
