@@ -26,7 +26,7 @@ from dg_lsp.documents.tracking import Followed
 from dg_lsp.edits.edits import LARGEST_CHARS, Edits, Outcome, Proposal, Wish, fix_wish, rewrite_wish
 from dg_lsp.edits.findings import Surveys, blank_wish, damage_wish, damages_in
 from dg_lsp.edits.workspace_edits import workspace_edit
-from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, structured
+from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, argument
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
 from dg_lsp.protocol.progress import Working
@@ -244,6 +244,6 @@ async def _applied(ls: Editing, given: Given, outcome: Outcome | None) -> dict[s
 
 def _given(kind: type[A], params: ExecuteCommandParams) -> A:
     try:
-        return structured(kind, list(params.arguments or ()))
+        return argument(kind, list(params.arguments or ()))
     except ValueError as error:
         raise JsonRpcInvalidParams(str(error)) from None

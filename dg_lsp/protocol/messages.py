@@ -12,9 +12,7 @@ answered like `dg/status`.
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
+from msgspec import Struct
 
 STATUS = "dg/status"
 SET_ENABLED = "dg/setEnabled"
@@ -22,8 +20,7 @@ DRAFT = "dg/draft"
 REOPEN = "dg/reopen"
 
 
-@attrs.define
-class StatusParams:
+class StatusParams(Struct, frozen=True):
     """What somebody wants to know."""
 
     uri: str | None = None
@@ -32,8 +29,7 @@ class StatusParams:
     """Ask the engine for its own account, too."""
 
 
-@attrs.define
-class SetEnabledParams:
+class SetEnabledParams(Struct, frozen=True):
     """What is switched. Without language and folder: everything; with both: that language in that folder."""
 
     enabled: bool
@@ -42,24 +38,24 @@ class SetEnabledParams:
     """By its URI."""
 
 
-@attrs.define
-class StatusRequest:
+class Request(Struct, frozen=True, kw_only=True):
+    """As pygls reads one."""
+
+    id: int | str
+    method: str
+    jsonrpc: str
+
+
+class StatusRequest(Request, kw_only=True):
     """A `dg/status` request."""
 
-    id: int | str
     params: StatusParams | None = None
-    method: str = STATUS
-    jsonrpc: str = "2.0"
 
 
-@attrs.define
-class SetEnabledRequest:
+class SetEnabledRequest(Request, kw_only=True):
     """A `dg/setEnabled` request."""
 
-    id: int | str
     params: SetEnabledParams
-    method: str = SET_ENABLED
-    jsonrpc: str = "2.0"
 
 
-TYPES: dict[str, type[Any]] = {STATUS: StatusRequest, SET_ENABLED: SetEnabledRequest}
+TYPES: dict[str, type[Request]] = {STATUS: StatusRequest, SET_ENABLED: SetEnabledRequest}
