@@ -6,7 +6,7 @@ else.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from engine.core.errors import MalformedMessage, VersionMismatch
 from engine.ipc.frames import frame, plain, structured, unframe
@@ -16,6 +16,9 @@ VERSION = 4
 """Raised with every change of a message; both ends must have the same."""
 OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
 """What a client says of an engine that refuses it for its version; the engine's own words count from its end."""
+_CLASSES: dict[tuple[Any, str], type[Any]] = {
+    (kind, each.__struct_config__.tag): each for kind in (ClientMessage, EngineMessage) for each in get_args(kind)
+}
 
 
 def pack(message: ClientMessage | EngineMessage) -> bytes:
@@ -40,7 +43,8 @@ def _unpack(body: bytes, kind: Any) -> Any:
     if tag in ("hello", "welcome") and type(version) is int and version != VERSION:
         raise VersionMismatch(f"The other end speaks protocol version {version}, this one {VERSION}.")
     try:
-        return structured(fields, kind)
+        # A class's checks are made ready once, a union's at every call.
+        return structured(fields, _CLASSES.get((kind, tag), kind) if isinstance(tag, str) else kind)
     except ValueError as error:
         named = f"message {tag[:40]!r}" if isinstance(tag, str) else "message"
         raise MalformedMessage(f"Bad {named}: {error}.", number if type(number) is int else None) from None
