@@ -261,7 +261,7 @@ def test_the_doctor_has_the_running_engine_do_its_fill(place, wire, monkeypatch)
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        ({"type": "nonsense", "id": 7}, "Unknown message type 'nonsense'"),
+        ({"type": "nonsense", "id": 7}, "Bad message 'nonsense'"),
         ({"type": "cancel", "id": 7, "colour": "red"}, "colour"),
         ({"type": "fill", "id": 7, "request": {"prefix": 1, "suffix": ""}}, "prefix"),
     ],
