@@ -12,6 +12,8 @@ answered like `dg/status`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 STATUS = "dg/status"
@@ -38,24 +40,4 @@ class SetEnabledParams(Struct, frozen=True):
     """By its URI."""
 
 
-class Request(Struct, frozen=True, kw_only=True):
-    """As pygls reads one."""
-
-    id: int | str
-    method: str
-    jsonrpc: str
-
-
-class StatusRequest(Request, kw_only=True):
-    """A `dg/status` request."""
-
-    params: StatusParams | None = None
-
-
-class SetEnabledRequest(Request, kw_only=True):
-    """A `dg/setEnabled` request."""
-
-    params: SetEnabledParams
-
-
-TYPES: dict[str, type[Request]] = {STATUS: StatusRequest, SET_ENABLED: SetEnabledRequest}
+PARAMS: dict[str, Any] = {STATUS: StatusParams | None, SET_ENABLED: SetEnabledParams}

@@ -26,7 +26,7 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
-from dg_lsp.protocol.messages import TYPES
+from dg_lsp.protocol.messages import PARAMS
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -171,8 +171,14 @@ class Rpc(LanguageServerProtocol):
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """A message, also of this server's own."""
-        kind = TYPES.get(data.get("method", ""))
-        return msgspec.convert(data, kind) if kind else super().structure_message(data)
+        kind = PARAMS.get(data.get("method", ""))
+        if kind is None or "error" in data:
+            return super().structure_message(data)
+        if "id" not in data:
+            raise JsonRpcInvalidRequest("Only a request can say this.")
+        message: Any = super().structure_message({**data, "params": None})
+        message.params = msgspec.convert(data.get("params"), kind)
+        return message
 
     def _register_builtin_features(self) -> None:
         super()._register_builtin_features()
