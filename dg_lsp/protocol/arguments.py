@@ -23,7 +23,7 @@ class Arguments(Struct, frozen=True, forbid_unknown_fields=True, rename="camel",
     """Show the sentence where nothing was applied."""
 
 
-class RewriteArguments(Arguments, kw_only=True):
+class RewriteArguments(Arguments, frozen=True, kw_only=True):
     """`dg.rewrite` and `dg.rewriteSelection`."""
 
     range: Range
@@ -33,7 +33,7 @@ class RewriteArguments(Arguments, kw_only=True):
     keep: tuple[Range, ...] = ()
 
 
-class FixArguments(Arguments, kw_only=True):
+class FixArguments(Arguments, frozen=True, kw_only=True):
     """`dg.fix`."""
 
     range: Range | None = None
@@ -42,7 +42,7 @@ class FixArguments(Arguments, kw_only=True):
     """Apply the best candidate, and answer as `dg.rewriteSelection` does."""
 
 
-class FillHereArguments(Arguments, kw_only=True):
+class FillHereArguments(Arguments, frozen=True, kw_only=True):
     """`dg.fillHere`."""
 
     position: Position

@@ -33,11 +33,11 @@ class SessionError(BadInput):
     """A session can't be read or made. The message is one sentence for users."""
 
 
-class _Timed(Wire, kw_only=True, tag=str.lower, tag_field="do"):
+class _Timed(Wire, frozen=True, kw_only=True, tag=str.lower, tag_field="do"):
     at: float
 
 
-class Open(_Timed, kw_only=True):
+class Open(_Timed, frozen=True, kw_only=True):
     """A document is opened; a file of that path need not exist."""
 
     path: str
@@ -46,37 +46,37 @@ class Open(_Timed, kw_only=True):
     cursor: int = 0
 
 
-class Focus(_Timed, kw_only=True):
+class Focus(_Timed, frozen=True, kw_only=True):
     """The person turns to a document that is open already."""
 
     path: str
 
 
-class Type(_Timed, kw_only=True):
+class Type(_Timed, frozen=True, kw_only=True):
     """A key, or what one key brings with it, such as indentation."""
 
     text: str
 
 
-class Delete(_Timed, kw_only=True):
+class Delete(_Timed, frozen=True, kw_only=True):
     """Characters before the cursor go."""
 
     count: int = 1
 
 
-class Move(_Timed, kw_only=True):
+class Move(_Timed, frozen=True, kw_only=True):
     """The cursor jumps."""
 
     cursor: int
 
 
-class Accept(_Timed, kw_only=True):
+class Accept(_Timed, frozen=True, kw_only=True):
     """A suggestion of this text is taken, or the text is typed."""
 
     text: str
 
 
-class Undo(_Timed, kw_only=True):
+class Undo(_Timed, frozen=True, kw_only=True):
     """The last change is taken back."""
 
 

@@ -18,11 +18,11 @@ from engine.syntax.judging import Verdict
 R = TypeVar("R")
 
 
-class Asks(Wire, Generic[R], tag=True):
+class Asks(Wire, Generic[R], frozen=True, tag=True):
     """A question that is answered by an `R`."""
 
 
-class Judged(Wire, kw_only=True):
+class Judged(Wire, frozen=True, kw_only=True):
     """A fill as it may be offered, and what it does to the syntax of its file."""
 
     text: str
@@ -30,13 +30,13 @@ class Judged(Wire, kw_only=True):
     """None: unchecked."""
 
 
-class Judgements(Wire, kw_only=True):
+class Judgements(Wire, frozen=True, kw_only=True):
     """One for each fill; None where nothing of it is left to offer."""
 
     fills: tuple[Judged | None, ...]
 
 
-class JudgeFills(Asks[Judgements], kw_only=True):
+class JudgeFills(Asks[Judgements], frozen=True, kw_only=True):
     """What becomes of a document with each of `fills` in the place of `text[start:end]`."""
 
     text: str
@@ -52,7 +52,7 @@ class JudgeFills(Asks[Judgements], kw_only=True):
     """Cut what is broken to its longest head that is not."""
 
 
-class Diagnosis(Wire, kw_only=True):
+class Diagnosis(Wire, frozen=True, kw_only=True):
     """How broken a text is."""
 
     severity: tuple[int, int]
@@ -60,21 +60,21 @@ class Diagnosis(Wire, kw_only=True):
     damages: tuple[Damage, ...]
 
 
-class Diagnose(Asks[Diagnosis], kw_only=True):
+class Diagnose(Asks[Diagnosis], frozen=True, kw_only=True):
     """Where a text is broken."""
 
     text: str
     language: str
 
 
-class Better(Wire, kw_only=True):
+class Better(Wire, frozen=True, kw_only=True):
     """A text that makes its document less broken: its index, and how broken the document then is."""
 
     index: int
     severity: tuple[int, int]
 
 
-class Tried(Wire, kw_only=True):
+class Tried(Wire, frozen=True, kw_only=True):
     """What came of the first `count` texts."""
 
     count: int
@@ -83,7 +83,7 @@ class Tried(Wire, kw_only=True):
     """Of processor time."""
 
 
-class TryEdits(Asks[Tried], kw_only=True):
+class TryEdits(Asks[Tried], frozen=True, kw_only=True):
     """Which of `texts` make a broken document better in the place of `text[start:end]`; `most` of them will do."""
 
     text: str
@@ -94,7 +94,7 @@ class TryEdits(Asks[Tried], kw_only=True):
     most: int
 
 
-class SurveyText(Asks[Findings], kw_only=True):
+class SurveyText(Asks[Findings], frozen=True, kw_only=True):
     """What a text offers to somebody at a place in it."""
 
     text: str

@@ -6,6 +6,7 @@ The child reads hostile documents with parsers written in C; what it says may be
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 from engine.analysis.questions import (
     Diagnose,
@@ -36,7 +37,7 @@ def unpacked_reply(body: bytes, question: Question) -> tuple[Reply | None, bool]
     """The reply to a question, and whether its budget was used up. Raises MalformedMessage for anything else."""
     message = unpacked(body)
     try:
-        reply = structured(message.get("reply"), _REPLIES[type(question)] | None)
+        reply: Reply | None = structured(message.get("reply"), cast(Any, _REPLIES[type(question)] | None))
     except ValueError as error:
         raise MalformedMessage(f"It is no answer to the question: {error}.") from None
     if reply is not None and not _answers(reply, question):

@@ -9,7 +9,7 @@ from engine.core.wire import Wire
 BlankKind = Literal["body", "placeholder", "arguments"]
 
 
-class Damage(Wire, kw_only=True):
+class Damage(Wire, frozen=True, kw_only=True):
     """Whole lines `text[start:end]`, without the last line break, in which something is wrong."""
 
     start: int
@@ -20,7 +20,7 @@ class Damage(Wire, kw_only=True):
     """Where the cause may lie, likeliest first; not all of them need to lie in these lines."""
 
 
-class Blank(Wire, kw_only=True):
+class Blank(Wire, frozen=True, kw_only=True):
     """`text[start:end]` wants to become `before`, something new, `after`."""
 
     kind: BlankKind
@@ -31,7 +31,7 @@ class Blank(Wire, kw_only=True):
     single_line: bool = False
 
 
-class Findings(Wire, kw_only=True):
+class Findings(Wire, frozen=True, kw_only=True):
     """What a text offers to somebody at a place in it."""
 
     damages: tuple[Damage, ...]

@@ -12,14 +12,14 @@ Syntax = Literal["ok", "repaired", "cut", "unchecked"]
 Task = Literal["fill", "rewrite", "fix"]
 
 
-class Snippet(Wire, kw_only=True):
+class Snippet(Wire, frozen=True, kw_only=True):
     """Text from another file that may help, most stable first."""
 
     path: str
     text: str
 
 
-class FillRequest(Wire, kw_only=True):
+class FillRequest(Wire, frozen=True, kw_only=True):
     """One gap to fill. `prefix` and `suffix` are fixed and never change, byte for byte. The limits hold on the wire."""
 
     prefix: str
@@ -53,7 +53,7 @@ class FillRequest(Wire, kw_only=True):
     """No line break may enter the gap."""
 
 
-class Candidate(Wire, kw_only=True):
+class Candidate(Wire, frozen=True, kw_only=True):
     """One way to fill the gap."""
 
     text: str
@@ -67,7 +67,7 @@ class Candidate(Wire, kw_only=True):
     """Probability that the model gave each token of `text` when the canvas settled."""
 
 
-class Timings(Wire, kw_only=True):
+class Timings(Wire, frozen=True, kw_only=True):
     """Milliseconds."""
 
     load: float = 0.0
@@ -76,7 +76,7 @@ class Timings(Wire, kw_only=True):
     total: float = 0.0
 
 
-class Filled(Wire, kw_only=True):
+class Filled(Wire, frozen=True, kw_only=True):
     """The answer to a FillRequest: candidates best first; none is a valid answer."""
 
     model: str
@@ -94,14 +94,14 @@ class Filled(Wire, kw_only=True):
 CellState = Literal["noise", "accepted", "pinned"]
 
 
-class Cell(Wire, kw_only=True):
+class Cell(Wire, frozen=True, kw_only=True):
     """One position of a canvas as a person may watch it."""
 
     text: str
     state: CellState
 
 
-class Draft(Wire, kw_only=True):
+class Draft(Wire, frozen=True, kw_only=True):
     """The canvas of the best row after one step. `text` is what would be answered now."""
 
     step: int

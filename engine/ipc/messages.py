@@ -33,17 +33,17 @@ FailureCode = Literal[
 StateName = Literal["off", "starting", "unloaded", "loading", "ready", "error", "stopping"]
 
 
-class Message(Wire, tag=str.lower):
+class Message(Wire, frozen=True, tag=str.lower):
     """Its class is named by the field `type`."""
 
 
-class Numbered(Message, kw_only=True):
+class Numbered(Message, frozen=True, kw_only=True):
     """The client chooses the number."""
 
     id: int
 
 
-class EngineState(Wire, kw_only=True):
+class EngineState(Wire, frozen=True, kw_only=True):
     """What the engine is doing; a client's own account of it has "off" (stopped) and "starting", too."""
 
     name: StateName
@@ -53,7 +53,7 @@ class EngineState(Wire, kw_only=True):
     """A sentence for the user, where there is something to say."""
 
 
-class Hello(Message, kw_only=True):
+class Hello(Message, frozen=True, kw_only=True):
     """The first message of a client."""
 
     version: int
@@ -65,20 +65,20 @@ class Hello(Message, kw_only=True):
     """Random, over TCP."""
 
 
-class Challenge(Message, kw_only=True):
+class Challenge(Message, frozen=True, kw_only=True):
     """The engine's answer to `Hello` over TCP."""
 
     nonce: bytes
     proof: bytes
 
 
-class Proof(Message, kw_only=True):
+class Proof(Message, frozen=True, kw_only=True):
     """The client's answer to `Challenge`."""
 
     proof: bytes
 
 
-class Fill(Numbered, kw_only=True):
+class Fill(Numbered, frozen=True, kw_only=True):
     """Fill a gap. A newer one of this client with the same non-empty `document` takes its place."""
 
     request: FillRequest
@@ -95,7 +95,7 @@ class Fill(Numbered, kw_only=True):
             raise ValueError("`request.keep` must hold spans of `old`")
 
 
-class Survey(Numbered, kw_only=True):
+class Survey(Numbered, frozen=True, kw_only=True):
     """Ask what a text offers at a place, without the model; answered by `Surveyed`."""
 
     text: str
@@ -109,23 +109,23 @@ class Survey(Numbered, kw_only=True):
             raise ValueError("`cursor` must be an offset into `text`")
 
 
-class Cancel(Numbered, kw_only=True):
+class Cancel(Numbered, frozen=True, kw_only=True):
     """Give up the fill `id`, which then fails as "cancelled"; an unknown id is ignored. Has no answer of its own."""
 
 
-class Warm(Numbered, kw_only=True):
+class Warm(Numbered, frozen=True, kw_only=True):
     """Load the model now; answered by `Done` when it is there."""
 
 
-class StatusQuery(Numbered, kw_only=True, tag="status"):
+class StatusQuery(Numbered, frozen=True, kw_only=True, tag="status"):
     """Ask for a `StatusReply`."""
 
 
-class Stop(Numbered, kw_only=True):
+class Stop(Numbered, frozen=True, kw_only=True):
     """End the engine; answered by `Done`, then all connections close."""
 
 
-class Welcome(Message, kw_only=True):
+class Welcome(Message, frozen=True, kw_only=True):
     """The end of the greeting: from now on the engine is at the client's service."""
 
     version: int
@@ -138,29 +138,29 @@ class Welcome(Message, kw_only=True):
     state: EngineState
 
 
-class Drafted(Numbered, kw_only=True):
+class Drafted(Numbered, frozen=True, kw_only=True):
     """The canvas of a running fill after one step."""
 
     draft: Draft
 
 
-class FillReply(Numbered, kw_only=True, tag="answer"):
+class FillReply(Numbered, frozen=True, kw_only=True, tag="answer"):
     """A fill came to its end."""
 
     filled: Filled
 
 
-class Surveyed(Numbered, kw_only=True):
+class Surveyed(Numbered, frozen=True, kw_only=True):
     """The answer to `Survey`."""
 
     findings: Findings
 
 
-class Done(Numbered, kw_only=True):
+class Done(Numbered, frozen=True, kw_only=True):
     """What was asked for has happened."""
 
 
-class Failed(Message, kw_only=True):
+class Failed(Message, frozen=True, kw_only=True):
     """What was asked for did not happen."""
 
     id: int | None
@@ -170,20 +170,20 @@ class Failed(Message, kw_only=True):
     """One sentence, for users."""
 
 
-class Notice(Message, kw_only=True):
+class Notice(Message, frozen=True, kw_only=True):
     """The model's state changed."""
 
     state: EngineState
 
 
-class Percentiles(Wire, kw_only=True):
+class Percentiles(Wire, frozen=True, kw_only=True):
     """Milliseconds over the latest few hundred; None before the first."""
 
     p50: float | None = None
     p95: float | None = None
 
 
-class EngineStatus(Wire, kw_only=True):
+class EngineStatus(Wire, frozen=True, kw_only=True):
     """How the engine is."""
 
     pid: int
@@ -240,7 +240,7 @@ class EngineStatus(Wire, kw_only=True):
     """Folder of the log, or why there is none."""
 
 
-class StatusReply(Numbered, kw_only=True, tag="report"):
+class StatusReply(Numbered, frozen=True, kw_only=True, tag="report"):
     """The answer to `StatusQuery`."""
 
     status: EngineStatus

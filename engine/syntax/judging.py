@@ -20,7 +20,7 @@ class OutOfTime(Exception):
     """The budget ran out; never leaves the package."""
 
 
-class Verdict(Wire, kw_only=True):
+class Verdict(Wire, frozen=True, kw_only=True):
     """What a fill does to the syntax of its file."""
 
     problems: tuple[Problem, ...]

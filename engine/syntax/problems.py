@@ -15,7 +15,7 @@ _NEAR = 200
 """Bytes between a problem and the gap that may have caused it."""
 
 
-class Problem(Wire, kw_only=True):
+class Problem(Wire, frozen=True, kw_only=True):
     """Something wrong that a fill adds, at `fill[start:end]`.
 
     Empty where something is missing; at either end of the fill where the problem shows outside of it.

@@ -16,7 +16,7 @@ _BRACKET = re.compile(r"[()\[\]{}]")
 _UNFINISHED = re.compile(r"[^\w\s)\]}\"'`;.!?]\s*\Z")
 
 
-class Slip(Wire, kw_only=True):
+class Slip(Wire, frozen=True, kw_only=True):
     """A token that the oracle gets wrong until it is re-noised."""
 
     at: int
@@ -25,7 +25,7 @@ class Slip(Wire, kw_only=True):
     """Stands there instead; one ASCII character."""
 
 
-class Case(Wire, kw_only=True, dict=True):
+class Case(Wire, frozen=True, kw_only=True, dict=True):
     """One text and how its gap is answered."""
 
     text: str
@@ -54,7 +54,7 @@ class Case(Wire, kw_only=True, dict=True):
         return gap.prefix, gap.old, gap.suffix
 
 
-class OracleFile(Wire, kw_only=True):
+class OracleFile(Wire, frozen=True, kw_only=True):
     """What the JSON file holds."""
 
     cases: tuple[Case, ...]
