@@ -16,7 +16,7 @@ VERSION = 4
 """Raised with every change of a message; both ends must have the same."""
 OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
 """What a client says of an engine that refuses it for its version; the engine's own words count from its end."""
-_CLASSES: dict[tuple[Any, str], type[Any]] = {
+_CLASSES: dict[tuple[Any, str], Any] = {
     (kind, each.__struct_config__.tag): each for kind in (ClientMessage, EngineMessage) for each in get_args(kind)
 }
 
