@@ -44,7 +44,7 @@ def _unpack(body: bytes, kind: Any) -> Any:
         raise VersionMismatch(f"The other end speaks protocol version {version}, this one {VERSION}.")
     try:
         # A class's checks are made ready once, a union's at every call.
-        return structured(fields, _CLASSES.get((kind, tag if isinstance(tag, str) else ""), kind))
+        return structured(fields, cast(Any, _CLASSES.get((kind, tag), kind) if isinstance(tag, str) else kind))
     except ValueError as error:
         named = f"message {tag[:40]!r}" if isinstance(tag, str) else "message"
         raise MalformedMessage(f"Bad {named}: {error}.", number if type(number) is int else None) from None
