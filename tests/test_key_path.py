@@ -1,9 +1,9 @@
 """How many functions a warm key goes through, from its handler to the model's step.
 
-Counted are the functions that hand the key on: those that are on the stack where the request leaves the server, where the
-engine queues it, where its context is encoded and where the model is asked; and, where the stack breaks, those that made
-the task or hold the generator. Not counted are their helpers, which return before the key goes on, and the loops of
-connections and threads, which were entered long before it.
+Counted are the functions that hand the key on: those that are on the stack where the request leaves the server, where
+the engine queues it, where its context is encoded and where the model is asked; and, where the stack breaks, those that
+made the task or hold the generator. Not counted are their helpers, which return before the key goes on, and the loops
+of connections and threads, which were entered long before it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
+import msgspec
 from lsprotocol.types import (
     ConfigurationItem,
     ConfigurationParams,
@@ -25,7 +26,7 @@ from pygls.uris import from_fs_path
 from dg_lsp import __version__
 from dg_lsp.app.menu import Menu
 from dg_lsp.app.processes import is_alive
-from dg_lsp.backend.client import EngineClient, EngineFailure, EngineState, Launch
+from dg_lsp.backend.client import EngineClient, EngineFailure, Launch
 from dg_lsp.backend.launch import difference
 from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import Status, StatusBoard
@@ -45,6 +46,7 @@ from dg_lsp.suggest.stats import Stats, StatsError, stats_path
 from dg_lsp.suggest.suggester import Suggester
 from engine.core.names import rooted
 from engine.core.processes import home_dir
+from engine.ipc.messages import EngineState
 
 log = logging.getLogger(__name__)
 
@@ -201,7 +203,7 @@ class Server(LanguageServer):
             told["document"] = {"uri": uri, "off": snapshot.policy.off if snapshot else NOT_OPEN, **known}
         if engine:
             try:
-                told["engine"] = dataclasses.asdict(await self.resident.client.status())
+                told["engine"] = msgspec.to_builtins(await self.resident.client.status())
             except EngineFailure as failure:
                 told["engine"] = {"error": str(failure)}
         return told

@@ -7,35 +7,33 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from dg_lsp.backend.connection import EngineConnection, EngineFailure, EngineWedged, Reply, open_connection, watch
 from dg_lsp.backend.heartbeat import Silence
 from dg_lsp.backend.launch import Launch, start
-from engine.core.errors import BadInput, FrameError, MalformedMessage
+from engine.core.errors import BadInput, ProtocolError
 from engine.core.findings import Findings
 from engine.core.request import Draft, Filled, FillRequest
 from engine.core.runtime_paths import log_dir
 from engine.ipc.address import find_engine
-from engine.ipc.challenge import Impostor
 from engine.ipc.messages import (
-    Answer,
     Cancel,
     ClientMessage,
     Done,
+    EngineState,
+    EngineStatus,
     Fill,
+    FillReply,
     Notice,
     Priority,
-    Report,
-    Status,
     StatusQuery,
+    StatusReply,
     Survey,
     Surveyed,
     Warm,
 )
 from engine.ipc.peercred import kill
-
-__all__ = ["EngineClient", "EngineFailure", "EngineState", "Launch", "Patience"]
 
 R = TypeVar("R", bound=Reply)
 
@@ -60,15 +58,6 @@ class Patience:
     last_retry_s: float = 60.0
     """After a failed start the next one waits, twice as long each time; so it does after engines that ended unasked and
     answered nothing, from the second on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineState:
-    """What a status line may show: "off" is a stopped engine, the rest speaks for itself."""
-
-    name: Literal["off", "starting", "unloaded", "loading", "ready", "error"]
-    percent: float | None = None
-    message: str = ""
 
 
 class EngineClient:
@@ -120,7 +109,7 @@ class EngineClient:
             return Fill(id=number, request=request, document=document, priority=priority, drafts=wants_drafts)
 
         bound_s = self._patience.fill_s if timeout_s is None else timeout_s
-        filled = (await self._ask(message, Answer, bound_s, on_draft)).filled
+        filled = (await self._ask(message, FillReply, bound_s, on_draft)).filled
         self._deaths = 0
         return filled
 
@@ -136,10 +125,10 @@ class EngineClient:
         """Load the weights if they are not loaded. Raises EngineFailure."""
         await self._ask(lambda number: Warm(id=number), Done, self._patience.fill_s)
 
-    async def status(self) -> Status:
+    async def status(self) -> EngineStatus:
         """The engine's own account. Raises EngineFailure."""
         bound_s = self._patience.start_s + self._patience.silence.busy_s
-        return (await self._ask(lambda number: StatusQuery(id=number), Report, bound_s)).status
+        return (await self._ask(lambda number: StatusQuery(id=number), StatusReply, bound_s)).status
 
     async def connect(self) -> EngineConnection:
         """The live connection; finds or starts an engine if there is none. Raises EngineFailure."""
@@ -254,7 +243,7 @@ class EngineClient:
         except EngineWedged as wedged:
             kill(wedged.peer)
             return None
-        except (OSError, FrameError, Impostor, MalformedMessage):
+        except (OSError, ProtocolError):
             return None  # A stale socket file, or a port that now is somebody else's.
         if welcome.state.name == "stopping":
             connection.close()
@@ -278,9 +267,8 @@ class EngineClient:
         state = notice.state
         if state.name == "stopping":
             self._stopped = True
-            self._show(EngineState(name="off", message=state.message))
-        else:
-            self._show(EngineState(name=state.name, percent=state.percent, message=state.message))
+            state = EngineState(name="off", message=state.message)
+        self._show(state)
 
     def _lost(self, connection: EngineConnection) -> None:
         if connection is not self._connection:

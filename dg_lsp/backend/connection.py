@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dg_lsp.backend.heartbeat import EngineSilent, Silence, answer_or_silence
-from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
+from engine.core.errors import BodyError, MalformedMessage, ProtocolError, VersionMismatch
 from engine.core.request import Draft
 from engine.core.version import __version__
 from engine.ipc.address import Address, TcpAddress, UnixAddress
 from engine.ipc.challenge import ClientSide, Impostor
+from engine.ipc.frames import FrameSplitter
 from engine.ipc.messages import (
-    Answer,
     Challenge,
     ClientMessage,
     Done,
@@ -25,20 +25,21 @@ from engine.ipc.messages import (
     EngineMessage,
     Failed,
     FailureCode,
+    FillReply,
     Hello,
     Notice,
-    Report,
     StatusQuery,
+    StatusReply,
     Surveyed,
     Welcome,
 )
 from engine.ipc.peercred import Peer, is_own, kill, listener, peer_of
-from engine.ipc.protocol import OTHER_VERSION, VERSION, FrameSplitter, pack, unpack_from_engine
+from engine.ipc.protocol import OTHER_VERSION, VERSION, pack, unpack_from_engine
 
 _CHUNK_NBYTES = 256 * 1024
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024
 
-Reply = Answer | Surveyed | Done | Report
+Reply = FillReply | Surveyed | Done | StatusReply
 
 
 class EngineFailure(Exception):
@@ -98,7 +99,7 @@ class EngineConnection:
     async def greet(self, client: str) -> Welcome:
         """Say hello, over TCP prove and have proven, read the welcome, start listening.
 
-        Raises EngineFailure, ConnectionError, FrameError, Impostor, MalformedMessage, VersionMismatch.
+        Raises EngineFailure, ConnectionError, ProtocolError.
         """
         address = self._address
         proving = ClientSide(address.secret) if isinstance(address, TcpAddress) else None
@@ -183,7 +184,7 @@ class EngineConnection:
         try:
             while True:
                 self._take(await self._next())
-        except (OSError, FrameError, MalformedMessage, VersionMismatch):
+        except (OSError, ProtocolError):
             # Whatever broke, nothing that follows can be trusted; the client opens a fresh connection.
             self.close()
 
@@ -214,7 +215,7 @@ async def open_connection(
 ) -> tuple[EngineConnection, Welcome]:
     """Connect and greet.
 
-    Raises OSError, EngineFailure, EngineWedged, and FrameError, Impostor or MalformedMessage where it is no engine.
+    Raises OSError, EngineFailure, EngineWedged, and ProtocolError where it is no engine.
     """
     connection: EngineConnection | None = None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dg_lsp.backend.connection import EngineFailure
 from engine.core.processes import neutral_dir, python_module
 from engine.core.version import __version__
-from engine.ipc.messages import Status
+from engine.ipc.messages import EngineStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Launch:
         return {name: value for name, value in options.items() if value is not None}
 
 
-def difference(wanted: Launch, running: Status) -> str:
+def difference(wanted: Launch, running: EngineStatus) -> str:
     """Where an engine runs otherwise than it would be started, a sentence with the way out; else nothing."""
     if running.engine != __version__:
         return (
@@ -66,7 +66,7 @@ def difference(wanted: Launch, running: Status) -> str:
     )
 
 
-def _is_on(device: str, running: Status) -> bool:
+def _is_on(device: str, running: EngineStatus) -> bool:
     # Which device "auto" leads to is known once the weights are loaded.
     return device == "auto" or running.device == "auto" or running.device.startswith(device)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from dg_lsp.backend.client import EngineClient, EngineFailure
 from dg_lsp.backend.status import StatusBoard
 from engine.core.request import Draft, Filled, FillRequest
-from engine.ipc.messages import Status
+from engine.ipc.messages import EngineStatus
 
 GPU_DEADLINE_MS = 300.0
 CPU_DEADLINE_MS = 1000.0
@@ -60,7 +60,7 @@ class Resident:
         """What an engine said of itself."""
         self._device, self.instructions = device, instructions
 
-    async def learn(self) -> Status:
+    async def learn(self) -> EngineStatus:
         """Ask the engine what it is, and keep what matters of the answer. Raises EngineFailure."""
         status = await self.client.status()
         # Where the weights are to go is not yet where they are.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from dg_lsp.backend.client import EngineState
+from engine.ipc.messages import EngineState
 
 Name = Literal["starting", "loading", "ready", "busy", "off", "error"]
 

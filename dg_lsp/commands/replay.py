@@ -15,11 +15,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dg_lsp.replay.session import Session, SessionError, read_session, write_session
+from dg_lsp.replay.session import Session, read_session, write_session
+from engine.core.exits import one_line_errors
 
 CLIENTS = ("vscode", "neovim", "emacs")
 
 
+@one_line_errors()
 def replay(
     session: Annotated[
         Path | None, typer.Argument(metavar="SESSION.jsonl", help="A recorded or generated session.")
@@ -47,15 +49,11 @@ def replay(
         raise typer.BadParameter("--oracle is a model of its own: leave out --model")
     if client not in CLIENTS:
         raise typer.BadParameter(f"--client is one of {', '.join(CLIENTS)}, not {client!r}")
-    try:
-        held = read_session(session) if session else _made(from_git or Path(), commits, seed)
-        if out:
-            write_session(held, out)
-        else:
-            _play(held, client, model=model, knows=oracle, speed=speed)
-    except SessionError as error:
-        typer.echo(f"dg-lsp: {error}", err=True)
-        raise typer.Exit(2) from None
+    held = read_session(session) if session else _made(from_git or Path(), commits, seed)
+    if out:
+        write_session(held, out)
+    else:
+        _play(held, client, model=model, knows=oracle, speed=speed)
 
 
 def _made(repository: Path, commits: int, seed: int) -> Session:

@@ -10,24 +10,22 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dg_lsp.suggest.stats import StatsError, Tally, reset, stats_path, tallies
+from dg_lsp.suggest.stats import Tally, reset, stats_path, tallies
+from engine.core.exits import one_line_errors
 
 
+@one_line_errors()
 def stats(
     erase: Annotated[bool, typer.Option("--reset", help="Forget all counts.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show how suggestions were met, by language. The counts never leave this machine."""
     path = stats_path()
-    try:
-        if erase:
-            reset(path)
-            typer.echo("All counts are forgotten.")
-            return
-        found = tallies(path)
-    except StatsError as error:
-        typer.echo(f"dg-lsp: {error}", err=True)
-        raise typer.Exit(1) from None
+    if erase:
+        reset(path)
+        typer.echo("All counts are forgotten.")
+        return
+    found = tallies(path)
     if as_json:
         typer.echo(json.dumps([asdict(tally) for tally in found]))
     elif found:

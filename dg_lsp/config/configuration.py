@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from dg_lsp.config.exclusion import file_of, innermost
 from dg_lsp.config.rereading import Rereading

@@ -8,50 +8,33 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import MISSING, Field, fields, is_dataclass
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
-from dg_lsp.config.settings import Settings, types_of
+import msgspec
 
-_SIMPLE = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
+from dg_lsp.config.settings import Settings
 
 
 def settings_schema() -> dict[str, Any]:
-    """The schema as JSON values."""
+    """The schema as JSON values. Tables stand where they belong, not aside: not every editor follows references."""
+    (root,), tables = msgspec.json.schema_components([Settings])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "dg-lsp settings",
-        **_table(Settings),
+        **_inlined(root, tables),
     }
 
 
-def _table(kind: type[Any], *, by_project: bool = True) -> dict[str, Any]:
-    properties = {
-        held.name: _property(held, types_of(kind)[held.name], by_project=by_project and held.metadata["by_project"])
-        for held in fields(kind)
+def _inlined(held: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in held:
+        return held
+    table = tables[held["$ref"].rpartition("/")[2]]
+    return {
+        **{key: held[key] for key in ("description",) if key in held},
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: _inlined(each, tables) for name, each in table["properties"].items()},
     }
-    return {"type": "object", "additionalProperties": False, "properties": properties}
-
-
-def _property(held: Field[Any], kind: Any, *, by_project: bool) -> dict[str, Any]:
-    about = {"description": held.metadata["about"] + ("" if held.metadata["by_project"] else " Not in dg-lsp.toml.")}
-    if is_dataclass(kind):
-        return {**about, **_table(kind, by_project=by_project)}  # type: ignore[arg-type] a class, since fields are annotated with classes
-    limits = {limit: held.metadata[limit] for limit in ("minimum", "maximum") if limit in held.metadata}
-    default = held.default if held.default is not MISSING else held.default_factory()  # type: ignore[misc]
-    only = {} if by_project else {"userOnly": True}
-    return {**about, **_type(kind), **limits, "default": default, **only}
-
-
-def _type(kind: Any) -> dict[str, Any]:
-    if kind in _SIMPLE:
-        return {"type": _SIMPLE[kind]}
-    if kind == dict[str, bool]:
-        return {"type": "object", "additionalProperties": {"type": "boolean"}}
-    if get_origin(kind) is Literal:
-        return {"type": "string", "enum": list(get_args(kind))}
-    return {"anyOf": [_type(choice) for choice in get_args(kind)]}
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.diffs import Replacement, replacements
@@ -62,7 +64,7 @@ class Edits:
         self.tracking = Tracking()
         self._documents = documents
         self._resident = resident
-        self._surroundings = context_selector
+        self._context_selector = context_selector
 
     async def ask(self, wish: Wish, on_draft: Callable[[Draft], None] | None = None) -> Filled:
         """Ask the engine. A newer wish for the same document takes the place of this one. Raises EngineFailure."""

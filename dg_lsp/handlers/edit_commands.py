@@ -24,7 +24,7 @@ from dg_lsp.edits.edits import LARGEST_CHARS, Outcome, Proposal, Wish, fix_wish,
 from dg_lsp.edits.findings import blank_wish, damage_wish, damages_in
 from dg_lsp.edits.workspace_edits import workspace_edit
 from dg_lsp.handlers.session import Session
-from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, structured
+from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, argument
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
 from engine.core.request import Draft
@@ -209,6 +209,6 @@ async def _applied(ls: Session, given: Given, outcome: Outcome | None) -> dict[s
 
 def _given(kind: type[A], params: ExecuteCommandParams) -> A:
     try:
-        return structured(kind, list(params.arguments or ()))
+        return argument(kind, list(params.arguments or ()))
     except ValueError as error:
         raise JsonRpcInvalidParams(str(error)) from None

@@ -8,7 +8,10 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from asyncio import StreamReader
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +20,7 @@ MAX_UNSENT_NBYTES = 16 * 1024 * 1024
 _MAX_LINE_NBYTES = 64 * 1024
 _CHUNK_NBYTES = 1024 * 1024
 # Not anchored at the line's start: a body shorter than announced leaves garbage in front of the next header.
-_CONTENT_LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,18})[ \t]*\r?\n$", re.IGNORECASE)
+_CONTENT_LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,18})[ \t]*\r?\n", re.IGNORECASE)
 _CONTENT_TYPE = re.compile(rb"content-type:", re.IGNORECASE)
 
 
@@ -39,6 +42,14 @@ def messages(stream: BinaryIO) -> Iterator[bytes]:
             if len(body) < nbytes:
                 return
             yield body
+
+
+async def read_body(stream: StreamReader) -> bytes:
+    """The next body of a stream that is trusted to be sound. Raises IncompleteReadError at its end, ConnectionError."""
+    found = _CONTENT_LENGTH.search(await stream.readuntil(b"\r\n\r\n"))
+    if found is None:
+        raise ConnectionError("A header announces no length.")
+    return await stream.readexactly(int(found[1]))
 
 
 def frame(body: bytes) -> bytes:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 STATUS = "dg/status"
 SET_ENABLED = "dg/setEnabled"
@@ -22,8 +22,7 @@ DRAFT = "dg/draft"
 REOPEN = "dg/reopen"
 
 
-@attrs.define
-class StatusParams:
+class StatusParams(Struct, frozen=True):
     """What somebody wants to know."""
 
     uri: str | None = None
@@ -32,8 +31,7 @@ class StatusParams:
     """Ask the engine for its own account, too."""
 
 
-@attrs.define
-class SetEnabledParams:
+class SetEnabledParams(Struct, frozen=True):
     """What is switched. Without language and folder: everything; with both: that language in that folder."""
 
     enabled: bool
@@ -42,24 +40,4 @@ class SetEnabledParams:
     """By its URI."""
 
 
-@attrs.define
-class StatusRequest:
-    """A `dg/status` request."""
-
-    id: int | str
-    params: StatusParams | None = None
-    method: str = STATUS
-    jsonrpc: str = "2.0"
-
-
-@attrs.define
-class SetEnabledRequest:
-    """A `dg/setEnabled` request."""
-
-    id: int | str
-    params: SetEnabledParams
-    method: str = SET_ENABLED
-    jsonrpc: str = "2.0"
-
-
-TYPES: dict[str, type[Any]] = {STATUS: StatusRequest, SET_ENABLED: SetEnabledRequest}
+PARAMS: dict[str, Any] = {STATUS: StatusParams | None, SET_ENABLED: SetEnabledParams}

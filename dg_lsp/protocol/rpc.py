@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, cast
 
-from cattrs import Converter
+import msgspec
 from lsprotocol import types
 from pygls.exceptions import (
     JsonRpcException,
@@ -26,9 +26,10 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
-from dg_lsp.protocol.messages import TYPES
+from dg_lsp.protocol.messages import PARAMS
 
 if TYPE_CHECKING:
+    from cattrs import Converter
     from pygls.protocol.json_rpc import MessageCallback, MessageHandler
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ class Rpc(LanguageServerProtocol):
                 return
         try:
             message: Any = self.structure_message(fields)
-        except (JsonRpcException, RecursionError):
+        except (JsonRpcException, msgspec.ValidationError, RecursionError):
             raise JsonRpcInvalidParams("The message's parameters are not what the protocol says.") from None
         self._initialized |= fields.get("method") == types.INITIALIZE
         self.handle_message(message)
@@ -168,10 +169,16 @@ class Rpc(LanguageServerProtocol):
             return
         super()._send_response(msg_id, result, error)
 
-    # pygls caches the method and types it as the cache.
-    def get_message_type(self, method: str) -> type[Any] | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The type of a message, also of this server's own."""
-        return TYPES.get(method) or super().get_message_type(method)
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """A message, also of this server's own."""
+        kind = PARAMS.get(data.get("method", ""))
+        if kind is None or "error" in data:
+            return super().structure_message(data)
+        if "id" not in data:
+            raise JsonRpcInvalidRequest("Only a request can say this.")
+        message: Any = super().structure_message({**data, "params": None})
+        message.params = msgspec.convert(data.get("params"), kind)
+        return message
 
     def _register_builtin_features(self) -> None:
         super()._register_builtin_features()
@@ -236,7 +243,7 @@ def converter() -> Converter:
     A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
     """
     lenient = default_converter()
-    lenient.register_structure_hook(types.Position, _position)
+    lenient.register_structure_hook(types.Position, lambda value, kind: msgspec.convert(within_texts(value), kind))
     as_told = lenient.get_structure_hook(types.TextDocumentClientCapabilities)
 
     def capabilities(value: dict[str, Any], kind: Any) -> types.TextDocumentClientCapabilities:
@@ -247,12 +254,18 @@ def converter() -> Converter:
     return lenient
 
 
-def _position(value: dict[str, Any], _: Any) -> types.Position:
-    line, character = value["line"], value["character"]
-    if type(line) is not int or type(character) is not int:
-        raise TypeError("a position's line and character must be whole numbers")
-    top = 2**31 - 1
-    return types.Position(line=min(max(line, 0), top), character=min(max(character, 0), top))
+def within_texts(value: Any, depth: int = 4) -> Any:
+    """JSON values whose positions, down to that depth, are some that a text may have."""
+    if isinstance(value, list) and depth:
+        return [within_texts(held, depth - 1) for held in cast(list[Any], value)]
+    if isinstance(value, dict) and depth:
+        return {
+            key: min(max(held, 0), 2**31 - 1)
+            if key in ("line", "character") and type(held) is int
+            else within_texts(held, depth - 1)
+            for key, held in cast(dict[str, Any], value).items()
+        }
+    return value
 
 
 def _uri_in(fields: dict[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
-from dg_lsp.protocol.framing import frame
+from dg_lsp.protocol.framing import frame, read_body
 
 GONE_S = 10.0
 """For a server to end after it was told to."""
@@ -88,9 +88,7 @@ class Connection:
         assert self.process.stdout is not None
         try:
             while True:
-                header = await self.process.stdout.readuntil(b"\r\n\r\n")
-                nbytes = int(header.lower().partition(b"content-length:")[2].split()[0])
-                self._handle(json.loads(await self.process.stdout.readexactly(nbytes)))
+                self._handle(json.loads(await read_body(self.process.stdout)))
         except (asyncio.IncompleteReadError, ConnectionError):
             for answer in self._waiting.values():
                 if not answer.done():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
 from dg_lsp.replay.player import Outcome
+from engine.core.percentiles import percentile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def report(
     """Figures from what the editor saw and the server's own accounts around the session."""
     counts = {name: after["counts"][name] - before["counts"][name] for name in after["counts"]}
     forwards = after["engine"].get("forwards", 0) - before["engine"].get("forwards", 0)
-    latencies = sorted(outcome.latencies_ms)
+    latencies = [round(each, 2) for each in outcome.latencies_ms]
     return Report(
         session=title,
         client=client,
@@ -107,14 +108,6 @@ def fault(made: Report) -> str:
         f"The language server answered {made.requests} requests with {made.errors} errors and {made.stale} stale "
         "suggestions; there must be none. What it logged stands above."
     )
-
-
-def percentile(ordered: Sequence[float], percent: float) -> float | None:
-    """The nearest-rank percentile of ordered values, rounded; None of none."""
-    if not ordered:
-        return None
-    rank = max(-(-len(ordered) * percent // 100), 1)
-    return round(ordered[int(rank) - 1], 2)
 
 
 def table(made: Report) -> Table:

@@ -18,94 +18,69 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
 
-from cattrs import Converter, transform_error
+from engine.core.errors import BadInput
+from engine.core.wire import Wire
+from engine.ipc.frames import plain, structured
 
 VERSION = 1
 
 
-class SessionError(Exception):
+class SessionError(BadInput):
     """A session can't be read or made. The message is one sentence for users."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
+class _Timed(Wire, frozen=True, kw_only=True, tag=str.lower, tag_field="do"):
+    at: float
+
+
+class Open(_Timed, frozen=True, kw_only=True):
     """A document is opened; a file of that path need not exist."""
 
-    at: float
     path: str
     language: str
     text: str
     cursor: int = 0
-    do: Literal["open"] = "open"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Focus:
+class Focus(_Timed, frozen=True, kw_only=True):
     """The person turns to a document that is open already."""
 
-    at: float
     path: str
-    do: Literal["focus"] = "focus"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Type:
+class Type(_Timed, frozen=True, kw_only=True):
     """A key, or what one key brings with it, such as indentation."""
 
-    at: float
     text: str
-    do: Literal["type"] = "type"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
+class Delete(_Timed, frozen=True, kw_only=True):
     """Characters before the cursor go."""
 
-    at: float
     count: int = 1
-    do: Literal["delete"] = "delete"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(_Timed, frozen=True, kw_only=True):
     """The cursor jumps."""
 
-    at: float
     cursor: int
-    do: Literal["move"] = "move"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accept:
+class Accept(_Timed, frozen=True, kw_only=True):
     """A suggestion of this text is taken, or the text is typed."""
 
-    at: float
     text: str
-    do: Literal["accept"] = "accept"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undo:
+class Undo(_Timed, frozen=True, kw_only=True):
     """The last change is taken back."""
-
-    at: float
-    do: Literal["undo"] = "undo"
 
 
 Event = Open | Focus | Type | Delete | Move | Accept | Undo
-_KINDS: dict[str, type[Event]] = {
-    "open": Open,
-    "focus": Focus,
-    "type": Type,
-    "delete": Delete,
-    "move": Move,
-    "accept": Accept,
-    "undo": Undo,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +110,7 @@ def read_session(path: Path) -> Session:
 
 def write_session(session: Session, path: Path) -> None:
     """Write a session. Raises SessionError."""
-    lines: Iterable[dict[str, Any]] = ({"session": VERSION, "title": session.title}, *map(asdict, session.events))
+    lines: Iterable[dict[str, Any]] = ({"session": VERSION, "title": session.title}, *map(plain, session.events))
     text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
     try:
         path.write_text(text, encoding="utf-8")
@@ -144,14 +119,10 @@ def write_session(session: Session, path: Path) -> None:
 
 
 def _event(path: Path, number: int, line: str) -> Event:
-    held = _object(path, number, line)
-    kind = _KINDS.get(str(held.get("do")))
-    if kind is None:
-        raise SessionError(f'{path}:{number}: "do" must be one of {", ".join(_KINDS)}.')
     try:
-        return _converter.structure(held, kind)
-    except Exception as error:  # noqa: BLE001 cattrs raises groups of whatever went wrong
-        raise SessionError(f"{path}:{number}: {'; '.join(transform_error(error))}.") from None
+        return cast(Event, structured(_object(path, number, line), cast(Any, Event)))
+    except ValueError as error:
+        raise SessionError(f"{path}:{number}: {error}.") from None
 
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
@@ -162,6 +133,3 @@ def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     if not isinstance(held, dict):
         raise SessionError(f"{path}:{number}: not a JSON object.")
     return held
-
-
-_converter = Converter(forbid_extra_keys=True)

@@ -15,6 +15,8 @@ from typing import cast
 
 import platformdirs
 
+from engine.core.errors import EngineError
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS counts (
     day TEXT, language TEXT, event TEXT, times INTEGER NOT NULL, chars INTEGER NOT NULL,
@@ -28,7 +30,7 @@ ON CONFLICT DO UPDATE SET times = times + excluded.times, chars = chars + exclud
 _BUSY_S = 2.0
 
 
-class StatsError(Exception):
+class StatsError(EngineError):
     """The counts can't be read or written. The message is one sentence for users."""
 
 

@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from engine.core.findings import Damage, Findings
+from engine.core.wire import Wire
 from engine.syntax.judging import Verdict
 
 R = TypeVar("R")
 
 
-class Asks(Generic[R]):
+class Asks(Wire, Generic[R], frozen=True, tag=True):
     """A question that is answered by an `R`."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(Wire, frozen=True, kw_only=True):
     """A fill as it may be offered, and what it does to the syntax of its file."""
 
     text: str
@@ -32,15 +30,13 @@ class Judged:
     """None: unchecked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgements:
+class Judgements(Wire, frozen=True, kw_only=True):
     """One for each fill; None where nothing of it is left to offer."""
 
     fills: tuple[Judged | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeFills(Asks[Judgements]):
+class JudgeFills(Asks[Judgements], frozen=True, kw_only=True):
     """What becomes of a document with each of `fills` in the place of `text[start:end]`."""
 
     text: str
@@ -56,8 +52,7 @@ class JudgeFills(Asks[Judgements]):
     """Cut what is broken to its longest head that is not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Wire, frozen=True, kw_only=True):
     """How broken a text is."""
 
     severity: tuple[int, int]
@@ -65,24 +60,21 @@ class Diagnosis:
     damages: tuple[Damage, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnose(Asks[Diagnosis]):
+class Diagnose(Asks[Diagnosis], frozen=True, kw_only=True):
     """Where a text is broken."""
 
     text: str
     language: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Better:
+class Better(Wire, frozen=True, kw_only=True):
     """A text that makes its document less broken: its index, and how broken the document then is."""
 
     index: int
     severity: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class Tried(Wire, frozen=True, kw_only=True):
     """What came of the first `count` texts."""
 
     count: int
@@ -91,8 +83,7 @@ class Tried:
     """Of processor time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TryEdits(Asks[Tried]):
+class TryEdits(Asks[Tried], frozen=True, kw_only=True):
     """Which of `texts` make a broken document better in the place of `text[start:end]`; `most` of them will do."""
 
     text: str
@@ -103,8 +94,7 @@ class TryEdits(Asks[Tried]):
     most: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyText(Asks[Findings]):
+class SurveyText(Asks[Findings], frozen=True, kw_only=True):
     """What a text offers to somebody at a place in it."""
 
     text: str

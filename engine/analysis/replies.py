@@ -6,6 +6,7 @@ The child reads hostile documents with parsers written in C; what it says may be
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 from engine.analysis.questions import (
     Diagnose,
@@ -20,10 +21,10 @@ from engine.analysis.questions import (
     TryEdits,
 )
 from engine.analysis.wire import unpacked
+from engine.core.errors import MalformedMessage
 from engine.core.findings import Damage, Findings
-from engine.ipc.protocol import strict_converter
+from engine.ipc.frames import structured
 
-_converter = strict_converter()
 _REPLIES: dict[type[Question], type[Reply]] = {
     JudgeFills: Judgements,
     Diagnose: Diagnosis,
@@ -33,16 +34,14 @@ _REPLIES: dict[type[Question], type[Reply]] = {
 
 
 def unpacked_reply(body: bytes, question: Question) -> tuple[Reply | None, bool]:
-    """The reply to a question, and whether its budget was used up. Raises ValueError for anything else."""
+    """The reply to a question, and whether its budget was used up. Raises MalformedMessage for anything else."""
     message = unpacked(body)
-    if message.get("reply") is None:
-        return None, message.get("out_of_time") is True
     try:
-        reply: Reply = _converter.structure(message["reply"], _REPLIES[type(question)])
-    except Exception as error:
-        raise ValueError("no answer to the question") from error
-    if not _answers(reply, question):
-        raise ValueError("no answer to the question")
+        reply: Reply | None = structured(message.get("reply"), cast(Any, _REPLIES[type(question)] | None))
+    except ValueError as error:
+        raise MalformedMessage(f"It is no answer to the question: {error}.") from None
+    if reply is not None and not _answers(reply, question):
+        raise MalformedMessage("It is no answer to the question.")
     return reply, message.get("out_of_time") is True
 
 

@@ -1,41 +1,32 @@
 """The wire between the engine and the child that checks syntax: msgpack in frames, texts as changes of earlier ones.
 
-A frame is four bytes of length, big-endian, then a map. One question is under way at a time, so none has a number. The
-child trusts the engine; the engine does not trust the child, which reads hostile documents: see `replies`.
+One question is under way at a time, so none has a number. The child trusts the engine; the engine does not trust the
+child, which reads hostile documents: see `replies`.
 """
 
 from __future__ import annotations
 
-import struct
-from dataclasses import asdict, fields
 from typing import IO, Any, cast
 
-import msgpack
-
-from engine.analysis.questions import Diagnose, JudgeFills, Question, Reply, SurveyText, TryEdits
+from engine.analysis.questions import Question, Reply
+from engine.ipc.frames import HEAD_NBYTES, announced, frame, plain, structured, unframe
 from engine.syntax.tree import common_head, common_tail
 
-LENGTH = struct.Struct(">I")
 MOST_NBYTES = 64 * 1024 * 1024
 _TEXTS = 8
 """Texts that the child remembers."""
 _CHARACTERS = 4 << 20
 """Of these together."""
-_KINDS: dict[str, type[Question]] = {kind.__name__: kind for kind in (JudgeFills, Diagnose, TryEdits, SurveyText)}
 
 
 def framed(body: dict[str, Any]) -> bytes:
-    """A map as a frame."""
-    packed = cast(bytes, msgpack.packb(body, unicode_errors="surrogatepass"))
-    return LENGTH.pack(len(packed)) + packed
+    """A map as a frame; a document may hold halves of surrogate pairs. Raises BodyError."""
+    return frame(body, MOST_NBYTES, "surrogatepass")
 
 
 def unpacked(body: bytes) -> dict[str, Any]:
-    """The map of a frame's body. Raises ValueError."""
-    value = msgpack.unpackb(body, unicode_errors="surrogatepass")
-    if not isinstance(value, dict):
-        raise ValueError("no map")
-    return cast(dict[str, Any], value)
+    """The map of a frame's body. Raises MalformedMessage."""
+    return unframe(body, "surrogatepass")
 
 
 class SentTexts:
@@ -97,27 +88,22 @@ class ReceivedTexts:
 
 def packed_question(question: Question, budget_ms: float, limit_ms: float, texts: SentTexts) -> bytes:
     """A question as a frame. The child ends itself after `limit_ms`, whatever it does."""
-    values = {field.name: getattr(question, field.name) for field in fields(question)}
-    values["text"] = texts.packed(question.text)
-    return framed({"kind": type(question).__name__, "budget_ms": budget_ms, "limit_ms": limit_ms, "asked": values})
+    asked = {**plain(question), "text": texts.packed(question.text)}
+    return framed({"budget_ms": budget_ms, "limit_ms": limit_ms, "asked": asked})
 
 
 def unpacked_question(message: dict[str, Any], texts: ReceivedTexts) -> Question:
     """The question of a frame."""
-    values: dict[str, Any] = message["asked"]
-    values["text"] = texts.unpacked(values["text"])
-    values |= {name: tuple(values[name]) for name in ("fills", "texts") if name in values}
-    return _KINDS[message["kind"]](**values)
+    asked: dict[str, Any] = message["asked"]
+    return cast(Question, structured({**asked, "text": texts.unpacked(asked["text"])}, cast(Any, Question)))
 
 
 def packed_reply(reply: Reply | None, *, out_of_time: bool) -> bytes:
     """A reply as a frame; `out_of_time`: the budget was used up."""
-    return framed({"reply": None if reply is None else asdict(reply), "out_of_time": out_of_time})
+    return framed({"reply": plain(reply), "out_of_time": out_of_time})
 
 
 def read_frame(source: IO[bytes]) -> dict[str, Any] | None:
     """The next frame of a pipe; None at its end."""
-    length = source.read(LENGTH.size)
-    if len(length) < LENGTH.size:
-        return None
-    return unpacked(source.read(LENGTH.unpack(length)[0]))
+    head = source.read(HEAD_NBYTES)
+    return unpacked(source.read(announced(head, MOST_NBYTES))) if len(head) == HEAD_NBYTES else None

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from engine.core.errors import EngineError
 from engine.core.processes import python_module
+from engine.ipc.frames import FrameSplitter
 from engine.ipc.messages import ClientMessage, Drafted, EngineMessage, Failed, Hello, Notice, Welcome
-from engine.ipc.protocol import VERSION, FrameSplitter, pack, unpack_from_engine
+from engine.ipc.protocol import VERSION, pack, unpack_from_engine
 
 _PATIENCE_S = 120.0
 

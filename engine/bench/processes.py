@@ -16,7 +16,7 @@ from engine.core.errors import EngineError
 from engine.core.processes import python_module
 from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
-from engine.ipc.messages import Fill, Report, StatusQuery, Warm
+from engine.ipc.messages import Fill, StatusQuery, StatusReply, Warm
 from engine.loader.loading import load
 
 STARTS, OVERHEAD = "start", "protocol"
@@ -48,7 +48,7 @@ def starts(model: str, device: str, repetitions: int) -> tuple[list[Figure], lis
             loaded.append((time.perf_counter() - began) * 1000)
             memory.append(Memory(process="engine with its weights", nbytes=_rss(running.pid)))
             told = running.line.ask(StatusQuery(id=2))
-            assert isinstance(told, Report)
+            assert isinstance(told, StatusReply)
             if told.status.device_nbytes:
                 memory.append(Memory(process="engine, on the GPU", nbytes=told.status.device_nbytes))
     figures = {"language server answers": served, "engine greets": greeted, "weights are loaded": loaded}

@@ -23,7 +23,7 @@ from engine.core.names import ORACLE, Device, rooted
 from engine.core.request import Filled, FillRequest
 from engine.core.sizes import binary_bytes, decimal_bytes
 from engine.ipc.client import ask
-from engine.ipc.messages import Answer, Fill, Report, Status, StatusQuery
+from engine.ipc.messages import EngineStatus, Fill, FillReply, StatusQuery, StatusReply
 from engine.loader.catalog import find
 
 _REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", language="python")
@@ -136,7 +136,7 @@ class Doctor:
         status = self._status()
         if status is not None and status.model == rooted(self.model, Path.cwd()):
             reply = ask(Fill(id=1, request=_REQUEST), _FILL_S)
-            assert isinstance(reply, Answer)
+            assert isinstance(reply, FillReply)
             return _told(reply.filled, "by the running engine")
         from engine.loader.loading import load
 
@@ -150,9 +150,9 @@ class Doctor:
     def _checkpoint(self) -> Checkpoint:
         return find(self.model)
 
-    def _status(self) -> Status | None:
+    def _status(self) -> EngineStatus | None:
         report = ask(StatusQuery(id=1))
-        return report.status if isinstance(report, Report) else None
+        return report.status if isinstance(report, StatusReply) else None
 
 
 def _skipped(subject: str, cause: str | None) -> Finding:
@@ -207,7 +207,7 @@ def _permissions() -> _Seen:
 def _socket() -> _Seen:
     where = "TCP on the loopback interface" if runtime_paths.uses_tcp() else str(runtime_paths.socket_path())
     report = ask(StatusQuery(id=1))
-    if not isinstance(report, Report):
+    if not isinstance(report, StatusReply):
         return _Seen(detail=f"{where}, no engine runs")
     status = report.status
     return _Seen(detail=f"{where}, engine {status.pid} with {status.model}, {len(status.clients) - 1} editors")

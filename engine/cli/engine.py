@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import to_builtins
 
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.names import BUNDLED, ORACLE, check_device, rooted
-from engine.ipc.messages import Percentiles, Report, Status, StatusQuery
+from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.loader.catalog import find
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     """Show how the engine is; exits with 1 where none runs."""
     report = _ask_status()
     if as_json:
-        typer.echo(json.dumps(asdict(report) if report else None))
+        typer.echo(json.dumps(to_builtins(report)))
     else:
         typer.echo("\n".join(_lines(report)) if report else "No engine is running.")
     if report is None:
@@ -122,7 +123,7 @@ def _check(settings: Settings) -> None:
         find(settings.model)
 
 
-def _settings_of(status: Status | None) -> Settings:
+def _settings_of(status: EngineStatus | None) -> Settings:
     """What an engine was started with, or the defaults where none runs or tells."""
     from engine.server.settings import Settings
 
@@ -143,14 +144,14 @@ def _settings_of(status: Status | None) -> Settings:
     )
 
 
-def _ask_status() -> Status | None:
+def _ask_status() -> EngineStatus | None:
     from engine.ipc.client import ask
 
     report = ask(StatusQuery(id=1))
-    return report.status if isinstance(report, Report) else None
+    return report.status if isinstance(report, StatusReply) else None
 
 
-def _lines(status: Status) -> list[str]:
+def _lines(status: EngineStatus) -> list[str]:
     loaded = "not loaded" if status.loaded_s is None else f"loaded {_duration(status.loaded_s)} ago"
     memory = _mib(status.rss_nbytes) + (f", {_mib(status.device_nbytes)} on the device" if status.device_nbytes else "")
     return [
@@ -174,11 +175,11 @@ def _lines(status: Status) -> list[str]:
     ]
 
 
-def _failed(status: Status) -> str:
+def _failed(status: EngineStatus) -> str:
     return "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
 
 
-def _tokens(status: Status) -> str:
+def _tokens(status: EngineStatus) -> str:
     return "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
 
 

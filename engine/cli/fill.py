@@ -5,10 +5,11 @@ from __future__ import annotations
 import json as json_format
 import time
 from contextlib import nullcontext
-from dataclasses import asdict, replace
 from typing import Annotated, Any, cast
 
 import typer
+from msgspec import to_builtins
+from msgspec.structs import replace
 from rich.console import Console
 
 from engine.cli.options import Candidates, DeviceName, FileName, ModelName, Seed, Write
@@ -68,7 +69,7 @@ def answer_object(filled: Filled) -> dict[str, Any]:
     """What `--json` prints."""
     fields = ("text", "tokens", "confidence", "score", "syntax")
     candidates = [{name: getattr(candidate, name) for name in fields} for candidate in filled.candidates]
-    return {**asdict(filled), "candidates": candidates}
+    return {**to_builtins(filled), "candidates": candidates}
 
 
 def _gap(text: str, at: str | None, to: str | None) -> Gap:

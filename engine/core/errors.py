@@ -5,14 +5,15 @@
     │   ├── ModelError    a model that can't be had, read or used as asked
     │   └── NotRead       a file that is there, and none to read
     ├── OutOfMemory       the device has too little memory for what was asked (exit code 1)
-    └── NoAnswer          an engine that can't be talked to: see engine.ipc.client
-    FrameError            the framing of a connection is broken, and the connection with it
-    BodyError             one frame's body can't be written or read
-    MalformedMessage      one message can't be read
-    VersionMismatch       the other end speaks another version
+    ├── NoAnswer          an engine that can't be talked to: see engine.ipc.client
+    └── ProtocolError     between the two ends of a connection, and ends there
+        ├── FrameError        its framing is broken, and the connection with it
+        ├── BodyError         one message can't be sent
+        ├── MalformedMessage  one message can't be read
+        ├── VersionMismatch   the other end speaks another version
+        └── Impostor          the other end proves nothing: see engine.ipc.challenge
 
 The message of an EngineError is one sentence that names the thing and the way out; it is shown to users as it stands.
-The four below are between the two ends of a connection, and end there.
 """
 
 from __future__ import annotations
@@ -50,15 +51,19 @@ class OutOfMemory(EngineError):
     """The device ran out of memory at work."""
 
 
-class FrameError(Exception):
+class ProtocolError(EngineError):
+    """The two ends of a connection don't understand each other."""
+
+
+class FrameError(ProtocolError):
     """A peer broke the framing, so nothing that follows on its connection can be trusted."""
 
 
-class BodyError(Exception):
-    """One frame's body is no msgpack map; the frames behind it are not affected."""
+class BodyError(ProtocolError):
+    """A message is too large, or holds what can't be sent."""
 
 
-class MalformedMessage(Exception):
+class MalformedMessage(ProtocolError):
     """One message can't be read; its sender goes on. `id` is the request's, where one could be read."""
 
     def __init__(self, message: str, id: int | None = None) -> None:
@@ -66,7 +71,7 @@ class MalformedMessage(Exception):
         self.id = id
 
 
-class VersionMismatch(Exception):
+class VersionMismatch(ProtocolError):
     """The other end speaks another version of the protocol."""
 
 

@@ -1,9 +1,12 @@
-"""Files of unknown origin, read with a bound: a pipe, a device or a file without end can't hang or fill the reader."""
+"""Files of unknown origin, read with a bound: a pipe, a device or a file without end can't hang or fill the reader. And
+files of ours, replaced in one move."""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,3 +37,12 @@ def open_regular(path: Path) -> BinaryIO:
             return stream
         stream.close()
     raise NotRead(path, "is no ordinary file")
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[Path]:
+    """A draft beside a file, which takes its place in one move at the end of the block; a cut leaves the old one."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    yield draft
+    draft.replace(path)

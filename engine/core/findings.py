@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from engine.core.wire import Wire
 
 BlankKind = Literal["body", "placeholder", "arguments"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class Damage(Wire, frozen=True, kw_only=True):
     """Whole lines `text[start:end]`, without the last line break, in which something is wrong."""
 
     start: int
@@ -20,8 +20,7 @@ class Damage:
     """Where the cause may lie, likeliest first; not all of them need to lie in these lines."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blank:
+class Blank(Wire, frozen=True, kw_only=True):
     """`text[start:end]` wants to become `before`, something new, `after`."""
 
     kind: BlankKind
@@ -32,8 +31,7 @@ class Blank:
     single_line: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class Findings(Wire, frozen=True, kw_only=True):
     """What a text offers to somebody at a place in it."""
 
     damages: tuple[Damage, ...]

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from engine.core.wire import Wire
 
 Syntax = Literal["ok", "repaired", "cut", "unchecked"]
 Task = Literal["fill", "rewrite", "fix"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snippet:
+class Snippet(Wire, frozen=True, kw_only=True):
     """Text from another file that may help, most stable first."""
 
     path: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FillRequest:
-    """One gap to fill. `prefix` and `suffix` are fixed and never change, byte for byte."""
+class FillRequest(Wire, frozen=True, kw_only=True):
+    """One gap to fill. `prefix` and `suffix` are fixed and never change, byte for byte. The limits hold on the wire."""
 
     prefix: str
     suffix: str
@@ -35,16 +36,16 @@ class FillRequest:
     conditioned on it, nothing is pinned."""
     snippets: tuple[Snippet, ...] = ()
     instruction: str = ""
-    n: int = 1
+    n: Annotated[int, Meta(ge=1, le=32)] = 1
     """Candidates wanted at most."""
-    max_tokens: int = 96
+    max_tokens: Annotated[int, Meta(ge=1, le=4096)] = 96
     """Longest gap, in tokens of the model."""
-    width: int | None = None
+    width: Annotated[int, Meta(ge=1, le=4096)] | None = None
     """Fixes the gap's width in tokens; None lets the model's length strategy find it."""
-    deadline_ms: float | None = None
+    deadline_ms: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     """Milliseconds after which the best canvas so far is the answer; None waits for the canvas to settle."""
-    seed: int = 0
-    strength: float = 1.0
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+    strength: Annotated[float, Meta(gt=0, le=1)] = 1.0
     """Share of `old` that a rewrite re-noises, in (0, 1]; 1.0 starts from noise alone."""
     keep: tuple[tuple[int, int], ...] = ()
     """Spans of `old` (offsets into it) that a rewrite leaves as they are."""
@@ -52,8 +53,7 @@ class FillRequest:
     """No line break may enter the gap."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Wire, frozen=True, kw_only=True):
     """One way to fill the gap."""
 
     text: str
@@ -67,8 +67,7 @@ class Candidate:
     """Probability that the model gave each token of `text` when the canvas settled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timings:
+class Timings(Wire, frozen=True, kw_only=True):
     """Milliseconds."""
 
     load: float = 0.0
@@ -77,8 +76,7 @@ class Timings:
     total: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class Filled(Wire, frozen=True, kw_only=True):
     """The answer to a FillRequest: candidates best first; none is a valid answer."""
 
     model: str
@@ -96,16 +94,14 @@ class Filled:
 CellState = Literal["noise", "accepted", "pinned"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Cell(Wire, frozen=True, kw_only=True):
     """One position of a canvas as a person may watch it."""
 
     text: str
     state: CellState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Wire, frozen=True, kw_only=True):
     """The canvas of the best row after one step. `text` is what would be answered now."""
 
     step: int

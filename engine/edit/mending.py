@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
+from msgspec import structs
 from torch import Tensor
 
 from engine.analysis.questions import Diagnose, TryEdits, asked
@@ -85,7 +86,7 @@ def by_strength(strength: float) -> Way:
     """A share of the line anew."""
 
     def way(gap: Gap, site: Site) -> Proposing:
-        gap.request = replace(gap.request, strength=strength)
+        gap.request = structs.replace(gap.request, strength=strength)
         fitted = yield from rewritten(gap)
         return sorted(
             (Proposal(text=each.text, likely=sum(map(math.log, each.confidence))) for each in answers(gap, fitted)),
@@ -141,7 +142,7 @@ def mending(
     """Mend the damages in `request.old` step by step: see engine.decoding.executor. No candidate where there is none,
     or nothing helps."""
     began = clock()
-    plain = replace(
+    plain = structs.replace(
         request,
         prefix=with_line_feeds(request.prefix),
         old=with_line_feeds(request.old),
@@ -292,7 +293,7 @@ def _better(
 
 
 def _gap(work: _Mending, now: _Broken, site: Site) -> Gap:
-    request = replace(
+    request = structs.replace(
         work.request,
         task="rewrite",
         prefix=now.text[: site.start],

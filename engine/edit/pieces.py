@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from engine.core.errors import BadInput
 from engine.core.request import Candidate, Filled, FillRequest, Syntax, Timings
@@ -45,7 +47,7 @@ def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_count
         if part is not None:
             work = infill(model, part, clock)
             filled.append((yield from drafted_between(done, plain.old[piece.end :], work)))
-            piece = replace(piece, candidates=filled[-1].candidates)
+            piece = Piece(start=piece.start, end=piece.end, candidates=filled[-1].candidates)
         pieces.append(piece)
         done += with_line_feeds(_text(plain, piece, 0))
     whole = yield from _whole(plain, pieces, Deadline(plain.deadline_ms, began, clock))

@@ -11,6 +11,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from engine.core.percentiles import percentile
 from engine.eval.results import Result
 
 LENGTHS = ((1, 4), (5, 8), (9, 16), (17, 32), (33, None))
@@ -59,8 +60,8 @@ def figures(row: str, results: Sequence[Result]) -> Figures:
         width_error=_mean([abs(each.tokens - each.truth_tokens) for each in results]),
         forwards=_mean([each.forwards for each in results]),
         tokens=_mean([each.tokens for each in results]),
-        p50_ms=_percentile([each.ms for each in results], 50),
-        p95_ms=_percentile([each.ms for each in results], 95),
+        p50_ms=percentile([round(each.ms, 1) for each in results], 50),
+        p95_ms=percentile([round(each.ms, 1) for each in results], 95),
     )
 
 
@@ -134,12 +135,6 @@ def _span(low: int, high: int | None) -> str:
 
 def _mean(values: Sequence[float]) -> float | None:
     return round(statistics.fmean(values), 4) if values else None
-
-
-def _percentile(values: Sequence[float], percent: int) -> float | None:
-    if len(values) < 2:
-        return round(values[0], 1) if values else None
-    return round(statistics.quantiles(values, n=100, method="inclusive")[percent - 1], 1)
 
 
 def _share(value: float | None, count: int = 0) -> str:

@@ -12,6 +12,7 @@ from typing import IO, Any, Self
 from filelock import FileLock, Timeout
 
 from engine.core.errors import BadInput, EngineError
+from engine.core.files import replacing
 
 _FILE, _ABOUT, _LOCK = "results.jsonl", "run.json", "run.lock"
 
@@ -116,9 +117,8 @@ def _claim(folder: Path, about: Mapping[str, Any]) -> None:
     path = folder / _ABOUT
     if not path.exists():
         # In one move: a run that is killed here leaves nothing that the next one can't read.
-        draft = path.with_suffix(".new")
-        draft.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-        draft.replace(path)
+        with replacing(path) as draft:
+            draft.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         return
     before: Any = None
     with suppress(ValueError):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from engine.baselines.left_to_right import LeftToRight, fill_by_causal_head, fill_left_to_right
 from engine.baselines.reference import fill_by_generate, generates

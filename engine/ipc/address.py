@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from engine.core.files import replacing
 from engine.core.runtime_paths import has_runtime_dir, socket_path, tcp_address_path, uses_tcp
 from engine.ipc.peercred import is_own, listener
 
@@ -49,12 +51,9 @@ def find_engine() -> Address | None:
 
 def write_tcp_address(address: TcpAddress) -> None:
     """Leave port and secret for clients; only the user can read the file. Replaces an older one in one move."""
-    path = tcp_address_path()
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        json.dump(asdict(address), file)
-    draft.replace(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with replacing(tcp_address_path()) as draft, os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(address))
 
 
 def forget_address() -> None:
@@ -64,8 +63,7 @@ def forget_address() -> None:
 
 def _read_tcp_address(path: Path) -> TcpAddress | None:
     try:
-        held = json.loads(path.read_text(encoding="ascii"))
-        return TcpAddress(port=int(held["port"]), secret=str(held["secret"]), pid=int(held["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return msgspec.json.decode(path.read_bytes(), type=TcpAddress)
+    except (OSError, ValueError, msgspec.MsgspecError):
         # A missing or half-written file says the same: nobody can be met here yet.
         return None

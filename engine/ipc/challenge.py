@@ -10,13 +10,13 @@ import hmac
 import secrets
 from typing import Literal
 
-from engine.core.errors import MalformedMessage
+from engine.core.errors import MalformedMessage, ProtocolError
 from engine.ipc.messages import Challenge, Proof
 
 NONCE_NBYTES = 32
 
 
-class Impostor(Exception):
+class Impostor(ProtocolError):
     """The other end does not know the secret."""
 
 

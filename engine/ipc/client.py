@@ -6,12 +6,13 @@ import contextlib
 import socket
 from collections.abc import Iterator
 
-from engine.core.errors import EngineError, FrameError, MalformedMessage, VersionMismatch
+from engine.core.errors import EngineError, MalformedMessage, ProtocolError, VersionMismatch
 from engine.ipc.address import Address, TcpAddress, find_engine
 from engine.ipc.challenge import ClientSide, Impostor
+from engine.ipc.frames import FrameSplitter
 from engine.ipc.messages import Challenge, ClientMessage, EngineMessage, Failed, Hello, Notice, Welcome
 from engine.ipc.peercred import Peer, is_own, listener, peer_of
-from engine.ipc.protocol import OTHER_VERSION, VERSION, FrameSplitter, pack, unpack_from_engine
+from engine.ipc.protocol import OTHER_VERSION, VERSION, pack, unpack_from_engine
 
 _CHUNK_NBYTES = 64 * 1024
 
@@ -59,7 +60,7 @@ def welcome() -> Welcome | None:
     try:
         with _connect(address, 1.0) as sock:
             greeting, _ = _greet(sock, address, FrameSplitter())
-    except (OSError, EngineError, FrameError, Impostor, MalformedMessage, VersionMismatch):
+    except (OSError, EngineError):
         return None
     return greeting if greeting.state.name != "stopping" else None
 
@@ -77,7 +78,7 @@ def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> 
         raise NoAnswer("The engine does not answer; `dg-lsp engine stop` ends it.", peer) from None
     except VersionMismatch as error:
         raise NoAnswer(f"{error} `dg-lsp engine restart` replaces it.", peer) from None
-    except (OSError, FrameError, Impostor, MalformedMessage) as error:
+    except (OSError, ProtocolError) as error:
         raise NoAnswer(f"The conversation with the engine broke ({error}); try again.", peer) from None
     if isinstance(reply, Failed):
         raise EngineError(reply.message)

@@ -1,18 +1,20 @@
-"""What the language server and the engine say to each other; how it travels: engine.ipc.protocol.
+"""What the language server and the engine say to each other; how it travels: engine.ipc.protocol, engine.ipc.frames.
 
 A conversation: the client says `Hello`, the engine `Welcome`; over TCP a `Challenge` and a `Proof` stand between them,
-see engine.ipc.challenge. Then each message with an `id` that the client chose gets exactly one `Answer`, `Surveyed`,
-`Report`, `Done` or `Failed` with that id, `Drafted` ones before it where asked for.
+see engine.ipc.challenge. Then each message with an `id` that the client chose gets exactly one `FillReply`, `Surveyed`,
+`StatusReply`, `Done` or `Failed` with that id, `Drafted` ones before it where asked for.
 `Notice` comes unasked whenever the model's state changes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import field
 
 from engine.core.findings import Findings
 from engine.core.request import Draft, Filled, FillRequest
+from engine.core.wire import Wire
 
 Priority = Literal["interactive", "background"]
 FailureCode = Literal[
@@ -28,12 +30,21 @@ FailureCode = Literal[
     "stopping",  # the engine is shutting down
     "internal",  # a defect; the log has it
 ]
-StateName = Literal["unloaded", "loading", "ready", "error", "stopping"]
+StateName = Literal["off", "starting", "unloaded", "loading", "ready", "error", "stopping"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """What the model is doing."""
+class Message(Wire, frozen=True, tag=str.lower):
+    """Its class is named by the field `type`."""
+
+
+class Numbered(Message, frozen=True, kw_only=True):
+    """The client chooses the number."""
+
+    id: int
+
+
+class EngineState(Wire, frozen=True, kw_only=True):
+    """What the engine is doing; a client's own account of it has "off" (stopped) and "starting", too."""
 
     name: StateName
     percent: float | None = None
@@ -42,8 +53,7 @@ class State:
     """A sentence for the user, where there is something to say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
+class Hello(Message, frozen=True, kw_only=True):
     """The first message of a client."""
 
     version: int
@@ -55,26 +65,22 @@ class Hello:
     """Random, over TCP."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Challenge:
+class Challenge(Message, frozen=True, kw_only=True):
     """The engine's answer to `Hello` over TCP."""
 
     nonce: bytes
     proof: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class Proof(Message, frozen=True, kw_only=True):
     """The client's answer to `Challenge`."""
 
     proof: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fill:
+class Fill(Numbered, frozen=True, kw_only=True):
     """Fill a gap. A newer one of this client with the same non-empty `document` takes its place."""
 
-    id: int
     request: FillRequest
     document: str = ""
     """Opaque; kinds of work that should not supersede each other take different keys."""
@@ -83,49 +89,43 @@ class Fill:
     drafts: bool = False
     """Send the canvas after each step."""
 
+    def __post_init__(self) -> None:
+        old = self.request.old
+        if not all(0 <= start <= end <= len(old) for start, end in self.request.keep):
+            raise ValueError("`request.keep` must hold spans of `old`")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+
+class Survey(Numbered, frozen=True, kw_only=True):
     """Ask what a text offers at a place, without the model; answered by `Surveyed`."""
 
-    id: int
     text: str
     cursor: int
     """Offset into `text`."""
     language: str
     """LSP language identifier."""
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.cursor <= len(self.text):
+            raise ValueError("`cursor` must be an offset into `text`")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
+
+class Cancel(Numbered, frozen=True, kw_only=True):
     """Give up the fill `id`, which then fails as "cancelled"; an unknown id is ignored. Has no answer of its own."""
 
-    id: int
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warm:
+class Warm(Numbered, frozen=True, kw_only=True):
     """Load the model now; answered by `Done` when it is there."""
 
-    id: int
+
+class StatusQuery(Numbered, frozen=True, kw_only=True, tag="status"):
+    """Ask for a `StatusReply`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusQuery:
-    """Ask for a `Report`."""
-
-    id: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class Stop(Numbered, frozen=True, kw_only=True):
     """End the engine; answered by `Done`, then all connections close."""
 
-    id: int
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Welcome:
+class Welcome(Message, frozen=True, kw_only=True):
     """The end of the greeting: from now on the engine is at the client's service."""
 
     version: int
@@ -135,42 +135,32 @@ class Welcome:
     model: str
     """The model as it was asked for when the engine was started."""
     device: str
-    state: State
+    state: EngineState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drafted:
+class Drafted(Numbered, frozen=True, kw_only=True):
     """The canvas of a running fill after one step."""
 
-    id: int
     draft: Draft
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class FillReply(Numbered, frozen=True, kw_only=True, tag="answer"):
     """A fill came to its end."""
 
-    id: int
     filled: Filled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surveyed:
+class Surveyed(Numbered, frozen=True, kw_only=True):
     """The answer to `Survey`."""
 
-    id: int
     findings: Findings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(Numbered, frozen=True, kw_only=True):
     """What was asked for has happened."""
 
-    id: int
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class Failed(Message, frozen=True, kw_only=True):
     """What was asked for did not happen."""
 
     id: int | None
@@ -180,23 +170,20 @@ class Failed:
     """One sentence, for users."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(Message, frozen=True, kw_only=True):
     """The model's state changed."""
 
-    state: State
+    state: EngineState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Percentiles:
+class Percentiles(Wire, frozen=True, kw_only=True):
     """Milliseconds over the latest few hundred; None before the first."""
 
     p50: float | None = None
     p95: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class EngineStatus(Wire, frozen=True, kw_only=True):
     """How the engine is."""
 
     pid: int
@@ -214,7 +201,7 @@ class Status:
     """Without a client, the process ends after this."""
     stall_after_s: float
     """A step of the model that takes longer counts as hung; one that is slow for this model and device, earlier."""
-    state: State
+    state: EngineState
     up_s: float
     """Seconds since the engine started."""
     loaded_s: float | None = None
@@ -231,9 +218,9 @@ class Status:
     """Fills answered since the start."""
     failed: dict[str, int] = field(default_factory=dict[str, int])
     """Fills that were not, by failure code."""
-    encode_ms: Percentiles = field(default_factory=Percentiles)
-    step_ms: Percentiles = field(default_factory=Percentiles)
-    total_ms: Percentiles = field(default_factory=Percentiles)
+    encode_ms: Percentiles = Percentiles()
+    step_ms: Percentiles = Percentiles()
+    total_ms: Percentiles = Percentiles()
     """From a request's arrival to its answer."""
     forwards: int = 0
     """Forward passes of the decoder, a batch counted once."""
@@ -253,13 +240,11 @@ class Status:
     """Folder of the log, or why there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class StatusReply(Numbered, frozen=True, kw_only=True, tag="report"):
     """The answer to `StatusQuery`."""
 
-    id: int
-    status: Status
+    status: EngineStatus
 
 
 ClientMessage = Hello | Proof | Fill | Survey | Cancel | Warm | StatusQuery | Stop
-EngineMessage = Challenge | Welcome | Drafted | Answer | Surveyed | Done | Failed | Notice | Report
+EngineMessage = Challenge | Welcome | Drafted | FillReply | Surveyed | Done | Failed | Notice | StatusReply

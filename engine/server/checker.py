@@ -23,8 +23,10 @@ import psutil
 
 from engine.analysis.questions import Check, Question, Reply
 from engine.analysis.replies import unpacked_reply
-from engine.analysis.wire import LENGTH, MOST_NBYTES, SentTexts, packed_question
+from engine.analysis.wire import MOST_NBYTES, SentTexts, packed_question
+from engine.core.errors import ProtocolError
 from engine.core.processes import python_module
+from engine.ipc.frames import HEAD_NBYTES, announced
 from engine.server.suspects import Suspects
 
 _log = logging.getLogger(__name__)
@@ -211,11 +213,9 @@ class Checker:
         watch = _Watch(self._loop, child, budget_ms / 1000, ticket.wanted)
         try:
             child.stdin.write(packed_question(question, budget_ms, (watch.limit_s + _LONG_S) * 1000, texts))
-            (length,) = LENGTH.unpack(await child.stdout.readexactly(LENGTH.size))
-            if length > MOST_NBYTES:
-                raise ValueError("too long")
-            reply, out_of_time = unpacked_reply(await child.stdout.readexactly(length), question)
-        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+            nbytes = announced(await child.stdout.readexactly(HEAD_NBYTES), MOST_NBYTES)
+            reply, out_of_time = unpacked_reply(await child.stdout.readexactly(nbytes), question)
+        except (OSError, asyncio.IncompleteReadError, ProtocolError) as error:
             self._mourn(ticket, watch, error)
             return False
         finally:

@@ -10,26 +10,27 @@ from typing import Protocol
 
 from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
 from engine.ipc.challenge import EngineSide
+from engine.ipc.frames import FrameSplitter
 from engine.ipc.messages import (
     Cancel,
     ClientMessage,
     Done,
     Drafted,
     EngineMessage,
+    EngineStatus,
     Failed,
     FailureCode,
     Fill,
     Hello,
     Proof,
-    Report,
-    Status,
     StatusQuery,
+    StatusReply,
     Stop,
     Survey,
     Warm,
     Welcome,
 )
-from engine.ipc.protocol import FrameSplitter, pack, unpack_from_client
+from engine.ipc.protocol import pack, unpack_from_client
 from engine.server.scheduler import Job, Scheduler
 from engine.server.settings import Bounds
 from engine.server.surveyor import Surveyor
@@ -55,7 +56,7 @@ class Desk(Protocol):
         """Whether one more client can be served."""
         ...
 
-    def status(self) -> Status:
+    def status(self) -> EngineStatus:
         """How the engine is."""
         ...
 
@@ -192,7 +193,7 @@ class Connection:
                 self._desk.scheduler.cancel(self._number, message.id)
                 self._desk.surveyor.cancel(self._number, message.id)
             case StatusQuery():
-                self.send(Report(id=message.id, status=self._desk.status()))
+                self.send(StatusReply(id=message.id, status=self._desk.status()))
             case Stop():
                 self.send(Done(id=message.id))
                 self._desk.stop(f"client {self._number} asked for it")

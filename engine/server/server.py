@@ -10,14 +10,15 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from engine.analysis.questions import Check
 from engine.core import runtime_paths
 from engine.core.version import __version__
 from engine.ipc.address import TcpAddress, forget_address, write_tcp_address
-from engine.ipc.messages import Failed, Notice, State, Status, Welcome
+from engine.ipc.messages import EngineState, EngineStatus, Failed, Notice, Welcome
 from engine.ipc.peercred import is_own, peer_of
 from engine.ipc.protocol import VERSION, pack
 from engine.server import memory
@@ -52,7 +53,7 @@ class Server:
         self._connections: dict[int, Connection] = {}
         self._numbers = itertools.count(1)
         self._why_no_log = why_no_log
-        self._state = State(name="unloaded", message=why_no_log)
+        self._state = EngineState(name="unloaded", message=why_no_log)
         self._began = self._alone_since = time.monotonic()
         self._meters = Meters()
         self._had_own_window = False
@@ -95,13 +96,13 @@ class Server:
         """End the engine soon."""
         if not self._ending.is_set():
             _log.info("stopping: %s", reason)
-            self._show(State(name="stopping", message="The engine was stopped."))
+            self._show(EngineState(name="stopping", message="The engine was stopped."))
             self._ending.set()
 
     def welcome(self) -> Welcome:
         """The answer to a greeting."""
         self._give_way()
-        ending = State(name="stopping", message="An engine of another version of dg-lsp takes over.")
+        ending = EngineState(name="stopping", message="An engine of another version of dg-lsp takes over.")
         return Welcome(
             version=VERSION,
             engine=__version__,
@@ -115,14 +116,14 @@ class Server:
         """Whether one more client can be served."""
         return len(self._clients()) < self._settings.max_clients
 
-    def status(self) -> Status:
+    def status(self) -> EngineStatus:
         """How the engine is."""
         now = time.monotonic()
         queued, running = self.scheduler.counts()
         reading = self._meters.read()
         loaded = self._worker.loaded_since
         context_tokens, cached_tokens = self._worker.context_tokens
-        return Status(
+        return EngineStatus(
             pid=os.getpid(),
             engine=__version__,
             protocol=VERSION,
@@ -203,14 +204,14 @@ class Server:
             _log.info("ending: this is version %s, all windows are of %s", __version__, ", ".join(sorted(versions)))
             self._ending.set()
 
-    def _show(self, state: State) -> None:
+    def _show(self, state: EngineState) -> None:
         if not state.message and state.name != "loading":
             state = replace(state, message=self._why_no_log)
         self._state = state
         for connection in self._clients():
             connection.send(Notice(state=state))
 
-    def _show_from_worker(self, state: State) -> None:
+    def _show_from_worker(self, state: EngineState) -> None:
         # The loop closes first where the model thread hangs at the end.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._show, state)

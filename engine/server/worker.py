@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from msgspec.structs import replace
 
 from engine.analysis.questions import Check, Reply
 from engine.core.errors import is_broken_device
 from engine.core.request import Filled, FillRequest
-from engine.ipc.messages import Answer, Done, Drafted, Failed, Fill, State, Warm
+from engine.ipc.messages import Done, Drafted, EngineState, Failed, Fill, FillReply, Warm
 from engine.server import memory
 from engine.server.metrics import Meters
 from engine.server.scheduler import Job, Scheduler
@@ -65,7 +66,7 @@ class Worker(threading.Thread):
         watchdog: Watchdog,
         unload_after_s: float,
         check: Callable[[Job, Check], None],
-        on_state: Callable[[State], None],
+        on_state: Callable[[EngineState], None],
     ) -> None:
         # A daemon, so that a forward pass that never returns can't keep the process.
         super().__init__(name="model", daemon=True)
@@ -252,7 +253,7 @@ class Worker(threading.Thread):
                 total_ms=(time.monotonic() - job.arrived) * 1000,
                 tokens=filled.candidates[0].tokens if filled.candidates else 0,
             )
-        self._scheduler.finish(job, Answer(id=job.id, filled=filled))
+        self._scheduler.finish(job, FillReply(id=job.id, filled=filled))
 
     def _fail(self, job: Job, error: BaseException) -> None:
         from engine.server.failures import failure_of
@@ -277,23 +278,23 @@ class Worker(threading.Thread):
     def _try_load(self) -> Model | None:
         if self._load_failure and time.monotonic() < self._load_ended + _RETRY_LOAD_S:
             return None
-        self._on_state(State(name="loading"))
+        self._on_state(EngineState(name="loading"))
         self._load_began = time.monotonic()
         with self._watchdog.load() as moved:
             self._model, self._load_failure = self._loaded(moved)
         self._load_ended = self._idle_since = time.monotonic()
         if self._load_failure:
-            self._on_state(State(name="error", message=self._load_failure.message))
+            self._on_state(EngineState(name="error", message=self._load_failure.message))
         else:
             _log.info("loaded in %.1f s", self._load_ended - self._load_began)
             memory.settle()
-            self._on_state(State(name="ready"))
+            self._on_state(EngineState(name="ready"))
         return self._model
 
     def _loaded(self, moved: Callable[[], None]) -> tuple[Model | None, Failed | None]:
         def show_percent(percent: float) -> None:
             moved()
-            self._on_state(State(name="loading", percent=percent))
+            self._on_state(EngineState(name="loading", percent=percent))
 
         try:
             return self._load(show_percent), None
@@ -309,7 +310,7 @@ class Worker(threading.Thread):
     def _unload(self) -> None:
         self._drop_model()
         _log.info("unloaded after %.0f s without work", self._unload_after_s)
-        self._on_state(State(name="unloaded"))
+        self._on_state(EngineState(name="unloaded"))
 
     def _give_up(self) -> None:
         """Somebody else may need the device, or somebody has left it too little: it is tried again in a while."""
@@ -321,7 +322,7 @@ class Worker(threading.Thread):
         self._load_failure, self._load_ended = Failed(id=None, code="out_of_memory", message=message), time.monotonic()
         _log.warning("unloaded after %d requests that ran out of memory", self._shortages)
         self._shortages = 0
-        self._on_state(State(name="error", message=message))
+        self._on_state(EngineState(name="error", message=message))
 
     def _drop_model(self) -> None:
         self._model = None

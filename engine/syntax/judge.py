@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from engine.syntax.brackets import Brackets, brackets_near
 from engine.syntax.budget import Budget

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from engine.core.wire import Wire
 from engine.syntax.brackets import Brackets
 from engine.syntax.problems import Problem
 from engine.syntax.scaffolds import Scaffold
@@ -19,8 +20,7 @@ class OutOfTime(Exception):
     """The budget ran out; never leaves the package."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Wire, frozen=True, kw_only=True):
     """What a fill does to the syntax of its file."""
 
     problems: tuple[Problem, ...]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from engine.core.wire import Wire
 from engine.syntax.budget import Budget
 
 _ASK_EVERY = 256
@@ -14,8 +15,7 @@ _NEAR = 200
 """Bytes between a problem and the gap that may have caused it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Wire, frozen=True, kw_only=True):
     """Something wrong that a fill adds, at `fill[start:end]`.
 
     Empty where something is missing; at either end of the fill where the problem shows outside of it.

@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 from typing import Literal
 
-import cattrs
+import msgspec
 import platformdirs
 
 from engine.core.errors import BadInput
+from engine.core.files import replacing
 from engine.eval.reserved.packages import reserved_modules, reserved_names
 from engine.train.contamination import Forbidden, shingles
 from engine.train.screening import (
@@ -118,7 +119,7 @@ def read_documents(path: Path, split: Split) -> Iterator[Document]:
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest of the corpus in folder `path`."""
-    return cattrs.structure(json.loads((path / MANIFEST_FILE).read_text(encoding="utf-8")), Manifest)
+    return msgspec.convert(json.loads((path / MANIFEST_FILE).read_text(encoding="utf-8")), Manifest)
 
 
 _Found = tuple[SourcePackage, list[Document]]
@@ -241,11 +242,12 @@ def _entry(package: SourcePackage, documents: Sequence[Document]) -> ManifestEnt
 
 def _write(out: Path, manifest: Manifest, documents: Sequence[Document]) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    partial = out / f"{DOCUMENTS_FILE}.partial"
-    with gzip.open(partial, "wt", encoding="utf-8", newline="\n", compresslevel=5) as file:
+    with (
+        replacing(out / DOCUMENTS_FILE) as draft,
+        gzip.open(draft, "wt", encoding="utf-8", newline="\n", compresslevel=5) as file,
+    ):
         for document in documents:
             file.write(json.dumps(asdict(document), ensure_ascii=False) + "\n")
-    partial.replace(out / DOCUMENTS_FILE)
     listed = json.dumps(asdict(manifest), indent=1, ensure_ascii=False)
     (out / MANIFEST_FILE).write_text(listed + "\n", encoding="utf-8")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import cattrs
+import msgspec
 
 from engine.core.errors import BadInput
 from engine.train.optimise import Rates
@@ -164,16 +164,13 @@ PRESETS = {
     "toy-uniform": _TOY,
 }
 
-_TEXTS = cattrs.Converter()
-_TEXTS.register_structure_hook(bool, lambda value, _: {"true": True, "false": False}[str(value).lower()])
-
 
 def changed(preset: Preset, changes: Sequence[str]) -> Preset:
     """`preset` with other values for parts of it, "name=value" or "shape.name=value" each.
 
     Raises BadInput for a part that a preset does not have, or a value that is none of its kind.
     """
-    values = _TEXTS.unstructure(preset)
+    values = msgspec.to_builtins(preset)
     for change in changes:
         name, _, value = change.partition("=")
         *folder, last = name.split(".")
@@ -185,7 +182,7 @@ def changed(preset: Preset, changes: Sequence[str]) -> Preset:
         before = part[last]
         part[last] = value
         try:
-            values = _TEXTS.unstructure(_TEXTS.structure(values, Preset))
-        except cattrs.ClassValidationError:
+            values = msgspec.to_builtins(msgspec.convert(values, Preset, strict=False))
+        except msgspec.ValidationError:
             raise BadInput(f"{name} can't be {value!r}: it is {before!r} in the preset.") from None
-    return _TEXTS.structure(values, Preset)
+    return msgspec.convert(values, Preset)

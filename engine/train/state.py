@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE
 from engine.core.errors import BadInput
+from engine.core.files import replacing
 from engine.train.optimise import Optimiser
 from engine.train.presets import Preset
 from engine.train.shapes import new_model, trained_parameters
@@ -97,20 +98,17 @@ def _state(preset: Preset, folder: Path, seed: int, device: torch.device, saved:
 def save(state: State, path: Path, preset: Preset) -> None:
     """Write a checkpoint of a run by `preset`; a cut at any moment leaves either the old or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    torch.save(
-        {
-            "weights": {name: p.detach() for name, p in trained_parameters(state.module).items()},
-            "optimiser": state.optimiser.state(),
-            "step": state.step,
-            "tokens": state.tokens,
-            "seconds": state.seconds,
-            "planned": preset.tokens,
-            "decay": preset.decay,
-        },
-        partial,
-    )
-    partial.replace(path)
+    held = {
+        "weights": {name: p.detach() for name, p in trained_parameters(state.module).items()},
+        "optimiser": state.optimiser.state(),
+        "step": state.step,
+        "tokens": state.tokens,
+        "seconds": state.seconds,
+        "planned": preset.tokens,
+        "decay": preset.decay,
+    }
+    with replacing(path) as draft:
+        torch.save(held, draft)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

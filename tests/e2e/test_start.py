@@ -54,7 +54,7 @@ def send(process: subprocess.Popen[bytes], **message: Any) -> None:
 def test_a_fresh_process_greets_before_it_imports_what_takes_long():
     """How long it takes is a figure of `dg-lsp replay`; here the slow part would fail."""
     with home() as place:
-        for name in ("pygls", "lsprotocol", "cattrs", "torch"):
+        for name in ("pygls", "lsprotocol", "cattrs", "msgspec", "torch"):
             (place.folder / f"{name}.py").write_text(
                 "import pathlib\npathlib.Path(__file__).with_suffix('.imported').touch()\nraise ImportError\n"
             )

@@ -22,7 +22,7 @@ async def test_settings_come_from_the_start_a_change_and_the_project_and_wrong_o
     problems = [
         "Unknown setting 'colour' is ignored.",
         "Unknown setting 'inline.threshhold'; did you mean 'threshold'?",
-        "The setting 'inline.candidates' must be in 1..16, not 99; it is ignored.",
+        "The setting 'inline.candidates' must be a whole number in 1..16, not 99; it is ignored.",
     ]
     async with window(shared, options=options, folders=[tmp_path], log="threshhold") as held:
         held.open(text_of(SEVERAL), "in_project.py")

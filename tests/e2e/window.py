@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from cattrs import Converter
 from lsprotocol import types
 from lsprotocol.converters import get_converter
 from pygls.lsp.client import LanguageClient as PyglsClient
@@ -38,7 +37,7 @@ def _typed(method: str, params: Any) -> Any:
     return _converter.structure(params, kind) if kind else params
 
 
-def _plain_converter() -> Converter:
+def _plain_converter() -> Any:
     """pygls makes named tuples of what it has no type for; here such values stay JSON values."""
     made = default_converter()
     for kind in (JsonRPCResponseMessage, JsonRPCNotification):

@@ -18,8 +18,20 @@ from typing import Any
 import pytest
 
 from engine.core.request import FillRequest
-from engine.ipc.messages import Drafted, EngineMessage, Fill, Hello, Notice, Report, Status, StatusQuery, Stop, Welcome
-from engine.ipc.protocol import VERSION, FrameSplitter, pack, unpack_from_engine
+from engine.ipc.frames import FrameSplitter
+from engine.ipc.messages import (
+    Drafted,
+    EngineMessage,
+    EngineStatus,
+    Fill,
+    Hello,
+    Notice,
+    StatusQuery,
+    StatusReply,
+    Stop,
+    Welcome,
+)
+from engine.ipc.protocol import VERSION, pack, unpack_from_engine
 
 _OTHER_VERSION = """
 import runpy, sys
@@ -97,10 +109,10 @@ class Wire:
         request = FillRequest(prefix=prefix, suffix=suffix, n=fields.pop("n", 1))
         self.send(Fill(id=id, request=request, **fields))
 
-    def status(self) -> Status:
+    def status(self) -> EngineStatus:
         self.send(StatusQuery(id=10**9))
         report = self.reply(10**9)
-        assert isinstance(report, Report)
+        assert isinstance(report, StatusReply)
         return report.status
 
     def closed_by_engine(self) -> bool:

@@ -16,8 +16,9 @@ import msgpack
 
 from dg_lsp.protocol.framing import frame, messages
 from engine.core.request import FillRequest, Snippet
+from engine.ipc.frames import unframe
 from engine.ipc.messages import Cancel, Fill, Hello, StatusQuery, Survey, Warm
-from engine.ipc.protocol import VERSION, pack, unframe
+from engine.ipc.protocol import VERSION, pack
 from tests.engine.processes import Home, home, running
 from tests.torture.mutation import mutated, sentence, torn
 from tests.torture.target import Example

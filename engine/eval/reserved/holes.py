@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Literal
 
-import cattrs
+import msgspec
 
 from engine.core.errors import BadInput
 from engine.eval.reserved.packages import (
@@ -81,7 +81,7 @@ def reserved_tasks(split: Role, folder: Path | None = None) -> list[Task]:
 def reserved_holes() -> list[ReservedHole]:
     """The committed places of both splits."""
     lines = _LIST.read_text(encoding="utf-8").splitlines()
-    return [cattrs.structure(json.loads(line), ReservedHole) for line in lines]
+    return [msgspec.convert(json.loads(line), ReservedHole) for line in lines]
 
 
 def write_holes(seed: int, folder: Path | None = None, path: Path = _LIST) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import cattrs
+import msgspec
 import platformdirs
 
 from engine.core.errors import BadInput
@@ -134,4 +134,4 @@ def _name_and_version(wheel: Path) -> tuple[str, str]:
 
 
 def _listed(part: Literal["packages", "repositories"]) -> tuple[Reserved, ...]:
-    return cattrs.structure(json.loads(_LIST.read_text(encoding="utf-8"))[part], tuple[Reserved, ...])
+    return msgspec.convert(json.loads(_LIST.read_text(encoding="utf-8"))[part], tuple[Reserved, ...])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from engine.core.wire import Wire
 from engine.text.marked import gap_at_markers
 
 NEAR_CHARS = 256
@@ -16,8 +16,7 @@ _BRACKET = re.compile(r"[()\[\]{}]")
 _UNFINISHED = re.compile(r"[^\w\s)\]}\"'`;.!?]\s*\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slip:
+class Slip(Wire, frozen=True, kw_only=True):
     """A token that the oracle gets wrong until it is re-noised."""
 
     at: int
@@ -26,8 +25,7 @@ class Slip:
     """Stands there instead; one ASCII character."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
+class Case(Wire, frozen=True, kw_only=True, dict=True):
     """One text and how its gap is answered."""
 
     text: str
@@ -56,8 +54,7 @@ class Case:
         return gap.prefix, gap.old, gap.suffix
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OracleFile:
+class OracleFile(Wire, frozen=True, kw_only=True):
     """What the JSON file holds."""
 
     cases: tuple[Case, ...]

@@ -15,7 +15,7 @@ from lsprotocol.types import TextDocumentItem
 from dg_lsp.app import session as session_module
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import Server
-from dg_lsp.backend.client import EngineFailure, EngineState, Launch
+from dg_lsp.backend.client import EngineFailure, Launch
 from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
 from dg_lsp.backend.status import StatusBoard
 from dg_lsp.documents import documents
@@ -24,6 +24,7 @@ from dg_lsp.edits.findings import NOTHING
 from dg_lsp.protocol.rpc import UNREADABLE
 from engine.core.findings import Damage, Findings
 from engine.core.request import Filled, FillRequest
+from engine.ipc.messages import EngineState
 
 URI = "file:///w/a.py"
 

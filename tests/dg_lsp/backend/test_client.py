@@ -13,15 +13,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dg_lsp.backend.client import EngineClient, EngineFailure, EngineState, Launch, Patience
+from dg_lsp.backend.client import EngineClient, EngineFailure, Launch, Patience
 from dg_lsp.backend.heartbeat import Silence
 from dg_lsp.backend.launch import difference
 from engine.core.processes import python_module
 from engine.core.request import FillRequest
 from engine.core.version import __version__
-from engine.ipc.messages import Challenge, ClientMessage, Done, Hello, Notice, State, Warm, Welcome
+from engine.ipc.frames import MAX_FRAME_NBYTES, FrameSplitter, frame
+from engine.ipc.messages import Challenge, ClientMessage, Done, EngineState, Hello, Notice, Warm, Welcome
 from engine.ipc.peercred import listener
-from engine.ipc.protocol import MAX_FRAME_NBYTES, VERSION, FrameSplitter, frame, pack, unpack_from_client
+from engine.ipc.protocol import VERSION, pack, unpack_from_client
 from tests.engine.processes import WAIT_S, Home, as_root, home, running, served_by_another
 
 LONG = "+".join("abcdefghijklmnop")
@@ -247,7 +248,7 @@ async def test_an_engine_wedged_before_the_client_came_is_replaced(place):
 
 _BUSY = """
 import socket, sys, time
-from engine.ipc.messages import State, Welcome
+from engine.ipc.messages import EngineState, Welcome
 from engine.ipc.protocol import VERSION, pack
 listening = socket.socket(socket.AF_UNIX)
 listening.bind(sys.argv[1])
@@ -255,7 +256,7 @@ listening.listen()
 ends = time.monotonic() + 3
 while time.monotonic() < ends:
     pass
-state = State(name="loading")
+state = EngineState(name="loading")
 connection, _ = listening.accept()
 connection.sendall(pack(Welcome(version=VERSION, engine="0", pid=0, model="", device="", state=state)))
 connection.recv(1)
@@ -399,7 +400,7 @@ async def test_who_took_over_the_port_learns_neither_the_secret_nor_a_document(p
     heard = bytearray()
 
     async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        state = State(name="ready")
+        state = EngineState(name="ready")
         heard.extend(await reader.read(65536))
         writer.write(b"".join(pack(each) for each in before))
         writer.write(pack(Welcome(version=VERSION, engine="0", pid=0, model="", device="", state=state)))
@@ -455,7 +456,7 @@ async def answered(reader: asyncio.StreamReader, splitter: FrameSplitter) -> Asy
         pytest.param(pack(Warm(id=1)), False, id="a client's message"),
         pytest.param(b"\x00\x00\x00\x02\xc1\xc1", False, id="garbage"),
         pytest.param(OVERSIZED, False, id="oversized"),
-        pytest.param(pack(Notice(state=State(name="ready"))) + OVERSIZED, False, id="oversized behind a good one"),
+        pytest.param(pack(Notice(state=EngineState(name="ready"))) + OVERSIZED, False, id="oversized after a good one"),
         pytest.param(pack(Done(id=1))[:-1], True, id="truncated"),
     ],
 )
@@ -468,7 +469,7 @@ async def test_what_an_engine_may_not_say_costs_one_failure_and_a_fresh_connecti
         nonlocal meetings
         meetings += 1
         first = meetings == 1
-        state = State(name="unloaded")
+        state = EngineState(name="unloaded")
         async for message in answered(reader, FrameSplitter()):
             if isinstance(message, Hello):
                 writer.write(pack(Welcome(version=VERSION, engine="0", pid=0, model="", device="", state=state)))

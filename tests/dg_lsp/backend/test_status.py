@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dg_lsp.backend.client import EngineState
 from dg_lsp.backend.status import Status, StatusBoard
+from engine.ipc.messages import EngineState
 
 
 def board() -> tuple[StatusBoard, list[Status]]:

@@ -77,7 +77,7 @@ def test_wrong_settings_are_named_once(tmp_path):
         configuration.change({"completion": 3})
     assert complaints == [
         "Unknown setting 'enabeld'; did you mean 'enabled'?",
-        """The setting 'completion' must be "auto" or "on" or "off", not 3; it is ignored.""",
+        """The setting 'completion' must be "auto" or "off" or "on", not 3; it is ignored.""",
     ]
 
 

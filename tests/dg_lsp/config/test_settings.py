@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from importlib.resources import files
 
 import jsonschema
+import msgspec
 import pytest
 
 from dg_lsp.config.settings import Settings, applied
@@ -33,26 +33,32 @@ INVALID = [
     ),
     (
         {"completion": "sure"},
-        """The setting 'completion' must be "auto" or "on" or "off", not 'sure'; it is ignored.""",
+        """The setting 'completion' must be "auto" or "off" or "on", not 'sure'; it is ignored.""",
     ),
-    ({"inline": {"threshold": True}}, "The setting 'inline.threshold' must be a number, not True; it is ignored."),
-    ({"inline": {"threshold": 1.5}}, "The setting 'inline.threshold' must be in 0..1, not 1.5; it is ignored."),
+    (
+        {"inline": {"threshold": True}},
+        "The setting 'inline.threshold' must be a number in 0..1, not True; it is ignored.",
+    ),
+    (
+        {"inline": {"threshold": 1.5}},
+        "The setting 'inline.threshold' must be a number in 0..1, not 1.5; it is ignored.",
+    ),
     (
         {"inline": {"threshold": float("nan")}},
-        "The setting 'inline.threshold' must be in 0..1, not nan; it is ignored.",
+        "The setting 'inline.threshold' must be a number in 0..1, not nan; it is ignored.",
     ),
     (
         {"inline": {"candidates": 2.5}},
-        "The setting 'inline.candidates' must be a whole number, not 2.5; it is ignored.",
+        "The setting 'inline.candidates' must be a whole number in 1..16, not 2.5; it is ignored.",
     ),
     (
         {"inline": {"deadline_ms": "soon"}},
-        """The setting 'inline.deadline_ms' must be "auto" or a number, not 'soon'; it is ignored.""",
+        """The setting 'inline.deadline_ms' must be "auto" or a number in 1..60000, not 'soon'; it is ignored.""",
     ),
     ({"inline": 3}, "The setting 'inline' must be a table, not 3; it is ignored."),
     (
         {"engine": {"unload_after_s": 0}},
-        "The setting 'engine.unload_after_s' must be at least 1, not 0; it is ignored.",
+        "The setting 'engine.unload_after_s' must be a number of at least 1 or null, not 0; it is ignored.",
     ),
     ([], "The setting must be a table, not []; it is ignored."),
 ]
@@ -62,7 +68,7 @@ INVALID = [
 def test_valid_settings_apply_and_the_schema_allows_them(given):
     settings, problems = applied(Settings(), given)
     assert problems == []
-    plain = json.loads(json.dumps(dataclasses.asdict(settings)))
+    plain = json.loads(json.dumps(msgspec.to_builtins(settings)))
     for key, value in given.items():
         assert plain[key] == (plain[key] | value if isinstance(value, dict) else value)
     jsonschema.validate(given, settings_schema())

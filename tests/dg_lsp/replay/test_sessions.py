@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,7 @@ from hypothesis import strategies as st
 from dg_lsp.replay.generate import Edited, changes, events
 from dg_lsp.replay.history import edited_files
 from dg_lsp.replay.oracle import settled_texts
-from dg_lsp.replay.report import percentile
-from dg_lsp.replay.session import Open, Session, SessionError, read_session, write_session
+from dg_lsp.replay.session import Event, Open, Session, SessionError, read_session, write_session
 from tests.dg_lsp.replay.repository import commit
 
 SESSIONS = sorted(Path(__file__).parents[2].joinpath("cases", "sessions").glob("*.jsonl"))
@@ -57,8 +57,7 @@ def test_a_session_survives_being_written_and_read(tmp_path):
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)
 def test_the_sessions_of_the_repository_hold_all_that_a_person_does(path):
     assert len(SESSIONS) == 2
-    done = {event.do for event in read_session(path).events}
-    assert done == {"open", "focus", "type", "delete", "move", "accept", "undo"}
+    assert {type(event) for event in read_session(path).events} == set(get_args(Event))
 
 
 @pytest.mark.parametrize(
@@ -69,8 +68,8 @@ def test_the_sessions_of_the_repository_hold_all_that_a_person_does(path):
         ('{"session": 9}\n', ":1: the first line of a session"),
         ('{"session": 1}\n', ":2: a session begins by opening a document"),
         ('{"session": 1}\n{"at": 0, "do": "type", "text": "x"}\n', ":2: a session begins by opening a document"),
-        ('{"session": 1}\n{"at": 0, "do": "dance"}\n', ':2: "do" must be one of open'),
-        ('{"session": 1}\n{"at": 0, "do": "undo", "count": 2}\n', ":2: extra fields found"),
+        ('{"session": 1}\n{"at": 0, "do": "dance"}\n', ":2: Invalid value 'dance' - at `$.do`"),
+        ('{"session": 1}\n{"at": 0, "do": "undo", "count": 2}\n', ":2: Object contains unknown field `count`"),
         ('{"session": 1}\nnonsense\n', ":2: not a JSON object"),
         ('{"session": 1}\n' + "[" * 100_000, ":2: not a JSON object"),
     ],
@@ -111,13 +110,3 @@ def test_a_history_becomes_a_session_of_what_was_typed(tmp_path):
 def test_what_is_no_repository_is_a_sentence(tmp_path):
     with pytest.raises(SessionError, match="git can't read"):
         edited_files(tmp_path / "nowhere", 1)
-
-
-@given(st.lists(st.floats(0, 1000), max_size=50).map(sorted), st.sampled_from([1, 50, 95, 99, 100]))
-def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(ordered, percent):
-    found = percentile(ordered, percent)
-    if not ordered:
-        assert found is None
-        return
-    enough = [value for value in ordered if sum(other <= value for other in ordered) * 100 >= percent * len(ordered)]
-    assert found == round(min(enough), 2)

@@ -1,12 +1,12 @@
 """The baselines: the same weights read left to right, and transformers' own generate."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from engine.baselines.generate import generate
 from engine.baselines.left_to_right import cut, fill_left_to_right, meeting

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from engine.core.errors import BadInput
 from engine.core.request import Draft, Filled, FillRequest
@@ -154,7 +155,7 @@ def test_a_chat_model_is_told_the_instruction_and_the_old_text(model):
     said = model.detokenize(model.prompt(request).context)
     assert "Shorter." in said
     assert "width * height" in said
-    without = model.detokenize(model.prompt(replace(request, instruction="", task="fill")).context)
+    without = model.detokenize(model.prompt(structs.replace(request, instruction="", task="fill")).context)
     assert "width * height" not in without
 
 

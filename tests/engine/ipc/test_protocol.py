@@ -14,28 +14,29 @@ from hypothesis import strategies as st
 from engine.core.errors import MalformedMessage, VersionMismatch
 from engine.core.findings import Blank, Damage, Findings
 from engine.core.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Timings
+from engine.ipc.frames import frame
 from engine.ipc.messages import (
-    Answer,
     Cancel,
     Done,
     Drafted,
+    EngineState,
+    EngineStatus,
     Failed,
     Fill,
+    FillReply,
     Hello,
     Notice,
     Percentiles,
     Proof,
-    Report,
-    State,
-    Status,
     StatusQuery,
+    StatusReply,
     Stop,
     Survey,
     Surveyed,
     Warm,
     Welcome,
 )
-from engine.ipc.protocol import VERSION, frame, pack, unpack_from_client, unpack_from_engine
+from engine.ipc.protocol import VERSION, pack, unpack_from_client, unpack_from_engine
 
 REQUEST = {"prefix": "a", "suffix": "b"}
 FULL_REQUEST = FillRequest(
@@ -56,8 +57,8 @@ FULL_REQUEST = FillRequest(
     single_line=True,
 )
 CANDIDATE = Candidate(text="x", tokens=1, confidence=0.5, score=-1.0, syntax="repaired", token_confidence=(0.5,))
-STATE = State(name="loading", percent=12.5, message="On its way.")
-STATUS = Status(
+STATE = EngineState(name="loading", percent=12.5, message="On its way.")
+STATUS = EngineStatus(
     pid=1,
     engine="0.1.0",
     protocol=1,
@@ -103,7 +104,7 @@ def test_a_clients_message_arrives_as_it_was_sent(message):
     [
         Welcome(version=VERSION, engine="0.1.0", pid=1, model="bundled", device="auto", state=STATE),
         Drafted(id=1, draft=Draft(step=3, text="x", cells=(Cell(text="x", state="accepted"),))),
-        Answer(
+        FillReply(
             id=1,
             filled=Filled(
                 model="m", device="cpu", candidates=(CANDIDATE,), width=4, steps=2, forwards=2, ms=Timings(total=1.0)
@@ -119,7 +120,7 @@ def test_a_clients_message_arrives_as_it_was_sent(message):
         Done(id=1),
         Failed(id=None, code="busy", message="Busy."),
         Notice(state=STATE),
-        Report(id=1, status=STATUS),
+        StatusReply(id=1, status=STATUS),
     ],
 )
 def test_an_engines_message_arrives_as_it_was_sent(message):
@@ -129,27 +130,30 @@ def test_an_engines_message_arrives_as_it_was_sent(message):
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"type": "nonsense", "id": 7}, "Unknown message type 'nonsense'"),
-        ({"id": 7}, "Unknown message type None"),
-        ({"type": "answer", "id": 7}, "Unknown message type 'answer'"),
+        ({"type": "nonsense", "id": 7}, "Bad message 'nonsense'.*type"),
+        ({"id": 7}, "Bad message.*`type`"),
+        ({"type": "answer", "id": 7}, "Bad message 'answer'.*type"),
         ({"type": "fill", "id": 7}, "request"),
         ({"type": "fill", "id": 7, "request": REQUEST, "colour": 1}, "colour"),
         ({"type": "fill", "id": 7, "request": {**REQUEST, "colour": 1}}, "colour"),
         ({"type": "fill", "id": 7, "request": {"prefix": "a"}}, "suffix"),
         ({"type": "fill", "id": 7, "request": {**REQUEST, "prefix": b"a"}}, "prefix"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "n": "1"}}, "n"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "n": True}}, "expected int"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "n": 0}}, "n must be"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "max_tokens": 10**6}}, "max_tokens must be"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "width": 0}}, "width must be"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "deadline_ms": float("nan")}}, "deadline_ms must be"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "seed": -1}}, "seed must be"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "strength": 0}}, "strength must be"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "keep": [[0, 1]]}}, "keep must"),
-        ({"type": "fill", "id": 7, "request": {**REQUEST, "task": "guess"}}, "guess"),
-        ({"type": "fill", "id": 7, "request": REQUEST, "priority": "urgent"}, "urgent"),
-        ({"type": "survey", "id": 7, "text": "ab", "cursor": 3, "language": ""}, "cursor must be"),
-        ({"type": "survey", "id": 7, "text": "ab", "cursor": -1, "language": ""}, "cursor must be"),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "n": "1"}}, "request.n"),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "n": True}}, "Expected `int`.*request.n"),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "n": 0}}, "`int` >= 1 - at `..request.n"),
+        (
+            {"type": "fill", "id": 7, "request": {**REQUEST, "max_tokens": 10**6}},
+            "<= 4096 - at `..request.max",
+        ),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "width": 0}}, "request.width"),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "deadline_ms": float("nan")}}, "request.deadline_ms"),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "seed": -1}}, "request.seed"),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "strength": 0}}, "request.strength"),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "keep": [[0, 1]]}}, "keep` must"),
+        ({"type": "fill", "id": 7, "request": {**REQUEST, "task": "guess"}}, "guess.*request.task"),
+        ({"type": "fill", "id": 7, "request": REQUEST, "priority": "urgent"}, "urgent.*priority"),
+        ({"type": "survey", "id": 7, "text": "ab", "cursor": 3, "language": ""}, "cursor` must be"),
+        ({"type": "survey", "id": 7, "text": "ab", "cursor": -1, "language": ""}, "cursor` must be"),
     ],
 )
 def test_a_wrong_message_is_named_with_its_id(fields, complaint):
@@ -158,11 +162,17 @@ def test_a_wrong_message_is_named_with_its_id(fields, complaint):
     assert raised.value.id == 7
 
 
+def test_a_type_that_is_nested_deeply_is_no_type():
+    with pytest.raises(MalformedMessage):
+        unpack_from_client(b"\x81\xa4type" + b"\x91" * 1000 + b"\x90")
+
+
 def test_a_megabyte_in_the_wrong_place_is_not_quoted_back():
     fields = {"type": "fill", "id": 7, "request": REQUEST, "priority": "x" * 2**20}
     with pytest.raises(MalformedMessage) as raised:
         unpack_from_client(frame(fields)[4:])
     assert len(str(raised.value)) < 500
+    assert "priority" in str(raised.value)
 
 
 @pytest.mark.parametrize("unpack", [unpack_from_client, unpack_from_engine])

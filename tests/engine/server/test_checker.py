@@ -16,6 +16,7 @@ from engine.analysis.questions import Check, Diagnose, Diagnosis, JudgeFills, Ju
 from engine.analysis.questions import asked as asking
 from engine.analysis.replies import unpacked_reply
 from engine.analysis.wire import ReceivedTexts, SentTexts, framed
+from engine.core.errors import MalformedMessage
 from engine.core.findings import Findings
 from engine.server.checker import Checker, Ticket, rest_s
 from engine.server.suspects import ASIDE_S, Suspects
@@ -194,7 +195,7 @@ def test_nothing_is_asked_where_no_time_is_left(left_ms: float):
     ids=str,
 )
 def test_a_reply_that_does_not_answer_the_question_is_not_taken(said: dict[str, Any]):
-    with pytest.raises(ValueError, match="no answer"):
+    with pytest.raises(MalformedMessage, match="no answer"):
         unpacked_reply(framed({**said, "out_of_time": False})[4:], call())
 
 

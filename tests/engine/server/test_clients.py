@@ -12,21 +12,22 @@ from hypothesis import strategies as st
 
 from engine.cli.checks import Doctor, Finding
 from engine.core.request import FillRequest
+from engine.ipc.frames import MAX_FRAME_NBYTES, frame
 from engine.ipc.messages import (
-    Answer,
     Cancel,
     Done,
     Drafted,
     Failed,
     Fill,
+    FillReply,
     Hello,
-    Report,
     StatusQuery,
+    StatusReply,
     Stop,
     Warm,
     Welcome,
 )
-from engine.ipc.protocol import MAX_FRAME_NBYTES, VERSION, frame, pack
+from engine.ipc.protocol import VERSION, pack
 from tests.engine.processes import Home, Wire, home, running, wait_until
 
 LONG = "+".join("abcdefghijklmnop")
@@ -79,7 +80,7 @@ def still_serves(place: Home):
 
 def texts(wire: Wire, id: int) -> list[str]:
     reply = wire.reply(id)
-    assert isinstance(reply, Answer), reply
+    assert isinstance(reply, FillReply), reply
     return [candidate.text for candidate in reply.filled.candidates]
 
 
@@ -104,7 +105,7 @@ def test_drafts_come_before_the_answer_for_those_who_asked(wire):
 
 def test_no_drafts_come_unasked(wire):
     wire.fill(1, "slow = ")
-    assert isinstance(wire.receive(), Answer)
+    assert isinstance(wire.receive(), FillReply)
 
 
 def test_a_cancel_takes_effect_within_a_step(wire):
@@ -114,7 +115,7 @@ def test_a_cancel_takes_effect_within_a_step(wire):
     assert code(wire, 1) == "cancelled"
     before = wire.status().forwards
     wire.fill(2, "quick = ", drafts=True)
-    while not isinstance(message := wire.receive(), Answer):
+    while not isinstance(message := wire.receive(), FillReply):
         assert not (isinstance(message, Drafted) and message.id == 1)
     # Two or three of them are the quick one's own.
     assert wire.status().forwards - before < 8
@@ -215,7 +216,7 @@ def test_a_defect_costs_that_request_only_and_is_in_the_log(place, wire, other):
 def test_a_deadline_that_passes_brings_the_canvas_so_far(wire):
     wire.send(Fill(id=1, request=FillRequest(prefix="slow = ", suffix="\n", deadline_ms=150)))
     reply = wire.reply(1)
-    assert isinstance(reply, Answer)
+    assert isinstance(reply, FillReply)
     assert all(LONG.startswith(candidate.text) for candidate in reply.filled.candidates)
     assert reply.filled.steps < 15
 
@@ -260,7 +261,7 @@ def test_the_doctor_has_the_running_engine_do_its_fill(place, wire, monkeypatch)
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        ({"type": "nonsense", "id": 7}, "Unknown message type 'nonsense'"),
+        ({"type": "nonsense", "id": 7}, "Bad message 'nonsense'"),
         ({"type": "cancel", "id": 7, "colour": "red"}, "colour"),
         ({"type": "fill", "id": 7, "request": {"prefix": 1, "suffix": ""}}, "prefix"),
     ],
@@ -290,7 +291,7 @@ def test_what_is_no_frame_ends_the_connection_with_a_reason(wire, data):
 
 def test_an_oversized_frame_behind_a_good_one_is_refused_at_once(wire, other):
     wire.send_bytes(pack(StatusQuery(id=1)) + struct.pack(">I", MAX_FRAME_NBYTES + 1))
-    assert isinstance(wire.reply(1), Report)
+    assert isinstance(wire.reply(1), StatusReply)
     reply = wire.reply(None)
     assert isinstance(reply, Failed)
     assert str(MAX_FRAME_NBYTES) in reply.message

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from engine.core.request import FillRequest
-from engine.ipc.messages import Answer, Cancel, Failed, Fill, Survey, Surveyed
+from engine.ipc.messages import Cancel, Failed, Fill, FillReply, Survey, Surveyed
 from tests.engine.processes import Home, Wire, home, running, wait_until
 
 INNOCENT = "total = max(▮first, second▮)\n"
@@ -32,11 +32,11 @@ def served():
         yield place
 
 
-def filled(wire: Wire, number: int, prefix: str, suffix: str, language: str) -> Answer:
+def filled(wire: Wire, number: int, prefix: str, suffix: str, language: str) -> FillReply:
     request = FillRequest(prefix=prefix, suffix=suffix, language=language, max_tokens=8)
     wire.send(Fill(id=number, request=request))
     reply = wire.reply(number)
-    assert isinstance(reply, Answer), reply
+    assert isinstance(reply, FillReply), reply
     return reply
 
 
@@ -82,7 +82,7 @@ def test_a_document_that_stalls_a_check_stalls_no_other_window(served, language)
         bad.send(Survey(id=1, text=text, cursor=len(text), language=language))
         bad.send(Fill(id=2, request=FillRequest(prefix=text, suffix="\n", language=language, max_tokens=8)))
         filled(good, 2, "total = max(", ")\n", "python")
-        assert isinstance(bad.reply(2), Answer)
+        assert isinstance(bad.reply(2), FillReply)
         for number in (3, 4):
             filled(bad, number, text, "\n", language)
         innocent_again(good)
@@ -120,7 +120,7 @@ def test_the_engine_itself_parses_nothing(place):
         wire.send(Survey(id=2, text="x = (\n", cursor=0, language="python"))
         assert isinstance(wire.reply(2), Surveyed)
         wire.send(Fill(id=3, request=FillRequest(task="fix", prefix="", old="x = (1\n", suffix="", language="python")))
-        assert isinstance(wire.reply(3), Answer)
+        assert isinstance(wire.reply(3), FillReply)
         assert "tree_sitter_python" not in Path(f"/proc/{engine.pid}/maps").read_text()
         (child,) = psutil.Process(engine.pid).children()
         maps = Path(f"/proc/{child.pid}/maps").read_text()

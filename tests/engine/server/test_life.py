@@ -22,7 +22,7 @@ import pytest
 from engine.core.runtime_paths import MAX_SOCKET_PATH_NBYTES
 from engine.ipc.address import TcpAddress
 from engine.ipc.challenge import ClientSide, Impostor
-from engine.ipc.messages import Answer, Done, Failed, Hello, Notice, Proof, Stop, Survey, Warm
+from engine.ipc.messages import Done, Failed, FillReply, Hello, Notice, Proof, Stop, Survey, Warm
 from engine.ipc.protocol import VERSION
 from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
@@ -106,7 +106,7 @@ def test_weights_are_given_back_after_a_rest_and_come_back_with_the_next_request
         assert loaded.rss_nbytes - unloaded.rss_nbytes > 2**24
         wire.fill(2, "x = ")
         answer = wire.reply(2)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, FillReply)
         assert answer.filled.candidates[0].text == "1"
         assert answer.filled.ms.load > 0
         assert wire.status().state.name == "ready"
@@ -362,7 +362,7 @@ def test_without_a_log_the_engine_serves_and_says_why(place, what):
     with running(place, "--model", place.oracle("x = ▮1▮\n")), place.client() as wire:
         wire.fill(1, "x = ")
         answer = wire.reply(1)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, FillReply)
         state = wire.status().state
         assert state.name == "ready"
         assert re.fullmatch(r"No log is kept\. The folder \S+ can't .*; set DG_LSP_STATE_DIR .*\.", state.message)
@@ -481,7 +481,7 @@ def test_without_uvloop_the_loop_of_asyncio_serves(place):
     with running(place, "--model", place.oracle("x = ▮1▮\n")), place.client() as wire:
         wire.fill(1, "x = ")
         answer = wire.reply(1)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, FillReply)
         assert answer.filled.candidates[0].text == "1"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.ipc.messages import Answer, Done, Notice, Status, Warm
+from engine.ipc.messages import Done, EngineStatus, FillReply, Notice, Warm
 from tests.engine.processes import home, running
 
 
@@ -22,7 +22,7 @@ def wire(place):
 
 def filled(wire, id: int):
     reply = wire.reply(id)
-    assert isinstance(reply, Answer), reply
+    assert isinstance(reply, FillReply), reply
     return reply.filled
 
 
@@ -40,7 +40,7 @@ def test_loading_tells_how_far_it_is(wire):
 
 
 def test_the_first_fill_after_a_load_is_nobodys(wire):
-    seen: list[Status] = []
+    seen: list[EngineStatus] = []
     for id in (1, 2):
         wire.send(Warm(id=id))
         while isinstance(wire.receive(), Notice):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from engine.core.errors import ModelError
 from engine.core.request import FillRequest
-from engine.ipc.messages import Answer, Failed, Fill, Hello, StatusQuery
+from engine.ipc.messages import Failed, Fill, FillReply, Hello, StatusQuery
 from engine.ipc.protocol import VERSION, pack
 from engine.models.base import Rows
 from engine.models.oracle.model import Case, Oracle
@@ -140,7 +140,7 @@ def test_a_client_that_reads_late_gets_its_answer_without_the_drafts(place):
     with serving(place, bounds=Bounds(unsent_draft_nbytes=-1)), place.client() as wire:
         wire.fill(1, "x = ", drafts=True)
         reply = wire.receive()
-        while not isinstance(reply, Answer):
+        while not isinstance(reply, FillReply):
             assert type(reply).__name__ == "Notice"
             reply = wire.receive()
         assert reply.filled.candidates[0].text == LONG

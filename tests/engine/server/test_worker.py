@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine.core.request import FillRequest
 from engine.decoding.executor import Step
-from engine.ipc.messages import Answer, EngineMessage, Failed, Fill, State, Warm
+from engine.ipc.messages import EngineMessage, EngineState, Failed, Fill, FillReply, Warm
 from engine.models.base import Model, Rows
 from engine.models.oracle.model import Case, Oracle
 from engine.server.metrics import Meters
@@ -151,9 +151,9 @@ class Tight(Oracle):
 @contextmanager
 def working(
     *models: Model, unload_after_s: float = 60.0
-) -> Generator[tuple[Worker, Callable[[], EngineMessage], list[State]]]:
+) -> Generator[tuple[Worker, Callable[[], EngineMessage], list[EngineState]]]:
     """A worker that loads one model after the other; a call fills a gap and gives the answer."""
-    scheduler, states, answers = Scheduler(), list[State](), queue.Queue[EngineMessage]()
+    scheduler, states, answers = Scheduler(), list[EngineState](), queue.Queue[EngineMessage]()
     loads, numbers = iter(models), itertools.count(1)
     worker = Worker(
         scheduler,
@@ -183,7 +183,7 @@ def test_memory_that_is_short_costs_the_contexts_and_not_the_request():
     model = Tight(turns=1)
     with working(model) as (_, fill, states):
         answer = fill()
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, FillReply)
     assert answer.filled.candidates[0].text == "1"
     assert [state.name for state in states] == ["loading", "ready"]
 
