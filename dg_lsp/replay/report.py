@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
 from dg_lsp.replay.player import Outcome
+from engine.core.percentile import percentile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def report(
     """Figures from what the editor saw and the server's own accounts around the session."""
     counts = {name: after["counts"][name] - before["counts"][name] for name in after["counts"]}
     forwards = after["engine"].get("forwards", 0) - before["engine"].get("forwards", 0)
-    latencies = sorted(outcome.latencies_ms)
+    p50, p95, p99, longest = (_rounded(percentile(outcome.latencies_ms, percent)) for percent in (50, 95, 99, 100))
     return Report(
         session=title,
         client=client,
@@ -79,12 +80,12 @@ def report(
         cost=cost,
         keys=outcome.keys,
         requests=outcome.requests,
-        answers=len(latencies),
+        answers=len(outcome.latencies_ms),
         suggestions=outcome.suggestions,
-        p50_ms=percentile(latencies, 50),
-        p95_ms=percentile(latencies, 95),
-        p99_ms=percentile(latencies, 99),
-        max_ms=percentile(latencies, 100),
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        max_ms=longest,
         without_model=counts["without_model"],
         without_model_share=round(counts["without_model"] / outcome.requests, 4) if outcome.requests else 0.0,
         superseded=outcome.superseded,
@@ -109,12 +110,8 @@ def fault(made: Report) -> str:
     )
 
 
-def percentile(ordered: Sequence[float], percent: float) -> float | None:
-    """The nearest-rank percentile of ordered values, rounded; None of none."""
-    if not ordered:
-        return None
-    rank = max(-(-len(ordered) * percent // 100), 1)
-    return round(ordered[int(rank) - 1], 2)
+def _rounded(ms: float | None) -> float | None:
+    return None if ms is None else round(ms, 2)
 
 
 def table(made: Report) -> Table:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.core.percentile import percentile
 from engine.ipc.messages import Percentiles
 
 _KEPT = 512
@@ -69,8 +69,4 @@ class Meters:
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:
-    """Median and 95th percentile."""
-    if len(values) < 2:
-        return Percentiles(p50=values[0], p95=values[0]) if values else Percentiles()
-    cuts = statistics.quantiles(values, n=20, method="inclusive")
-    return Percentiles(p50=cuts[9], p95=cuts[18])
+    return Percentiles(p50=percentile(values, 50), p95=percentile(values, 95))

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from dg_lsp.replay.generate import Edited, changes, events
 from dg_lsp.replay.history import edited_files
 from dg_lsp.replay.oracle import settled_texts
-from dg_lsp.replay.report import percentile
 from dg_lsp.replay.session import Open, Session, SessionError, read_session, write_session
 from tests.dg_lsp.replay.repository import commit
 
@@ -111,13 +110,3 @@ def test_a_history_becomes_a_session_of_what_was_typed(tmp_path):
 def test_what_is_no_repository_is_a_sentence(tmp_path):
     with pytest.raises(SessionError, match="git can't read"):
         edited_files(tmp_path / "nowhere", 1)
-
-
-@given(st.lists(st.floats(0, 1000), max_size=50).map(sorted), st.sampled_from([1, 50, 95, 99, 100]))
-def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(ordered, percent):
-    found = percentile(ordered, percent)
-    if not ordered:
-        assert found is None
-        return
-    enough = [value for value in ordered if sum(other <= value for other in ordered) * 100 >= percent * len(ordered)]
-    assert found == round(min(enough), 2)
