@@ -274,8 +274,7 @@ def modules_for_any_family() -> list[Path]:
         "loader/released.py",
         "baselines/",
         "bench/families.py",
-        "bench/gemma/",
-        "bench/masked/",
+        "bench/random_",
         "train/",
         "weights/",
     ]

@@ -71,7 +71,7 @@ def report(
     """Figures from what the editor saw and the server's own accounts around the session."""
     counts = {name: after["counts"][name] - before["counts"][name] for name in after["counts"]}
     forwards = after["engine"].get("forwards", 0) - before["engine"].get("forwards", 0)
-    latencies = [round(each, 2) for each in outcome.latencies_ms]
+    p50, p95, p99, longest = (_rounded(percentile(outcome.latencies_ms, percent)) for percent in (50, 95, 99, 100))
     return Report(
         session=title,
         client=client,
@@ -80,12 +80,12 @@ def report(
         cost=cost,
         keys=outcome.keys,
         requests=outcome.requests,
-        answers=len(latencies),
+        answers=len(outcome.latencies_ms),
         suggestions=outcome.suggestions,
-        p50_ms=percentile(latencies, 50),
-        p95_ms=percentile(latencies, 95),
-        p99_ms=percentile(latencies, 99),
-        max_ms=percentile(latencies, 100),
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        max_ms=longest,
         without_model=counts["without_model"],
         without_model_share=round(counts["without_model"] / outcome.requests, 4) if outcome.requests else 0.0,
         superseded=outcome.superseded,
@@ -108,6 +108,10 @@ def fault(made: Report) -> str:
         f"The language server answered {made.requests} requests with {made.errors} errors and {made.stale} stale "
         "suggestions; there must be none. What it logged stands above."
     )
+
+
+def _rounded(ms: float | None) -> float | None:
+    return None if ms is None else round(ms, 2)
 
 
 def table(made: Report) -> Table:

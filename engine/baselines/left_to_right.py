@@ -39,7 +39,7 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
         if len(ids) == request.max_tokens or meeting(model.detokenize(ids), request.suffix) is not None:
             break
     text = cut(model.detokenize(ids), request.suffix)
-    return _filled(model, text, ids, forwards, began)
+    return answered(model, text, len(ids), width=len(ids), forwards=forwards, began=began)
 
 
 def fill_by_causal_head(model: LeftToRight, request: FillRequest) -> Filled:
@@ -57,15 +57,16 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest) -> Filled:
         ids.append(token)
         if len(ids) == most:
             break
-    return _filled(model, model.detokenize(ids), ids, forwards, began)
+    return answered(model, model.detokenize(ids), len(ids), width=len(ids), forwards=forwards, began=began)
 
 
-def _filled(model: Model, text: str, ids: Sequence[int], forwards: int, began: float) -> Filled:
+def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int, began: float) -> Filled:
+    """One candidate, or none where there is no text; a baseline takes a forward pass each step."""
     return Filled(
         model=model.facts.name,
         device=model.facts.device,
-        candidates=(Candidate(text=text, tokens=len(ids), confidence=1.0, score=0.0),) if text else (),
-        width=len(ids),
+        candidates=(Candidate(text=text, tokens=tokens, confidence=1.0, score=0.0),) if text else (),
+        width=width,
         steps=forwards,
         forwards=forwards,
         ms=Timings(total=(time.perf_counter() - began) * 1000),

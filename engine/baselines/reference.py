@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from engine.baselines.left_to_right import cut
-from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.baselines.left_to_right import answered, cut
+from engine.core.request import Filled, FillRequest
 from engine.models.base import Model
 
 
@@ -23,14 +23,36 @@ class Reference:
     run: Callable[[], object]
 
 
-def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
-    """What to hold `ours`, our answer to `request`, against: the loop that models of its kind are published with."""
-    return (_generate if generates(model) else _published_loop)(model, request, ours)
-
-
 def generates(model: Model) -> bool:
     """Whether transformers has a `generate` for it, which does what we do in another way."""
     return model.facts.family == "diffusion_gemma"
+
+
+def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
+    """What to hold `ours`, our answer to `request`, against: transformers' `generate`, made to take as many steps as we
+    took, or the loop that masked models are published with."""
+    if generates(model):
+        from engine.baselines.generate import generate
+        from engine.models.gemma.model import DiffusionGemma
+
+        assert isinstance(model, DiffusionGemma)
+        network, facts = model.network, model.facts
+        context, sampling = list(model.prompt(request).context), replace(facts.sampling, max_steps=ours.steps)
+        return Reference(
+            name=f"generate, {ours.steps} steps",
+            told="same weights and steps",
+            aim=">= 4",
+            run=lambda: generate(network, facts, context, sampling, in_full=True),
+        )
+    from engine.baselines.published_loop import published_loop
+    from engine.models.masked.model import Masked
+
+    assert isinstance(model, Masked)
+    return Reference(
+        name=f"published loop, {ours.width} steps",
+        told="same weights, all computed in each step, one token a step",
+        run=lambda: published_loop(model, request, ours.width),
+    )
 
 
 def fill_by_generate(model: Model, request: FillRequest) -> Filled:
@@ -42,45 +64,6 @@ def fill_by_generate(model: Model, request: FillRequest) -> Filled:
     assert isinstance(model, DiffusionGemma)
     began = time.perf_counter()
     said = generate(model.network, model.facts, all_known(model, request), model.facts.sampling)
-    ms = (time.perf_counter() - began) * 1000
-    used = [token for token in said if token != model.facts.pad_id]
-    text = cut(model.detokenize(used), request.suffix)
+    text = cut(model.detokenize([token for token in said if token != model.facts.pad_id]), request.suffix)
     steps = model.facts.sampling.max_steps
-    return Filled(
-        model=model.facts.name,
-        device=model.facts.device,
-        candidates=(Candidate(text=text, tokens=len(model.tokenize(text)), confidence=1.0, score=0.0),) if text else (),
-        width=len(said),
-        steps=steps,
-        forwards=steps,
-        ms=Timings(total=ms),
-    )
-
-
-def _generate(model: Model, request: FillRequest, ours: Filled) -> Reference:
-    """transformers' `generate`, made to take as many steps as we took."""
-    from engine.baselines.generate import generate
-    from engine.models.gemma.model import DiffusionGemma
-
-    assert isinstance(model, DiffusionGemma)
-    network, facts = model.network, model.facts
-    context, sampling = list(model.prompt(request).context), replace(facts.sampling, max_steps=ours.steps)
-    return Reference(
-        name=f"generate, {ours.steps} steps",
-        told="same weights and steps",
-        aim=">= 4",
-        run=lambda: generate(network, facts, context, sampling, in_full=True),
-    )
-
-
-def _published_loop(model: Model, request: FillRequest, ours: Filled) -> Reference:
-    """The loop that masked models are published with."""
-    from engine.baselines.published_loop import published_loop
-    from engine.models.masked.model import Masked
-
-    assert isinstance(model, Masked)
-    return Reference(
-        name=f"published loop, {ours.width} steps",
-        told="same weights, all computed in each step, one token a step",
-        run=lambda: published_loop(model, request, ours.width),
-    )
+    return answered(model, text, len(model.tokenize(text)), width=len(said), forwards=steps, began=began)

@@ -6,13 +6,12 @@ from itertools import islice
 
 from engine.baselines.left_to_right import LeftToRight
 from engine.baselines.reference import reference
-from engine.bench.abilities import Measured
 from engine.bench.timing import Figure, Ratio, Stopwatch
-from engine.bench.workload import request_for
+from engine.bench.workload import Measured, request_for
 from engine.core.request import Filled
 from engine.infill.pipeline import fill
 
-PART = "end to end"
+END_TO_END = "end to end"
 
 
 def end_to_end(model: Measured, watch: Stopwatch, width: int) -> tuple[list[Figure], list[Ratio]]:
@@ -27,17 +26,12 @@ def end_to_end(model: Measured, watch: Stopwatch, width: int) -> tuple[list[Figu
     spreads = {"fill, cold cache": cold, "fill, warm cache": watch.time(ours)}
     theirs = reference(model, request, max(answers, key=lambda answer: answer.steps))
     spread = spreads[theirs.name] = watch.time(theirs.run, before=model.forget)
-    ratios = [
-        Ratio(
-            name=f"{theirs.name} by fill, {theirs.told}, cold cache",
-            value=spread.median / cold.median,
-            aim=theirs.aim,
-        )
-    ]
+    name = f"{theirs.name} by fill, {theirs.told}, cold cache"
+    ratios = [Ratio(name=name, value=spread.median / cold.median, aim=theirs.aim)]
     if isinstance(model, LeftToRight):
         context = model.prompt(request).context
         greedy = watch.time(lambda: list(islice(model.next_tokens(context), width)), before=model.forget)
         spreads[f"left to right, {width} tokens"] = greedy
         name = "left to right by fill, as many tokens, cold cache"
         ratios.append(Ratio(name=name, value=greedy.median / cold.median))
-    return [Figure(part=PART, name=name, spread=spread, at=width) for name, spread in spreads.items()], ratios
+    return [Figure(part=END_TO_END, name=name, spread=spread, at=width) for name, spread in spreads.items()], ratios

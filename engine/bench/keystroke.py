@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle
 
-from engine.bench.abilities import Measured
 from engine.bench.timing import Figure, Ratio, Stopwatch
-from engine.bench.workload import room_beside, rows_of, token_ids
+from engine.bench.workload import Measured, room_beside, rows_of, token_ids
 from engine.models.base import Context
 
-PART = "keystroke"
+KEYSTROKE = "keystroke"
 FLAT = 8192
 """Up to this length a warm keystroke should cost the same."""
 _GAP, _PINNED = 24, 32
@@ -24,11 +23,14 @@ def keystroke(
     `longest_cold`. A model that can't read as much is measured at the longest that it can read."""
     figures: list[Figure] = []
     typed = 2 * (watch.repetitions + 1)
-    readable = sorted({room_beside(model, typed + _GAP + _PINNED, length) for length in lengths})
-    for length in readable:
+    for length in sorted({room_beside(model, typed + _GAP + _PINNED, length) for length in lengths}):
         figures += _warm(model, watch, length)
         if length <= longest_cold:
-            figures.append(_cold(model, replace(watch, repetitions=2), length))
+            ids = token_ids(model, length, seed=1)
+            cold = replace(watch, repetitions=2).time(
+                lambda ids=ids: _first_step(model, model.encode(ids)), before=model.forget
+            )
+            figures.append(Figure(part=KEYSTROKE, name="cold", spread=cold, at=length))
     model.forget()
     warm = {figure.at: figure.spread.median for figure in figures if figure.name == "warm"}
     short, long = min(warm), max(at for at in warm if at <= FLAT)
@@ -39,7 +41,7 @@ def keystroke(
 def _warm(model: Measured, watch: Stopwatch, length: int) -> list[Figure]:
     model.forget()
     ids = token_ids(model, length)
-    model.encode(ids)
+    context = model.encode(ids)
     typed = cycle(token_ids(model, 1000, seed=2))
 
     def encode() -> Context:
@@ -51,19 +53,12 @@ def _warm(model: Measured, watch: Stopwatch, length: int) -> list[Figure]:
         context = model.encode(ids)
 
     encoded = watch.time(encode)
-    context = model.encode(ids)
     stepped = watch.time(lambda: _first_step(model, context), before=fresh)
     both = watch.time(lambda: _first_step(model, encode()))
     return [
-        Figure(part=PART, name=name, spread=spread, at=length)
+        Figure(part=KEYSTROKE, name=name, spread=spread, at=length)
         for name, spread in (("warm", both), ("encode", encoded), ("step", stepped))
     ]
-
-
-def _cold(model: Measured, watch: Stopwatch, length: int) -> Figure:
-    ids = token_ids(model, length, seed=1)
-    spread = watch.time(lambda: _first_step(model, model.encode(ids)), before=model.forget)
-    return Figure(part=PART, name="cold", spread=spread, at=length)
 
 
 def _first_step(model: Measured, context: Context) -> None:

@@ -18,31 +18,27 @@ class NumberedVocabulary:
 
     @cached_property
     def bytes(self) -> list[bytes]:
-        """The spelling of every token."""
         return [b"", *(f"{token} ".encode() for token in range(1, self.size))]
 
     def text(self, ids: Sequence[int]) -> str:
-        """The numbers of `ids`."""
         return "".join(f"{token} " for token in ids if token)
 
     def agreeing(self, head: bytes) -> list[int]:
-        """No token: a prompt of numbers takes nothing back."""
+        """None: a prompt of numbers takes nothing back."""
         return []
 
 
 class NumberedPrompt:
-    """Lays out requests whose texts are numbers."""
+    """Lays out requests whose texts are numbers: [prefix] and [gap | near suffix]."""
 
     def __init__(self, vocab_size: int, *, limit: int, pinned: int) -> None:
         self.vocabulary = NumberedVocabulary(vocab_size)
         self._limit, self._pinned = limit, pinned
 
     def tokenize(self, text: str) -> list[int]:
-        """The numbers of `text`."""
         return [int(word) for word in text.split()]
 
     def lay_out(self, request: FillRequest) -> Prompt:
-        """[prefix] and [gap | near suffix]."""
         return Prompt(
             context=tuple(self.tokenize(request.prefix)[-self._limit :]),
             suffix=tuple(self.tokenize(request.suffix)[: self._pinned]),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from itertools import groupby
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.bench.end_to_end import PART as END_TO_END
-from engine.bench.keystroke import PART as KEYSTROKE
+from engine.bench.end_to_end import END_TO_END
+from engine.bench.keystroke import KEYSTROKE
 from engine.bench.run import Benchmark
 from engine.bench.steps import BOUNDS, GRID
 from engine.bench.timing import Figure
@@ -17,8 +16,7 @@ from engine.core.errors import BadInput
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NAME = "benchmark"
-_FORMATS = ("png", "svg")
+PLOTTED = (END_TO_END, BOUNDS, KEYSTROKE, GRID)
 
 
 def plot(made: Benchmark, folder: Path) -> list[Path]:
@@ -29,15 +27,19 @@ def plot(made: Benchmark, folder: Path) -> list[Path]:
     mpl.use("agg")
     from matplotlib import pyplot
 
-    drawn = _drawn()
-    by_part = {part: [figure for figure in made.figures if figure.part == part] for part in drawn}
+    by_part = {part: [figure for figure in made.figures if figure.part == part] for part in PLOTTED}
     parts = [part for part, figures in by_part.items() if figures]
     canvas, axes = pyplot.subplots(1, len(parts), figsize=(5 * len(parts), 4), squeeze=False, layout="constrained")
     for axis, part in zip(axes[0], parts, strict=True):
-        drawn[part](axis, by_part[part])
+        if part == KEYSTROKE:
+            _lines(axis, by_part[part], lambda figure: figure.name, "tokens of context")
+        elif part == GRID:
+            _lines(axis, by_part[part], lambda figure: f"{figure.name}, {figure.batch} at once", "tokens of canvas")
+        else:
+            _bars(axis, by_part[part])
         axis.set_title(part)
     canvas.suptitle(f"{made.about['model']} on {made.about['device']}, {made.about['date']}")
-    paths = [folder / f"{_NAME}.{format_}" for format_ in _FORMATS]
+    paths = [folder / "benchmark.png", folder / "benchmark.svg"]
     for path in paths:
         canvas.savefig(path)
     pyplot.close(canvas)
@@ -51,43 +53,27 @@ def check_plotting(folder: Path, parts: Collection[str]) -> None:
         import matplotlib as _  # noqa: F401
     except ModuleNotFoundError:
         raise BadInput("Plots need matplotlib: install dg-lsp[bench].") from None
-    drawn = _drawn()
-    if drawn.keys().isdisjoint(parts):
-        raise BadInput(f"There is nothing to plot: measure at least one of {', '.join(drawn)}.")
+    if set(PLOTTED).isdisjoint(parts):
+        raise BadInput(f"There is nothing to plot: measure at least one of {', '.join(PLOTTED)}.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"{folder} can't be written to ({error.strerror}): name another folder.") from None
 
 
-def _drawn() -> dict[str, Callable[[Axes, list[Figure]], None]]:
-    """How each part is drawn that is."""
-    return {END_TO_END: _bars, BOUNDS: _bars, KEYSTROKE: _lines_by_name, GRID: _lines_by_batch}
-
-
 def _bars(axis: Axes, figures: list[Figure]) -> None:
-    names = [figure.name for figure in figures]
-    medians = [figure.spread.median for figure in figures]
-    errors = [[m - f.spread.low for m, f in zip(medians, figures, strict=True)]]
-    errors.append([f.spread.high - m for m, f in zip(medians, figures, strict=True)])
-    bars: Any = axis.barh(names, medians, xerr=errors)
+    spreads = [figure.spread for figure in figures]
+    errors = [[each.median - each.low for each in spreads], [each.high - each.median for each in spreads]]
+    bars: Any = axis.barh([figure.name for figure in figures], [each.median for each in spreads], xerr=errors)
     axis.bar_label(bars, fmt="%.1f", padding=4)
     axis.invert_yaxis()
     axis.margins(x=0.2)
     axis.set_xlabel("ms")
 
 
-def _lines_by_name(axis: Axes, figures: list[Figure]) -> None:
-    _lines(axis, figures, lambda figure: figure.name, "tokens of context")
-
-
-def _lines_by_batch(axis: Axes, figures: list[Figure]) -> None:
-    _lines(axis, figures, lambda figure: f"{figure.name}, {figure.batch} at once", "tokens of canvas")
-
-
 def _lines(axis: Axes, figures: list[Figure], name_of: Callable[[Figure], str], scale: str) -> None:
-    for name, group in _grouped(figures, name_of):
-        held = list(group)
+    for name in dict.fromkeys(map(name_of, figures)):
+        held = [figure for figure in figures if name_of(figure) == name]
         at = [figure.at for figure in held]
         axis.plot(at, [figure.spread.median for figure in held], marker="o", label=name)
         axis.fill_between(at, [figure.spread.low for figure in held], [f.spread.high for f in held], alpha=0.2)
@@ -96,8 +82,3 @@ def _lines(axis: Axes, figures: list[Figure], name_of: Callable[[Figure], str], 
     axis.set_xlabel(scale)
     axis.set_ylabel("ms")
     axis.legend()
-
-
-def _grouped(figures: list[Figure], name_of: Callable[[Figure], str]) -> Iterable[tuple[str, Iterable[Figure]]]:
-    order = list(dict.fromkeys(map(name_of, figures)))
-    return groupby(sorted(figures, key=lambda figure: order.index(name_of(figure))), name_of)

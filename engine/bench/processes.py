@@ -3,56 +3,63 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
 import psutil
 
-from engine.bench.own_engine import own_engine
 from engine.bench.timing import Figure, Ratio, Stopwatch, spread
 from engine.core.errors import EngineError
+from engine.core.names import rooted
 from engine.core.processes import python_module
 from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
+from engine.ipc.client import Exchange, conversation
 from engine.ipc.messages import Fill, StatusQuery, StatusReply, Warm
 from engine.loader.loading import load
+from engine.server import launch
+from engine.server.server import Settings
 
 STARTS, OVERHEAD = "start", "protocol"
 _CODE = "def add(a, b):\n    total = ▮a + b▮\n    return total\n"
+_ANSWER_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """Resident, in bytes."""
+class ProcessMemory:
+    """Resident."""
 
     process: str
     nbytes: int
 
 
-def starts(model: str, device: str, repetitions: int) -> tuple[list[Figure], list[Memory]]:
+def starts(model: str, device: str, repetitions: int) -> tuple[list[Figure], list[ProcessMemory]]:
     """Of the language server until it answers, of the engine until it greets, and until the weights are there."""
-    served: list[float] = []
-    greeted: list[float] = []
-    loaded: list[float] = []
-    memory: list[Memory] = []
+    taken: dict[str, list[float]] = {"language server answers": [], "engine greets": [], "weights are loaded": []}
+    memory: dict[str, int] = {}
     for _ in range(repetitions):
-        ms, nbytes = _language_server()
-        served.append(ms)
-        memory = [Memory(process="language server", nbytes=nbytes)]
-        with own_engine(model, device) as running:
-            greeted.append(running.start_ms)
+        ms, memory["language server"] = _language_server()
+        taken["language server answers"].append(ms)
+        with own_engine(model, device) as (ask, start_ms):
+            taken["engine greets"].append(start_ms)
             began = time.perf_counter()
-            running.line.ask(Warm(id=1))
-            loaded.append((time.perf_counter() - began) * 1000)
-            memory.append(Memory(process="engine with its weights", nbytes=_rss(running.pid)))
-            told = running.line.ask(StatusQuery(id=2))
-            assert isinstance(told, StatusReply)
-            if told.status.device_nbytes:
-                memory.append(Memory(process="engine, on the GPU", nbytes=told.status.device_nbytes))
-    figures = {"language server answers": served, "engine greets": greeted, "weights are loaded": loaded}
-    return [Figure(part=STARTS, name=name, spread=spread(taken)) for name, taken in figures.items()], memory
+            ask(Warm(id=1))
+            taken["weights are loaded"].append((time.perf_counter() - began) * 1000)
+            report = ask(StatusQuery(id=2))
+            assert isinstance(report, StatusReply)
+            memory["engine with its weights"] = report.status.rss_nbytes
+            if report.status.device_nbytes:
+                memory["engine, on the GPU"] = report.status.device_nbytes
+    return [Figure(part=STARTS, name=name, spread=spread(times)) for name, times in taken.items()], [
+        ProcessMemory(process=process, nbytes=nbytes) for process, nbytes in memory.items()
+    ]
 
 
 def overhead(watch: Stopwatch) -> tuple[list[Figure], list[Ratio]]:
@@ -65,17 +72,43 @@ def overhead(watch: Stopwatch) -> tuple[list[Figure], list[Ratio]]:
         name = f"oracle:{file.name}"
         model = load(name).model
         within = watch.time(lambda: fill(model, request))
-        with own_engine(name, "cpu") as running:
-            running.line.ask(Warm(id=1))
-            through = watch.time(lambda: running.line.ask(Fill(id=2, request=request)))
+        with own_engine(name, "cpu") as (ask, _):
+            ask(Warm(id=1))
+            through = watch.time(lambda: ask(Fill(id=2, request=request)))
     figures = {"fill in this process": within, "fill through the engine": through}
     added = Ratio(name="milliseconds that the engine's process adds to a fill", value=through.median - within.median)
     return [Figure(part=OVERHEAD, name=each, spread=taken) for each, taken in figures.items()], [added]
 
 
+@contextmanager
+def own_engine(model: str, device: str) -> Generator[tuple[Exchange, float]]:
+    """An engine apart from the user's own, ended with the block: a connection to it that stays open, as an editor's
+    does, and how many milliseconds it took to answer. Raises EngineError where it does not start."""
+    # Not a longer path: a socket's has a limit.
+    with tempfile.TemporaryDirectory(prefix="dg-", ignore_cleanup_errors=True) as folder:
+        places = {"DG_LSP_RUNTIME_DIR": f"{folder}/run", "DG_LSP_STATE_DIR": f"{folder}/state"}
+        before = dict(os.environ)
+        os.environ.update(places)
+        try:
+            began = time.perf_counter()
+            named = rooted(model, Path.cwd())
+            process = launch.start(Settings(model=named, device=device, unload_after_s=600.0, exit_after_s=60.0))
+            start_ms = (time.perf_counter() - began) * 1000
+            assert process
+            try:
+                with conversation(_ANSWER_S) as ask:
+                    assert ask
+                    yield ask, start_ms
+            finally:
+                process.kill()
+                process.wait()
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
 def _language_server() -> tuple[float, int]:
     """Milliseconds to its first answer, and its memory once it serves."""
-    hello = {"processId": None, "rootUri": None, "capabilities": {}}
     began = time.perf_counter()
     process = subprocess.Popen(
         [*python_module("dg_lsp"), "serve"],
@@ -83,35 +116,27 @@ def _language_server() -> tuple[float, int]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+    assert process.stdin
+    assert process.stdout
     try:
-        _send(process, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
-        _receive(process)
+        _request(process.stdin, process.stdout, "initialize", {"processId": None, "rootUri": None, "capabilities": {}})
         ms = (time.perf_counter() - began) * 1000
         # Without `initialized` it starts no engine; this answer comes from the server proper, all of it imported.
-        _send(process, {"jsonrpc": "2.0", "id": 2, "method": "shutdown", "params": None})
-        _receive(process)
-        return ms, _rss(process.pid)
+        _request(process.stdin, process.stdout, "shutdown", None)
+        return ms, psutil.Process(process.pid).memory_info().rss
     finally:
         process.kill()
         process.communicate()
 
 
-def _send(process: subprocess.Popen[bytes], message: object) -> None:
-    assert process.stdin
-    body = json.dumps(message).encode()
-    process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-    process.stdin.flush()
-
-
-def _receive(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdout
-    header = process.stdout.readline()
+def _request(stdin: IO[bytes], stdout: IO[bytes], method: str, params: object) -> None:
+    """Ask the language server and read its answer, whatever it says."""
+    body = json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).encode()
+    stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    stdin.flush()
+    header = stdout.readline()
     if not header.lower().startswith(b"content-length:"):
         raise EngineError("The language server to be measured did not answer: see `dg-lsp doctor`.")
-    while process.stdout.readline().strip():
+    while stdout.readline().strip():
         pass
-    process.stdout.read(int(header.split(b":")[1]))
-
-
-def _rss(pid: int) -> int:
-    return psutil.Process(pid).memory_info().rss
+    stdout.read(int(header.split(b":")[1]))

@@ -1,16 +1,17 @@
-"""Random weights for a shape: what the families' models of random weights share."""
+"""Random weights in a given shape, whatever the family."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import psutil
 import torch
-from torch import Tensor
+from accelerate import init_empty_weights
+from torch import nn
 from transformers.initialization import no_init_weights
 
+from engine.checkpoints.placement import GPU_DTYPE, cpu_dtype
 from engine.checkpoints.working import BASE_NBYTES
 from engine.core.errors import BadInput, ModelError
 from engine.core.names import Device, check_device
@@ -29,8 +30,46 @@ def layers_asked(shape: str, most: int) -> int:
     return int(number)
 
 
-def place_of(device: Device) -> str:
-    """Where to build, as torch names it. Raises ModelError for an unknown device, or a GPU where there is none."""
+def random_module(
+    shape: str,
+    device: Device,
+    seed: int,
+    make: Callable[[], Any],
+    owner: Callable[[Any], nn.Module] = lambda module: module,
+) -> Any:
+    """What `make` builds, with random matrices; `owner`: the part to whose weights all others are tied.
+
+    Raises ModelError for an unknown device, a GPU where there is none, or too little memory.
+    """
+    place = _place(device)
+    with init_empty_weights(include_buffers=False), no_init_weights():
+        module = make()
+    module.tie_weights()
+    size = sum(parameter.numel() for parameter in module.parameters())
+    dtype = cpu_dtype(size) if place == "cpu" else GPU_DTYPE
+    _check_room(shape, size * dtype.itemsize, place)
+    for part in owner(module).modules():
+        for name, empty in list(part.named_parameters(recurse=False)):
+            setattr(part, name, nn.Parameter(torch.empty_like(empty, device=place, dtype=dtype)))
+    module.tie_weights()
+    module.to(place, dtype)
+    _randomise(module, seed)
+    return module.eval()
+
+
+def shared_facts(shape: str, module: nn.Module) -> dict[str, Any]:
+    """What the facts of all random models say in the same way."""
+    some = next(module.parameters())
+    return {
+        "name": f"random {shape}",
+        "parameters": sum(parameter.numel() for parameter in module.parameters()),
+        "device": str(some.device),
+        "dtype": str(some.dtype).removeprefix("torch."),
+        "pad_id": 0,
+    }
+
+
+def _place(device: Device) -> str:
     check_device(device)
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         return "cpu"
@@ -39,8 +78,7 @@ def place_of(device: Device) -> str:
     return "cuda:0"
 
 
-def check_room(shape: str, nbytes: int, place: str) -> None:
-    """Raises ModelError where `nbytes` of weights are too many."""
+def _check_room(shape: str, nbytes: int, place: str) -> None:
     free = torch.cuda.mem_get_info()[0] if place != "cpu" else psutil.virtual_memory().available
     if nbytes + BASE_NBYTES > free:
         raise ModelError(
@@ -49,32 +87,16 @@ def check_room(shape: str, nbytes: int, place: str) -> None:
         )
 
 
-@contextmanager
-def made_in(dtype: torch.dtype, place: str) -> Generator[None]:
-    """Modules made within have weights of this format there, whose values mean nothing yet."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        with torch.device(place), no_init_weights():
-            yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-def randomise(module: Any, seed: int) -> None:
+def _randomise(module: nn.Module, seed: int) -> None:
     """Matrices become noise, norms ones, biases zeros."""
-    generator = torch.Generator().manual_seed(seed)
-    block = torch.randn(_BLOCK, generator=generator) * _SCALE
+    block = torch.randn(_BLOCK, generator=torch.Generator().manual_seed(seed)) * _SCALE
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(False)
         if parameter.dim() == 1:
             parameter.fill_(0.0 if name.endswith(".bias") else 1.0)
-        else:
-            block = block.to(parameter.device, parameter.dtype)
-            _repeat(block, parameter.view(-1))
-
-
-def _repeat(block: Tensor, flat: Tensor) -> None:
-    whole = len(flat) // len(block) * len(block)
-    flat[:whole].view(-1, len(block)).copy_(block)
-    flat[whole:] = block[: len(flat) - whole]
+            continue
+        block = block.to(parameter.device, parameter.dtype)
+        flat = parameter.view(-1)
+        whole = len(flat) // _BLOCK * _BLOCK
+        flat[:whole].view(-1, _BLOCK).copy_(block)
+        flat[whole:] = block[: len(flat) - whole]

@@ -11,16 +11,13 @@ from pathlib import Path
 
 import torch
 
-from engine.bench.abilities import Measured
-from engine.bench.end_to_end import PART as END_TO_END
-from engine.bench.end_to_end import end_to_end
-from engine.bench.keystroke import PART as KEYSTROKE
-from engine.bench.keystroke import keystroke
-from engine.bench.processes import OVERHEAD, STARTS, Memory, overhead, starts
+from engine.bench.end_to_end import END_TO_END, end_to_end
+from engine.bench.keystroke import KEYSTROKE, keystroke
+from engine.bench.processes import OVERHEAD, STARTS, ProcessMemory, overhead, starts
 from engine.bench.steps import BOUNDS, GRID, bounds, grid
-from engine.bench.syntax_keystroke import PART as SYNTAX
-from engine.bench.syntax_keystroke import syntax_keystroke
+from engine.bench.syntax_keystroke import SYNTAX, syntax_keystroke
 from engine.bench.timing import Figure, Ratio, Stopwatch
+from engine.bench.workload import Measured
 from engine.models.base import Model
 
 PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID, SYNTAX, STARTS, OVERHEAD)
@@ -35,7 +32,7 @@ class Effort:
     """For one figure."""
     starts: int = 3
     width: int = 32
-    """Of the gap end to end, and in the step beside its bounds."""
+    """Of the gap end to end, and in the step beside its products."""
     lengths: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
     longest_cold: int = 32768
     widths: tuple[int, ...] = (16, 32, 64, 128, 256)
@@ -59,9 +56,9 @@ class Benchmark:
     """What came of it."""
 
     about: dict[str, str | int]
-    figures: list[Figure] = field(default_factory=list[Figure])
     ratios: list[Ratio] = field(default_factory=list[Ratio])
-    memory: list[Memory] = field(default_factory=list[Memory])
+    figures: list[Figure] = field(default_factory=list[Figure])
+    memory: list[ProcessMemory] = field(default_factory=list[ProcessMemory])
 
 
 def run(

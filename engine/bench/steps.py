@@ -1,43 +1,55 @@
-"""(b) One denoise step beside what bounds it; (d) over widths and batches."""
+"""(b) One denoise step beside its matrix products; (d) over widths and batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
-from engine.bench.abilities import Measured, StepKind
-from engine.bench.families import step_kinds
-from engine.bench.products import run_all
-from engine.bench.timing import Figure, Ratio, Spread, Stopwatch
-from engine.bench.workload import room_beside, rows_of, token_ids
+from engine.bench.timing import Figure, Ratio, Stopwatch
+from engine.bench.workload import Measured, forgetful, room_beside, rows_of, token_ids
 
 BOUNDS, GRID = "step", "widths and batches"
+FULL, REUSED = "step in full", "step that remembers its surroundings"
 CONTEXT = 512
 _PINNED = 32
-_COPIED_NBYTES = 128 << 20
+_PRODUCT = re.compile(r"(linear|matmul|mm)(_fallback)?$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepKind:
+    """One way that a step can go."""
+
+    name: str
+    run: Callable[[], Tensor]
+    before: Callable[[], object] | None = None
+    """Makes the next run go the same way."""
 
 
 def bounds(model: Measured, watch: Stopwatch, gap: int) -> tuple[list[Figure], list[Ratio]]:
-    """A step with `gap` open positions, in each way it can go, its matrix products, and the time to read its weights
-    once."""
+    """A step with `gap` open positions, in each way it can go, and its matrix products alone."""
     width = gap + _PINNED
-    context = model.encode(token_ids(model, room_beside(model, width, CONTEXT)))
     figures: list[Figure] = []
     ratios: list[Ratio] = []
-    medians: dict[str, float] = {}
-    for kind in step_kinds(model, rows_of(model, context, gap=gap, pinned=_PINNED)):
-        step, alone, read = spreads = _bounded(kind, watch)
-        medians[kind.name] = step.median
-        figures += [
-            Figure(part=BOUNDS, name=name, spread=spread, at=width)
-            for name, spread in zip(_names(kind), spreads, strict=True)
-        ]
-        ratios += [
-            Ratio(name=f"{kind.name} by its matrix products", value=step.median / alone.median, aim="<= 3"),
-            Ratio(name=f"{kind.name} by reading its weights", value=step.median / read.median),
-        ]
-    return figures, [*ratios, *_among(medians)]
+    ids = token_ids(model, room_beside(model, width, CONTEXT))
+    for kind in step_kinds(model, ids, gap=gap, pinned=_PINNED):
+        step = watch.time(kind.run, before=kind.before)
+        found = products(kind)
+        alone = watch.time(lambda found=found: run_all(found))
+        figures.append(Figure(part=BOUNDS, name=kind.name, spread=step, at=width))
+        figures.append(Figure(part=BOUNDS, name=f"{kind.name}: matrix products alone", spread=alone, at=width))
+        ratios.append(Ratio(name=f"{kind.name} by its matrix products", value=step.median / alone.median, aim="<= 3"))
+    medians = {figure.name: figure.spread.median for figure in figures}
+    if REUSED in medians:
+        ratios.append(Ratio(name=f"{FULL} by {REUSED}", value=medians[FULL] / medians[REUSED]))
+    return figures, ratios
 
 
 def grid(
@@ -46,10 +58,9 @@ def grid(
     """A step over canvases of these widths, all open but a pinned eighth, in these batches."""
     figures: list[Figure] = []
     for width in widths:
-        context = model.encode(token_ids(model, room_beside(model, width, CONTEXT)))
+        ids = token_ids(model, room_beside(model, width, CONTEXT))
         for batch in batches:
-            rows = rows_of(model, context, gap=width - width // 8, pinned=width // 8, batch=batch)
-            for kind in step_kinds(model, rows):
+            for kind in step_kinds(model, ids, gap=width - width // 8, pinned=width // 8, batch=batch):
                 spread = watch.time(kind.run, before=kind.before)
                 figures.append(Figure(part=GRID, name=kind.name, spread=spread, at=width, batch=batch))
     narrow, most = widths[0], max(batches)
@@ -63,32 +74,63 @@ def grid(
     ]
 
 
-def _bounded(kind: StepKind, watch: Stopwatch) -> tuple[Spread, Spread, Spread]:
-    step = watch.time(kind.run, before=kind.before)
-    return step, watch.time(lambda: run_all(kind.products)), _read_time(_weights_nbytes(kind), watch)
+def step_kinds(model: Measured, ids: Sequence[int], *, gap: int, pinned: int, batch: int = 1) -> list[StepKind]:
+    """In full; and with remembered surroundings, where that computes less. The canvases stand behind the context
+    `ids`."""
+    rows = rows_of(model, model.encode(ids), gap=gap, pinned=pinned, batch=batch)
+
+    def in_full() -> Tensor:
+        with forgetful(model):
+            return model.step(rows)
+
+    def remember() -> None:
+        """A first step over a context that nothing is known of leaves what the next one remembers."""
+        nonlocal rows
+        rows = replace(rows, contexts=[model.encode(ids)] * batch)
+        model.step(rows)
+
+    full = StepKind(name=FULL, run=in_full)
+    reused = StepKind(name=REUSED, run=lambda: model.step(rows), before=remember)
+    remember()
+    return [full, reused] if _flops(reused.run) < _flops(full.run) else [full]
 
 
-def _names(kind: StepKind) -> tuple[str, str, str]:
-    megabytes = _weights_nbytes(kind) / 1e6
-    return kind.name, f"{kind.name}: matrix products alone", f"{kind.name}: reading its {megabytes:.0f} MB of weights"
+def products(kind: StepKind) -> list[Callable[[], object]]:
+    """Every matrix product of one run: weights, experts as they are routed, attention, head, and self-conditioning."""
+    if kind.before:
+        kind.before()
+    with _Products() as recorder:
+        kind.run()
+    return recorder.found
 
 
-def _weights_nbytes(kind: StepKind) -> int:
-    return sum(product.weight_nbytes for product in kind.products)
+@torch.inference_mode()
+def run_all(found: Sequence[Callable[[], object]]) -> None:
+    """One after the other, as a step must."""
+    for product in found:
+        product()
 
 
-def _among(medians: dict[str, float]) -> Iterator[Ratio]:
-    """The way that computes most by each of the others."""
-    most, *others = medians
-    for name in others:
-        yield Ratio(name=f"{most} by {name}", value=medians[most] / medians[name])
+class _Products(TorchDispatchMode):
+    """Keeps every product that runs within the block, with its operands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Callable[[], object]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name: str = func._schema.name
+        if "scaled_dot_product" in name:
+            query, keys, values = (part.flatten(0, 1).contiguous() for part in args[:3])
+            scores = query @ keys.transpose(1, 2)
+            self.found += [partial(torch.bmm, query, keys.transpose(1, 2)), partial(torch.bmm, scores, values)]
+        elif _PRODUCT.search(name):
+            self.found.append(partial(func, *args, **kwargs))
+        return func(*args, **kwargs)
 
 
-def _read_time(nbytes: int, watch: Stopwatch) -> Spread:
-    """Of `nbytes` of memory, at the rate at which this device copies."""
-    source = torch.zeros(_COPIED_NBYTES, dtype=torch.uint8, device=watch.device)
-    target = torch.empty_like(source)
-    copied = watch.time(lambda: target.copy_(source))
-    # A copy reads every byte and writes it.
-    share = nbytes / (2 * _COPIED_NBYTES)
-    return Spread(median=copied.median * share, low=copied.low * share, high=copied.high * share, count=copied.count)
+def _flops(run: Callable[[], object]) -> int:
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return counter.get_total_flops()

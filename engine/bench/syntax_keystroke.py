@@ -8,10 +8,10 @@ from itertools import count
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.syntax.budget import Budget
 from engine.syntax.judge import Judge
-from engine.syntax.tree import SyntaxTree, parsed
+from engine.syntax.tree import parsed
 from engine.syntax.trees import Trees
 
-PART = "syntax"
+SYNTAX = "syntax"
 LINES = (1_000, 20_000)
 """Of the file that is typed in."""
 _FUNCTION = "def f(a, b=1):\n    if a > b:\n        return [a, 'text', {b: 2}]\n    return a\n\n"
@@ -31,20 +31,15 @@ def _at(watch: Stopwatch, lines: int) -> list[Figure]:
     half = _FUNCTION * (lines // 10)
     before, after = half + "def g(a):\n    value = ", "\n    return value\n\n\n" + half
     trees = Trees()
-    typed = (f"a + {number}" for number in count())
+    documents = (f"{before}a + {number}{after}" for number in count())
 
-    def document() -> str:
-        return before + next(typed) + after
-
-    def edited() -> SyntaxTree | None:
-        return trees.tree(document(), "python", Budget(_BUDGET_MS))
-
-    def anew() -> SyntaxTree | None:
-        return parsed(document(), "python", Budget(_BUDGET_MS))
-
-    def judged() -> None:
+    def judge() -> None:
         tree = trees.tree(before + after, "python", Budget(_BUDGET_MS))
         assert Judge(before, after, "python", tree=tree).new_problems("a + 1", Budget(_BUDGET_MS)) == ()
 
-    works: dict[str, Callable[[], object]] = {"tree edited": edited, "parsed anew": anew, "tree and verdict": judged}
-    return [Figure(part=PART, name=name, spread=watch.time(work), at=lines) for name, work in works.items()]
+    works: dict[str, Callable[[], object]] = {
+        "tree edited": lambda: trees.tree(next(documents), "python", Budget(_BUDGET_MS)),
+        "parsed anew": lambda: parsed(next(documents), "python", Budget(_BUDGET_MS)),
+        "tree and verdict": judge,
+    }
+    return [Figure(part=SYNTAX, name=name, spread=watch.time(work), at=lines) for name, work in works.items()]

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from engine.core.percentiles import percentile
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Milliseconds over `count` repetitions."""
+    """Milliseconds over `count` repetitions, with the first and third quartile."""
 
     median: float
     low: float
-    """First quartile."""
     high: float
-    """Third quartile."""
     count: int
 
 
@@ -56,23 +55,18 @@ class Stopwatch:
     def time(self, work: Callable[[], object], before: Callable[[], object] | None = None) -> Spread:
         """How long `work` takes, its first run aside; `before` runs ahead of each and is not counted."""
         taken: list[float] = []
-        began = time.perf_counter()
+        ends = time.perf_counter() + self.limit_s
         for run in range(self.repetitions + 1):
             if before:
                 before()
-            ms = self._once(work)
-            if run:
-                taken.append(ms)
-            if run > 1 and time.perf_counter() - began > self.limit_s:
+            self._wait()
+            began = time.perf_counter()
+            work()
+            self._wait()
+            taken.append((time.perf_counter() - began) * 1000)
+            if run > 1 and time.perf_counter() > ends:
                 break
-        return spread(taken)
-
-    def _once(self, work: Callable[[], object]) -> float:
-        self._wait()
-        began = time.perf_counter()
-        work()
-        self._wait()
-        return (time.perf_counter() - began) * 1000
+        return spread(taken[1:])
 
     def _wait(self) -> None:
         """A GPU works on after a call returns."""
@@ -80,7 +74,6 @@ class Stopwatch:
             torch.cuda.synchronize()
 
 
-def spread(taken: list[float]) -> Spread:
-    """Of measurements in milliseconds."""
-    low, median, high = statistics.quantiles(taken, n=4, method="inclusive") if len(taken) > 1 else taken * 3
+def spread(taken: Sequence[float]) -> Spread:
+    low, median, high = (percentile(taken, percent) or 0.0 for percent in (25, 50, 75))
     return Spread(median=median, low=low, high=high, count=len(taken))

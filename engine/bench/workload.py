@@ -5,16 +5,45 @@ from __future__ import annotations
 import inspect
 import json.decoder
 import random
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Protocol, runtime_checkable
 
 import torch
 
-from engine.bench.abilities import Measured
 from engine.bench.numbered import NumberedVocabulary
 from engine.core.request import FillRequest
 from engine.models.base import Context, Model, Rows
 from engine.models.tokenizer import Texts
 
 _TEXT_TOKENS = 2000
+
+
+@runtime_checkable
+class Measured(Model, Protocol):
+    """Its speed can be taken apart."""
+
+    remembers: bool
+    """Whether its steps use what steps before them computed; off, every step computes everything."""
+
+    @property
+    def reads(self) -> int | None:
+        """Tokens of context and canvas that it can look at; None: as many as memory holds."""
+        ...
+
+    def forget(self) -> None:
+        """Let go of all contexts, as if no request had come before."""
+        ...
+
+
+@contextmanager
+def forgetful(model: Measured) -> Generator[None]:
+    """Every step computes everything."""
+    before, model.remembers = model.remembers, False
+    try:
+        yield
+    finally:
+        model.remembers = before
 
 
 def request_for(model: Model, width: int) -> FillRequest:

@@ -15,7 +15,7 @@ from engine.core.exits import one_line_errors
 from engine.core.names import BUNDLED, Device
 
 if TYPE_CHECKING:
-    from engine.bench.abilities import Measured
+    from engine.bench.workload import Measured
 
 
 @one_line_errors()
@@ -66,8 +66,8 @@ def bench(
 
 
 def _model(name: str, shape: str | None, device: Device) -> Measured:
-    from engine.bench.abilities import Measured
     from engine.bench.families import random_model
+    from engine.bench.workload import Measured
     from engine.loader.loading import load
 
     model = random_model(shape, device) if shape is not None else load(name, device).model

@@ -6,21 +6,21 @@ Widths near a gap's own are left out, as there the model is sure for a better re
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated
+from typing import Annotated, cast
 
 import torch
 import typer
-from torch import Tensor
 
+from engine.cli.options import DeviceName
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.core.runtime_paths import data_dir
-from engine.decoding.executor import Step
+from engine.decoding.executor import drive
 from engine.eval.code_holes import code_holes
 from engine.eval.tasks import Task
 from engine.infill.gap import Gap
@@ -42,11 +42,11 @@ def main(
     folder: Annotated[Path, typer.Argument(help="Code to cut gaps into, best your own.")],
     model: Annotated[str, typer.Option(help="A model whose length strategy is calibrated.")],
     gaps: Annotated[int, typer.Option(min=5, help="More are slower and better.")] = 60,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: DeviceName = "auto",
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
     """Fit a model's length prior to gaps in the code below FOLDER, and keep it for when the model is loaded next."""
-    loaded = load(model, _device(device)).model
+    loaded = load(model, cast("Device", device)).model
     if loaded.facts.length != "calibrated":
         raise BadInput(f"{model} finds widths by {loaded.facts.length}: only `calibrated` needs a calibration.")
     usual = usual_confidence(loaded, code_holes(folder, None, gaps, seed))
@@ -63,40 +63,21 @@ def usual_confidence(model: Model, tasks: Sequence[Task]) -> dict[int, float]:
     seen: defaultdict[int, list[float]] = defaultdict(list)
     for task in tasks:
         own = len(model.tokenize(task.truth))
-        gap = _gap(model, task)
+        request = FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language)
+        prompt = model.prompt(request)
+        gap = Gap(
+            model=model,
+            request=request,
+            prompt=prompt,
+            context=model.encode(prompt.context),
+            generator=torch.Generator(device=model.facts.device).manual_seed(0),
+        )
         widths = [width for width in WIDTHS if abs(width - own) > TOO_NEAR and width <= gap.room]
-        for width, confidence in zip(widths, _driven(model, first_sight(gap, widths)), strict=True):
+        for width, confidence in zip(widths, drive(model, first_sight(gap, widths)), strict=True):
             seen[width].append(confidence)
     if len(seen) < 3:
         raise BadInput(f"{len(tasks)} gaps are too few to tell: name a folder with more code.")
     return {width: fmean(values) for width, values in sorted(seen.items())}
-
-
-def _gap(model: Model, task: Task) -> Gap:
-    request = FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language)
-    prompt = model.prompt(request)
-    return Gap(
-        model=model,
-        request=request,
-        prompt=prompt,
-        context=model.encode(prompt.context),
-        generator=torch.Generator(device=model.facts.device).manual_seed(0),
-    )
-
-
-def _driven(model: Model, looking: Generator[Step, Tensor, list[float]]) -> list[float]:
-    try:
-        step = next(looking)
-        while True:
-            step = looking.send(model.step(step.rows))
-    except StopIteration as end:
-        return end.value
-
-
-def _device(name: str) -> Device:
-    if name not in ("auto", "cpu", "cuda"):
-        raise BadInput(f"There is no device {name!r}: use auto, cpu or cuda.")
-    return name
 
 
 if __name__ == "__main__":

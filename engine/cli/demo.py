@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snippet:
+class DemoExample:
     """Code with a gap."""
 
     title: str
@@ -34,8 +34,8 @@ class Snippet:
 
 
 # From this project, chosen before the model was trained; what it answers is what it answers.
-SNIPPETS = (
-    Snippet(
+EXAMPLES = (
+    DemoExample(
         title="the end of a line: what to catch (engine/text/textfile.py)",
         language="python",
         text="""\
@@ -49,7 +49,7 @@ def read_text(name: str) -> TextFile:
         raise BadInput(f"{name} is a directory: name a file in it.") from None
 """,
     ),
-    Snippet(
+    DemoExample(
         title="a line in a class: what a constructor keeps (engine/cli/watch.py)",
         language="python",
         text="""\
@@ -65,7 +65,7 @@ class Watch:
         self._thread.join()
 """,
     ),
-    Snippet(
+    DemoExample(
         title="the middle of a call: an argument (JavaScript)",
         language="javascript",
         text="""\
@@ -79,8 +79,6 @@ function offsetAt(lines, position) {
 """,
     ),
 )
-
-
 PICTURE_WIDTH, PICTURE_FRAMES = 100, 6
 """Columns; canvases of one fill."""
 
@@ -91,10 +89,10 @@ def main(
         Path | None, typer.Option(metavar="FILE.svg", help="Also draw the fills into a picture.")
     ] = None,
 ) -> None:
-    """Fill the snippets one after the other. Exits as `dg-lsp fill` does."""
+    """Fill the examples one after the other. Exits as `dg-lsp fill` does."""
     console = Console(highlight=False)
     console.print(
-        f"[bold]dg-lsp[/] fills {len(SNIPPETS)} gaps in real code with the model that ships in the package "
+        f"[bold]dg-lsp[/] fills {len(EXAMPLES)} gaps in real code with the model that ships in the package "
         f"({bundled().parameters / 1e6:.1f} M parameters), on the CPU, without network.\n"
         "Each canvas starts as noise; the text on both sides of the gap holds still while the tokens between settle.\n"
     )
@@ -105,18 +103,18 @@ def main(
         infiller = load(BUNDLED, "cpu")
         load_ms = (time.perf_counter() - began) * 1000
     console.print(f"Loaded in {load_ms:.0f} ms.\n")
-    for snippet in SNIPPETS:
-        show(snippet, infiller, console)
+    for example in EXAMPLES:
+        show(example, infiller, console)
     if picture:
-        draw(SNIPPETS, infiller, picture)
+        draw(EXAMPLES, infiller, picture)
     console.print("Your own code: [bold].venv/bin/dg-lsp fill FILE --at LINE:COL --watch[/]")
 
 
-def show(snippet: Snippet, infiller: Infiller, console: Console) -> None:
+def show(example: DemoExample, infiller: Infiller, console: Console) -> None:
     """Fill one gap: the canvas settling, the result, the figures."""
-    gap = gap_at_markers(snippet.text)
-    console.rule(snippet.title, align="left")
-    request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=snippet.language)
+    gap = gap_at_markers(example.text)
+    console.rule(example.title, align="left")
+    request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=example.language)
     with Watch(gap, console) as watch:
         filled = infiller.answer(request, watch.show)
     for candidate in filled.candidates:
@@ -125,15 +123,15 @@ def show(snippet: Snippet, infiller: Infiller, console: Console) -> None:
     console.print()
 
 
-def draw(snippets: Sequence[Snippet], infiller: Infiller, out: Path) -> None:
+def draw(examples: Sequence[DemoExample], infiller: Infiller, out: Path) -> None:
     """Fill gaps again and draw what happens: some of each one's canvases, the result, the figures."""
     page = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
-    for snippet in snippets:
-        gap = gap_at_markers(snippet.text)
+    for example in examples:
+        gap = gap_at_markers(example.text)
         drafts: list[Draft] = []
-        request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=snippet.language)
+        request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=example.language)
         filled = infiller.answer(request, drafts.append)
-        page.rule(snippet.title, align="left")
+        page.rule(example.title, align="left")
         shown = drafts[:: -(-len(drafts) // PICTURE_FRAMES)]
         for draft in shown:
             page.print(canvas_line(gap.prefix.rpartition("\n")[2], draft), no_wrap=True, overflow="ellipsis")

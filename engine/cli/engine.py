@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import to_builtins
 
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.names import BUNDLED, ORACLE, check_device, rooted
+from engine.ipc.client import NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.loader.catalog import find
 
@@ -43,16 +43,14 @@ def run(
     """Run the engine; where one runs already, leave it alone."""
     # Imported here because `status` and `stop` need none of it.
     from engine.server import launch
-    from engine.server.settings import Settings
 
-    settings = Settings(
+    settings = _checked(
         model=rooted(model, Path.cwd()),
         device=device,
         unload_after_s=unload_after,
         exit_after_s=exit_after,
         stall_s=stall_after,
     )
-    _check(settings)
     if not (launch.start_detached(settings) if detach else _run(settings)):
         typer.echo(_ALREADY)
 
@@ -89,7 +87,6 @@ def restart(
     stall_after: Annotated[float | None, _STALL] = None,
 ) -> None:
     """End the engine, if one runs, and start one in the background; what no option changes stays as it was."""
-    from engine.ipc.client import NoAnswer
     from engine.server import launch
 
     try:
@@ -103,8 +100,8 @@ def restart(
         "exit_after_s": exit_after,
         "stall_s": stall_after,
     }
-    settings = replace(_settings_of(before), **{name: value for name, value in wanted.items() if value is not None})
-    _check(settings)
+    changed = {name: value for name, value in wanted.items() if value is not None}
+    settings = _checked(**{**_options_of(before), **changed})
     launch.stop()
     typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
 
@@ -116,37 +113,29 @@ def _run(settings: Settings) -> bool:
     return process.run(settings)
 
 
-def _check(settings: Settings) -> None:
+def _checked(**options: Any) -> Settings:
     """Raises ModelError, before anything starts or ends, for what no engine could ever run."""
+    from engine.server.settings import Settings
+
+    settings = Settings(**options)
     check_device(settings.device)
     if not settings.model.startswith(ORACLE):
         find(settings.model)
+    return settings
 
 
-def _settings_of(status: EngineStatus | None) -> Settings:
+def _options_of(status: EngineStatus | None) -> dict[str, Any]:
     """What an engine was started with, or the defaults where none runs or tells."""
-    from engine.server.settings import Settings
-
-    if status is None:
-        return Settings(
-            model=BUNDLED,
-            device="auto",
-            unload_after_s=_UNLOAD_AFTER_S,
-            exit_after_s=_EXIT_AFTER_S,
-            stall_s=_STALL_AFTER_S,
-        )
-    return Settings(
-        model=status.model,
-        device=status.device_asked,
-        unload_after_s=status.unload_after_s,
-        exit_after_s=status.exit_after_s,
-        stall_s=status.stall_after_s,
-    )
+    return {
+        "model": status.model if status else BUNDLED,
+        "device": status.device_asked if status else "auto",
+        "unload_after_s": status.unload_after_s if status else _UNLOAD_AFTER_S,
+        "exit_after_s": status.exit_after_s if status else _EXIT_AFTER_S,
+        "stall_s": status.stall_after_s if status else _STALL_AFTER_S,
+    }
 
 
 def _ask_status() -> EngineStatus | None:
-    from engine.ipc.client import ask
-
     report = ask(StatusQuery(id=1))
     return report.status if isinstance(report, StatusReply) else None
 
@@ -154,6 +143,8 @@ def _ask_status() -> EngineStatus | None:
 def _lines(status: EngineStatus) -> list[str]:
     loaded = "not loaded" if status.loaded_s is None else f"loaded {_duration(status.loaded_s)} ago"
     memory = _mib(status.rss_nbytes) + (f", {_mib(status.device_nbytes)} on the device" if status.device_nbytes else "")
+    failed = "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
+    tokens = "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
     return [
         f"model     {status.model} on {status.device}, {loaded}",
         f"state     {' '.join(filter(None, (status.state.name, status.state.message)))}",
@@ -163,24 +154,16 @@ def _lines(status: EngineStatus) -> list[str]:
         f"stall after {status.stall_after_s:g} s",
         f"clients   {len(status.clients)}{': ' + ', '.join(status.clients) if any(status.clients) else ''}",
         f"queue     {status.running} running, {status.queued} waiting",
-        f"served    {status.served}{_failed(status)}",
+        f"served    {status.served}{failed}",
         f"encode    {_percentiles(status.encode_ms)}",
         f"step      {_percentiles(status.step_ms)}",
         f"total     {_percentiles(status.total_ms)}",
         f"syntax    checked by a process that was replaced {status.checker_restarts} times, "
         f"{status.set_aside} documents set aside",
-        f"forwards  {status.forwards}, {status.shared_forwards} of them shared{_tokens(status)}",
+        f"forwards  {status.forwards}, {status.shared_forwards} of them shared{tokens}",
         f"cache     {status.cached_tokens} of {status.context_tokens} context tokens",
         f"log       {status.log}",
     ]
-
-
-def _failed(status: EngineStatus) -> str:
-    return "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
-
-
-def _tokens(status: EngineStatus) -> str:
-    return "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
 
 
 def _percentiles(times: Percentiles) -> str:

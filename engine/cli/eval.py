@@ -8,23 +8,22 @@ import signal
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from engine.cli.options import DeviceName, ModelName
+from engine.cli.options import MAX_SEED, DeviceName, ModelName
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.names import ORACLE, Device
 
 if TYPE_CHECKING:
     from engine.eval.results import Results
-    from engine.eval.rows import Row
+    from engine.eval.rows import EvalRow
     from engine.eval.tasks import Task
 
-_MAX_SEED = 2**63 - 1
 _INTERRUPTED = 130
 
 
@@ -36,7 +35,7 @@ def evaluate(
     holes: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead: gaps in the code of a folder.")] = None,
     lang: Annotated[str | None, typer.Option(help="With --holes: only files in this language.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="So many tasks, drawn by --seed; 100 with --holes.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Draws tasks, gaps and canvases.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws tasks, gaps and canvases.")] = 0,
     width: Annotated[
         list[str] | None, typer.Option(metavar="adaptive|oracle|N", help="How wide gaps are; several make rows.")
     ] = None,
@@ -62,19 +61,20 @@ def evaluate(
     from engine.eval.results import Results
     from engine.eval.rows import ADAPTIVE, chosen_rows
     from engine.eval.rows import all_rows as every_row
-    from engine.eval.run import Settings
 
     named = chosen_rows(widths=width or (), without=without or (), greedy=greedy, causal=causal, generate=generate)
     rows = [*(every_row() if all_rows else ()), *named] or chosen_rows(widths=(ADAPTIVE,))
     rows = list({row.name: row for row in rows}.values())
-    settings = Settings(seed=seed, max_tokens=max_tokens)
     with _interruptible(out):
         chosen, source = _tasks(tasks, holes, lang, limit, seed)
         about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
         with Results(out, about) as results:
-            about["device"], rows = _run(
-                model, cast("Device", device), chosen, rows, results, settings, strict=not all_rows
-            )
+            if all((row.name, task.name) in results for row in rows for task in chosen):
+                about["device"] = "results of an earlier run"
+            else:
+                about["device"], rows = _fill(
+                    model, cast("Device", device), chosen, rows, results, seed, max_tokens, strict=not all_rows
+                )
             names = {task.name for task in chosen}
             by_row = {row.name: results.of(row.name, names) for row in rows}
     if json:
@@ -111,16 +111,14 @@ def _tasks(
     from engine.eval.code_holes import code_holes
     from engine.eval.tasks import choose, read_tasks
 
-    if (tasks is None) == (holes is None):
-        raise BadInput("Name either a file of tasks, or a folder with --holes.")
-    if holes is not None:
+    if tasks is not None and holes is None:
+        if lang:
+            raise BadInput("--lang belongs to --holes: leave it out.")
+        return choose(read_tasks(tasks), limit, seed), {"tasks": tasks.name, "data": _fingerprint([tasks])}
+    if holes is not None and tasks is None:
         # Their names tell the files' contents.
         return code_holes(holes, lang, limit, seed), {"tasks": f"gaps in {holes.resolve().name}"}
-    assert tasks is not None
-    if lang:
-        raise BadInput("--lang belongs to --holes: leave it out.")
-    read = choose(read_tasks(tasks), limit, seed)
-    return read, {"tasks": tasks.name, "data": _fingerprint([tasks])}
+    raise BadInput("Name either a file of tasks, or a folder with --holes.")
 
 
 def _weights(name: str) -> str:
@@ -147,38 +145,32 @@ def _fingerprint(files: Sequence[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _run(
+def _fill(
     name: str,
     device: Device,
     tasks: Sequence[Task],
-    rows: Sequence[Row],
+    rows: Sequence[EvalRow],
     results: Results,
-    settings: Any,
+    seed: int,
+    max_tokens: int,
     *,
     strict: bool,
-) -> tuple[str, Sequence[Row]]:
-    """Fill what is not filled yet; returns the model's device, or that nothing was left to do, and the rows that it can
-    fill. `strict`: the others are errors."""
+) -> tuple[str, Sequence[EvalRow]]:
+    """Fill what is not filled yet; returns the model's device and the rows that it can fill. `strict`: the others are
+    errors."""
     from engine.eval.rows import possible
     from engine.eval.run import evaluate
-    from engine.eval.sandbox import level_here
+    from engine.eval.sandbox import standard_limits
     from engine.loader.loading import load
 
     console = Console(stderr=True)
-    if _left(rows, tasks, results) == 0:
-        return "results of an earlier run", rows
-    if any(task.check for task in tasks) and level_here() == "guards":
+    if any(task.check for task in tasks) and standard_limits().level == "guards":
         console.print("dg-lsp: The kernel gives no namespaces here, so solutions are held by the interpreter alone.")
     model = load(name, device).model
     rows = possible(rows, model, None if strict else lambda said: console.print(f"dg-lsp: {said}", soft_wrap=True))
-    total = len(rows) * len(tasks)
+    done = sum((row.name, task.name) in results for row in rows for task in tasks)
     columns = (TextColumn("filling"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("", total=total, completed=total - _left(rows, tasks, results))
-        evaluate(model, tasks, rows, results, settings, on_done=lambda: progress.advance(bar))
+        bar = progress.add_task("", total=len(rows) * len(tasks), completed=done)
+        evaluate(model, tasks, rows, results, seed=seed, max_tokens=max_tokens, on_done=lambda: progress.advance(bar))
     return model.facts.device, rows
-
-
-def _left(rows: Sequence[Row], tasks: Sequence[Task], results: Results) -> int:
-    """Fills that have no result yet."""
-    return sum((row.name, task.name) not in results for row in rows for task in tasks)

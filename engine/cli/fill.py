@@ -21,7 +21,7 @@ from engine.core.exits import one_line_errors
 from engine.core.names import Device
 from engine.core.request import Filled, FillRequest
 from engine.text.marked import MARKER, Gap, gap_at_markers, gap_between, line_count, parse_position
-from engine.text.textfile import TextFile, read_text, replace_text, writable_path
+from engine.text.textfile import read_text, replace_text, writable_path
 
 
 @one_line_errors()
@@ -58,7 +58,9 @@ def fill(
     )
     filled = _answer(request, gap, model, cast("Device", device), watched=watch)
     if write:
-        _write(source, gap, filled)
+        if not filled.candidates:
+            raise EngineError(f"The model has no answer for this gap: {source.name} is unchanged.")
+        replace_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
     if json:
         typer.echo(json_format.dumps(answer_object(filled)))
     else:
@@ -77,11 +79,8 @@ def _gap(text: str, at: str | None, to: str | None) -> Gap:
         return gap_between(text, parse_position(at), None if to is None else parse_position(to))
     if to is not None:
         raise BadInput("--to ends a span that --at starts: give both.")
-    return _within_a_line(gap_at_markers(text))
-
-
-def _within_a_line(gap: Gap) -> Gap:
-    """Two gaps of one ▮ each look like one around all that is between them, which must not get lost."""
+    gap = gap_at_markers(text)
+    # Two gaps of one ▮ each look like one around all that is between them, which must not get lost.
     if (last := line_count(gap.old)) > 1:
         first = line_count(gap.prefix)
         raise BadInput(
@@ -100,12 +99,6 @@ def _answer(request: FillRequest, gap: Gap, model: str, device: Device, *, watch
     with Watch(gap, Console(stderr=True)) if watched else nullcontext() as view:
         filled = infiller.answer(request, view.show if view else None)
     return replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
-
-
-def _write(source: TextFile, gap: Gap, filled: Filled) -> None:
-    if not filled.candidates:
-        raise EngineError(f"The model has no answer for this gap: {source.name} is unchanged.")
-    replace_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
 
 
 def _show(gap: Gap, filled: Filled) -> None:

@@ -39,7 +39,10 @@ def models() -> None:
         download, memory = decimal_bytes(each.download_nbytes), binary_bytes(each.memory_nbytes)
         there.add_row(each.hub_id, download, memory, each.licence, each.length, each.good_for)
     console.print(there)
-    console.print(advice(_free_on_gpus()), soft_wrap=True)
+    # It takes torch to ask a GPU, and a second to import it.
+    from engine.checkpoints.placement import this_machine
+
+    console.print(advice(this_machine().gpus), soft_wrap=True)
 
 
 def _table(*titles: str) -> Table:
@@ -54,10 +57,3 @@ def _add(table: Table, checkpoint: Checkpoint, where: str) -> None:
     table.add_row(
         checkpoint.name, where, decimal_bytes(checkpoint.nbytes), parameters, checkpoint.family, checkpoint.length
     )
-
-
-def _free_on_gpus() -> tuple[int, ...]:
-    # It takes torch to ask a GPU, and a second to import it.
-    from engine.checkpoints.placement import this_machine
-
-    return this_machine().gpus

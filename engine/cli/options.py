@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
+MAX_SEED = 2**63 - 1
 FileName = Annotated[str, typer.Argument(metavar="FILE", help="The file; - is standard input.")]
 ModelName = Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")]
 DeviceName = Annotated[str, typer.Option(metavar="auto|cpu|cuda")]
 Candidates = Annotated[int, typer.Option("-n", min=1, max=64, help="Candidates wanted at most.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Another seed, another answer.")]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Another seed, another answer.")]
 Diff = Annotated[bool, typer.Option("--diff", help="Print the difference; the default.")]
 Write = Annotated[bool, typer.Option("--write", help="Apply the answer to FILE.")]

@@ -45,13 +45,14 @@ class Watch:
         self._thread.join()
 
     def show(self, draft: Draft) -> None:
-        """Queue a canvas."""
         self._drafts.put(draft)
 
     def _play(self) -> None:
         if not self._console.is_terminal:
             while draft := self._drafts.get():
-                self._console.print(plain_frame(draft), soft_wrap=True)
+                # Without colours, and in one line: noise as shades.
+                plain = Text(f"step {draft.step:>3}  {''.join(map(_plain, draft.cells))}")
+                self._console.print(plain, soft_wrap=True)
             return
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while draft := self._drafts.get():
@@ -78,11 +79,6 @@ def legend(draft: Draft) -> Text:
     for state, style in STYLES.items():
         text.append(f"■ {state}  ", style)
     return text
-
-
-def plain_frame(draft: Draft) -> Text:
-    """A canvas in one line without colours: noise as shades."""
-    return Text(f"step {draft.step:>3}  " + "".join(map(_plain, draft.cells)))
 
 
 def _shown(cell: Cell) -> str:

@@ -37,7 +37,7 @@ Filling = Work[Filled]
 
 
 @torch.inference_mode()
-def drive(model: Model, filling: Filling, on_draft: Callable[[Draft], None] | None = None) -> Filled:
+def drive(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | None = None) -> T:
     """Run one fill to its end, in this process alone, telling `on_draft` the canvas after each step."""
     checks: Checks | None = None
     try:

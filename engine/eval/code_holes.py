@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import zlib
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -69,14 +70,11 @@ def _holes_of(path: Path, folder: Path, draw: float) -> Iterator[Task]:
 
 def _rounds(sources: Sequence[Iterator[Task]], count: int) -> list[Task]:
     """One of each source, round after round."""
-    left = list(sources)
+    left = deque(sources)
     found: list[Task] = []
     while left and len(found) < count:
-        going_on: list[Iterator[Task]] = []
-        for source in left:
-            task = next(source, None)
-            if task is not None and len(found) < count:
-                found.append(task)
-                going_on.append(source)
-        left = going_on
+        source = left.popleft()
+        if (task := next(source, None)) is not None:
+            found.append(task)
+            left.append(source)
     return found

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from rapidfuzz.distance import Levenshtein
 
-from engine.eval.inside.limits import Limits
-from engine.eval.sandbox import Printed, Verdict, run_program, run_test
-from engine.eval.tasks import Runs, Task, UnitTest
+from engine.eval.sandbox import SandboxResult, run_program, run_test
+from engine.eval.tasks import Task, UnitTest
 from engine.syntax.budget import Budget
 from engine.syntax.compiling import complaint
 from engine.syntax.judge import new_problems
@@ -31,33 +30,27 @@ def is_clean(task: Task, text: str) -> bool | None:
     return None if problems is None else not problems
 
 
-def refusal(task: Task, text: str) -> Verdict | None:
-    """The verdict where Python does not even begin with the text; a sandbox would cost a hundred times as much."""
+def syntax_error(task: Task, text: str) -> str:
+    """Why Python does not even begin with a text that has tests: a sandbox would cost a hundred times as much."""
     refused = complaint(task.prefix + text + task.suffix) if task.check else None
-    return Verdict(passed=False, reason=f"SyntaxError: {refused.message}") if refused else None
+    return f"SyntaxError: {refused.message}" if refused else ""
 
 
-def verdict(
-    task: Task, text: str, limits: Limits | None = None, should_stop: Callable[[], bool] = lambda: False
-) -> Verdict | None:
+def run_tests(task: Task, text: str, should_stop: Callable[[], bool] = lambda: False) -> SandboxResult | None:
     """Whether the task's own tests pass with `text` in the gap; None where there are none. It means nothing once
     `should_stop`, which ends them."""
     source = task.prefix + text + task.suffix
     if task.check is None:
         return None
     if isinstance(task.check, UnitTest):
-        return run_test(source, task.check.test, task.check.entry_point, limits, should_stop)
-    return _all_runs(task.check, lambda given: run_program(source, given, limits, should_stop))
-
-
-def _all_runs(runs: Runs, run: Callable[[str], Printed]) -> Verdict:
-    for number, (given, outputs) in enumerate(runs.cases, start=1):
-        printed = run(given)
-        if printed.code != 0:
-            return Verdict(passed=False, reason=f"run {number} ended with {printed.code}")
-        if _words(printed.output) not in map(_words, outputs):
-            return Verdict(passed=False, reason=f"run {number} printed something else")
-    return Verdict(passed=True)
+        return run_test(source, task.check.test, task.check.entry_point, should_stop=should_stop)
+    for number, (given, outputs) in enumerate(task.check.cases, start=1):
+        ran = run_program(source, given, should_stop=should_stop)
+        if ran.code != 0:
+            return SandboxResult(passed=False, reason=f"run {number} ended with {ran.code}")
+        if _words(ran.output) not in map(_words, outputs):
+            return SandboxResult(passed=False, reason=f"run {number} printed something else")
+    return SandboxResult(passed=True)
 
 
 def _words(text: str) -> list[list[str]]:

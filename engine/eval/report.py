@@ -14,8 +14,9 @@ from rich.table import Table
 from engine.core.percentiles import percentile
 from engine.eval.results import Result
 
-LENGTHS = ((1, 4), (5, 8), (9, 16), (17, 32), (33, None))
+LENGTHS = {"1-4": (1, 4), "5-8": (5, 8), "9-16": (9, 16), "17-32": (17, 32), "33+": (33, math.inf)}
 """Tokens of the truth."""
+Rows = Mapping[str, Sequence[Result]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +46,8 @@ class Figures:
 
 
 def figures(row: str, results: Sequence[Result]) -> Figures:
-    """The figures of one row."""
-    judged = [each.clean for each in results if each.clean is not None]
     tested = [each.passed for each in results if each.passed is not None]
+    times = [each.ms for each in results]
     return Figures(
         row=row,
         gaps=len(results),
@@ -55,33 +55,31 @@ def figures(row: str, results: Sequence[Result]) -> Figures:
         passed=_mean(tested),
         exact=_mean([each.exact for each in results]),
         similarity=_mean([each.similarity for each in results]),
-        clean=_mean(judged),
+        clean=_mean([each.clean for each in results if each.clean is not None]),
         silent=_mean([not each.text for each in results]),
         width_error=_mean([abs(each.tokens - each.truth_tokens) for each in results]),
         forwards=_mean([each.forwards for each in results]),
         tokens=_mean([each.tokens for each in results]),
-        p50_ms=percentile([round(each.ms, 1) for each in results], 50),
-        p95_ms=percentile([round(each.ms, 1) for each in results], 95),
+        p50_ms=_rounded(percentile(times, 50)),
+        p95_ms=_rounded(percentile(times, 95)),
     )
 
 
-def report(about: dict[str, Any], by_row: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
+def report(about: dict[str, Any], by_row: Rows) -> dict[str, Any]:
     """Everything as plain values, for `--json`."""
+
+    def told(part: Rows) -> list[dict[str, Any]]:
+        return [asdict(figures(row, results)) for row, results in part.items()]
+
     return {
         **about,
-        "rows": [asdict(figures(row, results)) for row, results in by_row.items()],
-        "lengths": {
-            _span(low, high): [asdict(figures(row, _between(results, low, high))) for row, results in by_row.items()]
-            for low, high in LENGTHS
-        },
-        "kinds": {
-            kind: [asdict(figures(row, _of_kind(results, kind))) for row, results in by_row.items()]
-            for kind in _kinds(by_row)
-        },
+        "rows": told(by_row),
+        "lengths": {name: told(part) for name, part in _by_length(by_row).items()},
+        "kinds": {name: told(part) for name, part in _by_kind(by_row).items()},
     }
 
 
-def tables(title: str, by_row: Mapping[str, Sequence[Result]]) -> list[Table]:
+def tables(title: str, by_row: Rows) -> list[Table]:
     """The summary for people: how good, at what cost, and where."""
     good = _table(title, "gaps", "pass@1", "exact", "similar", "no problem", "silent")
     cost = _table("by fill", "tokens off", "tokens", "forwards", "p50 ms", "p95 ms")
@@ -90,8 +88,22 @@ def tables(title: str, by_row: Mapping[str, Sequence[Result]]) -> list[Table]:
         shares = (_share(own.passed, own.tested), _share(own.exact, own.gaps), _share(own.similarity))
         good.add_row(row, str(own.gaps), *shares, _share(own.clean), _share(own.silent))
         means = (own.width_error, own.tokens, own.forwards, own.p50_ms, own.p95_ms)
-        cost.add_row(row, *map(_number, means))
-    return [good, cost, *_split_tables(by_row)]
+        cost.add_row(row, *("-" if mean is None else f"{mean:.1f}" for mean in means))
+    tested = any(each.passed is not None for results in by_row.values() for each in results)
+    lengths = {name: part for name, part in _by_length(by_row).items() if next(iter(part.values()), ())}
+    split = [_split(f"{'pass@1' if tested else 'exact'} by tokens of the truth", by_row, lengths, tested)]
+    kinds = _by_kind(by_row)
+    split += [_split("by kind of gap", by_row, kinds, tested)] if len(kinds) > 1 else []
+    return [good, cost, *split]
+
+
+def _split(title: str, by_row: Rows, parts: Mapping[str, Rows], tested: bool) -> Table:
+    """Pass@1 (exact match where there are no tests) by part; a part's title tells how many gaps it has."""
+    table = _table(title, *(f"{name} ({len(next(iter(part.values())))})" for name, part in parts.items()))
+    for row in by_row:
+        own = [figures(row, part[row]) for part in parts.values()]
+        table.add_row(row, *(_share(each.passed if tested else each.exact) for each in own))
+    return table
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -102,39 +114,28 @@ def _table(title: str, *columns: str) -> Table:
     return made
 
 
-def _split_tables(by_row: Mapping[str, Sequence[Result]]) -> list[Table]:
-    """Pass@1 (exact match where there are no tests) by the length of the truth and by the kind of gap."""
-    tested = any(each.passed is not None for results in by_row.values() for each in results)
-    said: Callable[[Figures], float | None] = (lambda own: own.passed) if tested else (lambda own: own.exact)
-    some = next(iter(by_row.values()), [])
-    spans = {f"{_span(*ends)} ({len(held)})": ends for ends in LENGTHS if (held := _between(some, *ends))}
-    lengths = _table(f"{'pass@1' if tested else 'exact'} by tokens of the truth", *spans)
-    kinds = {f"{kind} ({len(_of_kind(some, kind))})": kind for kind in _kinds(by_row)}
-    by_kind = _table("by kind of gap", *kinds)
-    for row, results in by_row.items():
-        lengths.add_row(row, *(_share(said(figures(row, _between(results, *ends)))) for ends in spans.values()))
-        by_kind.add_row(row, *(_share(said(figures(row, _of_kind(results, kind)))) for kind in kinds.values()))
-    return [lengths, by_kind] if len(kinds) > 1 else [lengths]
+def _by_length(by_row: Rows) -> dict[str, Rows]:
+    return {
+        name: _part(by_row, lambda each, low=low, high=high: low <= max(1, each.truth_tokens) <= high)
+        for name, (low, high) in LENGTHS.items()
+    }
 
 
-def _between(results: Sequence[Result], low: int, high: int | None) -> list[Result]:
-    return [each for each in results if low <= max(1, each.truth_tokens) <= (high or math.inf)]
+def _by_kind(by_row: Rows) -> dict[str, Rows]:
+    kinds = sorted({each.kind for results in by_row.values() for each in results})
+    return {kind: _part(by_row, lambda each, kind=kind: each.kind == kind) for kind in kinds}
 
 
-def _of_kind(results: Sequence[Result], kind: str) -> list[Result]:
-    return [each for each in results if each.kind == kind]
-
-
-def _kinds(by_row: Mapping[str, Sequence[Result]]) -> list[str]:
-    return sorted({each.kind for results in by_row.values() for each in results})
-
-
-def _span(low: int, high: int | None) -> str:
-    return f"{low}-{high}" if high else f"{low}+"
+def _part(by_row: Rows, belongs: Callable[[Result], bool]) -> Rows:
+    return {row: [each for each in results if belongs(each)] for row, results in by_row.items()}
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return round(statistics.fmean(values), 4) if values else None
+
+
+def _rounded(ms: float | None) -> float | None:
+    return None if ms is None else round(ms, 1)
 
 
 def _share(value: float | None, count: int = 0) -> str:
@@ -143,7 +144,3 @@ def _share(value: float | None, count: int = 0) -> str:
         return "-"
     spread = f" ±{196 * math.sqrt(value * (1 - value) / count):.1f}" if count else ""
     return f"{100 * value:.1f}{spread}"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"

@@ -42,11 +42,6 @@ class Result:
     forwards: int
     ms: float
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """What it is a result of."""
-        return self.row, self.task
-
 
 class Results:
     """The results of a run, in memory and, where there is a folder, in it."""
@@ -61,9 +56,14 @@ class Results:
             if folder is not None:
                 with _writing(folder):
                     folder.mkdir(parents=True, exist_ok=True)
-                    held.enter_context(_locked(folder))
+                    try:
+                        held.enter_context(FileLock(folder / _LOCK, blocking=False))
+                    except Timeout:
+                        raise BadInput(
+                            f"Another run is at work in {folder}: wait for its end, or choose another --out."
+                        ) from None
                     _claim(folder, about)
-                    self._known = {each.key: each for each in _read(folder / _FILE)}
+                    self._known = {(each.row, each.task): each for each in _read(folder / _FILE)}
                     self._file = held.enter_context((folder / _FILE).open("a", encoding="utf-8"))
             self._held = held.pop_all()
 
@@ -74,43 +74,28 @@ class Results:
         with _writing(self._folder):
             self._held.close()
 
-    def __contains__(self, key: tuple[str, str]) -> bool:
-        return key in self._known
+    def __contains__(self, row_and_task: tuple[str, str]) -> bool:
+        return row_and_task in self._known
 
     def add(self, result: Result) -> None:
         """Keep one, at once. Raises EngineError where the folder can't be written to."""
-        self._known[result.key] = result
+        self._known[result.row, result.task] = result
         if self._file:
             with _writing(self._folder):
                 self._file.write(json.dumps(asdict(result)) + "\n")
                 self._file.flush()
 
     def of(self, row: str, tasks: set[str]) -> list[Result]:
-        """A row's results for these tasks."""
         return [each for each in self._known.values() if each.row == row and each.task in tasks]
 
 
 @contextmanager
 def _writing(folder: Path | None) -> Generator[None]:
-    """Work in the folder, whose disk may be full or gone. Raises EngineError."""
+    """The folder's disk may be full or gone. Raises EngineError."""
     try:
         yield
     except OSError as error:
         raise EngineError(f"{folder} can't be written to ({error.strerror}): choose another --out.") from None
-
-
-@contextmanager
-def _locked(folder: Path) -> Generator[None]:
-    """The only run that writes there; the lock goes with the process, however that ends. Raises BadInput."""
-    lock = FileLock(folder / _LOCK)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        raise BadInput(f"Another run is at work in {folder}: wait for its end, or choose another --out.") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _claim(folder: Path, about: Mapping[str, Any]) -> None:
@@ -131,17 +116,12 @@ def _read(path: Path) -> list[Result]:
     """What is there; a last line that was cut off is dropped from the file."""
     if not path.exists():
         return []
-    found: list[Result] = []
-    size = 0
-    for line in path.read_bytes().splitlines(keepends=True):
-        try:
-            result = Result(**json.loads(line)) if line.endswith(b"\n") else None
-        except (ValueError, TypeError):
-            raise BadInput(f"{path} is damaged: choose another --out, or remove it.") from None
-        if result is None:
-            break
-        found.append(result)
-        size += len(line)
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole = lines[:-1] if lines and not lines[-1].endswith(b"\n") else lines
+    try:
+        found = [Result(**json.loads(line)) for line in whole]
+    except (ValueError, TypeError):
+        raise BadInput(f"{path} is damaged: choose another --out, or remove it.") from None
     with path.open("r+b") as file:
-        file.truncate(size)
+        file.truncate(sum(map(len, whole)))
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -12,8 +14,7 @@ from engine.baselines.reference import fill_by_generate, generates
 from engine.core.errors import BadInput
 from engine.core.request import Filled, FillRequest
 from engine.decoding.executor import drive
-from engine.eval.tasks import Task
-from engine.infill.pipeline import Parts, infill
+from engine.infill.pipeline import Parts, fill, infill
 from engine.models.base import Model
 
 ADAPTIVE, ORACLE = "adaptive", "oracle"
@@ -25,18 +26,24 @@ PARTS = {"repair": Parts(repair=False), "mending": Parts(renoise=False), "rankin
 FIXED_WIDTHS = ("8", "16", "32")
 """Tokens, where all rows are asked for."""
 
-Way = Callable[[Model, FillRequest, str], Filled]
-"""(model, request, truth) -> answer"""
+Width = Callable[[Model, FillRequest, str], int]
+"""(model, request, truth) -> tokens"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class EvalRow:
     """One way to fill a gap."""
 
     name: str
-    fill: Way
+    fill: Callable[[Any, FillRequest], Filled]
+    width: Width | None = None
+    """Tells the width of the gap; None: nobody does."""
     lacking: Callable[[Model], str] = lambda model: ""
     """What a model needs for it and does not have; nothing where it can fill in this way."""
+
+    def answer(self, model: Model, request: FillRequest, truth: str) -> Filled:
+        width = self.width(model, request, truth) if self.width else None
+        return self.fill(model, replace(request, width=width))
 
 
 def chosen_rows(
@@ -46,25 +53,28 @@ def chosen_rows(
     greedy: bool = False,
     causal: bool = False,
     generate: bool = False,
-) -> list[Row]:
+) -> list[EvalRow]:
     """Rows by what was asked for, each once. Raises BadInput."""
     rows = [_of_width(name) for name in dict.fromkeys(widths)]
     rows += [_without(name) for name in dict.fromkeys(without)]
-    rows += [Row(name=GREEDY, fill=_left_to_right, lacking=_no_reader)] if greedy else []
-    rows += [Row(name=CAUSAL, fill=_causal, lacking=_no_end)] if causal else []
-    rows += [Row(name=f"{CAUSAL}, oracle width", fill=_causal_oracle, lacking=_no_end)] if causal else []
-    rows += [Row(name=GENERATE, fill=_by_generate, lacking=_no_generate)] if generate else []
+    if greedy:
+        rows.append(EvalRow(name=GREEDY, fill=fill_left_to_right, lacking=_no_reader))
+    if causal:
+        row = EvalRow(name=CAUSAL, fill=fill_by_causal_head, lacking=_no_end)
+        rows += [row, dataclasses.replace(row, name=f"{CAUSAL}, oracle width", width=true_width)]
+    if generate:
+        rows.append(EvalRow(name=GENERATE, fill=fill_by_generate, lacking=_no_generate))
     return rows
 
 
-def all_rows() -> list[Row]:
+def all_rows() -> list[EvalRow]:
     """Every row that means something beside the others."""
     return chosen_rows(
         widths=(ADAPTIVE, ORACLE, *FIXED_WIDTHS), without=tuple(PARTS), greedy=True, causal=True, generate=True
     )
 
 
-def possible(rows: Sequence[Row], model: Model, leave_out: Callable[[str], None] | None = None) -> list[Row]:
+def possible(rows: Sequence[EvalRow], model: Model, leave_out: Callable[[str], None] | None = None) -> list[EvalRow]:
     """The rows that `model` can fill; `leave_out` is told why another is not among them. Raises BadInput instead where
     nobody is to be told."""
     for row in rows:
@@ -75,74 +85,36 @@ def possible(rows: Sequence[Row], model: Model, leave_out: Callable[[str], None]
     return [row for row in rows if not row.lacking(model)]
 
 
-def request_of(task: Task, seed: int, max_tokens: int) -> FillRequest:
-    """What is asked about a task."""
-    return FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language, seed=seed, max_tokens=max_tokens)
-
-
 def true_width(model: Model, request: FillRequest, truth: str) -> int:
     """Tokens of a gap that holds the truth, at least one."""
     return max(1, len(model.tokenize(model.prompt(request).head + truth)))
 
 
-def _of_width(name: str) -> Row:
+def _of_width(name: str) -> EvalRow:
     if name == ADAPTIVE:
-        return Row(name=name, fill=_adaptive)
+        return EvalRow(name=name, fill=fill)
     if name == ORACLE:
-        return Row(name="oracle width", fill=_oracle)
+        return EvalRow(name="oracle width", fill=fill, width=true_width)
     if not name.isdecimal() or int(name) < 1:
         raise BadInput(f"The width {name!r} is none: use adaptive, oracle or a number of tokens.")
-    return Row(name=f"width {int(name)}", fill=_fixed(int(name)))
+    return EvalRow(name=f"width {int(name)}", fill=fill, width=lambda model, request, truth: int(name))
 
 
-def _without(name: str) -> Row:
+def _without(name: str) -> EvalRow:
     if name not in PARTS:
         raise BadInput(f"There is no part {name} to leave out: name one of {', '.join(PARTS)}.")
-    return Row(name=f"without {name}", fill=_with_parts(PARTS[name]))
-
-
-def _adaptive(model: Model, request: FillRequest, truth: str) -> Filled:
-    return drive(model, infill(model, request))
-
-
-def _oracle(model: Model, request: FillRequest, truth: str) -> Filled:
-    return drive(model, infill(model, replace(request, width=true_width(model, request, truth))))
-
-
-def _fixed(width: int) -> Way:
-    return lambda model, request, truth: drive(model, infill(model, replace(request, width=width)))
-
-
-def _with_parts(parts: Parts) -> Way:
-    return lambda model, request, truth: drive(model, infill(model, request, parts=parts))
+    return EvalRow(
+        name=f"without {name}", fill=lambda model, request: drive(model, infill(model, request, parts=PARTS[name]))
+    )
 
 
 def _no_reader(model: Model) -> str:
     return "" if isinstance(model, LeftToRight) else f"{model.facts.name} has no causal encoder to read left to right"
 
 
-def _no_generate(model: Model) -> str:
-    return "" if generates(model) else f"{model.facts.name} has no generate of transformers"
-
-
-def _left_to_right(model: Model, request: FillRequest, truth: str) -> Filled:
-    assert isinstance(model, LeftToRight)
-    return fill_left_to_right(model, request)
-
-
 def _no_end(model: Model) -> str:
     return _no_reader(model) or ("" if model.facts.end_id else f"{model.facts.name} never learnt where a gap ends")
 
 
-def _causal(model: Model, request: FillRequest, truth: str) -> Filled:
-    assert isinstance(model, LeftToRight)
-    return fill_by_causal_head(model, request)
-
-
-def _causal_oracle(model: Model, request: FillRequest, truth: str) -> Filled:
-    assert isinstance(model, LeftToRight)
-    return fill_by_causal_head(model, replace(request, width=true_width(model, request, truth)))
-
-
-def _by_generate(model: Model, request: FillRequest, truth: str) -> Filled:
-    return fill_by_generate(model, request)
+def _no_generate(model: Model) -> str:
+    return "" if generates(model) else f"{model.facts.name} has no generate of transformers"

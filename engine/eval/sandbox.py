@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine.core.errors import EngineError
-from engine.eval.inside.limits import Level, Limits
+from engine.eval.inside.limits import SandboxLimits
 
 _MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _GRACE_S = 5.0
@@ -34,7 +34,7 @@ _PULSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SandboxResult:
     """Whether code does what it should; `reason` says why not."""
 
     passed: bool
@@ -42,9 +42,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
-    """How a program ended."""
-
+class ProgramOutput:
     code: int
     """Exit status; negative or above 128: a signal."""
     output: str
@@ -54,9 +52,9 @@ def run_test(
     source: str,
     test: str,
     entry_point: str,
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> Verdict:
+) -> SandboxResult:
     """`check(entry_point)` of `test` against `source`, each in a sandbox of its own; both end once `should_stop`.
 
     The test runs where the solution can't reach it, and gets plain values only, so nothing that a solution prints,
@@ -79,12 +77,15 @@ def run_test(
         _wait(tester, limits, should_stop)
         _kill(solution)
         verdict.seek(0)
-        return _verdict(verdict.read(limits.file_nbytes))
+        try:
+            return SandboxResult(**json.loads(verdict.read(limits.file_nbytes)))
+        except (ValueError, TypeError):
+            return SandboxResult(passed=False, reason="the test was ended before its verdict")
 
 
 def run_program(
-    source: str, text: str, limits: Limits | None = None, should_stop: Callable[[], bool] = lambda: False
-) -> Printed:
+    source: str, text: str, limits: SandboxLimits | None = None, should_stop: Callable[[], bool] = lambda: False
+) -> ProgramOutput:
     """A program with `text` as its standard input, ended once `should_stop`. Raises EngineError where no sandbox can be
     started."""
     limits = limits or standard_limits()
@@ -94,28 +95,23 @@ def run_program(
         process = stack.enter_context(_started("program", limits, stdin=given, stdout=printed, fds=(program.fileno(),)))
         code = _wait(process, limits, should_stop)
         printed.seek(0)
-        return Printed(code=code, output=printed.read(limits.file_nbytes).decode(errors="replace"))
+        return ProgramOutput(code=code, output=printed.read(limits.file_nbytes).decode(errors="replace"))
 
 
 @cache
-def standard_limits() -> Limits:
+def standard_limits() -> SandboxLimits:
     """With the strongest walls that this machine gives. Raises EngineError where none stand."""
     for level in ("namespaces", "guards"):
-        limits = Limits(level=level)
-        if run_program("print(6 * 7)", "", limits) == Printed(code=0, output="42\n"):
+        limits = SandboxLimits(level=level)
+        if run_program("print(6 * 7)", "", limits) == ProgramOutput(code=0, output="42\n"):
             return limits
     raise EngineError("No sandbox can be started here, so solutions can't be tested: use Linux or macOS.")
-
-
-def level_here() -> Level:
-    """Which walls a sandbox has on this machine."""
-    return standard_limits().level
 
 
 @contextmanager
 def _started(
     role: str,
-    limits: Limits,
+    limits: SandboxLimits,
     *,
     stdout: IO[bytes],
     stdin: IO[Any] | int = subprocess.DEVNULL,
@@ -128,7 +124,8 @@ def _started(
             stdin=stdin,
             stdout=stdout,
             stderr=subprocess.DEVNULL,
-            env=_environment(),
+            # None of the user's, which may hold keys; hashes as they come from one seed, so that a result repeats.
+            env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"},
             pass_fds=fds,
             start_new_session=True,
         )
@@ -138,12 +135,7 @@ def _started(
             _kill(process)
 
 
-def _environment() -> Mapping[str, str]:
-    """None of the user's, which may hold keys; hashes as they come from one seed, so that a verdict repeats."""
-    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
-
-
-def _wait(process: subprocess.Popen[bytes], limits: Limits, should_stop: Callable[[], bool]) -> int:
+def _wait(process: subprocess.Popen[bytes], limits: SandboxLimits, should_stop: Callable[[], bool]) -> int:
     ends = time.monotonic() + limits.wall_s + _GRACE_S
     while time.monotonic() < ends and not should_stop():
         with suppress(subprocess.TimeoutExpired):
@@ -161,13 +153,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _verdict(said: bytes) -> Verdict:
-    try:
-        return Verdict(**json.loads(said))
-    except (ValueError, TypeError):
-        return Verdict(passed=False, reason="the test was ended before its verdict")
 
 
 @contextmanager

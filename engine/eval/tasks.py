@@ -80,95 +80,68 @@ def _text(path: Path) -> str:
         raise BadInput(f"{path} is damaged: fetch it again.") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """What one line tells."""
-
-    told: Mapping[str, Any]
-    place: str
-
-    def text(self, name: str) -> str:
-        """Raises BadInput where there is none."""
-        if name not in self.told:
-            raise BadInput(
-                f"{self.place} lacks {name!r}: it is neither in HumanEval-Infilling's format nor in SAFIM's."
-            )
-        value = self.told[name]
-        if not isinstance(value, str) or not _is_utf8(value):
-            raise BadInput(f"{self.place} has no text as its {name!r}: give a string of Unicode characters.")
-        return value
-
-    def runs(self) -> Runs | None:
-        """Of its unit tests, where it has some. Raises BadInput where they make no sense."""
-        tests = self.told.get("unit_tests")
-        try:
-            # In the published files they are a list, in the published data set that list as a string.
-            cases: Any = (json.loads(tests) if isinstance(tests, str) else tests) or []
-            read = tuple((_string(case["input"]), tuple(map(_string, _listed(case["output"])))) for case in cases)
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise BadInput(
-                f"{self.place} has unit_tests that can't be run: give a list of objects with an input and a list of "
-                f"right outputs."
-            ) from None
-        return Runs(cases=read) if read else None
-
-
 def _task(line: str, place: str) -> Task:
     try:
-        told: Any = json.loads(line)
+        fields: Any = json.loads(line)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise BadInput(f"{place} is no task: a line is one JSON object.")
-    return (
-        _safim(_Line(told=told, place=place)) if "eval_prompt" in told else _human_eval(_Line(told=told, place=place))
-    )
+    return (_safim if "eval_prompt" in fields else _human_eval)(fields, place)
 
 
-def _human_eval(line: _Line) -> Task:
-    name = line.text("task_id")
+def _human_eval(fields: Mapping[str, Any], place: str) -> Task:
+    name = _field(fields, "task_id", place)
     return Task(
         name=name,
         kind=name.partition("/")[0],
         language="python",
-        prefix=line.text("prompt"),
-        suffix=line.text("suffix"),
-        truth=line.text("canonical_solution"),
-        check=UnitTest(test=line.text("test"), entry_point=line.text("entry_point")),
+        prefix=_field(fields, "prompt", place),
+        suffix=_field(fields, "suffix", place),
+        truth=_field(fields, "canonical_solution", place),
+        check=UnitTest(test=_field(fields, "test", place), entry_point=_field(fields, "entry_point", place)),
     )
 
 
-def _safim(line: _Line) -> Task:
-    before, hole, after = line.text("eval_prompt").partition(SAFIM_HOLE)
+def _safim(fields: Mapping[str, Any], place: str) -> Task:
+    before, hole, after = _field(fields, "eval_prompt", place).partition(SAFIM_HOLE)
     if not hole:
-        raise BadInput(f"{line.place} has no hole: its eval_prompt must hold {SAFIM_HOLE}.")
-    language = line.text("lang")
-    runs = line.runs()
+        raise BadInput(f"{place} has no hole: its eval_prompt must hold {SAFIM_HOLE}.")
+    language = _field(fields, "lang", place)
+    runs = _runs(fields.get("unit_tests"), place)
     return Task(
-        name=str(line.told.get("task_id", line.place)),
+        name=str(fields.get("task_id", place)),
         kind="SAFIM",
         language=language_of(language) or language,
         prefix=before,
         suffix=after,
-        truth=line.text("ground_truth"),
+        truth=_field(fields, "ground_truth", place),
         check=runs if language == "python" else None,
     )
 
 
-def _is_utf8(text: str) -> bool:
-    """Half a surrogate pair, which JSON can name, is no text for a tokenizer."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _string(value: object) -> str:
-    """Raises TypeError."""
-    if not isinstance(value, str):
-        raise TypeError("not a string")
+def _field(fields: Mapping[str, Any], name: str, place: str) -> str:
+    if name not in fields:
+        raise BadInput(f"{place} lacks {name!r}: it is neither in HumanEval-Infilling's format nor in SAFIM's.")
+    value = fields[name]
+    # Half a surrogate pair, which JSON can name, is no text for a tokenizer.
+    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
+        raise BadInput(f"{place} has no text as its {name!r}: give a string of Unicode characters.")
     return value
 
 
-def _listed(value: Any) -> list[Any]:
-    """Raises TypeError."""
-    if not isinstance(value, list):
-        raise TypeError("not a list")
-    return value
+def _runs(tests: Any, place: str) -> Runs | None:
+    """In the published files they are a list, in the published data set that list as a string."""
+    read: list[tuple[str, tuple[str, ...]]] = []
+    try:
+        for case in (json.loads(tests) if isinstance(tests, str) else tests) or []:
+            given, outputs = case["input"], case["output"]
+            if not isinstance(outputs, list) or not all(isinstance(text, str) for text in (given, *outputs)):
+                raise TypeError("not texts")
+            read.append((given, tuple(outputs)))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise BadInput(
+            f"{place} has unit_tests that can't be run: give a list of objects with an input and a list of right "
+            "outputs."
+        ) from None
+    return Runs(cases=tuple(read)) if read else None

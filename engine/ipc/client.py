@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from engine.core.errors import EngineError, MalformedMessage, ProtocolError, VersionMismatch
 from engine.ipc.address import Address, TcpAddress, find_engine
 from engine.ipc.challenge import ClientSide, Impostor
 from engine.ipc.frames import FrameSplitter
-from engine.ipc.messages import Challenge, ClientMessage, EngineMessage, Failed, Hello, Notice, Welcome
+from engine.ipc.messages import Challenge, ClientMessage, Drafted, EngineMessage, Failed, Hello, Notice, Welcome
 from engine.ipc.peercred import Peer, is_own, listener, peer_of
 from engine.ipc.protocol import OTHER_VERSION, VERSION, pack, unpack_from_engine
 
+Exchange = Callable[[ClientMessage], EngineMessage]
+"""Send a message, wait for its reply. Raises as `ask` does."""
 _CHUNK_NBYTES = 64 * 1024
 
 
@@ -27,17 +29,22 @@ class NoAnswer(EngineError):
 
 def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None:
     """The engine's reply, or None where no engine runs. Raises EngineError for a refusal, NoAnswer for silence."""
+    with conversation(timeout_s) as exchange:
+        return exchange(message) if exchange else None
+
+
+@contextlib.contextmanager
+def conversation(timeout_s: float) -> Generator[Exchange | None]:
+    """One connection for several messages, or None where no engine runs. Raises as `ask` does."""
     address = find_engine()
-    if address is None:
-        return None
     with contextlib.ExitStack() as stack:
         try:
-            sock = stack.enter_context(_connect(address, timeout_s))
+            sock = stack.enter_context(_connect(address, timeout_s)) if address else None
         except (FileNotFoundError, ConnectionRefusedError):
-            return None
+            sock = None
         except OSError as error:
             raise NoAnswer(f"The engine can't be reached ({error}).") from None
-        return _converse(sock, address, message)
+        yield _greeted(sock, address) if sock and address else None
 
 
 def running_peer() -> Peer | None:
@@ -65,24 +72,34 @@ def welcome() -> Welcome | None:
     return greeting if greeting.state.name != "stopping" else None
 
 
-def _converse(sock: socket.socket, address: Address, message: ClientMessage) -> EngineMessage:
+def _greeted(sock: socket.socket, address: Address) -> Exchange:
     peer = _peer(sock, address)
     if not is_own(peer):
         raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
-    splitter = FrameSplitter()
+    with _no_answer(peer):
+        _, messages = _greet(sock, address, FrameSplitter())
+
+    def exchange(message: ClientMessage) -> EngineMessage:
+        with _no_answer(peer):
+            sock.sendall(pack(message))
+            reply = next(reply for reply in messages if not isinstance(reply, Notice | Drafted))
+        if isinstance(reply, Failed):
+            raise EngineError(reply.message)
+        return reply
+
+    return exchange
+
+
+@contextlib.contextmanager
+def _no_answer(peer: Peer | None) -> Generator[None]:
     try:
-        _, messages = _greet(sock, address, splitter)
-        sock.sendall(pack(message))
-        reply = next(reply for reply in messages if not isinstance(reply, Notice))
+        yield
     except TimeoutError:
         raise NoAnswer("The engine does not answer; `dg-lsp engine stop` ends it.", peer) from None
     except VersionMismatch as error:
         raise NoAnswer(f"{error} `dg-lsp engine restart` replaces it.", peer) from None
     except (OSError, ProtocolError) as error:
         raise NoAnswer(f"The conversation with the engine broke ({error}); try again.", peer) from None
-    if isinstance(reply, Failed):
-        raise EngineError(reply.message)
-    return reply
 
 
 def _peer(sock: socket.socket, address: Address) -> Peer | None:

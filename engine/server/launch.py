@@ -32,10 +32,15 @@ if sys.platform == "win32":
 
 def start_detached(settings: Settings) -> bool:
     """Start an engine in the background and wait until it answers; False where one runs already. Raises EngineError."""
+    return start(settings) is not None
+
+
+def start(settings: Settings) -> subprocess.Popen[bytes] | None:
+    """The same, for who waits for its end; None where one runs already."""
     # What the user must put right is said before there is a process that could come to life later.
     folder = make_runtime_dir()
     if welcome():
-        return False
+        return None
     # A file without a name instead of a pipe: what the engine says later, when nobody reads, must not break it.
     with contextlib.ExitStack() as stack:
         with runtime_dir_usable():
@@ -51,7 +56,7 @@ def start_detached(settings: Settings) -> bool:
             creationflags=_CREATION_FLAGS,
         )
         try:
-            return _wait_for_answer(process, said)
+            return process if _wait_for_answer(process, said) else None
         except BaseException:
             process.kill()
             process.wait()

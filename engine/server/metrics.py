@@ -69,5 +69,4 @@ class Meters:
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:
-    """Median and 95th percentile."""
     return Percentiles(p50=percentile(values, 50), p95=percentile(values, 95))

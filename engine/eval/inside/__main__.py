@@ -14,11 +14,11 @@ def main(role: str, told: str, fds: list[int]) -> None:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(inside))))
     from engine.eval.inside import program, solution, tester
     from engine.eval.inside.confine import confine
-    from engine.eval.inside.limits import Limits
+    from engine.eval.inside.limits import SandboxLimits
 
     play = {"program": program.play, "solution": solution.play, "tester": tester.play}[role]
     del sys.path[0]
-    confine(Limits(**json.loads(told)))
+    confine(SandboxLimits(**json.loads(told)))
     play(*fds)
 
 

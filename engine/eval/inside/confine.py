@@ -11,13 +11,14 @@ from typing import Any
 
 from engine.eval.inside import kernel
 from engine.eval.inside.guards import guard
-from engine.eval.inside.limits import Limits
+from engine.eval.inside.limits import SandboxLimits
 
 _FIRST_FREE_USER = 60_000
 _FREE_USERS = 5_000
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/etc/ld.so.cache")
 
 
-def confine(limits: Limits) -> None:
+def confine(limits: SandboxLimits) -> None:
     """Everything that follows runs under `limits`. Raises OSError where the kernel does not let us."""
     # A kernel without keyrings, or one that forbids them, shows no keys either.
     with suppress(OSError):
@@ -31,7 +32,9 @@ def confine(limits: Limits) -> None:
         # Older kernels let only root set these; the memory is then bounded by the machine alone: see SECURITY.md.
         with suppress(OSError):
             kernel.forbid_system_v()
-        kernel.enter_empty_root(limits.folder, _visible(), limits.file_nbytes)
+        # Python's own files and the libraries it needs; nothing of the user's.
+        visible = (*_SYSTEM, *{sys.base_prefix, sys.base_exec_prefix})
+        kernel.enter_empty_root(limits.folder, visible, limits.file_nbytes)
         _limit(limits)
         _become_nobody(user)
         kernel.drop_privileges()
@@ -42,12 +45,6 @@ def confine(limits: Limits) -> None:
         os.chdir(limits.folder)
         _limit(limits)
         guard(os.path.realpath(limits.folder))
-
-
-def _visible() -> list[str]:
-    """Python's own files and the libraries it needs; nothing of the user's."""
-    system = ["/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/etc/ld.so.cache"]
-    return [*system, *{sys.base_prefix, sys.base_exec_prefix}]
 
 
 def _map_own(user: int, group: int) -> None:
@@ -80,7 +77,7 @@ def _continue_in_child(wall_s: float) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _limit(limits: Limits) -> None:
+def _limit(limits: SandboxLimits) -> None:
     import resource
 
     wanted = {
@@ -102,7 +99,7 @@ def _limit(limits: Limits) -> None:
 def _become_nobody(user: int) -> None:
     """A user who owns nothing and runs nothing else, as root's processes are not counted and root reads everything."""
     if user == 0:
-        free = _FIRST_FREE_USER + kernel.outer_pid() % _FREE_USERS
+        free = _FIRST_FREE_USER + kernel.OUTER_PID % _FREE_USERS
         os.setgroups([])
         os.setresgid(free, free, free)
         os.setresuid(free, free, free)

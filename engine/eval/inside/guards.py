@@ -10,38 +10,13 @@ import sys
 from typing import Any
 
 _REFUSED = (
-    "socket.",
-    "ctypes.",
-    "subprocess.",
-    "os.exec",
-    "os.fork",
-    "os.posix_spawn",
-    "os.spawn",
-    "os.system",
-    "os.kill",
-    "pty.",
-    "signal.",
-    "gc.",
-    "code.__new__",
-    "syslog.",
-    "fcntl.",
+    *("socket.", "ctypes.", "subprocess.", "pty.", "signal.", "gc.", "code.__new__", "syslog.", "fcntl."),
+    *("os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system", "os.kill"),
 )
 _MODULES = {"ctypes", "_ctypes", "_posixsubprocess", "_testcapi", "_xxsubinterpreters"}
 _ON_PATHS = (
-    "os.chflags",
-    "os.chmod",
-    "os.chown",
-    "os.link",
-    "os.mkdir",
-    "os.remove",
-    "os.removexattr",
-    "os.rename",
-    "os.rmdir",
-    "os.setxattr",
-    "os.symlink",
-    "os.truncate",
-    "os.utime",
-    "shutil.",
+    *("os.chflags", "os.chmod", "os.chown", "os.truncate", "os.utime", "os.setxattr", "os.removexattr"),
+    *("os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "shutil."),
 )
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 

@@ -20,12 +20,8 @@ _SYSTEM_V = {"shmmni": "0", "shmall": "0", "msgmni": "0", "sem": "0 0 0 0"}
 _RECURSIVE, _HERE = 0x8000, -100
 _CAPABILITY_VERSION = 0x20080522
 _DEVICES = ("null", "zero", "random", "urandom")
-_started = os.getpid()
-
-
-def outer_pid() -> int:
-    """This process's number before it had a namespace of its own."""
-    return _started
+OUTER_PID = os.getpid()
+"""This process's number before it had a namespace of its own."""
 
 
 def unshare(*, user_namespace: bool) -> None:

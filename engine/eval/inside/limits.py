@@ -11,7 +11,7 @@ interpreter refuses them, which stops accidents and common tricks, but is no wal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SandboxLimits:
     """Of one process; `processes` counts its children and threads too."""
 
     level: Level = "namespaces"

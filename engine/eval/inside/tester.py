@@ -22,13 +22,11 @@ class SolutionFailed(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Solution:
-    """The other process."""
-
     questions: IO[bytes]
     answers: IO[bytes]
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """One question, one answer. Raises SolutionFailed."""
+        """Raises SolutionFailed."""
         try:
             self.questions.write(pack(question))
             line = self.answers.readline(_LONGEST_LINE)

@@ -6,52 +6,17 @@ The places are kept beside this file, without any text; the text is fetched (`en
 from __future__ import annotations
 
 import hashlib
-import io
-import itertools
 import json
-import random
-import tokenize
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path, PurePath
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from engine.core.errors import BadInput
-from engine.eval.reserved.packages import (
-    Reserved,
-    ReservedFile,
-    Role,
-    fetch,
-    read_file,
-    reserved_files,
-    reserved_packages,
-    reserved_repositories,
-)
+from engine.eval.reserved.packages import Role, fetch
 from engine.eval.tasks import Task
-from engine.syntax.holes import Kind, holes
 
 HoleKind = Literal["whole_line", "line", "rest_of_line", "arguments", "block"]
-COUNT = 300
-"""Of each split."""
-LONGEST = 240
-"""Characters of a gap."""
-
-_LIST = Path(__file__).parent / "holes.jsonl"
-_TURNS: tuple[HoleKind, ...] = (
-    *("whole_line", "rest_of_line", "line", "arguments"),
-    *("whole_line", "block", "line", "rest_of_line"),
-    *("whole_line", "arguments", "line", "block"),
-)
-"""Half of them single lines, as HumanEval's: with their indentation and line break, or from the indentation on."""
-_SIZES = range(500, 100_000)
-"""Characters of a file."""
-_TRIES = 12
-"""Gaps drawn of a kind in a file before the next file is asked."""
-_FEWEST_CHARACTERS = 5
-_NO_CODE = {tokenize.STRING, tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-_TESTS = {"test", "tests", "testing", "_tests"}
+HOLES = Path(__file__).parent / "holes.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,39 +44,7 @@ def reserved_tasks(split: Role, folder: Path | None = None) -> list[Task]:
 
 
 def reserved_holes() -> list[ReservedHole]:
-    """The committed places of both splits."""
-    lines = _LIST.read_text(encoding="utf-8").splitlines()
-    return [msgspec.convert(json.loads(line), ReservedHole) for line in lines]
-
-
-def write_holes(seed: int, folder: Path | None = None, path: Path = _LIST) -> None:
-    """Draw the gaps of both splits and write them to `path`; the same seed and releases give the same ones."""
-    files: dict[str, list[ReservedFile]] = {}
-    for file in reserved_files(folder, earlier=False):
-        if len(file.text) in _SIZES and "\r" not in file.text and not _is_test(PurePath(file.path)):
-            files.setdefault(file.package, []).append(file)
-    found = [hole for split in ("reported", "development") for hole in draw_holes(split, files, seed)]
-    path.write_text("".join(json.dumps(asdict(hole)) + "\n" for hole in found), encoding="utf-8")
-
-
-def draw_holes(split: Role, files: dict[str, list[ReservedFile]], seed: int, count: int = COUNT) -> list[ReservedHole]:
-    """`count` gaps, package after package in turn, and in each of them file after file."""
-    packages = [each for each in (*reserved_packages(), *reserved_repositories()) if each.role == split]
-    draws = {
-        each.name: _Draw(each, files.get(each.name, ()), random.Random(f"{seed}/{each.name}")) for each in packages
-    }
-    rng = random.Random(f"{seed}/{split}")
-    order = rng.sample(list(draws.values()), len(draws))
-    # Shuffled, so that no package meets the same kinds each time round.
-    kinds: list[HoleKind] = [kind for _ in range(20 * count // len(_TURNS)) for kind in rng.sample(_TURNS, len(_TURNS))]
-    turns = zip(itertools.cycle(order), kinds, strict=False)
-    seen: set[str] = set()
-    found: list[ReservedHole] = []
-    for draw, kind in turns:
-        hole = draw.one(kind, seen) if len(found) < count else None
-        if hole is not None:
-            found.append(hole)
-    return found
+    return [ReservedHole(**json.loads(line)) for line in HOLES.read_text(encoding="utf-8").splitlines()]
 
 
 def truth_sha(text: str) -> str:
@@ -119,76 +52,15 @@ def truth_sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class _Draw:
-    """Draws from one package, the file that was asked longest ago first."""
-
-    def __init__(self, package: Reserved, files: Iterable[ReservedFile], rng: random.Random) -> None:
-        self._package, self._rng = package, rng
-        self._files = list(files)
-        rng.shuffle(self._files)
-        self._taken: dict[str, list[range]] = {}
-        self._code: dict[str, set[int]] = {}
-        """Of each file that was asked, see `_code_lines`."""
-
-    def one(self, kind: HoleKind, seen: set[str]) -> ReservedHole | None:
-        for index, file in enumerate(self._files):
-            if file.path not in self._code:
-                self._code[file.path] = _code_lines(file.text)
-            for start, end in _places(file.text, self._code[file.path], kind, self._rng):
-                sha = truth_sha(file.text[start:end].strip())
-                overlaps = any(start < r.stop and r.start < end for r in self._taken.get(file.path, ()))
-                if sha not in seen and not overlaps:
-                    seen.add(sha)
-                    self._taken.setdefault(file.path, []).append(range(start, end))
-                    self._files.append(self._files.pop(index))
-                    return self._hole(file, start, end, kind)
-        return None
-
-    def _hole(self, file: ReservedFile, start: int, end: int, kind: HoleKind) -> ReservedHole:
-        return ReservedHole(
-            split=self._package.role,
-            package=file.package,
-            version=file.version,
-            path=file.path,
-            start=start,
-            end=end,
-            kind=kind,
-            sha=truth_sha(file.text[start:end]),
-        )
-
-
-def _places(text: str, code: set[int], kind: HoleKind, rng: random.Random) -> Iterator[tuple[int, int]]:
-    drawn: Kind = "line" if kind == "whole_line" else kind
-    for hole in holes(text, "python", rng, [drawn], count=_TRIES, longest=LONGEST):
-        start, end = hole.start, hole.end
-        truth = text[start:end].strip()
-        said = len(truth) >= _FEWEST_CHARACTERS and any(map(str.isalpha, truth)) and not truth.startswith("#")
-        if said and text.count("\n", 0, start) + 1 in code:
-            if kind == "whole_line":
-                start, end = text.rfind("\n", 0, start) + 1, min(end + 1, len(text))
-            yield start, end
-
-
-def _code_lines(text: str) -> set[int]:
-    """Numbers of the lines, from 1, on which something besides strings and comments begins."""
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    except (tokenize.TokenError, SyntaxError):
-        return set()
-    return {token.start[0] for token in tokens if token.type not in _NO_CODE and token.string.strip()}
-
-
-def _is_test(path: PurePath) -> bool:
-    return bool(_TESTS & set(path.parts)) or path.name.startswith("test_") or path.name == "conftest.py"
-
-
 def _task(hole: ReservedHole, root: Path) -> Task:
-    text = read_file(root, hole.package, hole.version, hole.path)
+    file = f"{hole.path} of {hole.package} {hole.version}"
+    try:
+        text = (root / f"{hole.package}-{hole.version}" / hole.path).read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        raise BadInput(f"{file} is not in {root}: delete that folder to fetch it again.") from None
     truth = text[hole.start : hole.end]
     if truth_sha(truth) != hole.sha:
-        raise BadInput(
-            f"{hole.path} of {hole.package} {hole.version} is not as it was: delete {root} to fetch it again."
-        )
+        raise BadInput(f"{file} is not as it was: delete {root} to fetch it again.")
     return Task(
         name=f"{hole.package}-{hole.version}/{hole.path}:{hole.start}-{hole.end}",
         kind=hole.kind,

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-import msgspec
 import platformdirs
 
-from engine.core.errors import BadInput
 from engine.core.processes import python_module
 from engine.eval.archives import run_client, unpack
 
@@ -52,7 +51,6 @@ class ReservedFile:
 
 
 def reserved_packages() -> tuple[Reserved, ...]:
-    """The sixty packages."""
     return _listed("packages")
 
 
@@ -61,14 +59,18 @@ def reserved_repositories() -> tuple[Reserved, ...]:
     return _listed("repositories")
 
 
+def reserved_sources() -> tuple[Reserved, ...]:
+    return (*reserved_packages(), *reserved_repositories())
+
+
 def reserved_names() -> frozenset[str]:
     """Distribution names, normalised, of packages and repositories."""
-    return frozenset(each.name for each in (*reserved_packages(), *reserved_repositories()))
+    return frozenset(each.name for each in reserved_sources())
 
 
 def reserved_modules() -> frozenset[str]:
     """Names of the folders and files that a copy inside another package has."""
-    return frozenset(name for each in (*reserved_packages(), *reserved_repositories()) for name in each.modules)
+    return frozenset(name for each in reserved_sources() for name in each.modules)
 
 
 def fetch(folder: Path | None = None) -> Path:
@@ -77,37 +79,27 @@ def fetch(folder: Path | None = None) -> Path:
     Raises BadInput when no package registry is reached.
     """
     folder = folder or platformdirs.user_cache_path("dg-lsp") / "reserved"
-    everything = (*reserved_packages(), *reserved_repositories())
     # pip takes one release of a package at a time.
-    _fetch([(each, each.version) for each in everything], folder)
-    _fetch([(each, each.earlier) for each in everything if each.earlier], folder)
+    _fetch([(each, each.version) for each in reserved_sources()], folder)
+    _fetch([(each, each.earlier) for each in reserved_sources() if each.earlier], folder)
     return folder
 
 
 def reserved_files(folder: Path | None = None, *, earlier: bool = True) -> Iterator[ReservedFile]:
     """Every Python file of the fetched releases, in a fixed order. What is not UTF-8 is left out."""
     root = fetch(folder)
-    for each in (*reserved_packages(), *reserved_repositories()):
+    for each in reserved_sources():
         for version in (each.version, each.earlier if earlier else None):
             if version:
-                yield from _files(root / f"{each.name}-{version}", each.name, version)
-
-
-def read_file(root: Path, name: str, version: str, path: str) -> str:
-    """The text of one file below `root`, where `fetch` put it, line ends as they are. Raises BadInput."""
-    try:
-        return (root / f"{name}-{version}" / path).read_bytes().decode()
-    except (OSError, UnicodeDecodeError):
-        raise BadInput(f"{path} of {name} {version} is not in {root}: delete that folder to fetch it again.") from None
-
-
-def _files(root: Path, name: str, version: str) -> Iterator[ReservedFile]:
-    for path in sorted(root.rglob("*.py")):
-        try:
-            text = path.read_bytes().decode()
-        except UnicodeDecodeError:
-            continue
-        yield ReservedFile(package=name, version=version, path=path.relative_to(root).as_posix(), text=text)
+                folder_of_it = root / f"{each.name}-{version}"
+                for path in sorted(folder_of_it.rglob("*.py")):
+                    with suppress(UnicodeDecodeError):
+                        yield ReservedFile(
+                            package=each.name,
+                            version=version,
+                            path=path.relative_to(folder_of_it).as_posix(),
+                            text=path.read_bytes().decode(),
+                        )
 
 
 def _fetch(releases: Sequence[tuple[Reserved, str]], folder: Path) -> None:
@@ -134,4 +126,5 @@ def _name_and_version(wheel: Path) -> tuple[str, str]:
 
 
 def _listed(part: Literal["packages", "repositories"]) -> tuple[Reserved, ...]:
-    return msgspec.convert(json.loads(_LIST.read_text(encoding="utf-8"))[part], tuple[Reserved, ...])
+    entries: Any = json.loads(_LIST.read_text(encoding="utf-8"))[part]
+    return tuple(Reserved(**(entry | {"modules": tuple(entry["modules"])})) for entry in entries)

@@ -104,11 +104,6 @@ class CanvasMemory:
             else:
                 part.held.ids, part.held.open, part.held.uses = part.ids, part.open, part.held.uses + 1
 
-    def renew(self, context: Context) -> None:
-        """Take what is remembered for `context` as if it were fresh."""
-        for held in self._passes.get(own(context), []):
-            held.uses = 1
-
     def _part(
         self, context: EncodedContext, row: int, ids: list[int], open_: list[bool], taken: set[int], remembered: bool
     ) -> Part:

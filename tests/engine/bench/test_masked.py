@@ -15,14 +15,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from dg_lsp.cli import run as command
 from engine.baselines.left_to_right import LeftToRight
 from engine.baselines.reference import generates, reference
-from engine.bench.abilities import Measured
 from engine.bench.end_to_end import end_to_end
-from engine.bench.families import random_model, step_kinds
+from engine.bench.families import random_model
 from engine.bench.keystroke import keystroke
-from engine.bench.products import run_all
-from engine.bench.steps import bounds, grid
+from engine.bench.steps import bounds, grid, products, run_all, step_kinds
 from engine.bench.timing import Stopwatch
-from engine.bench.workload import request_for, rows_of, token_ids
+from engine.bench.workload import Measured, request_for, token_ids
 from engine.core.errors import BadInput, ModelError
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
@@ -54,13 +52,13 @@ def test_it_can_be_measured_but_reads_no_way_but_its_own(small: Masked):
 
 
 def test_the_products_are_those_of_each_kind_of_step(small: Masked):
-    rows = rows_of(small, small.encode([20] * CONTEXT), gap=OPEN, pinned=PINNED, batch=2)
-    full, reused = step_kinds(small, rows)
+    full, reused = step_kinds(small, [20] * CONTEXT, gap=OPEN, pinned=PINNED, batch=2)
     held, config = small.network, small.network.config
     for kind, length in ((full, CONTEXT + OPEN + PINNED), (reused, 1 + OPEN + 8)):
+        found = products(kind)
         if kind.before:
             kind.before()
-        step, alone = counted(kind.run), counted(lambda kind=kind: run_all(kind.products))
+        step, alone = counted(kind.run), counted(lambda found=found: run_all(found))
         # Of a step's products torch counts those with a bias apart.
         weights = sum(count for name, count in step.items() if name in ("aten.mm", "aten.addmm"))
         assert alone["aten.mm"] == weights
@@ -70,8 +68,7 @@ def test_the_products_are_those_of_each_kind_of_step(small: Masked):
 
 
 def test_each_kind_of_step_can_be_repeated(small: Masked):
-    rows = rows_of(small, small.encode(token_ids(small, CONTEXT)), gap=OPEN, pinned=PINNED)
-    full, reused = step_kinds(small, rows)
+    full, reused = step_kinds(small, token_ids(small, CONTEXT), gap=OPEN, pinned=PINNED)
     logits: list[Any] = []
     for _ in range(6):
         assert reused.before
@@ -84,8 +81,7 @@ def test_each_kind_of_step_can_be_repeated(small: Masked):
 
 
 def test_a_step_that_reuses_nothing_has_one_kind(small: Masked):
-    rows = rows_of(small, small.encode([20]), gap=8, pinned=1)
-    assert [kind.name for kind in step_kinds(small, rows)] == ["step in full"]
+    assert [kind.name for kind in step_kinds(small, [20], gap=8, pinned=1)] == ["step in full"]
 
 
 def test_ways_of_a_step_are_held_against_each_other(small: Masked):

@@ -6,32 +6,32 @@ import pytest
 from rich.console import Console
 
 from engine import load
-from engine.cli.demo import SNIPPETS, Snippet, draw, show
+from engine.cli.demo import EXAMPLES, DemoExample, draw, show
 from engine.text.marked import MARKER, gap_at_markers
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.title)
-def test_a_snippet_is_filled_in_front_of_ones_eyes(tmp_path: Path, snippet: Snippet):
-    known = snippet.text.replace(MARKER, f"{MARKER}answer{MARKER}")
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
+def test_a_snippet_is_filled_in_front_of_ones_eyes(tmp_path: Path, example: DemoExample):
+    known = example.text.replace(MARKER, f"{MARKER}answer{MARKER}")
     (tmp_path / "oracle.json").write_text(json.dumps({"cases": [{"text": known, "reveal": 1}]}))
     shown = io.StringIO()
-    show(snippet, load(f"oracle:{tmp_path / 'oracle.json'}"), Console(file=shown, width=100))
+    show(example, load(f"oracle:{tmp_path / 'oracle.json'}"), Console(file=shown, width=100))
     lines = shown.getvalue().splitlines()
-    assert snippet.title in lines[0]
+    assert example.title in lines[0]
     assert "▒" in lines[1]
     assert any(f"{MARKER}answer{MARKER}" in line for line in lines)
     assert any("tokens in a gap of" in line for line in lines)
 
 
 def test_each_snippet_has_one_gap():
-    assert all(gap_at_markers(snippet.text).old == "" for snippet in SNIPPETS)
+    assert all(gap_at_markers(example.text).old == "" for example in EXAMPLES)
 
 
 def test_a_picture_shows_canvas_and_result(tmp_path: Path):
-    snippet = SNIPPETS[0]
-    known = snippet.text.replace(MARKER, f"{MARKER}answer{MARKER}")
+    example = EXAMPLES[0]
+    known = example.text.replace(MARKER, f"{MARKER}answer{MARKER}")
     (tmp_path / "oracle.json").write_text(json.dumps({"cases": [{"text": known, "reveal": 1}]}))
-    draw([snippet], load(f"oracle:{tmp_path / 'oracle.json'}"), tmp_path / "demo.svg")
+    draw([example], load(f"oracle:{tmp_path / 'oracle.json'}"), tmp_path / "demo.svg")
     drawn = (tmp_path / "demo.svg").read_text()
     assert drawn.startswith("<svg")
     assert all(said in drawn for said in ("step", "answer", "pinned"))

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from dg_lsp.cli import run
-from engine.cli.checks import Doctor, Finding
+from engine.cli.doctor import Doctor, Finding
 from tests.engine.processes import Home, home
 
 SUBJECTS = ["python", "torch", "model", "device", "memory", "permissions", "socket", "editor", "fill"]
-EXTENSION = Path(__file__).parents[3] / "editors" / "vscode" / "package.json"
-VS_CODE = json.loads(EXTENSION.read_text())["engines"]["vscode"].removeprefix("^").removesuffix(".0")
-"""What the extension asks for."""
 
 
 @pytest.fixture
@@ -83,58 +79,13 @@ def test_a_command_that_editors_cannot_find_is_named(model, monkeypatch):
     assert "PATH" in findings(model)["editor"].detail
 
 
-@pytest.mark.parametrize(
-    ("name", "said", "shown"),
-    [
-        ("nvim", "NVIM v0.12.4", "nvim v0.12.4"),
-        ("nvim", "NVIM v0.11.0-dev-1+g2", "nvim v0.11.0-dev-1+g2"),
-        ("code", f"{VS_CODE}.0", f"code {VS_CODE}.0"),
-        ("emacs", "GNU Emacs 28.1", "emacs 28.1"),
-        ("hx", "helix 0.1 (abc)", "hx 0.1"),
-        ("nvim", "who knows", "nvim"),
-    ],
-)
-def test_editors_are_found_with_their_versions(place, model, monkeypatch, name, said, shown):
-    install(place, monkeypatch, {"dg-lsp": "", name: said})
+def test_a_command_that_editors_find_is_named(place, model, monkeypatch):
+    command = place.folder / "dg-lsp"
+    command.write_text("")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(place.folder))
     found = findings(model)["editor"]
-    assert found.ok
-    assert f"on this machine: {shown}" in found.detail
-
-
-@pytest.mark.parametrize(
-    ("name", "said", "needed"),
-    [
-        ("nvim", "NVIM v0.10.4", "nvim to 0.11 or newer"),
-        ("nvim", "NVIM v0.9.5", "nvim to 0.11 or newer"),
-        ("code", "1.99.3", f"code to {VS_CODE} or newer"),
-        ("codium", "1.85.1", f"codium to {VS_CODE} or newer"),
-        ("emacs", "GNU Emacs 27.2", "emacs to 28.1 or newer"),
-    ],
-)
-def test_an_editor_that_is_too_old_is_named_with_what_it_needs(place, model, monkeypatch, name, said, needed):
-    install(place, monkeypatch, {"dg-lsp": "", name: said})
-    found = findings(model)["editor"]
-    assert not found.ok
-    assert found.detail.startswith(f"{name} ")
-    assert f"too old for dg-lsp's client, which needs {needed.partition(' to ')[2]}" in found.detail
-    assert found.remedy == f"Update {needed}."
-
-
-def test_an_editor_that_is_too_old_is_told_but_nothing_is_wrong_beside_one_that_is_not(place, model, monkeypatch):
-    install(place, monkeypatch, {"dg-lsp": "", "nvim": "NVIM v0.9.5", "hx": "helix 25.01"})
-    found = findings(model)["editor"]
-    assert found.ok
-    assert "nvim v0.9.5 (too old for dg-lsp's client, which needs 0.11 or newer), hx 25.01" in found.detail
-
-
-def install(place: Home, monkeypatch: pytest.MonkeyPatch, programs: dict[str, str]) -> None:
-    """Programs that say their version, and no others."""
-    folder = place.folder / "bin"
-    folder.mkdir()
-    for name, said in programs.items():
-        (folder / name).write_text(f"#!/bin/sh\necho '{said}'\n")
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder))
+    assert (found.ok, found.detail) == (True, f"they start {command}")
 
 
 def test_the_command_speaks_json_and_its_exit_code_tells(place, capsys):

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from engine.analysis.damage import damages
 from engine.analysis.patient import patient
-from engine.core.errors import BadInput
 from engine.core.request import Draft, FillRequest
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.edit.mending import by_strength, mending, touched_chars
-from engine.eval.breakages import KINDS, breakage
-from engine.eval.mending import Tally, breakages, tried_with, without_line
 from engine.loader.loading import load
 from engine.models.oracle.model import Case, Oracle
 from engine.syntax.budget import Budget
-from engine.syntax.languages import language_of
-from tests.engine.syntax.test_languages import CASES
 
 WHOLE = "import os\n\n\ndef area(width, height):\n    return max(width * height, 1)\n\n\nprint(area(2, 3), os.sep)\n"
 
@@ -133,35 +126,3 @@ def test_touched_characters_are_those_between_what_is_the_same():
     assert touched_chars("f(1)", "f(1)") == 0
     assert touched_chars("f(1", "f(1)") == 1
     assert touched_chars("abcd", "axyd") == 4
-
-
-@pytest.mark.parametrize("file", ["ferry.py", "inventory.js"])
-def test_breakages_break_and_repeat(file: str):
-    text, language = (CASES / file).read_text(encoding="utf-8"), language_of(path=file) or ""
-    made = [breakage(text, language, random.Random(seed)) for seed in range(12)]
-    assert made == [breakage(text, language, random.Random(seed)) for seed in range(12)]
-    assert {each.kind for each in made if each} == set(KINDS)
-    for each in made:
-        assert each is not None
-        assert damages(each.broken, language) != ()
-        assert (
-            each.broken[: each.start] + each.original[each.start : each.end] + each.broken[each.start + len(each.new) :]
-            == text
-        )
-
-
-def test_measuring_counts_what_parses_and_what_is_the_same():
-    cases = list(breakages([CASES], 6, seed=1))
-    assert [case.language for case in cases] == ["python", "javascript"] * 3
-    tally = Tally()
-    for case in cases:
-        tally.add(tried_with(lambda case: case.original, case))
-        tally.add(tried_with(lambda case: None, case))
-    told = tally.told()
-    assert (told["cases"], told["parses"], told["identical"], told["touched_beyond_mean"]) == (12, 0.5, 0.5, 0)
-    assert without_line(cases[0]).count("\n") < cases[0].broken.count("\n")
-
-
-def test_a_folder_without_code_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="No file of python"):
-        next(breakages([tmp_path], 1, seed=0))

@@ -20,8 +20,8 @@ from engine.core.errors import BadInput, EngineError
 from engine.core.request import Filled, FillRequest
 from engine.eval.report import figures, report, tables
 from engine.eval.results import Result, Results
-from engine.eval.rows import Row, chosen_rows, true_width
-from engine.eval.run import Settings, evaluate
+from engine.eval.rows import EvalRow, chosen_rows, true_width
+from engine.eval.run import evaluate
 from engine.eval.tasks import Task, UnitTest
 from engine.loader.loading import load
 from engine.models.base import Model
@@ -29,7 +29,6 @@ from engine.models.oracle.model import Case, Oracle, Slip
 from tests.engine.eval.test_tasks import HUMAN_EVAL, written
 
 CHECK = UnitTest(test="def check(candidate):\n    assert candidate(3) == 6\n", entry_point="f")
-SETTINGS = Settings(workers=1)
 
 
 def task(number: int, truth: str = "2 * x") -> Task:
@@ -49,9 +48,11 @@ def oracle_of(tasks: list[Task], answer: str = "", **case: Any) -> Oracle:
     return Oracle("oracle", [Case(text=f"{t.prefix}▮{answer or t.truth}▮{t.suffix}", **case) for t in tasks])
 
 
-def run_rows(model: Oracle, tasks: list[Task], rows: list[Row], folder: Path | None = None, **about: Any) -> Results:
+def run_rows(
+    model: Oracle, tasks: list[Task], rows: list[EvalRow], folder: Path | None = None, **about: Any
+) -> Results:
     with Results(folder, about) as results:
-        evaluate(model, tasks, rows, results, SETTINGS)
+        evaluate(model, tasks, rows, results, workers=1)
     return results
 
 
@@ -127,7 +128,7 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path: Path):
             raise Cut
 
     with pytest.raises(Cut), Results(tmp_path, {"seed": 0}) as results:
-        evaluate(model, tasks, rows, results, SETTINGS, on_done=cut_off)
+        evaluate(model, tasks, rows, results, workers=1, on_done=cut_off)
     before = lines(tmp_path)
     assert len(before) == 3
     # The process died while it wrote.
@@ -144,18 +145,18 @@ def test_an_interrupt_ends_it_at_once_and_what_is_tested_is_kept(tmp_path: Path)
     """Beside a test that would take a minute, one that is over, and more that wait."""
     sleeps = "[__import__('time').sleep(600), 2 * x][1]"
     tasks = [task(0, sleeps), *(task(number) for number in range(1, 4))]
-    model, settings = oracle_of(tasks), Settings(workers=2)
+    model = oracle_of(tasks)
 
-    def fill(model: Model, request: FillRequest, truth: str) -> Filled:
+    def fill(model: Model, request: FillRequest) -> Filled:
         if "y3" in request.prefix:
             time.sleep(5)
             raise KeyboardInterrupt
-        return rows[0].fill(model, request, truth)
+        return rows[0].fill(model, request)
 
     rows = chosen_rows(widths=("adaptive",))
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt), Results(tmp_path, {}) as results:
-        evaluate(model, tasks, [replace(rows[0], fill=fill)], results, settings)
+        evaluate(model, tasks, [replace(rows[0], fill=fill)], results, workers=2)
     assert time.monotonic() - began < 30
     assert [(line["task"], line["passed"]) for line in lines(tmp_path)] == [("task 1", True), ("task 2", True)]
 
@@ -395,7 +396,7 @@ def test_the_bundled_model_runs_through_every_row():
     model = load("bundled", "cpu").model
     tasks = [replace(task(0), check=None)]
     with Results(None, {}) as results:
-        evaluate(model, tasks, all_rows(), results, Settings(max_tokens=12))
+        evaluate(model, tasks, all_rows(), results, max_tokens=12)
     for row in all_rows():
         (result,) = results.of(row.name, {"task 0"})
         assert (result.steps > 0, result.ms > 0, result.passed) == (True, True, None)

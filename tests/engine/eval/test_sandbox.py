@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.eval.inside.limits import Level, Limits
-from engine.eval.sandbox import Printed, run_program, run_test, standard_limits
+from engine.eval.inside.limits import Level, SandboxLimits
+from engine.eval.sandbox import ProgramOutput, run_program, run_test, standard_limits
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sandboxes need Linux or macOS")
 
@@ -29,10 +29,10 @@ def strongest() -> Level:
 
 
 @pytest.fixture(params=["namespaces", "guards"])
-def limits(request: pytest.FixtureRequest, strongest: Level) -> Limits:
+def limits(request: pytest.FixtureRequest, strongest: Level) -> SandboxLimits:
     if request.param == "namespaces" and strongest != "namespaces":
         pytest.skip("the kernel gives no namespaces here")
-    return Limits(level=request.param, cpu_s=2, wall_s=30)
+    return SandboxLimits(level=request.param, cpu_s=2, wall_s=30)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def nothing_is_left_in(folder: Path) -> bool:
     return list(folder.glob("dg-lsp-sandbox-*")) == []
 
 
-def test_a_right_solution_passes(limits: Limits):
+def test_a_right_solution_passes(limits: SandboxLimits):
     assert run_test(RIGHT, CHECK, "f", limits).passed
 
 
@@ -82,7 +82,7 @@ def test_a_right_solution_passes(limits: Limits):
         ("def f(x):\n    return (each for each in [x, 2 * x])\n", "generator can't be compared"),
     ],
 )
-def test_a_wrong_one_does_not_and_the_reason_is_told(limits: Limits, solution: str, reason: str):
+def test_a_wrong_one_does_not_and_the_reason_is_told(limits: SandboxLimits, solution: str, reason: str):
     verdict = run_test(solution, CHECK, "f", limits)
     assert not verdict.passed
     assert reason in verdict.reason
@@ -99,7 +99,7 @@ def test_a_wrong_one_does_not_and_the_reason_is_told(limits: Limits, solution: s
         "import atexit, os\natexit.register(lambda: os._exit(0))\ndef f(x):\n    return None\n",
     ],
 )
-def test_who_ends_early_does_not_pass(limits: Limits, solution: str):
+def test_who_ends_early_does_not_pass(limits: SandboxLimits, solution: str):
     assert not run_test(solution, CHECK, "f", limits).passed
 
 
@@ -166,7 +166,7 @@ def f(x):
         "frames",
     ],
 )
-def test_who_cheats_does_not_pass(limits: Limits, solution: str):
+def test_who_cheats_does_not_pass(limits: SandboxLimits, solution: str):
     assert not run_test(solution, CHECK, "f", limits).passed
 
 
@@ -197,15 +197,15 @@ def test_who_cheats_does_not_pass(limits: Limits, solution: str):
         "sleeps deaf",
     ],
 )
-def test_who_does_not_end_is_ended(limits: Limits, folder: Path, solution: str):
+def test_who_does_not_end_is_ended(limits: SandboxLimits, folder: Path, solution: str):
     began = time.monotonic()
-    short = Limits(level=limits.level, cpu_s=1, wall_s=5)
+    short = SandboxLimits(level=limits.level, cpu_s=1, wall_s=5)
     assert not run_test(solution, CHECK, "f", short).passed
     assert time.monotonic() - began < 100
     assert nothing_is_left_in(folder)
 
 
-def test_who_is_not_wanted_any_more_is_ended_at_once(limits: Limits, folder: Path):
+def test_who_is_not_wanted_any_more_is_ended_at_once(limits: SandboxLimits, folder: Path):
     stopping = threading.Event()
     threading.Timer(2, stopping.set).start()
     began = time.monotonic()
@@ -217,13 +217,13 @@ def test_who_is_not_wanted_any_more_is_ended_at_once(limits: Limits, folder: Pat
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
-def test_nothing_outlives_a_run_that_was_killed(limits: Limits, folder: Path):
+def test_nothing_outlives_a_run_that_was_killed(limits: SandboxLimits, folder: Path):
     program = f"""
 import tempfile
-from engine.eval.inside.limits import Limits
+from engine.eval.inside.limits import SandboxLimits
 from engine.eval.sandbox import run_test
 tempfile.tempdir = {str(folder)!r}
-run_test("import time\\nprint(time.sleep(600))\\n", {CHECK!r}, "f", Limits(level={limits.level!r}, wall_s=600))
+run_test("import time\\nprint(time.sleep(600))\\n", {CHECK!r}, "f", SandboxLimits(level={limits.level!r}, wall_s=600))
 """
     with subprocess.Popen([sys.executable, "-c", program]) as run:
         try:
@@ -253,39 +253,39 @@ def wait_until(holds: Callable[[], bool]) -> None:
     ],
     ids=["bomb", "patient bomb", "daemon", "threads"],
 )
-def test_a_fork_bomb_is_put_out(limits: Limits, folder: Path, bomb: str):
-    short = Limits(level=limits.level, cpu_s=1, wall_s=5)
+def test_a_fork_bomb_is_put_out(limits: SandboxLimits, folder: Path, bomb: str):
+    short = SandboxLimits(level=limits.level, cpu_s=1, wall_s=5)
     run_test(bomb, CHECK, "f", short)
     assert nothing_is_left_in(folder)
 
 
-def test_memory_is_limited(limits: Limits):
-    small = Limits(level=limits.level, cpu_s=5, memory_nbytes=256 << 20)
+def test_memory_is_limited(limits: SandboxLimits):
+    small = SandboxLimits(level=limits.level, cpu_s=5, memory_nbytes=256 << 20)
     assert "MemoryError" in run_test("held = bytearray(1 << 30)\n" + RIGHT, CHECK, "f", small).reason
 
 
-def test_output_is_limited(limits: Limits):
-    small = Limits(level=limits.level, cpu_s=5, file_nbytes=1 << 20)
+def test_output_is_limited(limits: SandboxLimits):
+    small = SandboxLimits(level=limits.level, cpu_s=5, file_nbytes=1 << 20)
     printed = run_program("while True:\n    print('x' * 1000)\n", "", small)
     assert printed.code != 0
     assert len(printed.output) <= 1 << 20
 
 
-def test_files_are_limited_in_size_and_number(limits: Limits):
-    small = Limits(level=limits.level, cpu_s=5, file_nbytes=1 << 20, files=32)
+def test_files_are_limited_in_size_and_number(limits: SandboxLimits):
+    small = SandboxLimits(level=limits.level, cpu_s=5, file_nbytes=1 << 20, files=32)
     large = run_program("with open('large', 'wb') as file:\n    file.write(bytes(4 << 20))\n", "", small)
     assert large.code != 0
     many = run_program("held = [open('many', 'wb') for _ in range(64)]\n", "", small)
     assert many.code != 0
 
 
-def test_its_own_folder_can_be_written_to_and_is_removed(limits: Limits, folder: Path):
+def test_its_own_folder_can_be_written_to_and_is_removed(limits: SandboxLimits, folder: Path):
     program = "open('mine', 'w').write('here')\nprint(open('mine').read())\n"
-    assert run_program(program, "", limits) == Printed(code=0, output="here\n")
+    assert run_program(program, "", limits) == ProgramOutput(code=0, output="here\n")
     assert nothing_is_left_in(folder)
 
 
-def test_nothing_can_be_written_elsewhere(limits: Limits, tmp_path: Path):
+def test_nothing_can_be_written_elsewhere(limits: SandboxLimits, tmp_path: Path):
     victim = tmp_path / "victim"
     victim.write_text("unharmed")
     program = f"""
@@ -315,7 +315,7 @@ for act in (
     assert victim.read_text() == "unharmed"
 
 
-def test_nobody_else_can_be_killed(limits: Limits, bystander: subprocess.Popen[bytes]):
+def test_nobody_else_can_be_killed(limits: SandboxLimits, bystander: subprocess.Popen[bytes]):
     program = f"""
 import os, signal
 for pid in (os.getppid(), {os.getpid()}, {bystander.pid}, -1):
@@ -333,7 +333,7 @@ except OSError:
     assert bystander.poll() is None
 
 
-def test_there_is_no_network(limits: Limits, tmp_path: Path):
+def test_there_is_no_network(limits: SandboxLimits, tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
         path = tempfile.mktemp(prefix="dg-lsp-")
         local.bind(path)
@@ -362,10 +362,10 @@ def test_the_environment_and_files_of_the_user_are_hidden(
 import os
 print(os.environ.get("DG_LSP_SECRET"), os.path.exists({str(tmp_path / "secret")!r}), os.path.exists("/proc/1"))
 """
-    assert run_program(program, "", Limits()).output.split() == ["None", "False", "False"]
+    assert run_program(program, "", SandboxLimits()).output.split() == ["None", "False", "False"]
 
 
-def test_a_test_sees_values_functions_and_imports_of_the_solution(limits: Limits):
+def test_a_test_sees_values_functions_and_imports_of_the_solution(limits: SandboxLimits):
     solution = (
         "import math\nFACTOR = 2\ndef double(x):\n    return FACTOR * x\ndef f(x, *, plus=0):\n    return x + plus\n"
     )
@@ -379,7 +379,7 @@ def check(candidate):
     assert run_test(solution, test, "f", limits).passed
 
 
-def test_an_exception_that_the_test_expects_reaches_it(limits: Limits):
+def test_an_exception_that_the_test_expects_reaches_it(limits: SandboxLimits):
     test = """
 def check(candidate):
     try:
@@ -393,8 +393,10 @@ def check(candidate):
     assert not run_test("def f(x):\n    raise KeyError('too small')\n", test, "f", limits).passed
 
 
-def test_a_program_reads_and_prints(limits: Limits):
-    assert run_program("print(sum(map(int, input().split())))\n", "1 2 3\n", limits) == Printed(code=0, output="6\n")
+def test_a_program_reads_and_prints(limits: SandboxLimits):
+    assert run_program("print(sum(map(int, input().split())))\n", "1 2 3\n", limits) == ProgramOutput(
+        code=0, output="6\n"
+    )
     assert run_program("raise ValueError\n", "", limits).code != 0
 
 
@@ -404,7 +406,7 @@ SESSION, JOIN, UNLINK = -3, 1, 9
 
 
 @ON_LINUX
-def test_the_keys_of_the_user_are_out_of_reach(limits: Limits):
+def test_the_keys_of_the_user_are_out_of_reach(limits: SandboxLimits):
     libc = ctypes.CDLL(None)
     name = f"dg-lsp-{os.getpid()}".encode()
     key = libc.syscall(ADD_KEY, b"user", name, b"secret", 6, SESSION)
@@ -423,7 +425,7 @@ def test_the_keys_of_the_user_are_out_of_reach(limits: Limits):
 
 
 @ON_LINUX
-def test_shared_memory_does_not_go_beyond_the_limit(limits: Limits):
+def test_shared_memory_does_not_go_beyond_the_limit(limits: SandboxLimits):
     take = "ctypes.CDLL(None).shmget(0, 64 << 20, 0o1600)"
     found = run_program(f"import ctypes\nprint(sum({take} >= 0 for _ in range(64)))\n", "", limits)
     if limits.level == "namespaces":

@@ -9,7 +9,7 @@ import pytest
 
 from engine.core.errors import BadInput
 from engine.eval.code_holes import LONGEST, code_holes
-from engine.eval.measures import refusal, similarity, verdict
+from engine.eval.measures import run_tests, similarity, syntax_error
 from engine.eval.tasks import Runs, Task, UnitTest, choose, read_tasks
 
 HUMAN_EVAL = {
@@ -118,7 +118,7 @@ def test_a_seed_draws_the_same_tasks_and_another_others(tmp_path: Path):
 @pytest.mark.parametrize("told", [HUMAN_EVAL, SAFIM], ids=["HumanEval-Infilling", "SAFIM"])
 def test_the_truth_passes_and_nothing_does_not(tmp_path: Path, told: dict[str, object]):
     (task,) = read_tasks(written(tmp_path / "tasks.jsonl", told))
-    right, empty, other = verdict(task, task.truth), verdict(task, ""), verdict(task, "    c = m = 7\n".lstrip())
+    right, empty, other = run_tests(task, task.truth), run_tests(task, ""), run_tests(task, "    c = m = 7\n".lstrip())
     assert right is not None
     assert right.passed
     assert empty is not None
@@ -129,10 +129,8 @@ def test_the_truth_passes_and_nothing_does_not(tmp_path: Path, told: dict[str, o
 
 def test_what_is_no_python_needs_no_sandbox(tmp_path: Path):
     task, safim = read_tasks(written(tmp_path / "tasks.jsonl", HUMAN_EVAL, SAFIM))
-    refused = refusal(task, "    c = (\n")
-    assert refused is not None
-    assert "SyntaxError" in refused.reason
-    assert refusal(task, task.truth) is refusal(safim, safim.truth) is None
+    assert syntax_error(task, "    c = (\n").startswith("SyntaxError: ")
+    assert syntax_error(task, task.truth) == syntax_error(safim, safim.truth) == ""
 
 
 def test_similarity_counts_edits():
@@ -182,10 +180,10 @@ def test_the_published_solutions_pass(name: str):
         pytest.skip("DG_LSP_HUMAN_EVAL does not name the folder of HumanEval-Infilling's files")
     tasks: list[Task] = choose(read_tasks(Path(folder) / f"HumanEval-{name}.jsonl.gz"), 15, seed=0)
     assert [task.name for task in tasks if not _passes(task, task.truth)] == []
-    assert [task.name for task in tasks if not refusal(task, "") and _passes(task, "")] == []
+    assert [task.name for task in tasks if not syntax_error(task, "") and _passes(task, "")] == []
 
 
 def _passes(task: Task, text: str) -> bool:
-    said = verdict(task, text)
+    said = run_tests(task, text)
     assert said is not None
     return said.passed

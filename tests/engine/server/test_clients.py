@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.cli.checks import Doctor, Finding
+from engine.cli.doctor import Doctor, Finding
 from engine.core.request import FillRequest
 from engine.ipc.frames import MAX_FRAME_NBYTES, frame
 from engine.ipc.messages import (

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.eval.damage import damage
-from engine.eval.parsers import Parsers, Parses, parses_as_python
 from engine.syntax.holes import holes
 from engine.syntax.judge import Judge
 from engine.syntax.languages import GRAMMARS, language_of
 from engine.syntax.lexing import lexemes, pairs_brackets
+from tests.engine.syntax.damage import damage
+from tests.engine.syntax.parsers import Parsers, Parses, parses_as_python
 from tests.engine.syntax.test_languages import CASES
 
 

@@ -11,7 +11,7 @@ import pytest
 from engine.core.errors import BadInput
 from engine.eval.reserved import holes as reserved
 from engine.eval.reserved import packages
-from engine.eval.reserved.holes import COUNT, LONGEST, ReservedHole, draw_holes, reserved_holes, reserved_tasks
+from engine.eval.reserved.holes import ReservedHole, reserved_holes, reserved_tasks
 from engine.eval.reserved.packages import (
     Reserved,
     ReservedFile,
@@ -22,6 +22,7 @@ from engine.eval.reserved.packages import (
     reserved_repositories,
 )
 from engine.train.licences import permissive_licence
+from tests.engine.eval.reserved.draw import COUNT, LONGEST, draw_holes
 from tests.engine.train.packages import python_code
 from tests.engine.train.test_licences import metadata
 
@@ -82,9 +83,8 @@ def lone(monkeypatch: pytest.MonkeyPatch) -> Reserved:
         modules=("lone",),
         sha256={"2.0": "0" * 64, "1.0": "1" * 64},
     )
-    for module in (packages, reserved):
-        monkeypatch.setattr(module, "reserved_packages", lambda: (only,))
-        monkeypatch.setattr(module, "reserved_repositories", lambda: ())
+    monkeypatch.setattr(packages, "reserved_packages", lambda: (only,))
+    monkeypatch.setattr(packages, "reserved_repositories", lambda: ())
     return only
 
 

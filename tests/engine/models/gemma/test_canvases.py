@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.bench.abilities import forgetful
+from engine.bench.workload import forgetful
 from engine.loader.loading import Infiller, load
 from engine.models.base import Rows
 from engine.models.gemma import canvases as gemma_canvases

@@ -1,1 +1,0 @@
-"""The family `diffusion_gemma` under measurement."""

@@ -1,1 +1,0 @@
-"""The family `masked` under measurement."""
