@@ -42,7 +42,7 @@ test: $(VENV)/developing
 	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors
 
 test-fast: $(VENV)/developing
-	@$(BIN)/python -m pytest $(PARALLEL) --fast
+	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --fast
 
 test-editors: $(VENV)/editors
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.e2e.editors.install
