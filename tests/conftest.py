@@ -15,11 +15,12 @@ settings.register_profile("dg", deadline=None)
 settings.load_profile("dg")
 
 _SLOW = re.compile(
-    r"^ *(?:from|import) (?:torch|transformers|engine import load|tests\.(?:e2e|torture|engine\.(?:hub|processes))"
+    r"\] / \"models\""
+    r"|^ *(?:from|import) (?:torch|transformers|engine import load|tests\.(?:e2e|torture|engine\.(?:hub|processes))"
     r"|engine\.(?:models|decoding|infill|edit|loader|server\.(?:server|worker)|baselines|bench|eval|train)\b)",
     re.MULTILINE,
 )
-"""An import that brings torch, takes seconds by that, or processes of ours."""
+"""What brings torch, which takes seconds by itself, a model of the tests, or processes of ours."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
