@@ -24,7 +24,6 @@ def call(*arguments: str) -> Result:
     return CliRunner().invoke(commands.app, arguments)
 
 
-@pytest.mark.timeout(600)
 def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
     for number in range(8):
         name = f"package{number}"
