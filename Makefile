@@ -3,8 +3,10 @@
 # Any Python from 3.11 to 3.13 that really runs; `make PYTHON=...` chooses one.
 PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 python3.11,$(shell \
 	$(python) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $(python))))
-# The torch to install, as pip takes it. The CPU build is enough for everything here.
+# The torch to install, as pip takes it. The CPU build is enough for everything here. For Linux the usual index has only the
+# build for NVIDIA GPUs; without such a GPU, PyTorch's own index is asked, where it can be reached.
 TORCH ?= torch==2.13.0
+CPU_TORCH := https://download.pytorch.org/whl/cpu
 VENV ?= .venv
 # Where the bundled model is trained, and the commit whose code trains it. DECONTAMINATE names benchmark files, absolute.
 TRAIN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/train
@@ -13,13 +15,19 @@ TRAIN_AT ?= cc1d6de715a4f075972988c817226d16e8a6f6d3
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 OURS := dg_lsp engine tests
+# A processor each, and no more than four: some tests start an engine and several windows.
+PARALLEL := --numprocesses logical --maxprocesses 4 --dist worksteal
+
+# Where it is set, each of the many processes of a test run would compile all of it again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-editors check format clean help train
+.PHONY: demo test test-fast test-editors check format clean help train
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
 	@echo "make test    run the tests, those in real editors aside"
+	@echo "make test-fast  run those without processes and models, within a minute"
 	@echo "make test-editors  install Neovim and VS Code in a cache, and run the tests in them (Debian, npm)"
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
 	@echo "make check   format, lint, types, layers"
@@ -31,7 +39,10 @@ demo: $(VENV)/installed
 	@$(BIN)/python -m engine.cli.demo
 
 test: $(VENV)/developing
-	@$(BIN)/python -m pytest --ignore=tests/e2e/editors
+	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors
+
+test-fast: $(VENV)/developing
+	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --fast
 
 test-editors: $(VENV)/editors
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.e2e.editors.install
@@ -85,8 +96,15 @@ endif
 endif
 
 $(VENV)/torch: $(VENV)/python
-	@echo "[2/4] Installing $(TORCH) (the largest part; a minute or more)"
-	@$(PIP) install $(if $(wildcard $@),--force-reinstall) $(TORCH)
+	@from=; if [ '$(origin TORCH)' = file ] && [ "$$(uname -s)" = Linux ] && ! nvidia-smi -L >/dev/null 2>&1 && \
+		$(BIN)/python -c 'from urllib.request import urlopen; urlopen("$(CPU_TORCH)/torch/", timeout=10)' 2>/dev/null; \
+	then \
+		echo "[2/4] Installing $(TORCH) for the CPU: 200 MB to download, a minute or more"; \
+		from='--index-url $(CPU_TORCH)'; \
+	else \
+		echo "[2/4] Installing $(TORCH): up to 3 GB to download on Linux, 100 MB elsewhere"; \
+	fi; \
+	$(PIP) install $$from $(if $(wildcard $@),--force-reinstall) $(TORCH)
 	@echo '$(TORCH)' > $@
 
 $(VENV)/installed: $(VENV)/torch pyproject.toml

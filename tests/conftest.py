@@ -1,7 +1,34 @@
 """Shared by all tests."""
 
+import os
+import re
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+# Read once, when torch is imported; its threads would take the processor from what runs beside.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A loaded machine is slow without being wrong.
 settings.register_profile("dg", deadline=None)
 settings.load_profile("dg")
+
+_SLOW = re.compile(
+    r"\] / \"models\""
+    r"|^ *(?:from|import) (?:torch|transformers|engine import load|tests\.(?:e2e|torture|engine\.(?:hub|processes))"
+    r"|engine\.(?:models|decoding|infill|edit|loader|server\.(?:server|worker)|baselines|bench|eval|train)\b)",
+    re.MULTILINE,
+)
+"""What brings torch, which takes seconds by itself, a model of the tests, or processes of ours."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="leave out files that need torch or start processes of ours")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("--fast") or collection_path.suffix != ".py":
+        return None
+    # None: whatever else pytest goes by.
+    return True if _SLOW.search(collection_path.read_text(encoding="utf-8")) else None

@@ -380,7 +380,8 @@ async def test_an_engine_whose_model_hangs_is_replaced():
     hung = {"text": "hung = ▮1▮\n", "delay_ms": 3_600_000}
     with home() as place:
         model = place.oracle(ADD, CALL, hung)
-        with running(place, "--model", model, "--stall-after", "3") as process:
+        # To import what the model needs takes seconds on a busy machine, and that is no hang.
+        with running(place, "--model", model, "--stall-after", "15") as process:
             async with window(place, options=QUICK, model=model) as held:
                 await still_works(held)
                 held.open("hung = ▮\n")

@@ -6,6 +6,7 @@ import ast
 import warnings
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -88,6 +89,12 @@ async def test_typing_along_is_served_without_the_model(held: Window):
     assert (after["asked"], after["without_model"]) == (before["asked"], before["without_model"] + 1)
 
 
+def own_nbytes(pid: int) -> int:
+    """Without pages of files: the kernel takes those of libraries away and brings them back as it likes."""
+    told = psutil.Process(pid).memory_info()
+    return told.rss - getattr(told, "shared", 0)
+
+
 async def test_weights_are_given_back_after_a_rest_and_return_when_asked():
     with home() as place:
         options = {**PATIENT, "engine": {"unload_after_s": 3}}
@@ -99,14 +106,16 @@ async def test_weights_are_given_back_after_a_rest_and_return_when_asked():
             async def unloaded() -> bool:
                 return (await engine())["state"]["name"] == "unloaded"
 
-            # With a first fill, what is made once and stays is there.
-            opened.open(GAPS[0])
-            await opened.ghosts(invoked=True)
-            held_nbytes = (await engine())["rss_nbytes"]
+            async def held_nbytes() -> int:
+                # With a fill, what is made once and stays is there.
+                opened.open(GAPS[0])
+                await opened.ghosts(invoked=True)
+                nbytes = own_nbytes((await engine())["pid"])
+                # On a busy machine the rest may have been over before the look.
+                return nbytes if (await engine())["state"]["name"] == "ready" else 0
+
+            loaded_nbytes = await until(held_nbytes, "a look at the loaded model")
             await until(unloaded, "the weights to be given back")
             # The weights take twice as much in memory as in their file; what else was in use then varies.
-            assert held_nbytes - (await engine())["rss_nbytes"] > WEIGHTS.stat().st_size
-            opened.open(GAPS[0])
-            await opened.ghosts(invoked=True)
-            assert (await engine())["loaded_s"] is not None
-            assert (await engine())["served"] >= 1
+            assert loaded_nbytes - own_nbytes((await engine())["pid"]) > WEIGHTS.stat().st_size
+            await until(held_nbytes, "the weights to return")

@@ -1,15 +1,18 @@
 """What needs CUDA: `make test-gpu` runs it, elsewhere it is skipped with the reason."""
 
 import pytest
-import torch
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    own = [item for item in items if "gpu" in item.path.parts]
+    if not own:
+        return
+    import torch
+
     if not torch.cuda.is_available():
         missing = pytest.mark.skip(reason="torch finds no CUDA device here")
-        for item in items:
-            if "gpu" in item.path.parts:
-                item.add_marker(missing)
+        for item in own:
+            item.add_marker(missing)
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ def test_what_is_installed_holds_what_it_needs_and_no_more(vsix: Path):
     assert vsix.stat().st_size < 1_000_000
 
 
+@pytest.mark.timeout(2400)  # thirty tests; one that hangs is noticed by its silence
 @pytest.mark.usefixtures("vsix")
 def test_inside_the_extension_host(shared: Home):
     with workbench(shared, {"dg-lsp.engine.model": model_of(shared)}) as held:

@@ -156,7 +156,7 @@ STARTED = {"model": "oracle:/some.json", "device": "cpu", "unload-after": 33, "e
 
 @pytest.mark.parametrize(
     "changed",
-    [{}, {"model": "oracle:/other.json"}, {"unload-after": 5}, {"exit-after": 6, "stall-after": 7}],
+    [{}, {"model": "oracle:/other.json"}, {"unload-after": 5, "exit-after": 6, "stall-after": 7}],
     ids=str,
 )
 def test_restart_brings_another_process_that_keeps_what_is_not_changed(place, changed):
@@ -171,13 +171,12 @@ def test_restart_brings_another_process_that_keeps_what_is_not_changed(place, ch
         assert (status.model, status.device_asked, *limits) == tuple({**STARTED, **changed}.values())
 
 
-@pytest.mark.parametrize("how", [("run",), ("run", "--detach"), ("restart",)], ids=" ".join)
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("how", "arguments", "message"),
     [
-        (("--model", "nosuch"), "dg-lsp: There is no model 'nosuch'"),
-        (("--model", "no-one/nothing"), "run `dg-lsp pull no-one/nothing` first"),
-        (("--device", "gpu"), "dg-lsp: There is no device 'gpu': use auto, cpu or cuda."),
+        (("run",), ("--model", "nosuch"), "dg-lsp: There is no model 'nosuch'"),
+        (("run", "--detach"), ("--model", "no-one/nothing"), "run `dg-lsp pull no-one/nothing` first"),
+        (("restart",), ("--device", "gpu"), "dg-lsp: There is no device 'gpu': use auto, cpu or cuda."),
     ],
 )
 def test_what_no_engine_could_run_is_refused_before_one_starts(place, how, arguments, message):
