@@ -12,7 +12,7 @@ from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
 from engine.core.names import Device
 from engine.core.request import FillRequest
-from engine.text.marked import Gap
+from engine.text.marked import MarkedText
 from engine.text.textfile import read_text, writable_path
 
 
@@ -45,5 +45,5 @@ def fix(
     filled = infiller.answer(request)
     if not filled.candidates:
         raise EngineError(f"Nothing was found that mends the syntax: {source.name} is unchanged.")
-    gap = Gap(prefix="", old=source.text, suffix="")
+    gap = MarkedText(prefix="", old=source.text, suffix="")
     show_or_write(source, gap, filled.candidates[0], diff=diff, write=write)
