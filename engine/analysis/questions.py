@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from engine.core.findings import Damage, Findings
-from engine.syntax.judging import Verdict
+from engine.syntax.verdict import Verdict
 
 R = TypeVar("R")
 
@@ -61,7 +61,7 @@ class Diagnosis:
     """How broken a text is."""
 
     severity: tuple[int, int]
-    """Orders texts; see `Patient.severity`."""
+    """Orders texts; see `ParsedText.severity`."""
     damages: tuple[Damage, ...]
 
 

@@ -7,9 +7,8 @@ from itertools import count
 
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.syntax.budget import Budget
-from engine.syntax.judge import Judge
-from engine.syntax.tree import SyntaxTree, parsed
-from engine.syntax.trees import Trees
+from engine.syntax.tree import SyntaxTree, Trees, parsed
+from engine.syntax.validator import Validator
 
 PART = "syntax"
 LINES = (1_000, 20_000)
@@ -44,7 +43,9 @@ def _at(watch: Stopwatch, lines: int) -> list[Figure]:
 
     def judged() -> None:
         tree = trees.tree(before + after, "python", Budget(_BUDGET_MS))
-        assert Judge(before, after, "python", tree=tree).new_problems("a + 1", Budget(_BUDGET_MS)) == ()
+        verdict = Validator(before, after, "python", tree=tree).verdict("a + 1", Budget(_BUDGET_MS))
+        assert verdict
+        assert verdict.is_clean
 
     works: dict[str, Callable[[], object]] = {"tree edited": edited, "parsed anew": anew, "tree and verdict": judged}
     return [Figure(part=PART, name=name, spread=watch.time(work), at=lines) for name, work in works.items()]

@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated
 
-import torch
 import typer
 from torch import Tensor
 
@@ -63,25 +62,13 @@ def usual_confidence(model: Model, tasks: Sequence[Task]) -> dict[int, float]:
     seen: defaultdict[int, list[float]] = defaultdict(list)
     for task in tasks:
         own = len(model.tokenize(task.truth))
-        gap = _gap(model, task)
+        gap = Gap.of(model, FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language))
         widths = [width for width in WIDTHS if abs(width - own) > TOO_NEAR and width <= gap.room]
         for width, confidence in zip(widths, _driven(model, first_sight(gap, widths)), strict=True):
             seen[width].append(confidence)
     if len(seen) < 3:
         raise BadInput(f"{len(tasks)} gaps are too few to tell: name a folder with more code.")
     return {width: fmean(values) for width, values in sorted(seen.items())}
-
-
-def _gap(model: Model, task: Task) -> Gap:
-    request = FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language)
-    prompt = model.prompt(request)
-    return Gap(
-        model=model,
-        request=request,
-        prompt=prompt,
-        context=model.encode(prompt.context),
-        generator=torch.Generator(device=model.facts.device).manual_seed(0),
-    )
 
 
 def _driven(model: Model, looking: Generator[Step, Tensor, list[float]]) -> list[float]:

@@ -32,10 +32,11 @@ def fix(
         raise BadInput(f"The language of {source.name} is not known here, so its syntax can't be checked.")
     if write:
         writable_path(source)
-    from engine.analysis.damage import damages
+    from engine.analysis.parsed_text import parse_text
     from engine.syntax.languages import language_of
 
-    if damages(source.text, language_of(language) or "") == ():
+    parsed = parse_text(source.text, language_of(language) or "")
+    if parsed and parsed.is_sound:
         typer.echo(f"{source.name} has no syntax problem.", err=True)
         return
     from engine.loader.loading import load

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from engine.analysis.patient import patient
+from engine.analysis.parsed_text import parse_text
 
 BreakageKind = Literal["drop", "add", "swap"]
 KINDS: tuple[BreakageKind, ...] = get_args(BreakageKind)
@@ -47,8 +47,8 @@ def breakage(text: str, language: str, rng: random.Random) -> Breakage | None:
         if place is None:
             continue
         found = Breakage(kind=kind, language=language, original=text, start=place[0], end=place[1], new=place[2])
-        state = patient(found.broken, language)
-        if state is not None and not state.state.sound:
+        state = parse_text(found.broken, language)
+        if state is not None and not state.is_sound:
             return found
     return None
 

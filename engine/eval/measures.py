@@ -10,9 +10,9 @@ from engine.eval.inside.limits import Limits
 from engine.eval.sandbox import Printed, Verdict, run_program, run_test
 from engine.eval.tasks import Runs, Task, UnitTest
 from engine.syntax.budget import Budget
-from engine.syntax.compiling import complaint
-from engine.syntax.judge import new_problems
+from engine.syntax.compiler import diagnose
 from engine.syntax.languages import language_of
+from engine.syntax.validator import Validator
 
 _SYNTAX_MS = 2000.0
 
@@ -27,13 +27,13 @@ def is_clean(task: Task, text: str) -> bool | None:
     language = language_of(task.language)
     if language is None:
         return None
-    problems = new_problems(task.prefix, text, task.suffix, language, budget=Budget(_SYNTAX_MS))
-    return None if problems is None else not problems
+    found = Validator(task.prefix, task.suffix, language).verdict(text, Budget(_SYNTAX_MS))
+    return found and found.is_clean
 
 
 def refusal(task: Task, text: str) -> Verdict | None:
     """The verdict where Python does not even begin with the text; a sandbox would cost a hundred times as much."""
-    refused = complaint(task.prefix + text + task.suffix) if task.check else None
+    refused = diagnose(task.prefix + text + task.suffix) if task.check else None
     return Verdict(passed=False, reason=f"SyntaxError: {refused.message}") if refused else None
 
 

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
-from engine.analysis.patient import patient
+from engine.analysis.parsed_text import parse_text
 from engine.core.errors import BadInput
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
-from engine.edit.mending import WAYS, Way, by_strength, mending, touched_chars
 from engine.edit.pieces import in_pieces
+from engine.edit.syntax_fix import WAYS, Way, by_strength, syntax_fix, touched_chars
 from engine.eval.breakages import Breakage, breakage
 from engine.loader.loading import load
 from engine.models.base import Model
@@ -88,8 +88,8 @@ def files(folders: Sequence[Path], language: str, rng: random.Random) -> Iterato
     while True:
         for path in paths:
             text = path.read_text(encoding="utf-8", errors="replace")
-            state = patient(text, language) if SMALLEST <= len(text) <= LARGEST else None
-            if state and state.state.sound and "\r" not in text:
+            state = parse_text(text, language) if SMALLEST <= len(text) <= LARGEST else None
+            if state and state.is_sound and "\r" not in text:
                 found += 1
                 yield text
         if not found:
@@ -112,7 +112,7 @@ def breakages(folders: Sequence[Path], count: int, seed: int) -> Iterator[Breaka
 def mended(model: Model, case: Breakage, ways: Sequence[Way]) -> str | None:
     """A broken text after the best fix."""
     request = FillRequest(task="fix", prefix="", old=case.broken, suffix="", language=case.language)
-    candidates = drive(model, mending(model, request, ways=ways)).candidates
+    candidates = drive(model, syntax_fix(model, request, ways=ways)).candidates
     return candidates[0].text if candidates else None
 
 
@@ -121,8 +121,8 @@ def tried_with(way: Callable[[Breakage], str | None], case: Breakage) -> Tried:
     began = time.process_time()
     text = way(case)
     seconds = time.process_time() - began
-    state = patient(text, case.language) if text is not None else None
-    parses = state is not None and state.state.sound
+    state = parse_text(text, case.language) if text is not None else None
+    parses = state is not None and state.is_sound
     return Tried(parses=parses, touched=touched_chars(case.original, text or ""), seconds=round(seconds, 2))
 
 
