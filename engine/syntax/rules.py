@@ -1,4 +1,5 @@
-"""What grammars let pass although the language does not: keywords as names and, in scripts, empty items of a list."""
+"""What grammars let pass although the language does not: keywords as names; in scripts, also empty items of a list,
+constants without a value, and `await` and `yield` in functions that are not made for them."""
 
 from __future__ import annotations
 
@@ -13,11 +14,19 @@ from engine.syntax.tree import SyntaxTree
 
 _BLANK = re.compile(rb"\s*")
 _NAMES = ("identifier", "type_identifier", "shorthand_property_identifier")
-_EMPTY_ITEMS = """
-(arguments ["(" ","] . (comment)* . "," @empty)
-(object ["{" ","] . (comment)* . "," @empty)
-(object_pattern ["{" ","] . (comment)* . "," @empty)
+_SCRIPTS = """
+(arguments ["(" ","] . (comment)* . "," @empty_item)
+(object ["{" ","] . (comment)* . "," @empty_item)
+(object_pattern ["{" ","] . (comment)* . "," @empty_item)
+(await_expression) @await_outside
+(yield_expression) @yield_outside
 """
+_RULES = {
+    "javascript": _SCRIPTS + '(lexical_declaration kind: "const" (variable_declarator !value) @constant_without_value)',
+    "typescript": _SCRIPTS,
+    "tsx": _SCRIPTS,
+}
+_FUNCTION = re.compile(r"(?:generator_)?function|arrow_function|method_definition|class_static_block")
 
 
 def violations(tree: SyntaxTree, first: int, last: int) -> list[Found]:
@@ -29,15 +38,37 @@ def violations(tree: SyntaxTree, first: int, last: int) -> list[Found]:
     # An item may be empty between the fill and a comma behind it.
     behind = _BLANK.match(tree.data, last)
     cursor.set_byte_range(first, behind.end() + 1 if behind else last)
-    captured = cursor.captures(tree.root)
-    keywords = _keywords(tree.language)
-    names = [node for node in captured.get("name", []) if tree.data[node.start_byte : node.end_byte] in keywords]
     return [
-        Found(what, node.start_byte, node.end_byte)
-        for what, nodes in (("keyword as a name", names), ("empty item", captured.get("empty", [])))
+        Found(rule.replace("_", " "), node.start_byte, node.end_byte)
+        for rule, nodes in cursor.captures(tree.root).items()
         for node in nodes
-        if _is_certain(node)
+        if _breaks(rule, node, tree) and _is_certain(node)
     ]
+
+
+def _breaks(rule: str, node: Node, tree: SyntaxTree) -> bool:
+    match rule:
+        case "keyword_as_name":
+            # A grammar takes `await (x)` for a call of `await`.
+            word = tree.data[node.start_byte : node.end_byte]
+            called = (
+                word == b"await" and node.parent and node.parent.type in ("call_expression", "subscript_expression")
+            )
+            return word in _keywords(tree.language) and not called
+        case "await_outside":
+            # Outside of all functions it stands in a module.
+            return "async" not in _marks(node, otherwise="async")
+        case "yield_outside":
+            return "*" not in _marks(node, otherwise="")
+        case _:
+            return True
+
+
+def _marks(node: Node | None, otherwise: str) -> list[str]:
+    """The words and signs that the function around a node begins with."""
+    while node and not _FUNCTION.match(node.type):
+        node = node.parent
+    return [child.type for child in node.children[:3]] if node else [otherwise]
 
 
 @cache
@@ -45,8 +76,8 @@ def _query(language: str) -> Query | None:
     grammar = load(language)
     if grammar is None:
         return None
-    names = [f"({name}) @name" for name in _NAMES if grammar.id_for_node_kind(name, True) is not None]
-    return Query(grammar, "\n".join(names) + (_EMPTY_ITEMS if language in ("javascript", "typescript", "tsx") else ""))
+    names = [f"({name}) @keyword_as_name" for name in _NAMES if grammar.id_for_node_kind(name, True) is not None]
+    return Query(grammar, "\n".join(names) + _RULES.get(language, ""))
 
 
 @cache

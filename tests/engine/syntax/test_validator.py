@@ -221,8 +221,28 @@ class TestRules:
         check_broken(marked, place, language=language)
 
     @pytest.mark.parametrize(
+        ("marked", "place"),
+        [
+            ("function f() { ▮await g()▮ }\n", "await g()"),
+            ("function f() { ▮yield 1▮ }\n", "yield 1"),
+            ("async function f() { const r = ▮{ await }▮ }\n", "await"),
+            ("function f() { ▮const x▮ }\n", "x"),
+        ],
+    )
+    def test_scripts_where_a_word_has_no_place(self, marked, place):
+        verdict, fill = validated(marked, "javascript")
+        assert place in [fill[problem.start : problem.end] for problem in verdict.problems]
+
+    @pytest.mark.parametrize(
         "marked",
         [
+            "async function f() { ▮await g()▮ }\n",
+            "const f = async () => { ▮for await (const x of g()) {}▮ }\n",
+            "async function f() { const r = ▮await (0, x.y)(z)▮ }\n",
+            "▮export const x = await y▮\n",
+            "function* f() { ▮yield 1▮ }\n",
+            "class A { async *f() { ▮yield await 1▮ } }\n",
+            "for (▮const x of y▮) {}\n",
             "[▮a,, b▮]\n",
             "f(▮a, /* one */ b,▮)\n",
             "x = {▮get, true: this, null: null, async▮}\n",
