@@ -201,13 +201,13 @@ def test_an_arrow_upward_is_found(copied: Path, file: str, planted: str, told: s
 
 
 def test_a_circle_in_a_room_is_found(copied: Path):
-    for file, other in (("doubled", "heads"), ("heads", "holes"), ("holes", "doubled")):
+    for file, other in (("extent", "heads"), ("heads", "holes"), ("holes", "extent")):
         with (copied / f"engine/syntax/{file}.py").open("a", encoding="utf-8") as end:
             end.write(f"\ndef late():\n    import engine.syntax.{other}\n")
     assert upward(copied) == []
     found = circle(copied)
     assert len(found) == 3
-    assert any("syntax.doubled imports engine.syntax.heads" in each for each in found)
+    assert any("syntax.extent imports engine.syntax.heads" in each for each in found)
 
 
 def imported_by(statements: str) -> set[str]:

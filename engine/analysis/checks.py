@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from engine.analysis.patient import Patient, patient_of
+from engine.analysis.parsed_text import ParsedText, parsed_text
+from engine.analysis.placeholders import placeholder_at
 from engine.analysis.questions import (
     Better,
     Diagnose,
@@ -20,14 +21,14 @@ from engine.analysis.questions import (
     Tried,
     TryEdits,
 )
-from engine.analysis.survey import survey
+from engine.analysis.syntax_errors import syntax_errors
+from engine.core.findings import Findings
 from engine.syntax.budget import Budget
-from engine.syntax.doubled import undoubled
-from engine.syntax.extent import cut_to_extent
+from engine.syntax.extent import cut_to_extent, undoubled
 from engine.syntax.heads import longest_valid_head
-from engine.syntax.judge import Judge
-from engine.syntax.judging import Verdict
-from engine.syntax.trees import Trees
+from engine.syntax.tree import SyntaxTree, Trees
+from engine.syntax.validator import Validator
+from engine.syntax.verdict import Verdict
 
 _KEPT = 4
 """Gaps whose surroundings are remembered: a fill asks about its own a few times."""
@@ -48,15 +49,15 @@ class Checks:
         try:
             match question:
                 case JudgeFills():
-                    return self._judge(question, budget)
+                    return self._validate(question, budget)
                 case Diagnose():
-                    found = self._patient(question.text, question.language, budget)
-                    return found and Diagnosis(severity=found.severity, damages=found.damages(budget))
+                    text = self._parsed(question.text, question.language, budget)
+                    return text and Diagnosis(severity=text.severity, damages=syntax_errors(text, budget))
                 case TryEdits():
                     return self._try(question, budget)
                 case SurveyText():
                     tree = self._trees.tree(question.text, question.language, budget)
-                    return tree and survey(tree, question.cursor, budget)
+                    return tree and analyze(tree, question.cursor, budget)
         except (MemoryError, RecursionError):
             self._forget()
             return None
@@ -64,31 +65,29 @@ class Checks:
     def _forget(self) -> None:
         self._trees = Trees()
         self._gaps: dict[tuple[str, int, int, str], _GapCheck] = {}
-        self._patients: dict[tuple[str, str], Patient] = {}
+        self._texts: dict[tuple[str, str], ParsedText] = {}
 
-    def _judge(self, question: JudgeFills, budget: Budget) -> Judgements:
+    def _validate(self, question: JudgeFills, budget: Budget) -> Judgements:
         key = (question.text, question.start, question.end, question.language)
         gap = _remembered(self._gaps, key, lambda: _GapCheck(question, self._trees, budget))
-        judged: list[Judged | None] = []
-        for fill in question.fills:
-            if budget.over():
-                judged.append(Judged(text=fill, verdict=None))
-            elif question.cut:
-                judged.append(gap.cut(fill, budget))
-            else:
-                judged.append(gap.judged(fill, budget, whole=question.whole))
-        return Judgements(fills=tuple(judged))
 
-    def _patient(self, text: str, language: str, budget: Budget) -> Patient | None:
-        found = self._patients.get((text, language))
+        def validated(fill: str) -> Judged | None:
+            if budget.over():
+                return Judged(text=fill, verdict=None)
+            return gap.cut(fill, budget) if question.cut else gap.validated(fill, budget, whole=question.whole)
+
+        return Judgements(fills=tuple(validated(fill) for fill in question.fills))
+
+    def _parsed(self, text: str, language: str, budget: Budget) -> ParsedText | None:
+        found = self._texts.get((text, language))
         if found is None:
             tree = self._trees.tree(text, language, budget)
-            found = tree and patient_of(tree, budget)
-        return found and _remembered(self._patients, (text, language), lambda: found)
+            found = tree and parsed_text(tree, budget)
+        return found and _remembered(self._texts, (text, language), lambda: found)
 
     def _try(self, question: TryEdits, budget: Budget) -> Tried | None:
         began = time.thread_time()
-        start = self._patient(question.text, question.language, budget)
+        start = self._parsed(question.text, question.language, budget)
         if start is None:
             return None
         better: list[Better] = []
@@ -109,10 +108,10 @@ class _GapCheck:
     def __init__(self, question: JudgeFills, trees: Trees, budget: Budget) -> None:
         text, start, end = question.text, question.start, question.end
         tree = trees.tree(text, question.language, budget)
-        self._judge = Judge(text[:start], text[end:], question.language, text[start:end], tree)
+        self._validator = Validator(text[:start], text[end:], question.language, text[start:end], tree)
         self._known: dict[str, Verdict] = {}
 
-    def judged(self, fill: str, budget: Budget, *, whole: bool) -> Judged:
+    def validated(self, fill: str, budget: Budget, *, whole: bool) -> Judged:
         """What may be offered of a fill, and the verdict on it; where trimming takes what is broken, that counts."""
         text = fill if whole else self._trimmed(fill)
         lost = self._verdict(fill, budget) if self._loses(fill, text) else None
@@ -123,24 +122,31 @@ class _GapCheck:
         text: str | None = self._trimmed(fill)
         found = self._verdict(text, budget)
         if found and found.problems:
-            text = longest_valid_head(self._judge, text, budget)
+            text = longest_valid_head(self._validator, text, budget)
         return Judged(text=text, verdict=self._verdict(text, budget)) if text and text.strip() else None
 
     def _trimmed(self, fill: str) -> str:
         """What belongs in the gap: not beyond what the gap lies in, and nothing that stands behind it."""
-        brackets = self._judge.brackets
+        brackets = self._validator.brackets
         return undoubled(brackets, cut_to_extent(brackets, fill))
 
     def _loses(self, fill: str, trimmed: str) -> bool:
         """Whether trimming took more than brackets, quotes or what stands behind the gap anyway."""
         tail = fill[len(trimmed) :].strip()
-        return any(letter.isalnum() for letter in tail) and not self._judge.brackets.after.lstrip().startswith(tail)
+        return any(letter.isalnum() for letter in tail) and not self._validator.brackets.after.lstrip().startswith(tail)
 
     def _verdict(self, text: str, budget: Budget) -> Verdict | None:
-        found = self._known.get(text) or self._judge.verdict(text, budget)
+        found = self._known.get(text) or self._validator.verdict(text, budget)
         if found:
             self._known[text] = found
         return found
+
+
+def analyze(tree: SyntaxTree, cursor: int, budget: Budget) -> Findings:
+    """What a text offers to somebody at a place in it, without a model: for lists of actions."""
+    text = parsed_text(tree, budget)
+    errors = syntax_errors(text, budget) if text else ()
+    return Findings(damages=errors, blank=placeholder_at(tree.text, cursor, tree.language))
 
 
 def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:

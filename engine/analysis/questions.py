@@ -13,7 +13,7 @@ from typing import Generic, TypeVar, cast
 
 from engine.core.findings import Damage, Findings
 from engine.core.wire import Wire
-from engine.syntax.judging import Verdict
+from engine.syntax.verdict import Verdict
 
 R = TypeVar("R")
 
@@ -56,7 +56,7 @@ class Diagnosis(Wire, frozen=True, kw_only=True):
     """How broken a text is."""
 
     severity: tuple[int, int]
-    """Orders texts; see `Patient.severity`."""
+    """Orders texts; see `ParsedText.severity`."""
     damages: tuple[Damage, ...]
 
 

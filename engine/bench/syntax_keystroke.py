@@ -7,9 +7,8 @@ from itertools import count
 
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.syntax.budget import Budget
-from engine.syntax.judge import Judge
-from engine.syntax.tree import parsed
-from engine.syntax.trees import Trees
+from engine.syntax.tree import Trees, parsed
+from engine.syntax.validator import Validator
 
 SYNTAX = "syntax"
 LINES = (1_000, 20_000)
@@ -35,7 +34,9 @@ def _at(watch: Stopwatch, lines: int) -> list[Figure]:
 
     def judge() -> None:
         tree = trees.tree(before + after, "python", Budget(_BUDGET_MS))
-        assert Judge(before, after, "python", tree=tree).new_problems("a + 1", Budget(_BUDGET_MS)) == ()
+        verdict = Validator(before, after, "python", tree=tree).verdict("a + 1", Budget(_BUDGET_MS))
+        assert verdict
+        assert verdict.is_clean
 
     works: dict[str, Callable[[], object]] = {
         "tree edited": lambda: trees.tree(next(documents), "python", Budget(_BUDGET_MS)),

@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, cast
 
-import torch
 import typer
 
 from engine.cli.options import DeviceName
@@ -63,15 +62,7 @@ def usual_confidence(model: Model, tasks: Sequence[Task]) -> dict[int, float]:
     seen: defaultdict[int, list[float]] = defaultdict(list)
     for task in tasks:
         own = len(model.tokenize(task.truth))
-        request = FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language)
-        prompt = model.prompt(request)
-        gap = Gap(
-            model=model,
-            request=request,
-            prompt=prompt,
-            context=model.encode(prompt.context),
-            generator=torch.Generator(device=model.facts.device).manual_seed(0),
-        )
+        gap = Gap.of(model, FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language))
         widths = [width for width in WIDTHS if abs(width - own) > TOO_NEAR and width <= gap.room]
         for width, confidence in zip(widths, drive(model, first_sight(gap, widths)), strict=True):
             seen[width].append(confidence)

@@ -20,7 +20,7 @@ from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
 from engine.core.names import Device
 from engine.core.request import Filled, FillRequest
-from engine.text.marked import MARKER, Gap, gap_at_markers, gap_between, line_count, parse_position
+from engine.text.marked import MARKER, MarkedText, gap_at_markers, gap_between, line_count, parse_position
 from engine.text.textfile import read_text, replace_text, writable_path
 
 
@@ -74,7 +74,7 @@ def answer_object(filled: Filled) -> dict[str, Any]:
     return {**to_builtins(filled), "candidates": candidates}
 
 
-def _gap(text: str, at: str | None, to: str | None) -> Gap:
+def _gap(text: str, at: str | None, to: str | None) -> MarkedText:
     if at is not None:
         return gap_between(text, parse_position(at), None if to is None else parse_position(to))
     if to is not None:
@@ -90,7 +90,7 @@ def _gap(text: str, at: str | None, to: str | None) -> Gap:
     return gap
 
 
-def _answer(request: FillRequest, gap: Gap, model: str, device: Device, *, watched: bool) -> Filled:
+def _answer(request: FillRequest, gap: MarkedText, model: str, device: Device, *, watched: bool) -> Filled:
     began = time.perf_counter()
     from engine.loader.loading import load
 
@@ -101,7 +101,7 @@ def _answer(request: FillRequest, gap: Gap, model: str, device: Device, *, watch
     return replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
 
 
-def _show(gap: Gap, filled: Filled) -> None:
+def _show(gap: MarkedText, filled: Filled) -> None:
     console = Console(highlight=False)
     for index, candidate in enumerate(filled.candidates):
         if len(filled.candidates) > 1:

@@ -12,7 +12,7 @@ from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
 from engine.core.names import Device
 from engine.core.request import FillRequest
-from engine.text.marked import Gap
+from engine.text.marked import MarkedText
 from engine.text.textfile import read_text, writable_path
 
 
@@ -32,10 +32,11 @@ def fix(
         raise BadInput(f"The language of {source.name} is not known here, so its syntax can't be checked.")
     if write:
         writable_path(source)
-    from engine.analysis.damage import damages
+    from engine.analysis.parsed_text import parse_text
     from engine.syntax.languages import language_of
 
-    if damages(source.text, language_of(language) or "") == ():
+    parsed = parse_text(source.text, language_of(language) or "")
+    if parsed and parsed.is_sound:
         typer.echo(f"{source.name} has no syntax problem.", err=True)
         return
     from engine.loader.loading import load
@@ -45,5 +46,5 @@ def fix(
     filled = infiller.answer(request)
     if not filled.candidates:
         raise EngineError(f"Nothing was found that mends the syntax: {source.name} is unchanged.")
-    gap = Gap(prefix="", old=source.text, suffix="")
+    gap = MarkedText(prefix="", old=source.text, suffix="")
     show_or_write(source, gap, filled.candidates[0], diff=diff, write=write)

@@ -7,7 +7,7 @@ import re
 from rich.text import Text
 
 from engine.core.request import Candidate, Filled
-from engine.text.marked import MARKER, Gap
+from engine.text.marked import MARKER, MarkedText
 
 _AROUND = 3
 """Lines shown before and after the filled ones."""
@@ -25,7 +25,7 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
-def preview(gap: Gap, filled: str, *, marked: bool) -> Text:
+def preview(gap: MarkedText, filled: str, *, marked: bool) -> Text:
     """The lines around the gap with the fill in place. `marked`: between markers too, where there are no colours."""
     before, after = _LINE_END.split(gap.prefix), _LINE_END.split(gap.suffix)
     head = [*map(_cut_tail, before[-_AROUND - 1 : -1]), _cut_head(before[-1])]

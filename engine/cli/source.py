@@ -10,7 +10,7 @@ import typer
 from engine.core.errors import BadInput
 from engine.core.request import Candidate
 from engine.syntax.languages import language_of
-from engine.text.marked import Gap, gap_between, parse_position
+from engine.text.marked import MarkedText, gap_between, parse_position
 from engine.text.textfile import TextFile, replace_text
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -25,7 +25,7 @@ def language_in(source: TextFile) -> str:
     return _LSP_IDENTIFIERS.get(name, name)
 
 
-def span_in(text: str, span: str) -> Gap:
+def span_in(text: str, span: str) -> MarkedText:
     """LINE:COL-LINE:COL as a gap. Raises BadInput."""
     start, dash, end = span.partition("-")
     if not dash:
@@ -41,7 +41,7 @@ def difference(source: TextFile, text: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def show_or_write(source: TextFile, gap: Gap, chosen: Candidate, *, diff: bool, write: bool) -> None:
+def show_or_write(source: TextFile, gap: MarkedText, chosen: Candidate, *, diff: bool, write: bool) -> None:
     """Print the difference that a candidate makes (by default), put it into the file, or both."""
     text = gap.prefix + chosen.text + gap.suffix
     if write:

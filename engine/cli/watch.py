@@ -13,7 +13,7 @@ from rich.text import Text
 
 from engine.cli.preview import visible
 from engine.core.request import Cell, CellState, Draft
-from engine.text.marked import Gap
+from engine.text.marked import MarkedText
 
 FRAME_S = 0.06
 """Each canvas is shown this long: a step of a small model is over before an eye has seen it."""
@@ -25,7 +25,7 @@ _LINE_END = "⏎"
 class Watch:
     """Shows drafts while it is entered. A thread of its own keeps the pace, so that watching does not slow the fill."""
 
-    def __init__(self, gap: Gap, console: Console, frame_s: float = FRAME_S) -> None:
+    def __init__(self, gap: MarkedText, console: Console, frame_s: float = FRAME_S) -> None:
         self._lead = gap.prefix.rpartition("\n")[2][-console.width // 2 :]
         self._console = console
         self._frame_s = frame_s

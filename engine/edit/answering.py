@@ -1,4 +1,4 @@
-"""From any request to its answer: a gap is filled, a text rewritten, a broken one mended."""
+"""From any request to its answer: a gap is filled, a text rewritten, broken syntax fixed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from engine.core.request import FillRequest
 from engine.decoding.executor import Filling
-from engine.edit.mending import mending
 from engine.edit.pieces import in_pieces
+from engine.edit.syntax_fix import syntax_fix
 from engine.infill.pipeline import infill
 from engine.models.base import Model
 
@@ -22,6 +22,6 @@ def answering(model: Model, request: FillRequest, clock: Callable[[], float] = t
         case "rewrite":
             return in_pieces(model, request, clock)
         case "fix":
-            return mending(model, request, clock)
+            return syntax_fix(model, request, clock)
         case "fill":
             return infill(model, request, clock)

@@ -14,9 +14,9 @@ from engine.core.request import Candidate, Filled, FillRequest, Syntax, Timings
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Work
 from engine.edit.drafts import drafted_between
-from engine.infill.checking import judged_fills
 from engine.infill.pipeline import infill
 from engine.infill.tokens import token_bounds
+from engine.infill.validation import validated_fills
 from engine.models.base import Model
 from engine.syntax.languages import language_of
 from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
@@ -35,6 +35,10 @@ class Piece:
     end: int
     candidates: tuple[Candidate, ...] = ()
 
+    def ranked(self, rank: int) -> Candidate | None:
+        """The candidate of a rank; the last where there are fewer."""
+        return self.candidates[min(rank, len(self.candidates) - 1)] if self.candidates else None
+
 
 def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -> Filling:
     """Rewrite `request.old` step by step: see engine.decoding.executor. Raises BadInput at the first step."""
@@ -49,9 +53,24 @@ def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_count
             filled.append((yield from drafted_between(done, plain.old[piece.end :], work)))
             piece = Piece(start=piece.start, end=piece.end, candidates=filled[-1].candidates)
         pieces.append(piece)
-        done += with_line_feeds(_text(plain, piece, 0))
-    whole = yield from _whole(plain, pieces, Deadline(plain.deadline_ms, began, clock))
-    return _joined(model, request, whole, filled, (clock() - began) * 1000)
+        done += _text(plain, piece, 0)
+    candidates = yield from _whole(plain, pieces, Deadline(plain.deadline_ms, began, clock))
+    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
+    return Filled(
+        model=model.facts.name,
+        device=model.facts.device,
+        candidates=tuple(
+            replace(each, text=with_old_line_ends(request.old, each.text, line_end)) for each in candidates
+        ),
+        width=sum(each.width for each in filled),
+        steps=sum(each.steps for each in filled),
+        forwards=sum(each.forwards for each in filled),
+        ms=Timings(
+            encode=sum(each.ms.encode for each in filled),
+            denoise=sum(each.ms.denoise for each in filled),
+            total=(clock() - began) * 1000,
+        ),
+    )
 
 
 def _plain(request: FillRequest) -> FillRequest:
@@ -113,9 +132,8 @@ def _part(request: FillRequest, piece: Piece, done: str, index: int, passed_s: f
 
 
 def _text(request: FillRequest, piece: Piece, rank: int) -> str:
-    if not piece.candidates:
-        return request.old[piece.start : piece.end]
-    return piece.candidates[min(rank, len(piece.candidates) - 1)].text
+    chosen = piece.ranked(rank)
+    return with_line_feeds(chosen.text) if chosen else request.old[piece.start : piece.end]
 
 
 def _whole(request: FillRequest, pieces: Sequence[Piece], deadline: Deadline) -> Work[list[Candidate]]:
@@ -125,40 +143,20 @@ def _whole(request: FillRequest, pieces: Sequence[Piece], deadline: Deadline) ->
     language = language_of(request.language)
     if language is None or len(pieces) == 1:
         return whole
-    texts = tuple(with_line_feeds(each.text) for each in whole)
-    judged = yield from judged_fills(request, language, texts, deadline)
-    return [each for each, said in zip(whole, judged, strict=True) if said and said.verdict and said.verdict.is_clean]
+    validated = yield from validated_fills(request, language, [each.text for each in whole], deadline)
+    verdicts = [found and found.verdict for found in validated]
+    return [each for each, verdict in zip(whole, verdicts, strict=True) if verdict and verdict.is_clean]
 
 
 def _combined(request: FillRequest, pieces: Sequence[Piece], rank: int) -> Candidate:
-    chosen = [piece.candidates[min(rank, len(piece.candidates) - 1)] for piece in pieces if piece.candidates]
+    chosen = [each for each in (piece.ranked(rank) for piece in pieces) if each]
     tokens = sum(each.tokens for each in chosen)
     logs = sum(each.tokens * math.log(max(each.confidence, 1e-12)) for each in chosen)
     return Candidate(
-        text="".join(with_line_feeds(_text(request, piece, rank)) for piece in pieces),
+        text="".join(_text(request, piece, rank) for piece in pieces),
         tokens=tokens,
         confidence=math.exp(logs / max(tokens, 1)),
         score=sum(each.score for each in chosen),
         syntax=_DOUBT[max(_DOUBT.index(each.syntax) for each in chosen)],
         token_confidence=tuple(value for each in chosen for value in each.token_confidence),
-    )
-
-
-def _joined(
-    model: Model, request: FillRequest, candidates: Sequence[Candidate], filled: Sequence[Filled], total_ms: float
-) -> Filled:
-    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
-    ended = [replace(each, text=with_old_line_ends(request.old, each.text, line_end)) for each in candidates]
-    return Filled(
-        model=model.facts.name,
-        device=model.facts.device,
-        candidates=tuple(ended),
-        width=sum(each.width for each in filled),
-        steps=sum(each.steps for each in filled),
-        forwards=sum(each.forwards for each in filled),
-        ms=Timings(
-            encode=sum(each.ms.encode for each in filled),
-            denoise=sum(each.ms.denoise for each in filled),
-            total=total_ms,
-        ),
     )

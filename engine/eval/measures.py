@@ -9,9 +9,9 @@ from rapidfuzz.distance import Levenshtein
 from engine.eval.sandbox import SandboxResult, run_program, run_test
 from engine.eval.tasks import Task, UnitTest
 from engine.syntax.budget import Budget
-from engine.syntax.compiling import complaint
-from engine.syntax.judge import new_problems
+from engine.syntax.compiler import diagnose
 from engine.syntax.languages import language_of
+from engine.syntax.validator import Validator
 
 _SYNTAX_MS = 2000.0
 
@@ -26,13 +26,13 @@ def is_clean(task: Task, text: str) -> bool | None:
     language = language_of(task.language)
     if language is None:
         return None
-    problems = new_problems(task.prefix, text, task.suffix, language, budget=Budget(_SYNTAX_MS))
-    return None if problems is None else not problems
+    found = Validator(task.prefix, task.suffix, language).verdict(text, Budget(_SYNTAX_MS))
+    return found and found.is_clean
 
 
 def syntax_error(task: Task, text: str) -> str:
     """Why Python does not even begin with a text that has tests: a sandbox would cost a hundred times as much."""
-    refused = complaint(task.prefix + text + task.suffix) if task.check else None
+    refused = diagnose(task.prefix + text + task.suffix) if task.check else None
     return f"SyntaxError: {refused.message}" if refused else ""
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from engine.core.request import Cell, Draft, FillRequest
-from engine.decoding.canvas import Canvas
+from engine.decoding.canvas import Canvas, new_canvas
 from engine.decoding.deadline import Deadline
 from engine.decoding.denoise import Denoising, denoise
 from engine.decoding.sampling import Constrain, begin_with, forbid, forbid_in, in_turn, published_policies
@@ -38,13 +38,25 @@ class Gap:
     prompt: Prompt
     context: Context
     generator: torch.Generator
-    deadline: Deadline = field(default_factory=lambda: Deadline(None, 0.0, time.perf_counter))
+    deadline: Deadline
     committed: list[int] = field(default_factory=list)
     """Tokens of canvases that are done, for a gap longer than one."""
     steps: int = 0
-    forwards: int = 0
+    """Forward passes, too: each step is one."""
     shown: int = 0
     """Row that the last draft showed."""
+
+    @classmethod
+    def of(cls, model: Model, request: FillRequest, deadline: Deadline | None = None) -> Self:
+        prompt = model.prompt(request)
+        return cls(
+            model=model,
+            request=request,
+            prompt=prompt,
+            context=model.encode(prompt.context),
+            generator=torch.Generator(device=model.facts.device).manual_seed(request.seed),
+            deadline=deadline or Deadline(None, 0.0, time.perf_counter),
+        )
 
     def should_stop(self) -> bool:
         """Whether the answer has to be what there is now."""
@@ -76,6 +88,16 @@ class Gap:
         self.committed.extend(ids)
         self.context = self.model.encode((*self.prompt.context, *self.committed))
 
+    def canvas(self, rows: Sequence[Sequence[int | None]], *, pinned: bool = True) -> Canvas:
+        """Rows that begin so, None for noise, and go on with the suffix if that is `pinned`."""
+        suffix = self.suffix if pinned else ()
+        rows = [[*row, *suffix] for row in rows]
+        return new_canvas([self.context] * len(rows), rows, self.model.facts.noise, self.generator)
+
+    def noise_canvas(self, widths: Sequence[int], *, pinned: bool = True) -> Canvas:
+        """Rows of noise so wide, before the suffix if that is `pinned`."""
+        return self.canvas([[None] * width for width in widths], pinned=pinned)
+
     def denoise(
         self, canvas: Canvas, *, widths: Sequence[int], slack: bool = False, full: Sequence[int] = (), **changes: Any
     ) -> Denoising:
@@ -98,7 +120,6 @@ class Gap:
             draft=lambda state: self.draft(state, widths),
         )
         self.steps += canvas.step - first
-        self.forwards += canvas.step - first
         return canvas
 
     def draft(self, canvas: Canvas, widths: Sequence[int]) -> Draft:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
-import torch
 from msgspec.structs import replace
 from torch import Tensor
 
@@ -15,15 +14,15 @@ from engine.core.errors import BadInput
 from engine.core.request import Candidate, Filled, FillRequest, Timings
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, drive
-from engine.infill.answers import Answer, answers
-from engine.infill.checking import spare_ms
 from engine.infill.gap import Gap
+from engine.infill.hypotheses import Hypothesis, hypotheses
 from engine.infill.lengths.calibrated import calibrated
 from engine.infill.lengths.expand import expand
 from engine.infill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
 from engine.infill.ranking import ranked
 from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
+from engine.infill.validation import spare_ms
 from engine.models.base import Model
 from engine.text.newlines import dominant_line_end, with_line_ends
 
@@ -33,11 +32,11 @@ class Parts:
     """Which parts of a fill take part. Serving uses all; an evaluation leaves one out to see what it is worth."""
 
     repair: bool = True
-    """Validate answers, cut and mend them; else they are offered as the canvas has them, unchecked."""
+    """Validate what rows say, cut and repair it; else it is offered as the canvas has it, unchecked."""
     renoise: bool = True
     """Denoise again what does not parse; else it is only cut, or not offered."""
     ranking: bool = True
-    """Order answers by how well the model says they read; else by the canvas's own confidence."""
+    """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
@@ -67,20 +66,12 @@ def infill(
     """
     _check(request)
     began = clock()
-    prompt = model.prompt(request)
-    gap = Gap(
-        model=model,
-        request=request,
-        prompt=prompt,
-        context=model.encode(prompt.context),
-        generator=torch.Generator(device=model.facts.device).manual_seed(request.seed),
-        deadline=Deadline(request.deadline_ms, began, clock, spare_ms(request)),
-    )
+    gap = Gap.of(model, request, Deadline(request.deadline_ms, began, clock, spare_ms(request)))
     encoded = clock()
     fitted = yield from _fitted(gap)
     denoised = clock()
     rounds = ROUNDS if parts.renoise else 0
-    offered = (yield from repaired(gap, fitted, rounds)) if parts.repair else answers(gap, fitted)
+    offered = (yield from repaired(gap, fitted, rounds)) if parts.repair else hypotheses(gap, fitted)
     candidates = ranked(gap, offered, read=parts.ranking)
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
@@ -89,14 +80,14 @@ def infill(
         candidates=tuple(replace(each, text=with_line_ends(each.text, line_end)) for each in candidates),
         width=len(gap.committed) + fitted.widths[_row_of(candidates, offered)],
         steps=gap.steps,
-        forwards=gap.forwards,
+        forwards=gap.steps,
         ms=Timings(
             encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
         ),
     )
 
 
-def _row_of(candidates: Sequence[Candidate], offered: Sequence[Answer]) -> int:
+def _row_of(candidates: Sequence[Candidate], offered: Sequence[Hypothesis]) -> int:
     """The row that the first candidate stood on; the first where there is none."""
     best = candidates[0].text if candidates else None
     return next((each.row for each in offered if each.text == best), 0)

@@ -1,4 +1,4 @@
-"""From answers to candidates, best first."""
+"""From hypotheses to candidates, best first."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 
 from engine.core.request import Candidate
-from engine.infill.answers import Answer
 from engine.infill.gap import Gap
+from engine.infill.hypotheses import Hypothesis
 from engine.text.newlines import with_line_feeds
 
 
-def ranked(gap: Gap, answers: Sequence[Answer], *, read: bool = True) -> tuple[Candidate, ...]:
+def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> tuple[Candidate, ...]:
     """Scored by the model's own reading of gap and suffix, or, without `read`, by the canvas's confidence; duplicates,
     repeats of the suffix and what would change nothing are dropped."""
-    wanted = [each for each in answers if not _is_idle(gap, each.text)]
+    wanted = [each for each in hypotheses if not _is_idle(gap, each.text)]
     distinct = {each.text: each for each in reversed(wanted)}
     chosen = list(distinct.values())
     scores = _readings(gap, chosen) if read else [_logs(each) for each in chosen]
@@ -41,22 +41,22 @@ def _is_idle(gap: Gap, text: str) -> bool:
     return idle or (repeats_suffix(text, suffix) and not repeats_suffix(old, suffix))
 
 
-def _readings(gap: Gap, chosen: Sequence[Answer]) -> list[list[float]]:
+def _readings(gap: Gap, chosen: Sequence[Hypothesis]) -> list[list[float]]:
     return gap.model.score(gap.context, [each.ids for each in chosen], gap.suffix) if chosen else []
 
 
-def _logs(answer: Answer) -> list[float]:
-    return [math.log(max(value, 1e-12)) for value in answer.confidence]
+def _logs(hypothesis: Hypothesis) -> list[float]:
+    return [math.log(max(value, 1e-12)) for value in hypothesis.confidence]
 
 
-def _candidate(gap: Gap, answer: Answer, score: Sequence[float]) -> Candidate:
-    logs = _logs(answer)
+def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Candidate:
+    logs = _logs(hypothesis)
     return Candidate(
-        text=answer.text,
-        tokens=len(gap.committed) + len(answer.ids),
+        text=hypothesis.text,
+        tokens=len(gap.committed) + len(hypothesis.ids),
         confidence=math.exp(sum(logs) / len(logs)) if logs else 1.0,
         # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
         score=sum(score),
-        syntax=answer.syntax,
-        token_confidence=answer.confidence,
+        syntax=hypothesis.syntax,
+        token_confidence=hypothesis.confidence,
     )

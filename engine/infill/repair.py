@@ -1,4 +1,4 @@
-"""Every answer parses: what does not is denoised again where the problem is, then cut, then not offered.
+"""Every fill parses: what does not is denoised again where the problem is, then cut, then not offered.
 
 Only a canvas can do this: the tokens under a problem go back to noise while everything else stays pinned.
 """
@@ -16,10 +16,10 @@ from engine.core.request import Syntax
 from engine.decoding.canvas import reopened
 from engine.decoding.executor import Step, Work
 from engine.decoding.sampling import doubtful, draw, linear_temperature
-from engine.infill.answers import Answer, answer, answers, offsets, shortened
-from engine.infill.checking import judged_fills
 from engine.infill.gap import Gap
+from engine.infill.hypotheses import Hypothesis, hypotheses, hypothesis, offsets, shortened
 from engine.infill.lengths.strategies import Fitted
+from engine.infill.validation import validated_fills
 from engine.syntax.languages import language_of
 from engine.syntax.problems import Problem
 
@@ -34,16 +34,16 @@ NEIGHBOURS = 2
 """Tokens beside a problem that are denoised again with it."""
 
 
-def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Answer]]:
-    """The answers of `fitted` that may be offered, with what was done to them."""
+def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Hypothesis]]:
+    """The hypotheses of `fitted` that may be offered, with what was done to them."""
     language = language_of(gap.request.language)
     if language is None:
-        return answers(gap, fitted)
+        return hypotheses(gap, fitted)
     held = fitted.canvas.pinned
-    # What says nothing is not offered whatever a judge says.
-    pending = {each.row: each for each in answers(gap, fitted) if each.text or gap.request.old}
-    done: list[Answer] = []
-    spent: list[Answer] = []
+    # What says nothing is not offered whatever a validator says.
+    pending = {each.row: each for each in hypotheses(gap, fitted) if each.text or gap.request.old}
+    done: list[Hypothesis] = []
+    spent: list[Hypothesis] = []
     for round_ in range(rounds + 1):
         broken = yield from _sort_out(gap, language, pending, done, "repaired" if round_ else "ok")
         if not broken or round_ == rounds or gap.should_stop():
@@ -52,42 +52,43 @@ def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Answer
         places = _places(gap, fitted, pending, broken, whole_lines=round_ > 0) & ~held
         fitted = yield from _redo(gap, fitted, places)
         for row in broken:
-            again = answer(gap, fitted, row)
+            again = hypothesis(gap, fitted, row)
             if again is not None:
                 pending[row] = again
             else:
-                # The canvas says nothing now: what it said before can be cut, but not mended again.
+                # The canvas says nothing now: what it said before can be cut, but not repaired again.
                 spent.append(pending.pop(row))
     return done + (yield from _cut(gap, language, [*pending.values(), *spent]))
 
 
 def _sort_out(
-    gap: Gap, language: str, pending: dict[int, Answer], done: list[Answer], verdict: Syntax
+    gap: Gap, language: str, pending: dict[int, Hypothesis], done: list[Hypothesis], syntax: Syntax
 ) -> Work[dict[int, tuple[Problem, ...]]]:
     """Move what may be offered from `pending` to `done`; returns the problems of the rest, by row."""
     broken: dict[int, tuple[Problem, ...]] = {}
-    judged = yield from judged_fills(gap.request, language, [each.text for each in pending.values()], gap.deadline)
-    for (row, said), found in zip(list(pending.items()), judged, strict=True):
+    fills = [each.text for each in pending.values()]
+    validated = yield from validated_fills(gap.request, language, fills, gap.deadline)
+    for (row, said), found in zip(list(pending.items()), validated, strict=True):
         if found is None:
             continue
         if found.verdict and found.verdict.problems:
             broken[row] = found.verdict.problems
         elif found.verdict or gap.request.task == "fill":
-            done.append(_offered(gap, said, found, verdict))
+            done.append(_offered(gap, said, found, syntax))
             del pending[row]
     return broken
 
 
-def _offered(gap: Gap, said: Answer, found: Judged, verdict: Syntax) -> Answer:
+def _offered(gap: Gap, said: Hypothesis, found: Judged, syntax: Syntax) -> Hypothesis:
     short = said if found.text == said.text else shortened(gap, said, found.text)
     whole = found.verdict is not None and found.verdict.whole
-    return replace(short, syntax=verdict if found.verdict else "unchecked", whole=whole)
+    return replace(short, syntax=syntax if found.verdict else "unchecked", whole=whole)
 
 
 def _places(
     gap: Gap,
     fitted: Fitted,
-    pending: dict[int, Answer],
+    pending: dict[int, Hypothesis],
     broken: dict[int, tuple[Problem, ...]],
     *,
     whole_lines: bool,
@@ -134,10 +135,11 @@ def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Tensor, F
     return replace(fitted, canvas=canvas)
 
 
-def _cut(gap: Gap, language: str, left: Sequence[Answer]) -> Work[list[Answer]]:
-    """What is left of answers that could not be mended."""
+def _cut(gap: Gap, language: str, left: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
+    """What is left of those that could not be repaired."""
     if gap.request.task != "fill":
         return []
-    judged = yield from judged_fills(gap.request, language, [each.text for each in left], gap.deadline, cut=True)
-    pairs = zip(left, judged, strict=True)
+    fills = [each.text for each in left]
+    validated = yield from validated_fills(gap.request, language, fills, gap.deadline, cut=True)
+    pairs = zip(left, validated, strict=True)
     return [_offered(gap, said, found, "cut") for said, found in pairs if found and found.verdict]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-from engine.decoding.canvas import Canvas, new_canvas, prime
+from engine.decoding.canvas import Canvas, prime
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted, Fitting
 from engine.infill.noising import Row, as_wide, noised_spans, resized, roomy
@@ -26,26 +26,16 @@ _CHANGES = (0, 2, -1, 5)
 
 
 def rewritten(gap: Gap) -> Fitting:
-    """The request's `old`, which must fit on a canvas, a share of `strength` of it denoised anew."""
-    return (yield from start_from(gap, rows_of(gap), gap.request.strength))
-
-
-def rows_of(gap: Gap) -> list[Row]:
-    """Different beginnings, all of the same strength."""
-    request = gap.request
+    """The request's `old`, which must fit on a canvas, a share of `strength` of it denoised anew. The rest stays under
+    absorbing noise, and may be reconsidered under uniform noise."""
+    request, facts = gap.request, gap.model.facts
     tokens = old_tokens(gap, request.old, request.keep)
     rng = random.Random(f"{request.seed}/{request.old}")
-    return [_row(gap, tokens, index, rng) for index in range(max(request.n, ROWS))]
-
-
-def start_from(gap: Gap, rows: Sequence[Row], strength: float) -> Fitting:
-    """Denoise canvases that begin with `rows`. What is not noise stays under absorbing noise, and may be reconsidered
-    under uniform noise."""
-    facts = gap.model.facts
-    canvas = _canvas(gap, rows, primed=strength < 1)
+    rows = [_row(gap, tokens, index, rng) for index in range(max(request.n, ROWS))]
+    canvas = _canvas(gap, rows)
     widths = [len(row.old) for row in rows]
     slack = facts.length == "slack"
-    steps = max(FEWEST_STEPS, math.ceil(strength * facts.sampling.max_steps))
+    steps = max(FEWEST_STEPS, math.ceil(request.strength * facts.sampling.max_steps))
     canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, max_steps=steps)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 
@@ -57,7 +47,8 @@ def _row(gap: Gap, tokens: OldTokens, index: int, rng: random.Random) -> Row:
     return roomy(tokens, noised, gap.room) if index % 2 else as_wide(tokens, noised)
 
 
-def _canvas(gap: Gap, rows: Sequence[Row], *, primed: bool) -> Canvas:
+def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
+    """What is no noise stands on it from the start. Unless all is noise, the old text conditions the first step."""
     noise = gap.model.facts.noise
     absorbing = noise.mask_id is not None
     cells = [
@@ -67,17 +58,11 @@ def _canvas(gap: Gap, rows: Sequence[Row], *, primed: bool) -> Canvas:
         ]
         for row in rows
     ]
-    canvas = new_canvas([gap.context] * len(rows), [[*row, *gap.suffix] for row in cells], noise, gap.generator)
+    canvas = gap.canvas(cells)
     for index, row in enumerate(rows):
-        _write_old(canvas, index, row)
-        if primed:
+        places = [at for at, token in enumerate(row.old) if token is not None and not row.noised[at]]
+        tokens = torch.tensor([row.old[at] for at in places], dtype=canvas.ids.dtype, device=canvas.ids.device)
+        canvas.ids[index, places] = canvas.best[index, places] = tokens
+        if gap.request.strength < 1:
             prime(canvas, index, row.old, noise.vocab_size)
     return canvas
-
-
-def _write_old(canvas: Canvas, index: int, row: Row) -> None:
-    """Put the tokens that are no noise on a canvas."""
-    places = [at for at, token in enumerate(row.old) if token is not None and not row.noised[at]]
-    tokens = torch.tensor([row.old[at] for at in places], dtype=canvas.ids.dtype, device=canvas.ids.device)
-    canvas.ids[index, places] = tokens
-    canvas.best[index, places] = tokens

@@ -1,4 +1,4 @@
 """What a fill does to the syntax of the file around it: problems it adds, where it should end, what it doubles.
 
-Nothing here raises on text, however broken; what can't be judged (unknown language, out of time) is None.
+Nothing here raises on text, however broken; what can't be told (unknown language, out of time) is None.
 """

@@ -86,19 +86,10 @@ def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pai
     return Pairing(tuple(pairs), tuple(unopened), unclosed, pending, tuple(cut_off))
 
 
-@dataclass(frozen=True, slots=True)
-class Openness:
-    """What is open at a place of a text."""
-
-    bracket: bool
-    string: bool
-    """Or a comment."""
-
-
-def open_at(
+def outside_of_all(
     text: str, language: str, places: Iterable[int], open_before: tuple[Bracket, ...] = ()
-) -> Iterator[Openness]:
-    """What is open at each of some places, which are in order; `open_before` as in `pair`."""
+) -> Iterator[int]:
+    """Those of some places, in order, that lie in no bracket, string or comment; `open_before` as in `pair`."""
     stack = _Stack(open_before)
     coming = lexemes(text, language)
     lexeme = next(coming, None)
@@ -109,24 +100,24 @@ def open_at(
             elif lexeme.kind == "close":
                 stack.close(text[lexeme.start])
             lexeme = next(coming, None)
-        inside = lexeme is not None and lexeme.start < place
-        yield Openness(bracket=bool(stack.open or stack.dropped), string=inside)
+        if not (stack.open or stack.dropped or (lexeme and lexeme.start < place)):
+            yield place
 
 
 def statement_start(text: str, language: str) -> int:
     """Where the line begins in which the last statement of a text does: brackets may span lines. 0 where one of them
     was never opened."""
     pairing = pair(text, language)
-    start = _line_start(text, len(text))
+    start = line_start(text, len(text))
     for bracket, closed in sorted(pairing.pairs, key=lambda each: -each[1]):
         if closed < start:
             break
         if bracket.start < start:
-            start = _line_start(text, bracket.start)
+            start = line_start(text, bracket.start)
     return 0 if any(at >= start for at in pairing.unopened) else start
 
 
-def _line_start(text: str, at: int) -> int:
+def line_start(text: str, at: int) -> int:
     return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
 
 
@@ -162,7 +153,7 @@ def _beginning(before: str) -> int:
 
 @dataclass(frozen=True)
 class Brackets:
-    """The brackets around a gap; in a language without bracket pairs (`lexing.pairs_brackets`) there are none."""
+    """The brackets around a gap; in a language that `lexing` does not know there are none."""
 
     before: str
     after: str

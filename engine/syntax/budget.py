@@ -14,7 +14,6 @@ class Budget:
         self._end = None if ms is None else clock() + ms / 1000
 
     def over(self) -> bool:
-        """Whether the time is used up."""
         return self._end is not None and self._clock() >= self._end
 
     def left_ms(self) -> float:

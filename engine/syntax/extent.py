@@ -1,4 +1,5 @@
-"""What a gap lies in, and how far a fill may go: to the end of that, not beyond."""
+"""What a gap lies in, and what of a fill belongs there: nothing beyond the end of that, nothing that stands behind it
+already."""
 
 from __future__ import annotations
 
@@ -7,27 +8,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.syntax.brackets import Bracket, Brackets, open_at, statement_start
+from engine.syntax.brackets import Bracket, Brackets, outside_of_all, statement_start
 from engine.syntax.lexing import Lexeme, lexemes
 
-ExtentKind = Literal["string", "comment", "arguments", "brackets", "block", "rest_of_line", "open"]
+ExtentKind = Literal["string", "comment", "brackets", "block", "rest_of_line", "open"]
 
-_AFTER_A_CALLEE = re.compile(r"[\w)\]>!?]\s*\Z")
-_NOT_A_CALLEE = re.compile(
-    r"\b(?:if|elif|while|for|foreach|switch|match|catch|with|return|and|or|not|in|await|print|function|fn|func|def)\s*\Z"
-    r"|\b(?:def|function|func|fn|fun|class|sub)\s+[\w.:]+\s*\Z"
-)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 _CONTINUES = re.compile(r"(?:else|elif|except|finally|catch|rescue|ensure|elsif|elseif|when|and|or)\b|[.)\]}|&?:+-]")
 _ENDS = re.compile(r"(?:end|fi|done|esac|until)\b")
+
+
+_TELLING = 3
+"""Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
     """What a gap lies in.
 
-    "brackets" are those of anything but a call; a "block" is an empty one; "rest_of_line" is where code stands before
-    the gap in its line; "open" is a place for any number of statements.
+    A "block" is an empty one; "rest_of_line" is where code stands before the gap in its line; "open" is a place for any
+    number of statements.
     """
 
     kind: ExtentKind
@@ -42,12 +42,12 @@ def extent(brackets: Brackets) -> Extent:
     pending, unclosed = brackets.at_gap.pending, brackets.at_gap.unclosed
     if pending:
         kind = "comment" if pending.kind == "comment" else "string"
-        return Extent(kind, pending.closer, ends_behind(pending, brackets))
+        return Extent(kind, pending.closer, _ends_behind(pending, brackets))
     if unclosed:
         innermost = unclosed[-1]
         closed = innermost.start - len(brackets.before) not in {bracket.start for bracket in brackets.unclosed}
         if innermost.closer != "}":
-            return Extent(_bracket_kind(brackets.before, innermost), innermost.closer, closed)
+            return Extent("brackets", innermost.closer, closed)
         if not brackets.before[innermost.start + 1 :].strip() and brackets.after.lstrip()[:1] in ("}", ""):
             return Extent("block", "}", closed)
     if _last_line(brackets.before).strip():
@@ -71,7 +71,15 @@ def cut_to_extent(brackets: Brackets, fill: str) -> str:
     return fill[: _end_of_statement(brackets, fill)]
 
 
-def ends_behind(pending: Lexeme, brackets: Brackets) -> bool:
+def undoubled(brackets: Brackets, fill: str) -> str:
+    """The fill without what it doubles: brackets and quotes that are closed after the gap (an editor may have closed
+    them), the rest of the line, or whole lines that follow."""
+    fill = fill[: _repeated_text(fill, brackets.after)]
+    fill = fill[: _repeated_quote(brackets, fill)]
+    return fill[: _repeated_closers(brackets, fill)]
+
+
+def _ends_behind(pending: Lexeme, brackets: Brackets) -> bool:
     """Whether the text after the gap ends the string or comment around the gap: by the first closer, unless that
     begins or ends another one."""
     after, closer = brackets.after, pending.closer
@@ -82,12 +90,6 @@ def ends_behind(pending: Lexeme, brackets: Brackets) -> bool:
     if "\n" not in brackets.head:
         after = after.splitlines()[0] if after else ""
     return closer == "\n" or _pending_end(brackets.head, after, brackets.language) is not None
-
-
-def _bracket_kind(before: str, bracket: Bracket) -> ExtentKind:
-    callee = before[: bracket.start].rpartition("\n")[2]
-    call = bracket.closer == ")" and _AFTER_A_CALLEE.search(callee) and not _NOT_A_CALLEE.search(callee)
-    return "arguments" if call else "brackets"
 
 
 def _in_empty_block(before: str, after: str) -> bool:
@@ -138,11 +140,59 @@ def _end_of_statement(brackets: Brackets, fill: str) -> int:
 def _lines_after_first(brackets: Brackets, fill: str) -> Iterator[tuple[int, str]]:
     """The lines of a fill that are not blank and in no bracket or string, but for the first."""
     around = tuple(Bracket(bracket.start, bracket.closer) for bracket in brackets.unclosed[-1:])
-    lines = [match for match in _LINE.finditer(fill) if match.start() > 0 and not match.group().isspace()]
-    places = [len(brackets.head) + match.start() for match in lines]
-    for match, inside in zip(lines, open_at(brackets.head + fill, brackets.language, places, around), strict=True):
-        if match.group() and not inside.bracket and not inside.string:
-            yield match.start(), match.group()
+    size = len(brackets.head)
+    lines = {size + match.start(): match.group() for match in _LINE.finditer(fill) if match.start() and match.group()}
+    places = [place for place, line in lines.items() if not line.isspace()]
+    for place in outside_of_all(brackets.head + fill, brackets.language, places, around):
+        yield place - size, lines[place]
+
+
+def _repeated_text(fill: str, after: str) -> int:
+    """Where the end of the fill begins that the text after the gap begins with, if that is a line or more."""
+    first_line_end = _line_end(after)
+    for size in range(min(len(fill), len(after)), 0, -1):
+        if fill.endswith(after[:size]):
+            repeated = after[:size]
+            telling = len("".join(repeated.split())) >= _TELLING and any(letter.isalnum() for letter in repeated)
+            return len(fill) - size if telling and size >= first_line_end else len(fill)
+    return len(fill)
+
+
+def _line_end(text: str) -> int:
+    """Where the first line that is not blank ends."""
+    blank = len(text) - len(text.lstrip())
+    ends = [end for end in (text.find("\n", blank), text.find("\r", blank)) if end >= 0]
+    return min(ends, default=len(text))
+
+
+def _repeated_quote(brackets: Brackets, fill: str) -> int:
+    """Where the fill ends the string around the gap although the text after the gap does."""
+    pending = brackets.at_gap.pending
+    if not pending or not pending.closer.strip():
+        return len(fill)
+    if not _ends_behind(pending, brackets):
+        return len(fill)
+    inside = next(lexemes(brackets.head + fill, brackets.language))
+    if not inside.ended:
+        return len(fill)
+    end = inside.end - len(brackets.head) - len(pending.closer)
+    again = fill[end:]
+    return end if brackets.after.startswith(again) or not _balanced(brackets, fill) else len(fill)
+
+
+def _balanced(brackets: Brackets, fill: str) -> bool:
+    """Whether every string ends in the line in which the gap's line ends."""
+    line = fill + brackets.after[: _line_end(brackets.after)]
+    return all(lexeme.ended or lexeme.kind == "comment" for lexeme in lexemes(brackets.head + line, brackets.language))
+
+
+def _repeated_closers(brackets: Brackets, fill: str) -> int:
+    excess = brackets.excess(fill)
+    if excess is None:
+        return len(fill)
+    head = fill[:excess]
+    blank = len(brackets.after) - len(brackets.after.lstrip())
+    return len(head.rstrip()) if blank and head != head.rstrip() else excess
 
 
 def _header(above: str) -> int:

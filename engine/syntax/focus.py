@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+
 from tree_sitter import Node
 
 from engine.syntax.kinds import BLOCKS
@@ -24,8 +26,13 @@ def focus(tree: SyntaxTree, start: int, end: int) -> tuple[str, str]:
     right: list[tuple[int, int]] = []
     for node in _around(tree.root, first, last):
         children = node.named_children
-        left += _far_before(children[1:] if node.parent is None else children, first - _MARGIN)
-        right += _far_behind(children, last + _MARGIN)
+        low = bisect_right(children, first - _MARGIN, key=lambda child: child.end_byte)
+        high = bisect_left(children, last + _MARGIN, key=lambda child: child.start_byte)
+        if low < high:
+            # What a file begins with may say what it is.
+            begins = children[1] if node.parent is None and len(children) > 1 else children[0]
+            left.append((begins.start_byte, children[low].start_byte))
+            right.append((children[high - 1].end_byte, children[-1].end_byte))
     return _without(tree, 0, first, left), _without(tree, last, len(tree.data), right[::-1])
 
 
@@ -42,28 +49,12 @@ def _around(root: Node, first: int, last: int) -> list[Node]:
     return found
 
 
-def _far_before(children: list[Node], limit: int) -> list[tuple[int, int]]:
-    """From the first child to the first that ends behind the limit."""
-    near = next((child for child in children if child.end_byte > limit), None)
-    if near is None or near is children[0]:
-        return []
-    return [(children[0].start_byte, near.start_byte)]
-
-
-def _far_behind(children: list[Node], limit: int) -> list[tuple[int, int]]:
-    """From the last child that begins before the limit to the last."""
-    near = next((child for child in reversed(children) if child.start_byte < limit), None)
-    if near is None or near is children[-1]:
-        return []
-    return [(near.end_byte, children[-1].end_byte)]
-
-
 def _without(tree: SyntaxTree, first: int, last: int, spans: list[tuple[int, int]]) -> str:
     """`data[first:last]` without some spans, in order, as text."""
     pieces: list[bytes] = []
     at = first
     for low, high in spans:
-        if low >= at:
+        if at <= low < high:
             pieces.append(tree.data[at:low])
             at = high
     return b"".join((*pieces, tree.data[at:last])).decode()

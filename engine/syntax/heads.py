@@ -6,28 +6,28 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from engine.syntax.brackets import open_at
+from engine.syntax.brackets import outside_of_all
 from engine.syntax.budget import Budget
-from engine.syntax.judge import Judge
+from engine.syntax.validator import Validator
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _POINT = re.compile(r"(?<=[\w)\]}\"'`;])(?!\w)")
 _TRIED = 24
 
 
-def longest_valid_head(judge: Judge, fill: str, budget: Budget | None = None) -> str | None:
+def longest_valid_head(validator: Validator, fill: str, budget: Budget | None = None) -> str | None:
     """The longest head of `fill`, shorter than it and not blank, that adds no problem; None if there is none in time.
 
     Whole lines are preferred, then points inside a line where no bracket of the fill is open. Heads after which the
     code around the gap is whole are preferred to those that leave it unfinished.
     """
     unfinished: str | None = None
-    for head in islice(heads(fill, judge.after, judge.language), _TRIED):
+    for head in islice(heads(fill, validator.after, validator.language), _TRIED):
         if budget and budget.over():
             break
-        if unfinished and not judge.brackets.all_pair(head):
+        if unfinished and not validator.brackets.all_pair(head):
             continue
-        verdict = judge.verdict(head, budget)
+        verdict = validator.verdict(head, budget)
         if verdict is None:
             break
         if verdict.whole:
@@ -54,8 +54,6 @@ def _lines(fill: str, after: str) -> list[str]:
 
 
 def _points(fill: str, language: str) -> Iterator[str]:
-    points = [match.start() for match in _POINT.finditer(fill)]
-    places = list(zip(points, open_at(fill, language, points), strict=True))
-    for point, inside in reversed(places):
-        if not inside.bracket:
-            yield fill[:point]
+    points = (match.start() for match in _POINT.finditer(fill))
+    for point in reversed(list(outside_of_all(fill, language, points))):
+        yield fill[:point]

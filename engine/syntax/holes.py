@@ -54,29 +54,21 @@ def holes(
     unknown, or a kind does not occur in the file, the other kinds that were asked for make up the number.
     """
     sampler = _Sampler(text, language, rng, longest)
-    makers: dict[Kind, Callable[[], tuple[int, int] | None]] = {
-        "rest_of_line": sampler.rest_of_line,
-        "line": sampler.line,
-        "lines": sampler.lines,
-        "whole_lines": sampler.whole_lines,
-        "block": sampler.block,
-        "arguments": sampler.arguments,
-        "span": sampler.span,
-    }
     wanted = rng.sample(kinds or KINDS, len(kinds or KINDS))
     found: dict[tuple[int, int], Hole] = {}
     for attempt in range(6 * count):
         if len(found) >= count:
             break
         kind = wanted[attempt % len(wanted)]
-        place = makers[kind]()
+        draw: Callable[[], tuple[int, int] | None] = getattr(sampler, kind)
+        place = draw()
         if place and place not in found and place[1] - place[0] <= longest and not text[slice(*place)].isspace():
             found[place] = Hole(kind=kind, start=place[0], end=place[1])
     return list(found.values())
 
 
 class _Sampler:
-    """Draws one place a call; None where the draw hit nothing."""
+    """A method for each kind: draws one place a call; None where the draw hit nothing."""
 
     def __init__(self, text: str, language: str, rng: random.Random, longest: int) -> None:
         self._text, self._rng, self._longest = text, rng, longest

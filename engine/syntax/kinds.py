@@ -7,9 +7,7 @@ def _types(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-ARGUMENTS = _types(
-    "argument_list arguments annotation_argument_list attribute_argument_list bracketed_argument_list",
-)
+ARGUMENTS = _types("argument_list arguments annotation_argument_list attribute_argument_list bracketed_argument_list")
 """Bracketed arguments of a call."""
 
 BLOCKS = _types(
@@ -18,17 +16,6 @@ BLOCKS = _types(
     interface_body enum_body annotation_type_body module_body body_statement block_body match_block switch_body
     switch_block enum_declaration_list enum_member_declaration_list enum_variant_list enumerator_list
     keyframe_block_list heredoc_body object array table element fenced_code_block
-    """,
+    """
 )
 """Bodies: with their braces where the language has some."""
-
-STRINGS = _types(
-    """
-    string string_literal raw_string_literal interpreted_string_literal template_string char_literal
-    character_literal rune_literal verbatim_string_literal interpolated_string_expression encapsed_string heredoc
-    nowdoc raw_string ansi_c_string translated_string string_value single_quote_scalar double_quote_scalar
-    block_scalar quoted_attribute_value system_lib_string string_array symbol_array regex
-    """,
-)
-
-COMMENTS = _types("comment line_comment block_comment html_comment js_comment")

@@ -5,11 +5,12 @@ Grammars are wheels of their own, imported at first use, so that a daemon for Py
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from tree_sitter import Language
 
@@ -18,120 +19,29 @@ _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S++\s++)*+)?(?:\S*/)?([A-Za-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """A language, the package that holds its grammar, and the names it goes by."""
+    """A language, the package that holds its grammar, and the names it goes by, with blanks between them."""
 
     name: str
-    module: str
+    package: str = ""
+    """`tree_sitter_NAME` if empty."""
     function: str = "language"
-    aliases: frozenset[str] = field(default_factory=lambda: frozenset[str]())
+    aliases: str = ""
     """Identifiers that editors send, beside `name`."""
-    extensions: frozenset[str] = field(default_factory=lambda: frozenset[str]())
+    extensions: str = ""
     """Endings of file names, lower case, without the dot."""
-    filenames: frozenset[str] = field(default_factory=lambda: frozenset[str]())
-    interpreters: frozenset[str] = field(default_factory=lambda: frozenset[str]())
+    filenames: str = ""
+    interpreters: str = ""
     """Programs of a shebang, without version digits."""
+    keywords: str = ""
+    """Words that are never names; those with a meaning only in some places are left out."""
 
 
-def _grammar(
-    name: str,
-    module: str,
-    function: str = "language",
-    *,
-    aliases: str = "",
-    extensions: str = "",
-    filenames: str = "",
-    interpreters: str = "",
-) -> Grammar:
-    return Grammar(
-        name=name,
-        module=module,
-        function=function,
-        aliases=frozenset(aliases.split()),
-        extensions=frozenset(extensions.split()),
-        filenames=frozenset(filenames.split()),
-        interpreters=frozenset(interpreters.split()),
-    )
-
-
-GRAMMARS: tuple[Grammar, ...] = (
-    _grammar(
-        "python",
-        "tree_sitter_python",
-        aliases="py",
-        extensions="py pyi pyw",
-        filenames="SConstruct SConscript wscript",
-        interpreters="python pypy",
-    ),
-    _grammar(
-        "javascript",
-        "tree_sitter_javascript",
-        aliases="javascriptreact javascript.jsx js jsx",
-        extensions="js mjs cjs jsx",
-        interpreters="node nodejs bun",
-    ),
-    _grammar(
-        "typescript",
-        "tree_sitter_typescript",
-        "language_typescript",
-        aliases="ts",
-        extensions="ts mts cts",
-        interpreters="deno ts-node tsx",
-    ),
-    _grammar(
-        "tsx",
-        "tree_sitter_typescript",
-        "language_tsx",
-        aliases="typescriptreact typescript.tsx",
-        extensions="tsx",
-    ),
-    _grammar("go", "tree_sitter_go", aliases="golang", extensions="go"),
-    _grammar("rust", "tree_sitter_rust", aliases="rs", extensions="rs"),
-    _grammar("c", "tree_sitter_c", extensions="c h"),
-    _grammar(
-        "cpp",
-        "tree_sitter_cpp",
-        aliases="c++ cuda cuda-cpp",
-        extensions="cc cpp cxx c++ hh hpp hxx h++ ipp inl ino cu cuh",
-    ),
-    _grammar("java", "tree_sitter_java", extensions="java"),
-    _grammar("csharp", "tree_sitter_c_sharp", aliases="cs c#", extensions="cs csx"),
-    _grammar(
-        "ruby",
-        "tree_sitter_ruby",
-        aliases="rb eruby",
-        extensions="rb rake gemspec ru",
-        filenames="Gemfile Rakefile Guardfile Vagrantfile Podfile Brewfile",
-        interpreters="ruby jruby",
-    ),
-    _grammar("php", "tree_sitter_php", "language_php", extensions="php phtml", interpreters="php"),
-    _grammar("lua", "tree_sitter_lua", extensions="lua", interpreters="lua luajit"),
-    _grammar(
-        "bash",
-        "tree_sitter_bash",
-        aliases="shellscript sh",
-        extensions="sh bash",
-        filenames=".bashrc .bash_profile .bash_aliases .bash_logout .profile PKGBUILD APKBUILD",
-        interpreters="bash sh dash ash",
-    ),
-    _grammar(
-        "json",
-        "tree_sitter_json",
-        aliases="jsonc",
-        extensions="json jsonc webmanifest geojson",
-        filenames=".eslintrc .prettierrc .babelrc composer.lock Pipfile.lock",
-    ),
-    _grammar("toml", "tree_sitter_toml", extensions="toml", filenames="Cargo.lock Pipfile poetry.lock uv.lock"),
-    _grammar(
-        "yaml",
-        "tree_sitter_yaml",
-        aliases="dockercompose github-actions-workflow yaml.docker-compose",
-        extensions="yaml yml",
-        filenames=".clang-format .clang-tidy .clangd",
-    ),
-    _grammar("html", "tree_sitter_html", extensions="html htm xhtml"),
-    _grammar("css", "tree_sitter_css", extensions="css"),
-    _grammar("markdown", "tree_sitter_markdown", aliases="md", extensions="md markdown"),
-)
+_FILE = Path(__file__).with_suffix(".json")
+GRAMMARS = {name: Grammar(name=name, **about) for name, about in json.loads(_FILE.read_bytes()).items()}
+_BY_ALIAS = {alias: each.name for each in GRAMMARS.values() for alias in (each.name, *each.aliases.split())}
+_BY_EXTENSION = {ending: each.name for each in GRAMMARS.values() for ending in each.extensions.split()}
+_BY_FILENAME = {name: each.name for each in GRAMMARS.values() for name in each.filenames.split()}
+_BY_INTERPRETER = {program: each.name for each in GRAMMARS.values() for program in each.interpreters.split()}
 
 
 def language_of(identifier: str = "", path: str = "", first_line: str = "") -> str | None:
@@ -139,34 +49,24 @@ def language_of(identifier: str = "", path: str = "", first_line: str = "") -> s
 
     None where nothing names one that is known.
     """
-    return _by_identifier(identifier) or _by_path(path) or _by_shebang(first_line)
+    name = PurePath(path.replace("\\", "/")).name
+    shebang = _SHEBANG.match(first_line)
+    return (
+        _BY_ALIAS.get(identifier.strip().lower())
+        or _BY_FILENAME.get(name)
+        or _BY_EXTENSION.get(name.rpartition(".")[2].lower() if "." in name else "")
+        or (_BY_INTERPRETER.get(shebang[1].lower()) if shebang else None)
+    )
 
 
 @cache
 def load(name: str) -> Language | None:
     """The grammar of a language; None where there is none or the installed one can't be used."""
-    grammar = next((known for known in GRAMMARS if known.name == name), None)
+    grammar = GRAMMARS.get(name)
     if grammar is None:
         return None
     try:
-        capsule: object = getattr(import_module(grammar.module), grammar.function)()
+        capsule: object = getattr(import_module(grammar.package or f"tree_sitter_{name}"), grammar.function)()
         return Language(capsule)
     except (ImportError, AttributeError, ValueError):
         return None
-
-
-def _by_identifier(identifier: str) -> str | None:
-    wanted = identifier.strip().lower()
-    return next((known.name for known in GRAMMARS if wanted == known.name or wanted in known.aliases), None)
-
-
-def _by_path(path: str) -> str | None:
-    name = PurePath(path.replace("\\", "/")).name
-    ending = name.rpartition(".")[2].lower() if "." in name else ""
-    return next((known.name for known in GRAMMARS if name in known.filenames or ending in known.extensions), None)
-
-
-def _by_shebang(first_line: str) -> str | None:
-    found = _SHEBANG.match(first_line)
-    program = found.group(1).lower() if found else ""
-    return next((known.name for known in GRAMMARS if program in known.interpreters), None)

@@ -48,11 +48,6 @@ def lexemes(text: str, language: str) -> Iterator[Lexeme]:
             yield Lexeme("comment" if name.startswith("comment") else "string", start, end, closer, ended)
 
 
-def pairs_brackets(language: str) -> bool:
-    """Whether `lexemes` knows the language."""
-    return language in _LEXES
-
-
 _LINE_END = r"(?=[\r\n])|\Z"
 _HASH = r"(?P<comment_line>#[^\r\n]*+)"
 _SLASHES = r"(?P<comment_line>//[^\r\n]*+)"

@@ -11,8 +11,6 @@ from engine.core.wire import Wire
 from engine.syntax.budget import Budget
 
 _ASK_EVERY = 256
-_NEAR = 200
-"""Bytes between a problem and the gap that may have caused it."""
 
 
 class Problem(Wire, frozen=True, kw_only=True):
@@ -37,7 +35,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class GapSpan:
     """What one version of the text has in the gap: `data[first:last]` of `size` bytes."""
 
     first: int
@@ -55,13 +53,9 @@ class Gap:
         """Whether the problem lies in the gap, and not just at its end."""
         return self.first <= found.start < self.last and found.end <= self.last
 
-    def touches(self, found: Found) -> bool:
-        """Whether the problem is at the gap, in it or around it."""
-        return found.start <= self.last and found.end >= self.first
-
-    def near(self, found: Found) -> bool:
-        """Whether the problem is at the gap, around it or close to it."""
-        return found.start <= self.last + _NEAR and found.end >= self.first - _NEAR
+    def touches(self, found: Found, margin: int = 0) -> bool:
+        """Whether the problem is in the gap, around it, or at most so many bytes away."""
+        return found.start <= self.last + margin and found.end >= self.first - margin
 
     def _ends(self, byte: int) -> list[int]:
         before = [byte] if byte <= self.first else []
@@ -92,6 +86,6 @@ def find(root: Node, budget: Budget) -> list[Found] | None:
             return None
 
 
-def known(references: Iterable[tuple[Gap, Iterable[Found]]]) -> frozenset[tuple[str, int, int]]:
+def known(references: Iterable[tuple[GapSpan, Iterable[Found]]]) -> frozenset[tuple[str, int, int]]:
     """Names of all problems of some versions of a text."""
     return frozenset(name for gap, found in references for each in found for name in gap.places(each))

@@ -1,14 +1,25 @@
-"""A parsed text. It never changes: an edit gives a new one that shares what stayed the same."""
+"""Parsed texts, and which of them are kept. A tree never changes: an edit gives a new one that shares what stayed the
+same, so that a keystroke costs an edit and not a parse."""
 
 from __future__ import annotations
 
+import re
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
-from tree_sitter import Language, Node, Tree
+from tree_sitter import Language, Node, Parser, Point, Tree
 
 from engine.syntax.budget import Budget
 from engine.syntax.languages import load
-from engine.syntax.parsing import encoded, parse
+
+_CHUNK = 16 * 1024
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_CR = re.compile(rb"\r(?!\n)")
+_KEPT_NBYTES = 1 << 20
+"""Of text; its trees take about seventy times as much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +31,10 @@ class SyntaxTree:
     """`Grammar.name`"""
     data: bytes
     """What tree-sitter saw: see `encoded`."""
-    grammar: Language
     tree: Tree
 
     @property
     def root(self) -> Node:
-        """The outermost node."""
         return self.tree.root_node
 
     def byte(self, offset: int) -> int:
@@ -47,16 +56,10 @@ class SyntaxTree:
         piece = encoded(text[low : high + len(text) - len(self.text)])
         first, last = self.byte(low), self.byte(high)
         data = self.data[:first] + piece + self.data[last:]
+        new_last = first + len(piece)
         tree = self.tree.copy()
-        tree.edit(
-            first,
-            last,
-            first + len(piece),
-            _point(self.data, first),
-            _point(self.data, last),
-            _point(data, first + len(piece)),
-        )
-        return self._with(text, data, tree, budget)
+        tree.edit(first, last, new_last, _point(self.data, first), _point(self.data, last), _point(data, new_last))
+        return _parsed(text, data, self.language, tree, budget)
 
     def updated(self, text: str, budget: Budget | None = None) -> SyntaxTree | None:
         """The tree of another version of the text, which costs little where little changed; None as in `edited`."""
@@ -70,46 +73,136 @@ class SyntaxTree:
     def _narrow(self) -> bool:
         return len(self.data) == len(self.text)
 
-    def _with(self, text: str, data: bytes, old: Tree, budget: Budget | None) -> SyntaxTree | None:
-        tree = parse(data, self.grammar, old, budget or Budget())
-        if tree is None:
-            return None
-        return SyntaxTree(text=text, language=self.language, data=data, grammar=self.grammar, tree=tree)
-
 
 def parsed(text: str, language: str, budget: Budget | None = None) -> SyntaxTree | None:
     """The tree of a text; None if the language has no grammar or the budget ran out."""
-    grammar = load(language)
-    if grammar is None:
-        return None
-    data = encoded(text)
-    tree = parse(data, grammar, None, budget or Budget())
-    return tree and SyntaxTree(text=text, language=language, data=data, grammar=grammar, tree=tree)
+    return _parsed(text, encoded(text), language, None, budget)
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8 that tree-sitter reads as an editor does.
+
+    Surrogates, which have no UTF-8, become U+FFFD. A lone CR, a line break for editors and compilers but blank for
+    most grammars, becomes LF. Both keep the number of characters.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = _SURROGATE.sub("\ufffd", text).encode()
+    return _LONE_CR.sub(b"\n", data) if b"\r" in data else data
+
+
+def plain(text: str) -> str:
+    """The text that `encoded` stands for; no longer and no shorter."""
+    return encoded(text).decode()
+
+
+class Trees:
+    """Remembers the latest `capacity` texts, and finds the one that a new text is an edit of. Not thread-safe."""
+
+    def __init__(self, capacity: int = 8) -> None:
+        self._capacity = capacity
+        self._trees: list[SyntaxTree] = []
+
+    def tree(self, text: str, language: str, budget: Budget | None = None) -> SyntaxTree | None:
+        """The tree of a text; None if the language has no grammar or the budget ran out."""
+        shared = [(_shared(tree.text, text), tree) for tree in self._trees if tree.language == language]
+        common, near = max(shared, key=lambda pair: pair[0], default=(0, None))
+        # A text that shares less is another one, and parsing it anew costs no more than editing.
+        near = near if 2 * common > len(text) else None
+        tree = near.updated(text, budget) if near else parsed(text, language, budget)
+        if tree:
+            self._trees = [tree, *(known for known in self._trees if known is not near)][: self._capacity]
+            # The latest is remembered however large it is.
+            while len(self._trees) > 1 and self.nbytes > _KEPT_NBYTES:
+                self._trees.pop()
+        return tree
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of text held, trees not counted."""
+        return sum(len(tree.data) for tree in self._trees)
 
 
 def common_head(left: str, right: str) -> int:
     """How many characters both begin with."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return _longest(left, right, lambda low, high: left[low:high] == right[low:high])
 
 
 def common_tail(left: str, right: str) -> int:
     """How many characters both end with."""
+    ends = len(left), len(right)
+    return _longest(
+        left, right, lambda low, high: left[ends[0] - high : ends[0] - low] == right[ends[1] - high : ends[1] - low]
+    )
+
+
+def _longest(left: str, right: str, same: Callable[[int, int], bool]) -> int:
+    """The largest size up to which two texts are the `same`, if they are up to a smaller one."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
-        if left[len(left) - middle : len(left) - low] == right[len(right) - middle : len(right) - low]:
+        if same(low, middle):
             low = middle
         else:
             high = middle - 1
     return low
 
 
+def _shared(left: str, right: str) -> int:
+    """How many characters two texts begin and end with in common."""
+    head = common_head(left, right)
+    return head + common_tail(left[head:], right[head:])
+
+
 def _point(data: bytes, byte: int) -> tuple[int, int]:
     return data.count(b"\n", 0, byte), byte - (data.rfind(b"\n", 0, byte) + 1)
+
+
+def _parsed(text: str, data: bytes, language: str, old: Tree | None, budget: Budget | None) -> SyntaxTree | None:
+    """`old`: edited already; what is unchanged of it is reused."""
+    grammar = load(language)
+    tree = _parser(grammar, threading.get_ident()).parse(data, old, budget or Budget()) if grammar else None
+    return tree and SyntaxTree(text=text, language=language, data=data, tree=tree)
+
+
+class _InterruptibleParser:
+    """tree-sitter asks for the budget only now and then, but for text often: so text ends with it."""
+
+    def __init__(self, grammar: Language) -> None:
+        self._parser = Parser(grammar)
+        # The binding keeps one reference too many to each object _read() returns: hence always the same object.
+        self._chunk = bytearray()
+        self._data = memoryview(b"")
+        self._budget = Budget()
+        self._cancelled = False
+
+    def parse(self, data: bytes, old: Tree | None, budget: Budget) -> Tree | None:
+        """None if the budget ran out."""
+        self._data, self._budget, self._cancelled = memoryview(data), budget, False
+        tree: Tree | None = None
+        with suppress(ValueError):  # how the binding says that _is_over() stopped it
+            tree = (
+                self._parser.parse(self._read, progress_callback=self._is_over)
+                if old is None
+                else self._parser.parse(self._read, old, progress_callback=self._is_over)
+            )
+        self._data = memoryview(b"")
+        if tree is None or self._cancelled:
+            self._parser.reset()
+            return None
+        return tree
+
+    def _read(self, start: int, _point: Point) -> bytearray:
+        self._chunk[:] = b"" if self._is_over() else self._data[start : start + _CHUNK]
+        return self._chunk
+
+    def _is_over(self, *_progress: object) -> bool:
+        self._cancelled = self._cancelled or self._budget.over()
+        return self._cancelled
+
+
+@cache
+def _parser(grammar: Language, _thread: int) -> _InterruptibleParser:
+    """A parser can't be shared by threads, and making one for each parse would cost more than many parses."""
+    return _InterruptibleParser(grammar)

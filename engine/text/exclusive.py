@@ -22,7 +22,7 @@ from engine.core.files import open_regular
 if sys.platform != "win32":
     import fcntl
 
-_PATIENCE_S = 2.0
+_WAIT_S = 2.0
 """For others to finish; far less than the time after which Linux takes a lease away."""
 _POLL_S = 0.001
 
@@ -37,7 +37,7 @@ def exclusive(path: Path) -> Generator[Callable[[], bool]]:
         # A file that is open can't be replaced there; whoever has it open to write keeps us from it in that way.
         yield lambda: False
         return
-    ends = time.monotonic() + _PATIENCE_S
+    ends = time.monotonic() + _WAIT_S
     while True:
         with open_regular(path) as stream:
             descriptor = stream.fileno()

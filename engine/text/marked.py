@@ -15,7 +15,7 @@ _POSITION = re.compile(r"0*([1-9][0-9]{0,8}):0*([1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class MarkedText:
     """A text with a gap. `prefix + old + suffix` is the text without markers."""
 
     prefix: str
@@ -42,23 +42,23 @@ def parse_position(text: str) -> Position:
     return Position(line=int(match[1]), column=int(match[2]))
 
 
-def gap_between(text: str, at: Position, to: Position | None = None) -> Gap:
+def gap_between(text: str, at: Position, to: Position | None = None) -> MarkedText:
     """The gap at a position, or the span between two. Raises BadInput for a position outside the text."""
     start = offset(text, at)
     end = start if to is None else offset(text, to)
     if end < start:
         raise BadInput(f"The span ends at {to}, before it starts at {at}: swap the two.")
-    return Gap(prefix=text[:start], old=text[start:end], suffix=text[end:])
+    return MarkedText(prefix=text[:start], old=text[start:end], suffix=text[end:])
 
 
-def gap_at_markers(text: str) -> Gap:
+def gap_at_markers(text: str) -> MarkedText:
     """One `▮` marks a gap, `▮old▮` a gap with text to replace. Raises BadInput for none or for more than two."""
     parts = text.split(MARKER)
     match parts:
         case [prefix, suffix]:
-            return Gap(prefix=prefix, old="", suffix=suffix)
+            return MarkedText(prefix=prefix, old="", suffix=suffix)
         case [prefix, old, suffix]:
-            return Gap(prefix=prefix, old=old, suffix=suffix)
+            return MarkedText(prefix=prefix, old=old, suffix=suffix)
         case [_]:
             raise BadInput(
                 f"The text has no {MARKER} that marks the gap: add one, or give a position with --at LINE:COL."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """Lines that end as an editor's do, unlike those of `str.splitlines`."""
 
@@ -19,7 +18,8 @@ def dominant_line_end(text: str) -> str:
 
 def with_line_ends(text: str, line_end: str) -> str:
     """`text` with every line end replaced by `line_end`."""
-    return _LINE_END.sub(line_end, text)
+    plain = with_line_feeds(text)
+    return plain if line_end == "\n" else plain.replace("\n", line_end)
 
 
 def with_line_feeds(text: str) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Generator, Sequence
 import torch
 from torch import Tensor
 
-from engine.decoding.canvas import new_canvas
 from engine.decoding.executor import Step
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted, Fitting
@@ -44,8 +43,7 @@ def calibrated(gap: Gap) -> Fitting:
 
 def first_sight(gap: Gap, widths: Sequence[int]) -> Generator[Step, Tensor, list[float]]:
     """Mean probability of the likeliest text in gaps of these widths, all of them masks; one forward pass."""
-    rows = [[*[None] * width, *gap.suffix] for width in widths]
-    canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
+    canvas = gap.noise_canvas(widths)
     logits = yield Step(
         rows=Rows(
             contexts=canvas.contexts,
@@ -53,12 +51,11 @@ def first_sight(gap: Gap, widths: Sequence[int]) -> Generator[Step, Tensor, list
             lengths=canvas.lengths,
             open=canvas.open,
             self_conditioning=None,
-            conditioned=[False] * len(rows),
+            conditioned=[False] * len(widths),
         ),
         draft=lambda: gap.draft(canvas, widths),
     )
     gap.steps += 1
-    gap.forwards += 1
     # A slot that would rather not hold text is not sure of any.
     banned = [*gap.model.facts.forbidden_ids, gap.model.facts.pad_id]
     sure = logits.softmax(dim=-1).index_fill(1, torch.tensor(banned, device=logits.device), 0.0).amax(dim=-1)
@@ -68,7 +65,5 @@ def first_sight(gap: Gap, widths: Sequence[int]) -> Generator[Step, Tensor, list
 def filled(gap: Gap, best_first: Sequence[int]) -> Fitting:
     """The gap at each of these widths, and as often at the first as there are candidates missing."""
     widths = [*best_first, *[best_first[0]] * (gap.request.n - len(best_first))]
-    rows = [[*[None] * width, *gap.suffix] for width in widths]
-    canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
-    canvas = yield from gap.denoise(canvas, widths=widths)
+    canvas = yield from gap.denoise(gap.noise_canvas(widths), widths=widths)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=False, complete=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.decoding.canvas import Canvas, new_canvas, rearranged
+from engine.decoding.canvas import Canvas, rearranged
 from engine.decoding.denoise import Denoising
 from engine.decoding.sampling import Permit, entropy_bound, forbid_in, in_turn, likeliest_in_first, nucleus
 from engine.infill.gap import Gap
@@ -33,13 +33,13 @@ def expand(gap: Gap) -> Fitting:
     most = min(gap.budget, gap.room)
     starts = [min(width, most) for width in facts.widths]
     widths = starts + [starts[0]] * (gap.request.n - len(starts))
-    rows = [[*[None] * width, *gap.suffix] for width in widths]
-    canvas = new_canvas([gap.context] * len(rows), rows, facts.noise, gap.generator)
-    left = [BUDGET * most] * len(rows)
+    canvas = gap.noise_canvas(widths)
+    left = [BUDGET * most] * len(widths)
     while canvas.open.any():
         full = [row for row, width in enumerate(widths) if width >= most or left[row] <= 0]
         canvas = yield from _step(gap, canvas, widths, full)
-        canvas, grown = _resized(gap, canvas, widths, [min(left[row], most - widths[row]) for row in range(len(rows))])
+        room = [min(budget, most - width) for budget, width in zip(left, widths, strict=True)]
+        canvas, grown = _resized(gap, canvas, widths, room)
         left = [budget - more for budget, more in zip(left, grown, strict=True)]
         if gap.should_stop():
             break

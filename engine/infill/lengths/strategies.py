@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from engine.decoding.canvas import Canvas, beside, new_canvas, prime
+from engine.decoding.canvas import Canvas, beside, prime
 from engine.decoding.executor import Step
 from engine.decoding.slack import met
 from engine.infill.gap import Gap
@@ -98,7 +98,10 @@ def slack(gap: Gap) -> Fitting:
         full = range(len(tried), len(tried) + len(running))
         latest = yield from _fit(gap, rows, slack=True, full=full)
         ended = [_ended(gap, latest.canvas, row, width) for row, width in enumerate(rows)]
-        fitted = _beside(fitted, latest) if fitted else latest
+        if fitted:
+            canvas = beside(fitted.canvas, latest.canvas)
+            latest = replace(latest, canvas=canvas, widths=(*fitted.widths, *latest.widths))
+        fitted = latest
         # Where a narrow row has an end and a wider one has none, they contradict each other.
         complete = any(ended[row] for row in full or range(len(tried) - 1, len(rows)))
         if complete or not widths or gap.should_stop():
@@ -108,7 +111,8 @@ def slack(gap: Gap) -> Fitting:
 def discover(gap: Gap) -> Fitting:
     """Denoise freely for a few steps, find where the canvas goes on with the suffix, pin it there, go on warm."""
     matched = gap.suffix[:MATCHED]
-    feelers = yield from _feel(gap, min(gap.budget + len(matched), gap.model.facts.canvas_length))
+    width = min(gap.budget + len(matched), gap.model.facts.canvas_length)
+    feelers = yield from gap.denoise(gap.noise_canvas([width], pinned=False), widths=[width], max_steps=FEELERS)
     places = [place for place in suffix_places(feelers, matched) if place[0] <= gap.room]
     found = places[0][1] > FOUND if places else not matched
     if not found and gap.budget > gap.room:
@@ -119,8 +123,7 @@ def discover(gap: Gap) -> Fitting:
 
 def free(gap: Gap, width: int) -> Generator[Step, Tensor, list[int]]:
     """`width` tokens that go on from the context without looking at the suffix."""
-    canvas = new_canvas([gap.context], [[None] * width], gap.model.facts.noise, gap.generator)
-    canvas = yield from gap.denoise(canvas, widths=[width])
+    canvas = yield from gap.denoise(gap.noise_canvas([width], pinned=False), widths=[width])
     return canvas.row(0)
 
 
@@ -149,21 +152,10 @@ def _ended(gap: Gap, canvas: Canvas, row: int, width: int) -> bool:
     return end is not None or pad in ids
 
 
-def _beside(first: Fitted, second: Fitted) -> Fitted:
-    canvas = beside(first.canvas, second.canvas)
-    return Fitted(canvas=canvas, widths=(*first.widths, *second.widths), slack=True, complete=second.complete)
-
-
-def _feel(gap: Gap, width: int) -> Generator[Step, Tensor, Canvas]:
-    canvas = new_canvas([gap.context], [[None] * width], gap.model.facts.noise, gap.generator)
-    return (yield from gap.denoise(canvas, widths=[width], max_steps=FEELERS))
-
-
 def _fit(
     gap: Gap, widths: Sequence[int], *, slack: bool, full: Sequence[int] = (), start: Canvas | None = None
 ) -> Fitting:
-    rows = [[*[None] * width, *gap.suffix] for width in widths]
-    canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
+    canvas = gap.noise_canvas(widths)
     if start is not None:
         _warm(canvas, widths, start)
     if gap.guess:

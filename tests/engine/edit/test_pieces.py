@@ -15,7 +15,7 @@ from engine.edit.answering import answering
 from engine.edit.pieces import in_pieces
 from engine.infill.pipeline import infill
 from engine.models.oracle.model import Case, Oracle, Slip
-from engine.syntax.judge import new_problems
+from engine.syntax.validator import Validator
 from tests.engine.tiny import tiny_model
 
 HEAD, TAIL = "# A file.\n", "\nprint('the end')\n"
@@ -88,7 +88,9 @@ def test_what_adds_a_problem_is_never_offered_nor_cut():
     assert texts(rewrite(broken, strength=1.0)) == []
     mended = Case(text=f"{HEAD}▮{NEW}▮{TAIL}", slip=Slip(at=5, text=")"))
     for candidate in rewrite(mended, strength=1.0).candidates:
-        assert new_problems(HEAD, candidate.text, TAIL, "python", OLD) == ()
+        verdict = Validator(HEAD, TAIL, "python", OLD).verdict(candidate.text)
+        assert verdict
+        assert verdict.is_clean
 
 
 def test_an_unknown_language_is_offered_unchecked():

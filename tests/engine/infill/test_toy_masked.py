@@ -13,7 +13,7 @@ import pytest
 
 from engine.core.request import FillRequest, Task
 from engine.decoding.executor import drive
-from engine.edit.mending import mending
+from engine.edit.syntax_fix import syntax_fix
 from engine.infill.pipeline import Parts, infill
 from engine.loader.loading import Infiller, load
 from engine.models.masked import windows
@@ -90,7 +90,7 @@ def test_what_a_canvas_held_does_not_enter_scores(masked: Infiller, monkeypatch:
     (gap,) = toy_gaps(masked, 1, seed=1, shortest=10, longest=14)
     old = {"fill": "", "rewrite": gap.answer, "fix": gap.answer.replace("\n", ")\n", 1)}[task]
     request = FillRequest(prefix=gap.prefix, old=old, suffix=gap.suffix, language="python", task=task, strength=0.3)
-    drive(model, mending(model, request) if task == "fix" else infill(model, request, parts=Parts(repair=False)))
+    drive(model, syntax_fix(model, request) if task == "fix" else infill(model, request, parts=Parts(repair=False)))
     assert scored
 
 

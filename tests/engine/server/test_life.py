@@ -295,8 +295,8 @@ def test_a_wedged_engine_is_ended_by_stop(place):
 
 _NEVER_DONE = """
 import re, runpy, sys, time
-import engine.analysis.survey
-engine.analysis.survey.survey = lambda *_: {work}
+import engine.server.surveyor
+engine.server.surveyor.language_of = lambda *_: {work}
 sys.argv[0] = "engine"
 runpy.run_module("engine", run_name="__main__", alter_sys=True)
 """

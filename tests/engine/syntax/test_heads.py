@@ -4,12 +4,12 @@ import pytest
 
 from engine.syntax.budget import Budget
 from engine.syntax.heads import heads, longest_valid_head
-from engine.syntax.judge import Judge
+from engine.syntax.validator import Validator
 
 
 def check_head(marked: str, expected: str | None, language: str = "python") -> None:
     before, fill, after = marked.split("▮")
-    assert longest_valid_head(Judge(before, after, language), fill) == expected
+    assert longest_valid_head(Validator(before, after, language), fill) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,5 @@ def test_heads_are_shorter_never_blank_and_never_twice():
 
 
 def test_no_time_no_head():
-    assert longest_valid_head(Judge("x = ", "\n", "python"), "foo(1) + (", Budget(0)) is None
-    assert longest_valid_head(Judge("x = ", "\n", "klingon"), "foo(1) + (") is None
+    assert longest_valid_head(Validator("x = ", "\n", "python"), "foo(1) + (", Budget(0)) is None
+    assert longest_valid_head(Validator("x = ", "\n", "klingon"), "foo(1) + (") is None

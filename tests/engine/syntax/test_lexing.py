@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from engine.syntax.brackets import Brackets, brackets_near
 from engine.syntax.languages import GRAMMARS
-from engine.syntax.lexing import lexemes, pairs_brackets
+from engine.syntax.lexing import lexemes
 
 
 def check_lexemes(text: str, language: str, *expected: str) -> None:
@@ -34,13 +34,12 @@ def test_lexemes(language, text, expected):
     check_lexemes(text, language, *expected)
 
 
-@given(st.text(alphabet="()[]{}'\"`#/*-\\\n\r ar@=", max_size=60), st.sampled_from([g.name for g in GRAMMARS]))
+@given(st.text(alphabet="()[]{}'\"`#/*-\\\n\r ar@=", max_size=60), st.sampled_from(list(GRAMMARS)))
 def test_lexemes_are_in_order_and_never_empty(text, language):
     end = 0
     for lexeme in lexemes(text, language):
         assert end <= lexeme.start < lexeme.end <= len(text)
         end = lexeme.end
-    assert end == 0 or pairs_brackets(language)
 
 
 def around(text: str, language: str = "python") -> Brackets:

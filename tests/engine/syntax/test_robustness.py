@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 
 from engine.syntax.brackets import brackets_near
 from engine.syntax.budget import Budget
-from engine.syntax.doubled import undoubled
-from engine.syntax.extent import cut_to_extent, extent
+from engine.syntax.extent import cut_to_extent, extent, undoubled
 from engine.syntax.heads import longest_valid_head
 from engine.syntax.holes import holes
-from engine.syntax.judge import Judge
 from engine.syntax.languages import GRAMMARS, language_of
+from engine.syntax.validator import Validator
 from tests.engine.syntax.test_languages import CASES
 
-LANGUAGES = st.sampled_from([*(grammar.name for grammar in GRAMMARS), "klingon", ""])
+LANGUAGES = st.sampled_from([*GRAMMARS, "klingon", ""])
 BYTES = st.builds(
     bytes.decode,
     st.binary(max_size=80),
@@ -34,12 +33,12 @@ CODE = st.lists(
 def check_everything(before: str, fill: str, after: str, language: str, old: str = "") -> None:
     """Every function of the package answers, in the shape it promises."""
     budget = Budget(2000)
-    judge = Judge(before, after, language, old)
-    verdict = judge.verdict(fill, budget)
+    validator = Validator(before, after, language, old)
+    verdict = validator.verdict(fill, budget)
     if verdict:
         assert all(0 <= problem.start <= problem.end <= len(fill) for problem in verdict.problems)
         assert not (verdict.whole and verdict.problems)
-    head = longest_valid_head(judge, fill, budget)
+    head = longest_valid_head(validator, fill, budget)
     assert head is None or (len(head) < len(fill) and head.strip())
     brackets = brackets_near(before, after, language)
     assert extent(brackets).kind
@@ -68,11 +67,11 @@ def test_prefixes_of_files(file):
     language = language_of(path=file.name) or ""
     text = file.read_text(encoding="utf-8")
     for cursor in range(0, len(text), 37):
-        judge = Judge(text[:cursor], "", language)
-        verdict = judge.verdict(text[cursor:])
+        validator = Validator(text[:cursor], "", language)
+        verdict = validator.verdict(text[cursor:])
         assert verdict is not None
         assert verdict.problems == (), cursor
-        assert judge.verdict(text[cursor : cursor + 25]) is not None
+        assert validator.verdict(text[cursor : cursor + 25]) is not None
 
 
 @pytest.mark.parametrize("ends", [("\r\n",), ("\r",), ("\n", "\r\n", "\r")], ids=repr)
@@ -83,7 +82,7 @@ def test_mixed_line_ends(file, ends):
     lines = (CASES / file).read_text(encoding="utf-8").split("\n")
     text = "".join(line + rng.choice(ends) for line in lines)
     for hole in holes(text, language, rng, count=20):
-        verdict = Judge(text[: hole.start], text[hole.end :], language).verdict(text[hole.start : hole.end])
+        verdict = Validator(text[: hole.start], text[hole.end :], language).verdict(text[hole.start : hole.end])
         assert verdict is not None
         assert verdict.whole
 
@@ -127,7 +126,7 @@ def test_nasty_texts_cost_no_more_than_the_budget(name, language):
     text = NASTY[name]
     before, after = text[: len(text) // 2], text[len(text) // 2 :]
     begin = time.process_time()
-    Judge(before, after, language).verdict("x(", Budget(50))
+    Validator(before, after, language).verdict("x(", Budget(50))
     brackets = brackets_near(before, after, language)
     cut_to_extent(brackets, "x(\ny)")
     undoubled(brackets, "x(\ny)")

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.syntax.budget import Budget
-from engine.syntax.tree import SyntaxTree, common_head, common_tail, parsed
-from engine.syntax.trees import Trees
+from engine.syntax.tree import SyntaxTree, Trees, common_head, common_tail, parsed
 
 PIECES = st.sampled_from(
     ["x", "\r", "\n", "\r\n", "(", ")", "é", "😋", "\ud800", "'", '"""', "#", "if x:", "\0", "    "]

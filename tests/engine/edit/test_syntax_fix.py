@@ -1,15 +1,19 @@
-"""Mending: only what is damaged changes, only what parses is offered, and the bundled model does it for real."""
+"""Syntax fixes: only what is broken changes, only what parses is offered, and the bundled model does it for real."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Generator
 
-from engine.analysis.damage import damages
-from engine.analysis.patient import patient
+import pytest
+from torch import Tensor
+
+from engine.analysis.parsed_text import parse_text
 from engine.core.request import Draft, FillRequest
-from engine.decoding.executor import drive
+from engine.decoding.executor import Step, drive
+from engine.edit.alternatives import Alternative
 from engine.edit.answering import answering
-from engine.edit.mending import by_strength, mending, touched_chars
+from engine.edit.syntax_fix import Site, by_strength, syntax_fix, touched_chars
+from engine.infill.gap import Gap
 from engine.loader.loading import load
 from engine.models.oracle.model import Case, Oracle
 from engine.syntax.budget import Budget
@@ -23,6 +27,12 @@ def fixed(broken: str, whole: str = WHOLE, language: str = "python", drafts: lis
     request = FillRequest(task="fix", **{"prefix": "", "old": broken, "suffix": "", "language": language, **options})
     filled = drive(model, answering(model, request), drafts.append if drafts is not None else None)
     return filled.candidates[0].text if filled.candidates else None
+
+
+def is_sound(text: str, language: str = "python") -> bool:
+    parsed = parse_text(text, language)
+    assert parsed is not None
+    return parsed.is_sound
 
 
 @pytest.mark.parametrize(
@@ -50,18 +60,18 @@ def test_characters_beyond_ascii_stay():
     assert fixed("face = '😋'\nprint(face\n", whole) == whole
 
 
-def test_javascript_is_mended():
+def test_javascript_is_fixed():
     whole = "function f(a) {\n  return [1, a];\n}\n"
     assert fixed(whole.replace("]", ""), whole, "javascript") == whole
 
 
-def test_several_damages_are_mended_one_after_the_other():
+def test_several_errors_are_fixed_one_after_the_other():
     # Further apart than the oracle looks.
     whole = WHOLE.replace("print", "value = 1\n" * 40 + "print")
     text = fixed(whole.replace("height):", "height)").replace("os.sep)", "os.sep))"), whole)
     assert text is not None
     assert text.startswith(whole[: whole.index("print")])
-    assert damages(text, "python") == ()
+    assert is_sound(text)
 
 
 def test_only_what_is_asked_for_is_touched():
@@ -85,14 +95,37 @@ def test_where_nothing_can_be_done_nothing_is_offered(text: str, language: str):
 
 def test_an_edit_is_better_only_where_it_leaves_fewer_problems():
     broken = "x = (1\n\n\n\n\ny = 2)\n"
-    start = patient(broken, "python")
+    start = parse_text(broken, "python")
     assert start is not None
-    assert not start.state.sound
-    mended = start.edited(6, 6, ")", Budget())
-    assert mended is not None
-    assert not mended.state.sound
+    assert not start.is_sound
+    better = start.edited(6, 6, ")", Budget())
+    assert better is not None
+    assert not better.is_sound
     assert start.edited(6, 6, "(", Budget()) is None
     assert start.edited(0, 0, "z = 1\n", Budget()) is None
+
+
+def test_when_time_runs_out_the_best_fix_comes_first():
+    seconds = 0.0
+
+    def clock() -> float:
+        nonlocal seconds
+        seconds += 0.0001
+        return seconds
+
+    def slow(gap: Gap, site: Site) -> Generator[Step, Tensor, list[Alternative]]:
+        nonlocal seconds
+        seconds += 0.06
+        yield from ()
+        return [Alternative(text=gap.request.old.replace(";", end), likely=0.0) for end in (" );", ");", "  );")]
+
+    model = Oracle("oracle", [Case(text="▮f(1);\ng(2);\n▮")])
+    request = FillRequest(
+        task="fix", prefix="", old="f(1;\ng(2;\n", suffix="", language="javascript", n=3, deadline_ms=100
+    )
+    candidates = drive(model, syntax_fix(model, request, clock, [slow])).candidates
+    assert candidates[0].text == "f(1);\ng(2;\n"
+    assert sum(candidate.confidence for candidate in candidates) == pytest.approx(1.0)
 
 
 @pytest.fixture(scope="module")
@@ -107,19 +140,19 @@ def bundled():
         ("def f(x):\n    return max(x, 1\n\n\ny = 1\n", "def f(x):\n    return max(x, 1)\n\n\ny = 1\n"),
     ],
 )
-def test_the_bundled_model_mends_small_damage(bundled, broken: str, whole: str):
+def test_the_bundled_model_fixes_small_errors(bundled, broken: str, whole: str):
     request = FillRequest(task="fix", prefix="", old=broken, suffix="", language="python", n=3)
     candidates = drive(bundled, answering(bundled, request)).candidates
     assert whole in [candidate.text for candidate in candidates]
     assert sum(candidate.confidence for candidate in candidates) <= 1.0001
     for candidate in candidates:
-        assert damages(candidate.text, "python") == ()
+        assert is_sound(candidate.text)
 
 
 def test_starting_from_noise_is_another_way(bundled):
     request = FillRequest(task="fix", prefix="", old="x = f(1\ny = 2\n", suffix="", language="python")
-    for candidate in drive(bundled, mending(bundled, request, ways=[by_strength(1.0)])).candidates:
-        assert damages(candidate.text, "python") == ()
+    for candidate in drive(bundled, syntax_fix(bundled, request, ways=[by_strength(1.0)])).candidates:
+        assert is_sound(candidate.text)
 
 
 def test_touched_characters_are_those_between_what_is_the_same():

@@ -1,15 +1,15 @@
-"""What a judge says, and its way to find out what the text around a gap needs."""
+"""What a validator says of a fill, and its way to find out what the text around a gap needs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from engine.core.wire import Wire
 from engine.syntax.brackets import Brackets
+from engine.syntax.continuations import Continuation
 from engine.syntax.problems import Problem
-from engine.syntax.scaffolds import Scaffold
 
 _WORD_EDGE = re.compile(r"(?<=\W)(?=\w)|(?=\W)")
 _GLUED = re.compile(r"\w\w")
@@ -30,7 +30,6 @@ class Verdict(Wire, frozen=True, kw_only=True):
 
     @property
     def is_clean(self) -> bool:
-        """Whether it adds nothing."""
         return not self.problems
 
 
@@ -38,33 +37,36 @@ WHOLE = Verdict(problems=(), whole=True)
 AS_BEFORE = Verdict(problems=(), whole=False)
 
 
-def tails(fill: str, scaffold: Scaffold, brackets: Brackets) -> Iterator[str]:
-    """What may be missing behind a fill because it was missing before: ends of what the scaffold puts there, with the
-    brackets that the fill itself closes taken off."""
+def refusal(fill: str, problems: Sequence[Problem]) -> Verdict:
+    """The verdict for these problems, shortest first. Those that span the whole fill, and those that show outside of
+    it, count only if there is nothing else."""
+    size = len(fill)
+    inner = [problem for problem in problems if 0 < problem.end - problem.start < size or 0 < problem.start < size]
+    chosen = {(problem.start, problem.end): problem for problem in reversed(inner or problems)}
+    ordered = sorted(chosen.values(), key=lambda problem: (problem.end - problem.start, problem.start))
+    return Verdict(problems=tuple(ordered), whole=False)
+
+
+def tails(fill: str, continuation: Continuation, brackets: Brackets) -> Iterator[str]:
+    """What may be missing behind a fill because it was missing before: ends of what the continuation puts there, with
+    the brackets that the fill itself closes taken off."""
     still = Brackets(brackets.before + fill, brackets.after, brackets.language).unclosed
     closers = "".join(bracket.closer for bracket in reversed(still) if bracket.start < -len(fill))
-    edges = [edge.start() for edge in _WORD_EDGE.finditer(scaffold.tail)]
-    for start in dict.fromkeys([0, *edges, len(scaffold.tail)]):
-        finish = replace(scaffold, tail=scaffold.tail[start:], closers=closers).finish
+    tail = continuation.tail
+    edges = [edge.start() for edge in _WORD_EDGE.finditer(tail)]
+    for start in dict.fromkeys([0, *edges, len(tail)]):
+        finish = replace(continuation, tail=tail[start:], closers=closers).finish
         if not _GLUED.fullmatch(fill[-1:] + finish[:1]):
             yield finish
 
 
-def specific(problems: list[Problem], size: int) -> tuple[Problem, ...]:
-    """Problems, shortest first. Those that span the whole fill of `size`, and those that show outside of it, only if
-    there is nothing else."""
-    inner = [problem for problem in problems if 0 < problem.end - problem.start < size or 0 < problem.start < size]
-    chosen = {(problem.start, problem.end): problem for problem in reversed(inner or problems)}
-    return tuple(sorted(chosen.values(), key=lambda problem: (problem.end - problem.start, problem.start)))
-
-
-def of_brackets(fill: str, brackets: Brackets) -> list[Problem]:
+def unpaired_brackets(fill: str, brackets: Brackets) -> list[Problem]:
     """The brackets of a fill that nothing pairs."""
     excess = brackets.excess(fill)
     places = [*brackets.left_open(fill), *([] if excess is None else [excess])]
     return [Problem(start=at, end=at + 1, what=f"unpaired {fill[at]}") for at in places]
 
 
-def of_quotes(fill: str, brackets: Brackets) -> list[Problem]:
+def unended_strings(fill: str, brackets: Brackets) -> list[Problem]:
     """The quotes of a fill that begin a string which its line does not end."""
     return [Problem(start=at, end=at + 1, what="string without an end") for at in brackets.cut_off(fill)]

@@ -12,30 +12,17 @@ from dataclasses import dataclass
 
 from engine.syntax.brackets import Brackets, brackets_near
 
+_SCRIPTS = ("javascript", "typescript", "tsx")
+_C_LIKE = ("c", "cpp", "java", "csharp")
 _BRACES = (";", " {{}}", " finally {{}}", " : x;", ": x", " = x;")
 _TAILS: dict[str, tuple[str, ...]] = {
     "python": (
-        ":",
-        ": pass",
-        "(): pass",
-        " in x: pass",
-        " import x",
-        " else x",
-        "\n{indent}    pass",
-        "\n{indent}def x(): pass",
-        "\n{indent}except: pass",
-        "\n{outer}except: pass",
+        *(":", ": pass", "(): pass", " in x: pass", " import x", " else x", "\n{indent}    pass"),
+        *("\n{indent}def x(): pass", "\n{indent}except: pass", "\n{outer}except: pass"),
     ),
-    "javascript": _BRACES,
-    "typescript": _BRACES,
-    "tsx": _BRACES,
+    **dict.fromkeys((*_SCRIPTS, *_C_LIKE, "php"), _BRACES),
     "go": (" {{}}", " = x", ": x", "; {{}}"),
     "rust": (";", " {{}}", " => x", ": x", " = x;"),
-    "c": _BRACES,
-    "cpp": _BRACES,
-    "java": _BRACES,
-    "csharp": _BRACES,
-    "php": _BRACES,
     "ruby": ("\nend", "\nend\nend", " do\nend", " then\nend"),
     "lua": (" end", " end end", " then end", " do end", " = x", " until x"),
     "bash": ("\nfi", "\ndone", "; then :; fi", "; do :; done", " in x; do :; done", "\n;; esac", "\n}}"),
@@ -50,30 +37,26 @@ _STANDINS: dict[str, tuple[str, ...]] = {
 }
 _QUOTES: dict[str, tuple[str, ...]] = {
     "python": ('"', "'", '"""', "'''"),
-    "javascript": ('"', "'", "`", "*/"),
-    "typescript": ('"', "'", "`", "*/"),
-    "tsx": ('"', "'", "`", "*/"),
+    **dict.fromkeys(_SCRIPTS, ('"', "'", "`", "*/")),
     "json": ('"',),
 }
 _PIECES = ("x", "x\n{indent}x", "\n{indent}", "{pad}", "{pad}x")
+_SCRIPT_HEADERS = ("x() {", "if (x) {", " = function () {", "(x) => {")
 _HEADERS: dict[str, tuple[str, ...]] = {
     "python": ("def x(", "class x(", "from x import ("),
-    "javascript": ("x() {", "if (x) {", " = function () {", "(x) => {"),
-    "typescript": ("x() {", "if (x) {", " = function () {", "(x) => {", "interface x {"),
-    "tsx": ("x() {", "if (x) {", " = function () {", "(x) => {", "interface x {"),
+    "javascript": _SCRIPT_HEADERS,
+    **dict.fromkeys(("typescript", "tsx"), (*_SCRIPT_HEADERS, "interface x {")),
     "go": ("x() {", "if x {", "func x() {", "type x struct {"),
     "rust": ("if x {", "fn x() {", "struct x {", "x => {"),
-    "c": ("if (x) {", "x() {", "void x() {", "struct x {"),
-    "cpp": ("if (x) {", "x() {", "void x() {", "struct x {"),
-    "java": ("if (x) {", "x() {", "void x() {", "class x {"),
-    "csharp": ("if (x) {", "x() {", "void x() {", "class x {"),
+    **dict.fromkeys(("c", "cpp"), ("if (x) {", "x() {", "void x() {", "struct x {")),
+    **dict.fromkeys(("java", "csharp"), ("if (x) {", "x() {", "void x() {", "class x {")),
     "php": ("if (x) {", "x() {", "function x() {", "class x {"),
 }
 """What may have stood where an opening bracket, the last of the line, is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scaffold:
+class Continuation:
     """Text that could stand in the gap, right behind it, and at the end of the file."""
 
     standin: str = ""
@@ -104,46 +87,46 @@ class Scaffold:
         return bool(self.tail or self.closers or self.end)
 
 
-def scaffolds(before: str, after: str, language: str) -> Iterator[Scaffold]:
-    """Scaffolds for a gap, those that add least first."""
-    seen = set[Scaffold]()
-    for scaffold in _all(before, after, language):
-        if scaffold not in seen:
-            seen.add(scaffold)
-            yield scaffold
+def continuations(before: str, after: str, language: str) -> Iterator[Continuation]:
+    """Those for a gap, each once, those that add least first."""
+    seen = set[Continuation]()
+    for each in _all(before, after, language):
+        if each not in seen:
+            seen.add(each)
+            yield each
 
 
-def _all(before: str, after: str, language: str) -> Iterator[Scaffold]:
+def _all(before: str, after: str, language: str) -> Iterator[Continuation]:
     here = brackets_near(before, after, language)
     words = _words(before, after)
     ended = here.head and here.at_gap.pending and here.at_gap.pending.closer
     for standin in (*_STANDINS.get(language, ("", "x")), *((ended,) if ended else ())):
-        yield Scaffold(standin=standin)
+        yield Continuation(standin=standin)
         yield from _closing(here, standin)
     if here.openers:
         headers = [header for header in _HEADERS.get(language, ()) if header[-1] == here.openers]
-        yield from (Scaffold(standin=standin) for standin in (here.openers, f"x{here.openers}", *headers))
+        yield from (Continuation(standin=standin) for standin in (here.openers, f"x{here.openers}", *headers))
     for quote in (*_QUOTES.get(language, ('"', "'", "*/")), *_PIECES):
         standin = quote.format_map(words)
-        yield Scaffold(standin=standin)
-        yield Scaffold(standin=f"{standin},")
+        yield Continuation(standin=standin)
+        yield Continuation(standin=f"{standin},")
         yield from _closing(here, standin)
     for tail in _TAILS.get(language, ()):
         finish = tail.format_map(words)
         for standin in ("", "x"):
-            yield Scaffold(standin=standin, tail=finish, closers=here.closers)
+            yield Continuation(standin=standin, tail=finish, closers=here.closers)
             if here.closers:
-                yield Scaffold(standin=standin, tail=finish, closers=here.closers, inside=True)
+                yield Continuation(standin=standin, tail=finish, closers=here.closers, inside=True)
 
 
-def _closing(here: Brackets, standin: str) -> Iterator[Scaffold]:
+def _closing(here: Brackets, standin: str) -> Iterator[Continuation]:
     """Closers for what stays open around a stand-in: behind it, or at the end of the file."""
     neutral = not standin.strip("x,: \t\n")
     closers = here.closers if neutral else Brackets(here.before + standin, here.after, here.language).closers
     if closers:
-        yield Scaffold(standin=standin, closers=closers)
-        yield Scaffold(standin=standin, end="\n" + closers)
-        yield Scaffold(standin=standin, tail=";", closers=closers, inside=True)
+        yield Continuation(standin=standin, closers=closers)
+        yield Continuation(standin=standin, end="\n" + closers)
+        yield Continuation(standin=standin, tail=";", closers=closers, inside=True)
 
 
 def _words(before: str, after: str) -> dict[str, str]:

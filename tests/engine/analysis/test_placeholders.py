@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from engine.analysis.blanks import blank_at, indent_unit
+from engine.analysis.placeholders import indent_unit, placeholder_at
 
 
-def blank_in(marked: str, language: str = "python") -> str | None:
+def filled_in(marked: str, language: str = "python") -> str | None:
     """The text with `▮` where something is to be filled in."""
     text, cursor = marked.replace("▮", ""), marked.index("▮")
-    blank = blank_at(text, cursor, language)
+    blank = placeholder_at(text, cursor, language)
     return blank and text[: blank.start] + blank.before + "▮" + blank.after + text[blank.end :]
 
 
@@ -33,7 +33,7 @@ def blank_in(marked: str, language: str = "python") -> str | None:
     ],
 )
 def test_in_python(marked: str, filled: str):
-    assert blank_in(marked) == filled
+    assert filled_in(marked) == filled
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_in_python(marked: str, filled: str):
     ],
 )
 def test_in_languages_with_braces(marked: str, filled: str, language: str):
-    assert blank_in(marked, language) == filled
+    assert filled_in(marked, language) == filled
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_in_languages_with_braces(marked: str, filled: str, language: str):
     ],
 )
 def test_where_nothing_is_missing(marked: str, language: str):
-    assert blank_in(marked, language) is None
+    assert filled_in(marked, language) is None
 
 
 def test_a_text_says_by_how_much_it_indents():
@@ -85,5 +85,5 @@ def test_a_text_says_by_how_much_it_indents():
 def test_closers_without_openers_cost_no_more_than_other_lines():
     text = "a)\n" * 8000 + "b):\n"
     began = time.process_time()
-    assert blank_at(text, len(text), "python") is not None
+    assert placeholder_at(text, len(text), "python") is not None
     assert time.process_time() - began < 3

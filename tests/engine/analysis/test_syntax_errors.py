@@ -1,19 +1,25 @@
-"""Where a text is broken. A damage is shown as its lines."""
+"""Where a text is broken. An error region is shown as its lines."""
 
 import pytest
 
-from engine.analysis.damage import damages
-from engine.analysis.survey import survey
+from engine.analysis.checks import analyze
+from engine.analysis.parsed_text import parse_text
+from engine.analysis.syntax_errors import syntax_errors
+from engine.core.findings import Damage
 from engine.syntax.budget import Budget
 from engine.syntax.languages import language_of
 from engine.syntax.tree import parsed
 from tests.engine.syntax.test_languages import CASES
 
 
+def errors_in(text: str, language: str = "python") -> tuple[Damage, ...]:
+    parsed_text = parse_text(text, language)
+    assert parsed_text is not None
+    return syntax_errors(parsed_text)
+
+
 def broken_lines(text: str, language: str = "python") -> list[str]:
-    found = damages(text, language)
-    assert found is not None
-    return [text[each.start : each.end] for each in found]
+    return [text[each.start : each.end] for each in errors_in(text, language)]
 
 
 @pytest.mark.parametrize("file", sorted(CASES.iterdir()), ids=lambda path: path.name)
@@ -37,25 +43,25 @@ def test_the_broken_lines_are_found(text: str, lines: list[str], language: str):
 
 
 def test_what_is_missing_is_named():
-    (found,) = damages("function f() {\n  return [1, 2;\n}\n", "javascript") or ()
+    (found,) = errors_in("function f() {\n  return [1, 2;\n}\n", "javascript")
     assert found.what == "missing ]"
-    (found,) = damages("x = 'abc\n", "python") or ()
+    (found,) = errors_in("x = 'abc\n")
     assert found.what == "unterminated string literal"
 
 
-def test_what_has_nothing_to_do_with_structure_is_no_damage():
+def test_what_has_nothing_to_do_with_structure_is_no_syntax_error():
     assert broken_lines("return 1\nawait x\n") == []
 
 
 def test_an_unknown_language_and_a_spent_budget_say_nothing():
-    assert damages("x = (", "klingon") is None
-    assert damages("x = (" * 10_000, "python", Budget(0)) is None
+    assert parse_text("x = (", "klingon") is None
+    assert parse_text("x = (" * 10_000, "python", Budget(0)) is None
 
 
-def test_a_survey_finds_what_is_broken_and_what_is_blank():
+def test_an_analysis_finds_what_is_broken_and_what_is_still_to_be_written():
     text = "function f() {}\n\n\n\n\nx = (1;\n"
     tree = parsed(text, "tsx")
     assert tree is not None
-    found = survey(tree, text.index("{") + 1, Budget())
+    found = analyze(tree, text.index("{") + 1, Budget())
     assert [text[each.start : each.end] for each in found.damages] == ["x = (1;"]
     assert found.blank is not None

@@ -1,4 +1,4 @@
-"""Small holes in a damaged line: everywhere near the damage, one token or two are noise; all else stays pinned.
+"""Alternatives to a broken line: everywhere near the error, a hole of one token or two is noise; all else is pinned.
 
 The canvas proposes: one forward pass over all the holes says what each may hold. A parser disposes. Only then does the
 causal encoder read what is left, and what it reads most easily is the answer.
@@ -13,7 +13,6 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from engine.decoding.canvas import Canvas, new_canvas
 from engine.decoding.executor import Step
 from engine.decoding.sampling import Distributions, draw, linear_temperature
 from engine.infill.gap import Gap
@@ -34,7 +33,7 @@ _PUNCTUATION = "()[]{}:;,.'\"`="
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class TokenEdit:
     """`removed` tokens from the index `at` on make way for `width` new ones."""
 
     at: int
@@ -43,30 +42,30 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Alternative:
     """A text for the line, and how likely the canvas found what is new in it (log-probability)."""
 
     text: str
     likely: float
 
 
-def proposed(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Generator[Step, Tensor, list[Proposal]]:
+def alternatives(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Generator[Step, Tensor, list[Alternative]]:
     """What the tokens of a line could be instead, likeliest first; `spots` are offsets into its text."""
     near = list(islice(_near(tokens, spots), _MOST))
-    proposals = [*_without(gap, tokens, spots)]
+    found = [*_without(gap, tokens)]
     for start in range(0, len(near), _ROWS):
         batch = near[start : start + _ROWS]
         if gap.should_stop():
             break
-        proposals += yield from _denoised(gap, tokens, batch)
-    best: dict[str, Proposal] = {}
-    for each in sorted(proposals, key=lambda each: -each.likely):
+        found += yield from _denoised(gap, tokens, batch)
+    best: dict[str, Alternative] = {}
+    for each in sorted(found, key=lambda each: -each.likely):
         best.setdefault(each.text, each)
     best.pop(_said(gap, tokens.ids), None)
     return list(best.values())
 
 
-def _near(tokens: OldTokens, spots: Sequence[int]) -> Iterator[Hole]:
+def _near(tokens: OldTokens, spots: Sequence[int]) -> Iterator[TokenEdit]:
     """Holes in the order of their distance to the spots: between tokens, in place of one, in place of two."""
     count = len(tokens.ids)
     free = next((at for at, stays in enumerate(tokens.kept) if not stays), count)
@@ -75,27 +74,27 @@ def _near(tokens: OldTokens, spots: Sequence[int]) -> Iterator[Hole]:
     for at in centre:
         if at < free:
             continue
-        yield Hole(at, 0, 1)
+        yield TokenEdit(at, 0, 1)
         if at < count:
-            yield Hole(at, 1, 1)
+            yield TokenEdit(at, 1, 1)
         if at + 1 < count:
-            yield Hole(at, 2, 2)
+            yield TokenEdit(at, 2, 2)
 
 
-def _without(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Iterator[Proposal]:
+def _without(gap: Gap, tokens: OldTokens) -> Iterator[Alternative]:
     """The line without a token, or without a sign inside one."""
     text = _said(gap, tokens.ids)
     for at, (start, end) in enumerate(zip(tokens.bounds, tokens.bounds[1:], strict=False)):
         if not tokens.kept[at] and end > start:
             # Of two spaces that a word leaves behind, one goes with it.
             end += text[:start].endswith(" ") and text[start:end].strip() != "" and text[end : end + 1] == " "
-            yield Proposal(text=text[:start] + text[end:], likely=_DELETION)
+            yield Alternative(text=text[:start] + text[end:], likely=_DELETION)
     for at, letter in enumerate(text):
         if letter in _PUNCTUATION:
-            yield Proposal(text=text[:at] + text[at + 1 :], likely=_DELETION)
+            yield Alternative(text=text[:at] + text[at + 1 :], likely=_DELETION)
 
 
-def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[Hole]) -> Generator[Step, Tensor, list[Proposal]]:
+def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[TokenEdit]) -> Generator[Step, Tensor, list[Alternative]]:
     """One step over a canvas a hole; the distributions are read, nothing is drawn."""
     seen: list[tuple[Tensor, Tensor]] = []
 
@@ -103,27 +102,19 @@ def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[Hole]) -> Generator[S
         seen.append((said.log_probabilities, places))
         return draw(said, places, generator)
 
-    canvas = _canvas(gap, tokens, holes)
+    canvas = gap.canvas(
+        [[*tokens.ids[: hole.at], *[None] * hole.width, *tokens.ids[hole.at + hole.removed :]] for hole in holes]
+    )
     widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]
     slack = gap.model.facts.length == "slack"
     yield from gap.denoise(
         canvas, widths=widths, slack=slack, max_steps=1, temperature=linear_temperature(1.0, 1.0, 1), choose=noted
     )
     likely, places = seen[0]
-    return [
-        proposal for row, hole in enumerate(holes) for proposal in _read(gap, tokens, hole, likely[places[:, 0] == row])
-    ]
+    return [each for row, hole in enumerate(holes) for each in _read(gap, tokens, hole, likely[places[:, 0] == row])]
 
 
-def _canvas(gap: Gap, tokens: OldTokens, holes: Sequence[Hole]) -> Canvas:
-    rows = [
-        [*tokens.ids[: hole.at], *[None] * hole.width, *tokens.ids[hole.at + hole.removed :], *gap.suffix]
-        for hole in holes
-    ]
-    return new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
-
-
-def _read(gap: Gap, tokens: OldTokens, hole: Hole, likely: Tensor) -> Iterator[Proposal]:
+def _read(gap: Gap, tokens: OldTokens, hole: TokenEdit, likely: Tensor) -> Iterator[Alternative]:
     """The likeliest fillings of a hole from its distributions [width, V]."""
     before, after = tokens.ids[: hole.at], tokens.ids[hole.at + hole.removed :]
     choices = _CHOICES if hole.width == 1 else _PAIR_CHOICES
@@ -133,7 +124,7 @@ def _read(gap: Gap, tokens: OldTokens, hole: Hole, likely: Tensor) -> Iterator[P
         pairs = list(zip(top.indices.tolist(), top.values.tolist(), strict=True))
         fillings = [((*ids, token), sum_ + value) for ids, sum_ in fillings for token, value in pairs]
     for ids, total in fillings:
-        yield Proposal(text=_said(gap, (*before, *ids, *after)), likely=total / hole.width)
+        yield Alternative(text=_said(gap, (*before, *ids, *after)), likely=total / hole.width)
 
 
 def _said(gap: Gap, ids: Sequence[int]) -> str:

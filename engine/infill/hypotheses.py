@@ -1,4 +1,4 @@
-"""What the rows of denoised canvases say, before anything is judged or ranked."""
+"""What the rows of denoised canvases say, before anything is validated or ranked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Hypothesis:
     """One way to fill the gap."""
 
     row: int
@@ -30,7 +30,7 @@ class Answer:
     """False where the code around the gap is known to be unfinished with it."""
 
 
-def answer(gap: Gap, fitted: Fitted, row: int) -> Answer | None:
+def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
     """What a row says; None where it says no text or does not begin with what stands before the cursor."""
     width = fitted.widths[row]
     sure = fitted.canvas.confidence[row, :width].tolist()
@@ -40,33 +40,32 @@ def answer(gap: Gap, fitted: Fitted, row: int) -> Answer | None:
         tokens = tokens[: width - run_on(tokens, gap.suffix)]
     kept = [(token, value) for token, value in zip(tokens, sure, strict=False) if token != pad]
     ids = tuple(token for token, _ in kept)
-    said = gap.model.detokenize([*gap.committed, *ids])
-    if _REPLACEMENT in said or not said.startswith(gap.prompt.head):
+    text = gap.model.detokenize([*gap.committed, *ids])
+    if _REPLACEMENT in text or not text.startswith(gap.prompt.head):
         return None
-    return Answer(row=row, text=said[len(gap.prompt.head) :], ids=ids, confidence=tuple(value for _, value in kept))
+    return Hypothesis(row=row, text=text[len(gap.prompt.head) :], ids=ids, confidence=tuple(value for _, value in kept))
 
 
-def answers(gap: Gap, fitted: Fitted) -> list[Answer]:
-    """What all rows say."""
-    said = (answer(gap, fitted, row) for row in range(len(fitted.widths)))
-    return [each for each in said if each is not None]
+def hypotheses(gap: Gap, fitted: Fitted) -> list[Hypothesis]:
+    found = (hypothesis(gap, fitted, row) for row in range(len(fitted.widths)))
+    return [each for each in found if each is not None]
 
 
-def shortened(gap: Gap, long: Answer, text: str) -> Answer:
-    """An answer cut to `text`, a head of its own; a token that is cut in two counts."""
+def shortened(gap: Gap, long: Hypothesis, text: str) -> Hypothesis:
+    """A hypothesis cut to `text`, a head of its own; a token that is cut in two counts."""
     count = sum(start < len(text) for start, _ in _places(gap, long))
     return replace(long, text=text, ids=long.ids[:count], confidence=long.confidence[:count])
 
 
-def offsets(gap: Gap, said: Answer) -> list[tuple[int, int]]:
-    """Where each of an answer's tokens stands in its text: (start, end), cut to the text."""
-    size = len(said.text)
-    return [(min(max(start, 0), size), min(max(end, 0), size)) for start, end in _places(gap, said)]
+def offsets(gap: Gap, found: Hypothesis) -> list[tuple[int, int]]:
+    """Where each of a hypothesis's tokens stands in its text: (start, end), cut to the text."""
+    size = len(found.text)
+    return [(min(max(start, 0), size), min(max(end, 0), size)) for start, end in _places(gap, found)]
 
 
-def _places(gap: Gap, said: Answer) -> list[tuple[int, int]]:
-    """(start, end) of each token in what the answer's tokens say; negative before the cursor."""
-    spelled = [gap.model.spelling(token) for token in (*gap.committed, *said.ids)]
+def _places(gap: Gap, found: Hypothesis) -> list[tuple[int, int]]:
+    """(start, end) of each token in what the hypothesis's tokens say; negative before the cursor."""
+    spelled = [gap.model.spelling(token) for token in (*gap.committed, *found.ids)]
     data = b"".join(spelled)
     bytes_ = list(accumulate(map(len, spelled), initial=0))[len(gap.committed) :]
     # The end of a text cuts a character in two at most, which counts as one.

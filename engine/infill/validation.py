@@ -1,4 +1,4 @@
-"""What becomes of a request's document with an answer in it."""
+"""What becomes of a request's document with a fill in it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spare_ms(request: FillRequest) -> float:
     return min(_SPARE_MS, _SPARE_SHARE * request.deadline_ms)
 
 
-def judged_fills(
+def validated_fills(
     request: FillRequest, language: str, fills: Sequence[str], deadline: Deadline, *, cut: bool = False
 ) -> Generator[Check, Reply | None, Sequence[Judged | None]]:
     """What may be offered of each of these texts, which have line feeds; nothing is said about an edit in part.

@@ -1,0 +1,74 @@
+"""A parsed text, how broken it is, and whether an edit makes it better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.syntax.budget import Budget
+from engine.syntax.compiler import LARGEST, Diagnostic, diagnose
+from engine.syntax.problems import Found, find
+from engine.syntax.tree import SyntaxTree, parsed, plain
+
+_NOT_STRUCTURE = ("outside", "nonlocal", "global", "from __future__", "duplicate argument")
+"""Said by Python's compiler about text that parses; what is denoised anew has nothing to do with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedText:
+    """It never changes."""
+
+    tree: SyntaxTree
+    found: tuple[Found, ...]
+    """ERROR and MISSING nodes."""
+    diagnostic: Diagnostic | None
+    """What Python's compiler says against the structure of the text; nothing for other languages and huge texts."""
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.found and self.diagnostic is None
+
+    @property
+    def severity(self) -> tuple[int, int]:
+        """How bad it is: problems, and how much text from the compiler's diagnostic on has not been compiled."""
+        return len(self.found), len(self.tree.text) - self.diagnostic.offset + 1 if self.diagnostic else 0
+
+    def edited(self, start: int, end: int, new: str, budget: Budget) -> ParsedText | None:
+        """With [start, end) replaced; None where that does not make it better, or can't be told in time.
+
+        Better is: nothing is wrong any more; or less, and none of it where the text was replaced or, for the compiler,
+        before that.
+        """
+        tree = self.tree.edited(start, end, new, budget)
+        found = find(tree.root, budget) if tree else None
+        if tree is None or found is None or len(found) > len(self.found):
+            return None
+        last = start + len(new)
+        first_byte, last_byte = tree.byte(start), tree.byte(last)
+        if any(each.start <= last_byte and each.end >= first_byte for each in found):
+            return None
+        if len(found) == len(self.found) and self.diagnostic is None:
+            return None
+        # Compiling costs most, so it comes last.
+        better = ParsedText(tree=tree, found=tuple(found), diagnostic=_diagnostic(tree))
+        behind = better.diagnostic is None or better.diagnostic.offset > last
+        return better if better.is_sound or (behind and better.severity < self.severity) else None
+
+
+def parse_text(text: str, language: str, budget: Budget | None = None) -> ParsedText | None:
+    """None for an unknown language or without time. `language`: `Grammar.name`."""
+    budget = budget or Budget()
+    tree = parsed(plain(text), language, budget)
+    return tree and parsed_text(tree, budget)
+
+
+def parsed_text(tree: SyntaxTree, budget: Budget) -> ParsedText | None:
+    """None without time."""
+    found = find(tree.root, budget)
+    return None if found is None else ParsedText(tree=tree, found=tuple(found), diagnostic=_diagnostic(tree))
+
+
+def _diagnostic(tree: SyntaxTree) -> Diagnostic | None:
+    if tree.language != "python" or len(tree.text) > LARGEST:
+        return None
+    error = diagnose(plain(tree.text))
+    return None if error is None or any(word in error.message for word in _NOT_STRUCTURE) else error
