@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 import msgpack
 
 from engine.analysis.questions import Diagnose, JudgeFills, Question, Reply, SurveyText, TryEdits
-from engine.syntax.tree import common_head, common_tail
+from engine.core.sequences import common_head, common_tail
 
 LENGTH = struct.Struct(">I")
 MOST_NBYTES = 64 * 1024 * 1024

@@ -13,7 +13,6 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
 from engine.core.request import FillRequest
 from engine.models.base import Facts, Sampling
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.gemma.network import Network
 from engine.models.prompts.layout import Layout
 from engine.text.newlines import with_line_feeds
 
@@ -23,7 +22,7 @@ _SUFFIX_SHARE, _PREFIX_SHARE = 0.3, 0.6
 """Of the context."""
 
 
-def generate(network: Network, facts: Facts, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
+def generate(module: Any, facts: Facts, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
     """The tokens of one canvas behind `ids`. `in_full`: all of its steps, settled or not."""
     config: Any = DiffusionGemmaGenerationConfig(
         max_new_tokens=facts.canvas_length,
@@ -37,8 +36,7 @@ def generate(network: Network, facts: Facts, ids: list[int], sampling: Sampling,
         eos_token_id=None,
         return_dict_in_generate=True,
     )
-    module: Any = network.module
-    inputs = torch.tensor([ids], device=network.device)
+    inputs = torch.tensor([ids], device=module.device)
     return module.generate(inputs, generation_config=config).sequences[0, len(ids) :].tolist()
 
 

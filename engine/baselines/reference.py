@@ -37,11 +37,13 @@ def fill_by_generate(model: Model, request: FillRequest) -> Filled:
     """One canvas of `generate`, cut like a text read left to right; it can't hold a suffix in place, so it reads it
     before the prefix."""
     from engine.baselines.generate import all_known, generate
+    from engine.baselines.released_class import released_class
     from engine.models.gemma.model import DiffusionGemma
 
     assert isinstance(model, DiffusionGemma)
+    module = released_class(model.network)
     began = time.perf_counter()
-    said = generate(model.network, model.facts, all_known(model, request), model.facts.sampling)
+    said = generate(module, model.facts, all_known(model, request), model.facts.sampling)
     ms = (time.perf_counter() - began) * 1000
     used = [token for token in said if token != model.facts.pad_id]
     text = cut(model.detokenize(used), request.suffix)
@@ -60,16 +62,17 @@ def fill_by_generate(model: Model, request: FillRequest) -> Filled:
 def _generate(model: Model, request: FillRequest, ours: Filled) -> Reference:
     """transformers' `generate`, made to take as many steps as we took."""
     from engine.baselines.generate import generate
+    from engine.baselines.released_class import released_class
     from engine.models.gemma.model import DiffusionGemma
 
     assert isinstance(model, DiffusionGemma)
-    network, facts = model.network, model.facts
+    module, facts = released_class(model.network), model.facts
     context, sampling = list(model.prompt(request).context), replace(facts.sampling, max_steps=ours.steps)
     return Reference(
         name=f"generate, {ours.steps} steps",
         told="same weights and steps",
         aim=">= 4",
-        run=lambda: generate(network, facts, context, sampling, in_full=True),
+        run=lambda: generate(module, facts, context, sampling, in_full=True),
     )
 
 

@@ -153,17 +153,29 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
 
 
+def read_text(file: Path, name: str) -> str:
+    """What is in `file`, a file of the model `name`. Raises ModelError."""
+    try:
+        return read_regular(file, _MOST_JSON_NBYTES).decode()
+    except FileNotFoundError:
+        raise ModelError(f"{name} has no {file.name}: name a model directory as transformers writes it.") from None
+    except (OSError, ValueError, BadInput):
+        raise ModelError(_unreadable(file, name)) from None
+
+
 def read_json(file: Path, name: str) -> dict[str, Any]:
     """The object in `file`, a file of the model `name`. Raises ModelError."""
     try:
-        value = json.loads(read_regular(file, _MOST_JSON_NBYTES).decode())
-    except FileNotFoundError:
-        raise ModelError(f"{name} has no {file.name}: name a model directory as transformers writes it.") from None
-    except (OSError, ValueError, RecursionError, BadInput):
-        raise ModelError(f"{name} has a {file.name} that can't be read: pull or copy the model again.") from None
+        value = json.loads(read_text(file, name))
+    except (ValueError, RecursionError):
+        raise ModelError(_unreadable(file, name)) from None
     if not isinstance(value, dict):
         raise ModelError(f"{name} has a {file.name} that is no JSON object: pull or copy the model again.")
     return cast("dict[str, Any]", value)
+
+
+def _unreadable(file: Path, name: str) -> str:
+    return f"{name} has a {file.name} that can't be read: pull or copy the model again."
 
 
 def read_json_if_there(file: Path, name: str) -> dict[str, Any]:

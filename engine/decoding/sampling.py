@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from engine.models.base import Noise, Sampling
+from engine.models.vocabulary import Vocabulary
 
 _LEAST = -1e4
 """Log-probability of what can't be, in a sum where it counts for nothing."""
@@ -86,23 +86,6 @@ class Policies:
     """None: what is accepted for good stays."""
     permit: Permit | None = None
     """None: every open position may."""
-
-
-class Spelled(Protocol):
-    """Tokens with their spelling: every `Model`."""
-
-    @property
-    def line_breaks(self) -> Sequence[int]:
-        """Tokens that hold a line break."""
-        ...
-
-    def agreeing(self, head: bytes) -> Sequence[int]:
-        """Tokens that begin with `head`, and those that `head` begins with."""
-        ...
-
-    def spelling(self, token: int) -> bytes:
-        """The bytes of one token."""
-        ...
 
 
 def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *, greedy_rows: int = 0) -> Policies:
@@ -234,7 +217,7 @@ def forbid_in(rows: Sequence[int], token: int) -> Constrain:
     return constrain
 
 
-def begin_with(head: str, vocabulary: Spelled, *, one_line: bool = False) -> Constrain:
+def begin_with(head: str, vocabulary: Vocabulary, *, one_line: bool = False) -> Constrain:
     """The first positions of a gap spell `head`, unless something stands there for good; what comes after it is free.
 
     A token shorter than what is left of `head` leaves the rest to the next position. With `one_line` no line breaks
@@ -253,7 +236,7 @@ def begin_with(head: str, vocabulary: Spelled, *, one_line: bool = False) -> Con
                 if not allowed.isfinite().any():
                     break  # nothing that may stand here spells it: the answer will be dropped
                 logits[at], free[at] = allowed, False
-                spelled = vocabulary.spelling(int(allowed.argmax()))
+                spelled = vocabulary.bytes[int(allowed.argmax())]
                 if len(spelled) >= len(left):
                     break
                 left = left[len(spelled) :]
@@ -264,12 +247,12 @@ def begin_with(head: str, vocabulary: Spelled, *, one_line: bool = False) -> Con
     return constrain
 
 
-def _agreeing(vocabulary: Spelled, head: bytes, one_line: bool) -> list[int]:
+def _agreeing(vocabulary: Vocabulary, head: bytes, one_line: bool) -> list[int]:
     """Tokens that `head` may begin with, or begins with; with `one_line` they break no line behind it."""
-    told = vocabulary.agreeing(head)
+    agreeing = vocabulary.agreeing(head)
     if not one_line:
-        return [*told]
-    return [token for token in told if not {*b"\r\n"} & {*vocabulary.spelling(token)[len(head) :]}]
+        return agreeing
+    return [token for token in agreeing if not {*b"\r\n"} & {*vocabulary.bytes[token][len(head) :]}]
 
 
 def in_turn(*constraints: Constrain) -> Constrain:

@@ -17,6 +17,7 @@ from torch import Tensor
 from engine.analysis.questions import Diagnose, TryEdits, asked
 from engine.core.findings import Damage
 from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.core.sequences import common_head, common_tail
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, Work
 from engine.edit.drafts import drafted_between
@@ -27,7 +28,6 @@ from engine.infill.rewritten import rewritten
 from engine.infill.tokens import old_tokens, token_bounds
 from engine.models.base import Model
 from engine.syntax.languages import language_of
-from engine.syntax.tree import common_head, common_tail
 from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 
 _LINES = 3

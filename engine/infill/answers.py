@@ -66,7 +66,7 @@ def offsets(gap: Gap, said: Answer) -> list[tuple[int, int]]:
 
 def _places(gap: Gap, said: Answer) -> list[tuple[int, int]]:
     """(start, end) of each token in what the answer's tokens say; negative before the cursor."""
-    spelled = [gap.model.spelling(token) for token in (*gap.committed, *said.ids)]
+    spelled = [gap.model.vocabulary.bytes[token] for token in (*gap.committed, *said.ids)]
     data = b"".join(spelled)
     bytes_ = list(accumulate(map(len, spelled), initial=0))[len(gap.committed) :]
     # The end of a text cuts a character in two at most, which counts as one.

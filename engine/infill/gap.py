@@ -134,5 +134,5 @@ class Gap:
         one_line = self.request.single_line
         if self.prompt.head and not self.committed:
             # At the margin the head itself is a line break.
-            return [forbid(banned), begin_with(self.prompt.head, self.model, one_line=one_line)]
-        return [forbid([*banned, *(self.model.line_breaks if one_line else ())])]
+            return [forbid(banned), begin_with(self.prompt.head, self.model.vocabulary, one_line=one_line)]
+        return [forbid([*banned, *(self.model.vocabulary.line_breaks if one_line else ())])]

@@ -16,6 +16,7 @@ from engine.checkpoints.directory import LengthStrategy
 from engine.core.errors import ModelError
 from engine.core.request import FillRequest
 from engine.models.length_prior import LengthPrior
+from engine.models.vocabulary import Vocabulary
 
 READ_ON = 16
 """Suffix tokens that are read together with a gap when it is scored."""
@@ -163,17 +164,7 @@ class Model(Protocol):
         ...
 
     @property
-    def line_breaks(self) -> Sequence[int]:
-        """Tokens that hold a line break."""
-        ...
-
-    def agreeing(self, head: bytes) -> Sequence[int]:
-        """Tokens that begin with `head`, and those that `head` begins with."""
-        ...
-
-    def spelling(self, token: int) -> bytes:
-        """The bytes of one token; none for control tokens."""
-        ...
+    def vocabulary(self) -> Vocabulary: ...
 
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`, without special tokens."""

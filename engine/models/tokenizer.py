@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
+from tokenizers import Tokenizer
+
+from engine.checkpoints.directory import Checkpoint, read_text, reading
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.vocabulary import Vocabulary
@@ -12,12 +15,18 @@ from engine.models.vocabulary import Vocabulary
 _SAMPLE = "def f(x):\n    return '😋' + x\n"
 
 
-def settled(tokenizer: Any) -> Any:
-    """A fast tokenizer of transformers that neither cuts nor pads, whatever its file says, and has been tried."""
-    backend = tokenizer.backend_tokenizer
-    backend.no_truncation()
-    backend.no_padding()
-    backend.encode(_SAMPLE, add_special_tokens=False)
+def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
+    """That of a tokenizer.json. Raises ModelError."""
+    with reading(f"The tokenizer of {checkpoint.name}"):
+        return settled(Tokenizer.from_str(read_text(checkpoint.path / "tokenizer.json", checkpoint.name)))
+
+
+def settled(tokenizer: Tokenizer) -> Tokenizer:
+    """It neither cuts nor pads, whatever its file says, a control token's name in a text is text, and it was tried."""
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    tokenizer.encode(_SAMPLE, add_special_tokens=False)
     return tokenizer
 
 
@@ -41,19 +50,6 @@ class Texts:
     def __init__(self, layout: PromptLayout) -> None:
         self.vocabulary = layout.vocabulary
         self._layout = layout
-
-    @property
-    def line_breaks(self) -> Sequence[int]:
-        """Tokens that hold a line break."""
-        return self.vocabulary.with_line_break
-
-    def agreeing(self, head: bytes) -> Sequence[int]:
-        """Tokens that begin with `head`, and those that `head` begins with."""
-        return self.vocabulary.agreeing(head)
-
-    def spelling(self, token: int) -> bytes:
-        """The bytes of one token; none for control tokens."""
-        return self.vocabulary.bytes[token]
 
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`; a control token's name in it is plain text."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from engine.decoding.executor import Step
     from engine.models.base import Model
-    from engine.models.kv_cache import ContextCache
+    from engine.models.kv_cache import KVCache
 
 _log = logging.getLogger(__name__)
 _RETRY_LOAD_S = 10.0
@@ -39,7 +39,7 @@ class CachesContexts(Protocol):
     """A model that keeps encoded contexts, and counts."""
 
     @property
-    def contexts(self) -> ContextCache:
+    def cache(self) -> KVCache:
         """The cache."""
         ...
 
@@ -96,8 +96,8 @@ class Worker(threading.Thread):
     def context_tokens(self) -> tuple[int, int]:
         """Tokens of context asked for since the weights came, and those of them found in the cache."""
         model = self._model
-        contexts = model.contexts if isinstance(model, CachesContexts) else None
-        return (contexts.tokens_asked, contexts.tokens_reused) if contexts else (0, 0)
+        cache = model.cache if isinstance(model, CachesContexts) else None
+        return (cache.tokens_asked, cache.tokens_reused) if cache else (0, 0)
 
     @property
     def device(self) -> str:

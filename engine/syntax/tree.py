@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Language, Node, Tree
 
+from engine.core.sequences import common_head, common_tail
 from engine.syntax.budget import Budget
 from engine.syntax.languages import load
 from engine.syntax.parsing import encoded, parse
@@ -85,30 +86,6 @@ def parsed(text: str, language: str, budget: Budget | None = None) -> SyntaxTree
     data = encoded(text)
     tree = parse(data, grammar, None, budget or Budget())
     return tree and SyntaxTree(text=text, language=language, data=data, grammar=grammar, tree=tree)
-
-
-def common_head(left: str, right: str) -> int:
-    """How many characters both begin with."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def common_tail(left: str, right: str) -> int:
-    """How many characters both end with."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[len(left) - middle : len(left) - low] == right[len(right) - middle : len(right) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _point(data: bytes, byte: int) -> tuple[int, int]:

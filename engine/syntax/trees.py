@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from engine.core.sequences import common_head, common_tail
 from engine.syntax.budget import Budget
-from engine.syntax.tree import SyntaxTree, common_head, common_tail, parsed
+from engine.syntax.tree import SyntaxTree, parsed
 
 _NBYTES = 1 << 20
 """Of text; its trees take about seventy times as much."""

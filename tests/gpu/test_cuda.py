@@ -131,7 +131,7 @@ def test_a_cached_context_lies_on_the_gpu_within_its_budget(released: Path):
     context = model.encode(IDS)
     keys, values = context.store.read(0, len(IDS))
     assert keys.device.type == values.device.type == "cuda"
-    assert 0 < model.contexts.nbytes < torch.cuda.mem_get_info()[1]
+    assert 0 < model.cache.nbytes < torch.cuda.mem_get_info()[1]
 
 
 def test_the_memory_of_an_engine_is_told_with_that_of_its_gpu():

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from engine.bench.products import PROJECTIONS, Product, attention_products, linear, linears, numbers_like
 from engine.models.base import Rows
-from engine.models.gemma.canvases import Part, seen
-from engine.models.gemma.network import Network
+from engine.models.gemma.network import GemmaNetwork
+from engine.models.kv_cache import Part
 
 _MLP = ("gate_proj", "up_proj", "down_proj")
 
 
-def products_of(network: Network, rows: Rows, parts: Sequence[Part]) -> list[Product]:
+def products_of(network: GemmaNetwork, rows: Rows, parts: Sequence[Part]) -> list[Product]:
     """Every product of a step that computes `parts` of `rows`: weights, attention, experts, head, and the signal."""
     tokens, wanted = sum(len(part.places) for part in parts), int(rows.open.sum())
     found: list[Product] = []
@@ -27,7 +27,7 @@ def products_of(network: Network, rows: Rows, parts: Sequence[Part]) -> list[Pro
             block = layer.self_attn
             found += linears(block, tokens, PROJECTIONS[:-1])
             for part in parts:
-                before = seen(network, index, part.context)
+                before = network.seen(index, part.start)
                 found += attention_products(block, block.head_dim, 1, len(part.places), before + len(part.ids))
             told = wanted if index == len(network.dense) - 1 else tokens
             found += linears(block, told, PROJECTIONS[-1:])

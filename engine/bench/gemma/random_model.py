@@ -9,16 +9,15 @@ from accelerate import init_empty_weights
 from torch import nn
 from transformers import DiffusionGemmaConfig, DiffusionGemmaTextConfig
 
+from engine.baselines.released_class import TextModel, no_vision
 from engine.bench.numbered import NumberedPrompt
 from engine.bench.random_weights import check_room, layers_asked, made_in, place_of, randomise
 from engine.checkpoints.placement import GPU_DTYPE, cpu_dtype
 from engine.core.names import Device
 from engine.loader.catalog import BUNDLED_PATH
 from engine.models.base import Facts, Noise
-from engine.models.gemma.checkpoint import TextModel
-from engine.models.gemma.facts import RELEASED
-from engine.models.gemma.model import DiffusionGemma
-from engine.models.gemma.vision import no_vision
+from engine.models.gemma.model import RELEASED, DiffusionGemma
+from engine.models.gemma.network import GemmaNetwork
 
 _RELEASED_LAYERS, _FULL_EVERY = 30, 6
 _CONTEXT = 4096
@@ -52,7 +51,7 @@ def random_model(shape: str, device: Device, seed: int) -> DiffusionGemma:
         instructions=True,
     )
     prompt: Any = NumberedPrompt(vocab, limit=_CONTEXT, pinned=min(48, config.canvas_length // 3))
-    return DiffusionGemma(module, facts, prompt)
+    return DiffusionGemma(GemmaNetwork(module), facts, prompt)
 
 
 def _config(shape: str) -> Any:

@@ -20,12 +20,13 @@ def step_kinds(model: Model, rows: Rows) -> list[StepKind]:
 
     def renew() -> None:
         for context in rows.contexts:
-            model.memory.renew(context)
+            model.cache.renew(context)
 
-    everything = model.memory.parts(rows, remembered=False)
+    everything = model.parts(rows)
     full = StepKind(name="step in full", run=in_full, products=products_of(model.network, rows, everything))
     model.step(rows)  # so that there is something to remember
-    left = model.memory.parts(rows)
+    left = model.parts(rows)
+    model.cache.plan(left)
     if any(len(part.places) == len(part.ids) for part in left):
         return [full]
     reused = StepKind(

@@ -7,20 +7,22 @@ from collections.abc import Sequence
 import torch
 
 from engine.bench.products import PROJECTIONS, Product, attention_products, linear, linears
-from engine.models.masked.memory import Window
-from engine.models.masked.network import Network
+from engine.models.kv_cache import Part
+from engine.models.masked.network import MaskedNetwork
 
 
-def products_of(network: Network, windows: Sequence[Window]) -> list[Product]:
-    """Every product of a step that computes `windows`: weights, attention, and the head where it is asked."""
-    batch = len(windows)
-    length = max(window.end - window.start for window in windows)
-    seen = max(window.before for window in windows) + max(window.behind for window in windows) + length
+def products_of(network: MaskedNetwork, parts: Sequence[Part]) -> list[Product]:
+    """Every product of a step that computes `parts`: weights, attention, and the head where it is asked."""
+    tokens, asked = (sum(map(len, each)) for each in ([part.places for part in parts], [part.asked for part in parts]))
     found: list[Product] = []
     with torch.inference_mode():
-        for layer in network.layers:
-            found += linears(layer.self_attn, batch * length, PROJECTIONS)
-            found += attention_products(layer.self_attn, network.head_size, batch, length, seen)
-            found += linears(layer.mlp, batch * length, ("gate_proj", "up_proj", "down_proj"))
-        found.append(linear(network.module.lm_head.weight, sum(len(window.line.asked) for window in windows)))
+        for index, layer in enumerate(network.layers):
+            found += linears(layer.self_attn, tokens, PROJECTIONS[:-1])
+            for part in parts:
+                size = network.config.head_size
+                found += attention_products(layer.self_attn, size, 1, len(part.places), len(part.ids))
+            left = asked if index == len(network.layers) - 1 else tokens
+            found += linears(layer.self_attn, left, PROJECTIONS[-1:])
+            found += linears(layer.mlp, left, ("gate_proj", "up_proj", "down_proj"))
+        found.append(linear(network.module.lm_head.weight, asked))
     return found

@@ -13,10 +13,9 @@ from engine.checkpoints.directory import LengthStrategy
 from engine.checkpoints.placement import GPU_DTYPE, cpu_dtype
 from engine.core.names import Device
 from engine.models.base import Facts, Noise
-from engine.models.masked.checkpoint import new_module
 from engine.models.masked.config import Architecture
 from engine.models.masked.model import Masked, sampling_of, widths_of
-from engine.models.masked.network import Network
+from engine.models.masked.network import MaskedModule, MaskedNetwork
 from engine.models.masked.published import PUBLISHED, Published
 
 
@@ -81,19 +80,18 @@ def random_model(shape: str, device: Device, seed: int) -> Masked:
         architecture = replace(architecture, layers=layers_asked(shape, architecture.layers))
     place = place_of(device)
     with torch.device("meta"):
-        sketch: Any = new_module(architecture)
+        sketch: Any = MaskedModule(architecture)
     size = sum(parameter.numel() for parameter in sketch.parameters())
     dtype = cpu_dtype(size) if place == "cpu" else GPU_DTYPE
     check_room(shape, size * dtype.itemsize, place)
     with made_in(dtype, place):
-        module: Any = new_module(architecture)
-    module.tie_weights()
+        module: Any = MaskedModule(architecture)
     randomise(module, seed)
     published = next(each for each in PUBLISHED if each.title == asked.title)
     facts = _facts(f"random {shape}", published, architecture.vocab, size, place, dtype)
     # As the family's own prompt shares out what can be read.
     prompt: Any = NumberedPrompt(architecture.vocab, limit=published.context // 2, pinned=published.context // 4)
-    return Masked(Network(module.eval(), architecture.rope_theta), facts, prompt, shifted=published.shifted)
+    return Masked(MaskedNetwork(module.eval(), architecture), facts, prompt, shifted=published.shifted)
 
 
 def _facts(name: str, published: Published, vocab: int, size: int, place: str, dtype: torch.dtype) -> Facts:

@@ -29,6 +29,11 @@ class Architecture:
     tied: bool
     """Whether the head is the embedding table."""
 
+    @property
+    def head_size(self) -> int:
+        """In features."""
+        return self.hidden // self.heads
+
 
 _PLAIN: dict[str, tuple[object, ...]] = {
     "hidden_act": ("silu",),
@@ -73,8 +78,11 @@ _OLMO_NAMES = (
 )
 
 
-def our_name(tensor: str) -> str:
-    """The name that transformers' classes give to a tensor of a published file."""
+def our_name(tensor: str) -> str | None:
+    """The name that transformers' classes give to a tensor of a published file; None for what its older versions wrote
+    beside the weights."""
+    if tensor.endswith("rotary_emb.inv_freq"):
+        return None
     for pattern, name in _OLMO_NAMES:
         renamed, found = re.subn(pattern, name, tensor)
         if found:

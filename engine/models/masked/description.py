@@ -56,7 +56,7 @@ def described(files: Files) -> Described:
 
 def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
     """All of them, under the names of transformers' classes."""
-    return tuple(replace(tensor, name=our_name(tensor.name)) for tensor in tensors)
+    return tuple(replace(tensor, name=name) for tensor in tensors if (name := our_name(tensor.name)) is not None)
 
 
 def added_tokens(path: Path, name: str) -> dict[str, int]:

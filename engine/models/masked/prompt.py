@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from tokenizers import Tokenizer
 
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
@@ -20,10 +20,12 @@ _SUFFIX_SHARE, _SNIPPET_SHARE = 0.25, 0.15
 class MaskedPrompt:
     """Lays out requests for one checkpoint."""
 
-    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, described: Described, *, cut_anywhere: bool) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, vocabulary: Vocabulary, described: Described, *, cut_anywhere: bool
+    ) -> None:
         """`cut_anywhere`: the model was trained on texts cut inside tokens."""
         self.vocabulary = vocabulary
-        self._backend = tokenizer.backend_tokenizer
+        self._tokenizer = tokenizer
         self._limit = described.published.context
         self._begin = () if described.begin is None else (described.begin,)
         self._end = (described.end,) if described.published.ends_suffix else ()
@@ -31,7 +33,7 @@ class MaskedPrompt:
 
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`; a control token's name in it is plain text."""
-        return self._backend.encode(text, add_special_tokens=False).ids
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def lay_out(self, request: FillRequest) -> Prompt:
         """The context ends at the gap or a token before it; as much suffix as there is room for is pinned."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tokenizers import Tokenizer
+
+from engine.checkpoints.directory import Files, read_json_if_there, read_text
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.prompts.window import before_gap, behind_gap, cut_at_cursor, last_tokens
@@ -27,14 +30,15 @@ _REWRITE = "Write a part of this file anew, so that it says the same in a better
 class ChatPrompt:
     """Lays out requests for a checkpoint with a chat template."""
 
-    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, limit: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, limit: int, files: Files) -> None:
         self.vocabulary = vocabulary
         self._tokenizer = tokenizer
+        self._template = _template(tokenizer, files)
         self._limit = limit
 
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`; a control token's name in it is plain text."""
-        return self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def lay_out(self, request: FillRequest) -> Prompt:
         """[user turn | model turn with the prefix] and [gap | near suffix]."""
@@ -62,7 +66,7 @@ class ChatPrompt:
             parts.append(f"The file goes on with:\n```{request.language}\n{after}\n```")
         turn = [{"role": "user", "content": "\n\n".join(parts)}]
         # Thinking off: a template that knows no such switch ignores the name.
-        return self._tokenizer.apply_chat_template(
+        return self._template.apply_chat_template(
             turn, tokenize=True, add_generation_prompt=True, enable_thinking=False, return_dict=False
         )
 
@@ -75,3 +79,17 @@ class ChatPrompt:
                 break
             chosen.append(snippet)
         return chosen
+
+
+def _template(tokenizer: Tokenizer, files: Files) -> Any:
+    """A tokenizer of transformers, for its chat template alone, in which control tokens are what they say."""
+    # It takes seconds to import, and the bundled model has no use for it.
+    from transformers import PreTrainedTokenizerFast
+
+    twin = Tokenizer.from_str(tokenizer.to_str())
+    said = read_json_if_there(files.path / "tokenizer_config.json", files.name)
+    tokens = {name: token for name, token in said.items() if name.endswith("_token") and token}
+    named = {name: token["content"] if isinstance(token, dict) else token for name, token in tokens.items()}
+    file = files.path / "chat_template.jinja"
+    template = read_text(file, files.name) if file.exists() else said.get("chat_template")
+    return PreTrainedTokenizerFast(tokenizer_object=twin, chat_template=template, **named)

@@ -6,7 +6,7 @@ to be taken back: see engine.train.canvases, which lays out its canvases in the 
 
 from __future__ import annotations
 
-from typing import Any
+from tokenizers import Tokenizer
 
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
@@ -26,19 +26,18 @@ _LATER_SHARE, _SNIPPET_SHARE = 0.2, 0.2
 class TokenPrompt:
     """Lays out requests for the bundled model."""
 
-    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, limit: int, pinned: int | None = None) -> None:
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, limit: int, pinned: int | None = None) -> None:
         """`pinned`: suffix tokens on the canvas of a model whose context holds the suffix from the gap on; None: the
         context goes on where the canvas ends."""
         self._pinned, self._repeated = pinned or PINNED, pinned is not None
         self.vocabulary = vocabulary
-        self._backend = tokenizer.backend_tokenizer
-        self._backend.encode_special_tokens = True
+        self._tokenizer = tokenizer
         self._limit = limit
         self._layout = Layout()
 
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`, without control tokens."""
-        return self._backend.encode(text, add_special_tokens=False).ids
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def lay_out(self, request: FillRequest) -> Prompt:
         """[snippets | suffix | prefix] and [gap | near suffix]."""

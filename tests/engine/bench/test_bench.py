@@ -29,8 +29,7 @@ from engine.bench.workload import request_for, rows_of, token_ids
 from engine.core.errors import BadInput, ModelError
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
-from engine.models.gemma.canvases import NEAR
-from engine.models.gemma.model import DiffusionGemma
+from engine.models.gemma.model import REUSE, DiffusionGemma
 from tests.engine.tiny import tiny_model
 
 WATCH = Stopwatch(repetitions=2, limit_s=0.1)
@@ -153,7 +152,7 @@ def test_the_products_are_those_of_each_kind_of_step(name: str, request: pytest.
     """Products with weights as torch counts them in a real step; its counter misses attention and experts on a CPU."""
     model: DiffusionGemma = request.getfixturevalue(name)
     full, reused = step_kinds(model, rows_of(model, model.encode([20] * CONTEXT), gap=OPEN, pinned=PINNED))
-    for kind, length in ((full, OPEN + PINNED), (reused, OPEN + NEAR)):
+    for kind, length in ((full, OPEN + PINNED), (reused, OPEN + REUSE.near)):
         if kind.before:
             kind.before()
         step, alone = counted(kind.run), counted(lambda kind=kind: run_all(kind.products))
@@ -221,9 +220,9 @@ def test_contexts_are_forgotten(small: DiffusionGemma):
     small.encode(ids)
     small.forget()
     small.encode(ids)
-    assert small.contexts.tokens_reused == 0
+    assert small.cache.tokens_reused == 0
     small.encode(ids)
-    assert small.contexts.tokens_reused == 50
+    assert small.cache.tokens_reused == 50
 
 
 def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):

@@ -20,7 +20,9 @@ PREFIX, SUFFIX = "def area(width):\n    return wid", "\n\nprint(area(3))\n"
 def model(released: Path):
     model = tiny_model(released)
     # A random model would break most of its characters in two.
-    pieces = [token for token in range(model.facts.noise.vocab_size) if max(model.spelling(token), default=0) > 127]
+    pieces = [
+        token for token in range(model.facts.noise.vocab_size) if max(model.vocabulary.bytes[token], default=0) > 127
+    ]
     model.facts = replace(model.facts, forbidden_ids=(*model.facts.forbidden_ids, *pieces))
     return model
 

@@ -16,7 +16,7 @@ from engine.decoding.executor import drive
 from engine.edit.mending import mending
 from engine.infill.pipeline import Parts, infill
 from engine.loader.loading import Infiller, load
-from engine.models.masked import windows
+from engine.models import kv_cache
 from engine.models.masked.model import Masked
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
@@ -53,7 +53,7 @@ def test_a_first_sight_in_parts_finds_the_same_widths_and_answers(masked: Infill
         return [(each.width, [candidate.text for candidate in each.candidates]) for each in filled]
 
     at_once = found()
-    monkeypatch.setattr(windows, "TOGETHER", 300)
+    monkeypatch.setattr(kv_cache, "TOGETHER", 300)
     assert found() == at_once
 
 

@@ -16,7 +16,7 @@ from engine.loader.catalog import find
 from engine.loader.loading import load
 from engine.models.base import Rows
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.gemma.network import Network, attention
+from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import END, PREFIX, RESERVED, SUFFIX, WIDTHS
 from engine.train.card import loss_image
 from engine.train.contexts import Contexts, Row, attend_within, contexts, encode_rows
@@ -36,9 +36,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Path]:
     return state, folder / "model"
 
 
-def rounded(state: State) -> Network:
+def rounded(state: State) -> GemmaNetwork:
     """Our pass over the very weights that were written."""
-    network = Network(state.module)
+    network = GemmaNetwork(state.module)
     with torch.no_grad():
         for parameter in state.module.parameters():
             parameter.copy_(parameter.bfloat16())
@@ -62,7 +62,7 @@ def test_what_is_exported_gives_equal_logits_in_the_published_class(trained: tup
         keys, values = store[index]
         seen = network.config.sliding_window - 1 if network.sliding(index) else 40
         keys, values = keys[:, :, -seen:], values[:, :, -seen:]
-        return attention(query, torch.cat((keys, key), 2), torch.cat((values, value), 2), None)
+        return network.attention(query, torch.cat((keys, key), 2), torch.cat((values, value), 2))
 
     signal = network.soft_embeddings(told)
     positions = torch.arange(40, 52).expand(2, -1)

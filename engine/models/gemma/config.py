@@ -1,0 +1,125 @@
+"""What the files of a DiffusionGemma checkpoint say: sizes from config.json, the sampler, its tensors. Without torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from engine.checkpoints.directory import TensorHeader
+from engine.core.errors import ModelError
+
+MODEL_TYPES = ("diffusion_gemma",)
+SLIDING = "sliding_attention"
+_VISION = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
+_ENCODER, _DECODER = "model.encoder.language_model.", "model.decoder."
+_SCALE = ".layer_scalar"
+_FULL_EVERY = 6
+_ROPE: dict[str, dict[str, Any]] = {
+    SLIDING: {"rope_type": "default", "rope_theta": 10_000.0},
+    "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1_000_000.0},
+}
+_KNOWN: dict[str, tuple[object, ...]] = {
+    "hidden_activation": ("gelu_pytorch_tanh",),
+    "use_bidirectional_attention": (None, "vision"),
+}
+"""What else a text_config may say, where it says it: anything other would change the computation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmaConfig:
+    """Sizes in features, heads, layers and tokens; names and defaults are those of transformers."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_attention_heads: int
+    attention_bias: bool
+    rms_norm_eps: float
+    final_logit_softcapping: float
+    sliding_window: int
+    layer_types: tuple[str, ...]
+    heads: tuple[tuple[int, int], ...]
+    """(size of a head, heads of keys and values) of each layer."""
+    rope_parameters: dict[str, dict[str, Any]]
+    """By the type of layer."""
+    num_experts: int
+    top_k_experts: int
+    moe_intermediate_size: int
+    tie_word_embeddings: bool
+    canvas_length: int
+
+
+def read_config(config: dict[str, Any], name: str) -> GemmaConfig:
+    """Raises ModelError for what can't be computed."""
+    text: dict[str, Any] = config["text_config"]
+    rope: dict[str, dict[str, Any]] = text.get("rope_parameters") or _ROPE
+    said = [(field, text[field], known) for field, known in _KNOWN.items() if field in text]
+    said += [("rope_type", each.get("rope_type", "default"), ("default", "proportional")) for each in rope.values()]
+    for field, value, known in said:
+        if value not in known:
+            raise ModelError(
+                f"The config.json of {name} says {field} is {value!r}, which dg-lsp can't compute: use another model."
+            )
+    count = layers(config)
+    types = text.get("layer_types") or [
+        SLIDING if (index + 1) % _FULL_EVERY else "full_attention" for index in range(count)
+    ]
+    return GemmaConfig(
+        vocab_size=text.get("vocab_size", 262_144),
+        hidden_size=text.get("hidden_size", 2304),
+        intermediate_size=text.get("intermediate_size", 9216),
+        num_attention_heads=text.get("num_attention_heads", 8),
+        attention_bias=text.get("attention_bias", False),
+        rms_norm_eps=text.get("rms_norm_eps", 1e-6),
+        final_logit_softcapping=text.get("final_logit_softcapping", 30.0),
+        sliding_window=text.get("sliding_window", 512),
+        # The last one sees everything, as transformers has it.
+        layer_types=(*types[:-1], "full_attention"),
+        heads=tuple(_heads(text, index, types[index]) for index in range(count)),
+        rope_parameters=rope,
+        num_experts=text["num_experts"],
+        top_k_experts=text["top_k_experts"],
+        moe_intermediate_size=text["moe_intermediate_size"],
+        tie_word_embeddings=config.get("tie_word_embeddings", True),
+        canvas_length=config.get("canvas_length", 256),
+    )
+
+
+def layers(config: dict[str, Any]) -> int:
+    """How many layers encoder and decoder share."""
+    text: dict[str, Any] = config.get("text_config") or {}
+    return int(text.get("num_hidden_layers", 0))
+
+
+def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
+    """All tensors but vision parts, and an encoder that repeats the decoder's weights."""
+    names = {tensor.name for tensor in tensors}
+    return tuple(
+        tensor
+        for tensor in tensors
+        if not tensor.name.startswith(_VISION)
+        and tensor.name.replace(_ENCODER, _DECODER, 1) not in names - {tensor.name}
+    )
+
+
+def our_name(tensor: str) -> str | None:
+    """Where a stored tensor belongs; encoder and decoder share their weights, whichever of them a file names."""
+    if tensor.startswith(_VISION):
+        return None
+    return tensor if tensor.endswith(_SCALE) else tensor.replace(_ENCODER, _DECODER, 1)
+
+
+def stand_in(tensor: str) -> str:
+    """The same tensor of the decoder for one of the encoder, and the other way round."""
+    prefixes = (_ENCODER, _DECODER) if tensor.startswith(_ENCODER) else (_DECODER, _ENCODER)
+    return tensor.replace(*prefixes, 1)
+
+
+def _heads(text: dict[str, Any], index: int, kind: str) -> tuple[int, int]:
+    full = {"head_dim": text.get("global_head_dim", 512), "num_key_value_heads": text.get("num_global_key_value_heads")}
+    changed = text.get("per_layer_config", {str(index): {} if kind == SLIDING else full}).get(str(index), {})
+    size, kv_heads = (
+        changed.get(field) or text.get(field, default)
+        for field, default in (("head_dim", 256), ("num_key_value_heads", 4))
+    )
+    return size, kv_heads
