@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 LengthStrategy = Literal["asked", "slack", "discover", "expand", "calibrated"]
 """How the width of a gap is found: see engine.infill.lengths."""
-FACTS_FILE = "dg_lsp.json"
+METADATA_FILE = "dg_lsp.json"
 """What the authors of a checkpoint tell dg-lsp about it beyond config.json; released checkpoints have none."""
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
@@ -62,7 +62,7 @@ class Files:
     """As a person would name the model."""
     config: dict[str, Any]
     """config.json"""
-    told: dict[str, Any]
+    metadata: dict[str, Any]
     """What its authors tell dg-lsp beyond that; empty for released checkpoints."""
 
 
@@ -96,7 +96,7 @@ class Checkpoint:
 def read_files(path: Path, name: str) -> Files:
     """The small files of a model directory. Raises ModelError."""
     config = read_json(path / "config.json", name)
-    return Files(path=path, name=name, config=config, told=read_json_if_there(path / FACTS_FILE, name))
+    return Files(path=path, name=name, config=config, metadata=read_json_if_there(path / METADATA_FILE, name))
 
 
 def weight_files(path: Path, name: str) -> list[Path]:

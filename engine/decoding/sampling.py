@@ -48,9 +48,9 @@ Choose = Callable[[Distributions, Tensor, torch.Generator], Tensor]
 """Distributions of F positions, their places [F, 2] (row, position) -> tokens [F]."""
 Accept = Callable[[Tensor, Tensor, int], Tensor]
 """Entropies [B, L] in nats, candidates [B, L], steps left -> which candidates are accepted [B, L]."""
-Permit = Callable[[Tensor], Tensor]
+Mask = Callable[[Tensor], Tensor]
 """Tokens [B, L] that would be taken -> which open positions [B, L] may take theirs now, one of a row at the least."""
-Settled = Callable[["Look"], Tensor]
+Settled = Callable[["StepInfo"], Tensor]
 """-> which rows [B] are done."""
 Remask = Callable[[Tensor, Tensor], Tensor]
 """Confidences [B, L], what was accepted in earlier steps [B, L] -> which of it goes back to noise [B, L]."""
@@ -59,7 +59,7 @@ Constrain = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class StepInfo:
     """What a stop policy may judge by, after a step."""
 
     entropy: Tensor
@@ -84,7 +84,7 @@ class Policies:
     constrain: Constrain
     remask: Remask | None = None
     """None: what is accepted for good stays."""
-    permit: Permit | None = None
+    mask: Mask | None = None
     """None: every open position may."""
 
 
@@ -174,9 +174,9 @@ def entropy_bound(bound: float, *, in_time: bool = False) -> Accept:
 def stable_and_confident(stability_threshold: int, confidence_threshold: float) -> Settled:
     """So many steps did not change the answer, and the mean entropy of free positions is under the threshold."""
 
-    def settled(look: Look) -> Tensor:
-        free = look.free.sum(dim=-1).clamp(min=1)
-        return (look.unchanged >= stability_threshold) & (look.entropy.sum(dim=-1) / free < confidence_threshold)
+    def settled(info: StepInfo) -> Tensor:
+        free = info.free.sum(dim=-1).clamp(min=1)
+        return (info.unchanged >= stability_threshold) & (info.entropy.sum(dim=-1) / free < confidence_threshold)
 
     return settled
 
@@ -190,9 +190,9 @@ def doubtful(below: float) -> Remask:
     return remask
 
 
-def all_known(look: Look) -> Tensor:
+def all_known(info: StepInfo) -> Tensor:
     """Every position is accepted."""
-    return look.known.all(dim=-1)
+    return info.known.all(dim=-1)
 
 
 def forbid(ids: Sequence[int]) -> Constrain:

@@ -86,8 +86,8 @@ class Gap:
         if slack:
             constraints += [end_once(canvas, facts.pad_id), forbid_in(full, facts.pad_id)]
         policies = published_policies(facts.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
-        permit = end_behind_text(canvas, facts.pad_id) if slack else None
-        policies = replace(policies, **{"permit": permit, **changes})
+        mask = end_behind_text(canvas, facts.pad_id) if slack else None
+        policies = replace(policies, **{"mask": mask, **changes})
         first = canvas.step
         canvas = yield from denoise(
             canvas,

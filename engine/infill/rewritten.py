@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-from engine.decoding.canvas import Canvas, new_canvas, prime
+from engine.decoding.canvas import Canvas, new_canvas, seed
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted, Fitting
 from engine.infill.noising import Row, as_wide, noised_spans, resized, roomy
@@ -71,7 +71,7 @@ def _canvas(gap: Gap, rows: Sequence[Row], *, primed: bool) -> Canvas:
     for index, row in enumerate(rows):
         _write_old(canvas, index, row)
         if primed:
-            prime(canvas, index, row.old, noise.vocab_size)
+            seed(canvas, index, row.old, noise.vocab_size)
     return canvas
 
 

@@ -141,8 +141,8 @@ class Pass:
         """Whether the other tokens say the same, and nothing is in question that was settled."""
         if len(part.ids) != len(self.ids):
             return False
-        told = zip(part.ids, self.ids, part.open, self.open, strict=True)
-        return all(before or (token == known and not now) for token, known, now, before in told)
+        places = zip(part.ids, self.ids, part.open, self.open, strict=True)
+        return all(before or (token == known and not now) for token, known, now, before in places)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

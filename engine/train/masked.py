@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE, LengthStrategy
+from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrategy
 from engine.models.masked.config import read_architecture
 from engine.models.masked.description import OWN_TYPE
 from engine.models.masked.network import MaskedNetwork
@@ -100,7 +100,7 @@ def export_masked(
     save_file(stored, out / SINGLE_FILE, metadata={"format": "pt"})
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(tokenizer / name, out / name)
-    for name, content in (("config.json", _config(preset)), (FACTS_FILE, _facts(length))):
+    for name, content in (("config.json", _config(preset)), (METADATA_FILE, _facts(length))):
         (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 

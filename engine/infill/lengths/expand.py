@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.decoding.canvas import Canvas, new_canvas, rearranged
 from engine.decoding.denoise import Denoising
-from engine.decoding.sampling import Permit, entropy_bound, forbid_in, in_turn, likeliest_in_first, nucleus
+from engine.decoding.sampling import Mask, entropy_bound, forbid_in, in_turn, likeliest_in_first, nucleus
 from engine.infill.gap import Gap
 from engine.infill.lengths.calibrated import filled
 from engine.infill.lengths.strategies import Fitted, Fitting
@@ -60,7 +60,7 @@ def _step(gap: Gap, canvas: Canvas, widths: Sequence[int], full: Sequence[int]) 
             max_steps=1,
             constrain=in_turn(*constraints, forbid_in(full, facts.expand_id)),
             accept=entropy_bound(facts.sampling.entropy_bound),
-            permit=_requests_first(canvas, [facts.expand_id, facts.pad_id]) if facts.requests_first else None,
+            mask=_requests_first(canvas, [facts.expand_id, facts.pad_id]) if facts.requests_first else None,
             # As many rows are greedy as there were widths to begin with.
             choose=likeliest_in_first(len(facts.widths), nucleus(facts.sampling.top_p)),
         )
@@ -73,14 +73,14 @@ def near(found: Sequence[int], most: int) -> list[int]:
     return list(dict.fromkeys(width for width in (*found, *beside) if 1 <= width <= most))
 
 
-def _requests_first(canvas: Canvas, requests: Sequence[int]) -> Permit:
+def _requests_first(canvas: Canvas, requests: Sequence[int]) -> Mask:
     """Text waits while a slot of its row asks for another width."""
 
-    def permit(tokens: Tensor) -> Tensor:
+    def mask(tokens: Tensor) -> Tensor:
         asking = canvas.open & torch.isin(tokens, torch.tensor(requests, device=tokens.device))
         return torch.where(asking.any(dim=-1, keepdim=True), asking, canvas.open)
 
-    return permit
+    return mask
 
 
 def _resized(gap: Gap, canvas: Canvas, widths: list[int], room: Sequence[int]) -> tuple[Canvas, list[int]]:

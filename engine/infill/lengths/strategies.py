@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from engine.decoding.canvas import Canvas, beside, new_canvas, prime
+from engine.decoding.canvas import Canvas, cat, new_canvas, seed
 from engine.decoding.executor import Step
 from engine.decoding.slack import met
 from engine.infill.gap import Gap
@@ -150,7 +150,7 @@ def _ended(gap: Gap, canvas: Canvas, row: int, width: int) -> bool:
 
 
 def _beside(first: Fitted, second: Fitted) -> Fitted:
-    canvas = beside(first.canvas, second.canvas)
+    canvas = cat(first.canvas, second.canvas)
     return Fitted(canvas=canvas, widths=(*first.widths, *second.widths), slack=True, complete=second.complete)
 
 
@@ -168,7 +168,7 @@ def _fit(
         _warm(canvas, widths, start)
     if gap.guess:
         for row, width in enumerate(widths):
-            prime(canvas, row, gap.guess[:width], gap.model.facts.noise.vocab_size)
+            seed(canvas, row, gap.guess[:width], gap.model.facts.noise.vocab_size)
     canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 

@@ -62,7 +62,7 @@ class DiffusionGemma(CanvasModel):
         facts = _facts(checkpoint, placement, config, vocabulary, files)
         if facts.instructions:
             return cls(GemmaNetwork(module), facts, ChatPrompt(tokenizer, vocabulary, facts.context_limit, files))
-        pinned = files.told.get("pinned")
+        pinned = files.metadata.get("pinned")
         return cls(GemmaNetwork(module), facts, TokenPrompt(tokenizer, vocabulary, facts.context_limit, pinned))
 
     def encode(self, ids: Sequence[int]) -> EncodedContext:
@@ -190,7 +190,7 @@ def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: T
 def _facts(
     checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, vocabulary: Vocabulary, files: Files
 ) -> Facts:
-    told = files.told
+    metadata = files.metadata
     return Facts(
         name=checkpoint.name,
         family=checkpoint.family,
@@ -198,16 +198,16 @@ def _facts(
         device=placement.device,
         dtype=str(placement.dtype).removeprefix("torch."),
         length=checkpoint.length,
-        noise=Noise(mask_id=MASK if told.get("noise") == "absorbing" else None, vocab_size=config.vocab_size),
+        noise=Noise(mask_id=MASK if metadata.get("noise") == "absorbing" else None, vocab_size=config.vocab_size),
         sampling=_sampling(read_json_if_there(files.path / "generation_config.json", files.name)),
         pad_id=PAD,
         forbidden_ids=tuple(token for token in vocabulary.empty if token != PAD),
         canvas_length=config.canvas_length,
-        widths=tuple(told.get("widths", _DISCOVER_WIDTHS)),
-        runs_on=told.get("runs_on", False),
+        widths=tuple(metadata.get("widths", _DISCOVER_WIDTHS)),
+        runs_on=metadata.get("runs_on", False),
         end_id=END if checkpoint.length == "asked" else None,
-        context_limit=told.get("context", _CONTEXT_LIMIT),
-        instructions=told.get("layout") != "tokens",
+        context_limit=metadata.get("context", _CONTEXT_LIMIT),
+        instructions=metadata.get("layout") != "tokens",
     )
 
 

@@ -73,8 +73,8 @@ class Masked(CanvasModel):
             module = MaskedModule(found.architecture)
         load_weights(module, checkpoint, placement, our_name, on_percent)
         vocabulary = read_vocabulary(tokenizer, found.architecture.vocab, checkpoint.name)
-        prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=files.told.get("cut_anywhere", False))
-        facts = _facts(checkpoint, placement, found, vocabulary, files.told)
+        prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=files.metadata.get("cut_anywhere", False))
+        facts = _facts(checkpoint, placement, found, vocabulary, files.metadata)
         return cls(MaskedNetwork(module, found.architecture), facts, prompt, shifted=found.published.shifted)
 
     @property
@@ -153,11 +153,11 @@ def _own(context: Context) -> TextContext:
 
 
 def _facts(
-    checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary, told: dict[str, Any]
+    checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary, metadata: dict[str, Any]
 ) -> Facts:
     published = found.published
     empty = {*vocabulary.empty, *range(vocabulary.size, found.architecture.vocab)}
-    own_prior = LengthPrior(**told["prior"]) if "prior" in told else None
+    own_prior = LengthPrior(**metadata["prior"]) if "prior" in metadata else None
     return Facts(
         name=checkpoint.name,
         family=checkpoint.family,
@@ -170,7 +170,7 @@ def _facts(
         pad_id=found.end,
         forbidden_ids=tuple(sorted(empty - {found.end})),
         canvas_length=published.context // 2,
-        widths=tuple(told.get("widths", widths_of(checkpoint.length))),
+        widths=tuple(metadata.get("widths", widths_of(checkpoint.length))),
         context_limit=published.context,
         instructions=False,
         expand_id=found.expand,

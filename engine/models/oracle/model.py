@@ -204,11 +204,13 @@ class Oracle:
             (at for at, (here, wanted) in enumerate(zip(canvas, target, strict=True)) if here != wanted), len(target)
         )
         # What is not revealed yet looks like an unused slot, faintly, so that a draft is the head of the answer.
-        told = [at < done + case.reveal for at in range(len(target)) if open_[at]]
+        revealed = [at < done + case.reveal for at in range(len(target)) if open_[at]]
         ids = [wanted for at, wanted in enumerate(target) if open_[at]]
         sure = math.log(case.confidence / (1 - case.confidence) * (self.vocabulary.size - 1))
-        places = torch.tensor([id if known else PAD for id, known in zip(ids, told, strict=True)], dtype=torch.int64)
-        peaks = torch.tensor([sure if known else 1.0 for known in told])
+        places = torch.tensor(
+            [id if known else PAD for id, known in zip(ids, revealed, strict=True)], dtype=torch.int64
+        )
+        peaks = torch.tensor([sure if known else 1.0 for known in revealed])
         logits.scatter_(1, places[:, None], peaks[:, None])
 
 

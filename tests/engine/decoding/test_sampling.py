@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine.decoding.sampling import (
-    Look,
+    StepInfo,
     all_known,
     begin_with,
     distributions,
@@ -63,7 +63,7 @@ def test_temperature_falls_linearly():
 
 
 def look(entropy, free, unchanged=0, known=None):
-    return Look(
+    return StepInfo(
         entropy=torch.tensor([entropy]),
         free=torch.tensor([free]),
         known=torch.tensor([known or [False] * len(free)]),
