@@ -27,7 +27,7 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
     """Greedy next tokens behind the prefix alone, up to where they meet the suffix: see `cut`."""
     began = time.perf_counter()
     prompt = model.prompt(replace(request, suffix=""))
-    ends = {*model.facts.forbidden_ids, model.facts.pad_id}
+    ends = {*model.info.forbidden_ids, model.info.pad_id}
     ids: list[int] = []
     forwards = 0
     for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
@@ -46,7 +46,7 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest) -> Filled:
     began = time.perf_counter()
     prompt = model.prompt(request)
     most = request.max_tokens if request.width is None else request.width
-    stops = {model.facts.end_id, *model.facts.forbidden_ids} if request.width is None else set[int | None]()
+    stops = {model.info.end_id, *model.info.forbidden_ids} if request.width is None else set[int | None]()
     ids: list[int] = []
     forwards = 0
     for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
@@ -61,8 +61,8 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest) -> Filled:
 
 def _filled(model: Model, text: str, ids: Sequence[int], forwards: int, began: float) -> Filled:
     return Filled(
-        model=model.facts.name,
-        device=model.facts.device,
+        model=model.info.name,
+        device=model.info.device,
         candidates=(Candidate(text=text, tokens=len(ids), confidence=1.0, score=0.0),) if text else (),
         width=len(ids),
         steps=forwards,

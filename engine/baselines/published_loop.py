@@ -16,7 +16,7 @@ from engine.models.masked.model import Masked
 @torch.inference_mode()
 def published_loop(model: Masked, request: FillRequest, width: int) -> list[int]:
     """Fill `width` masks, the likeliest token at the position of least entropy first; returns their tokens."""
-    facts, prompt = model.facts, model.prompt(request)
+    facts, prompt = model.info, model.prompt(request)
     assert facts.noise.mask_id is not None
     start = len(prompt.context)
     ids = [*prompt.context, *[facts.noise.mask_id] * width, *prompt.suffix]

@@ -30,7 +30,7 @@ def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
 
 def generates(model: Model) -> bool:
     """Whether transformers has a `generate` for it, which does what we do in another way."""
-    return model.facts.family == "diffusion_gemma"
+    return model.info.family == "diffusion_gemma"
 
 
 def fill_by_generate(model: Model, request: FillRequest) -> Filled:
@@ -43,14 +43,14 @@ def fill_by_generate(model: Model, request: FillRequest) -> Filled:
     assert isinstance(model, DiffusionGemma)
     module = released_class(model.network)
     began = time.perf_counter()
-    said = generate(module, model.facts, all_known(model, request), model.facts.sampling)
+    said = generate(module, model.info, all_known(model, request), model.info.sampling)
     ms = (time.perf_counter() - began) * 1000
-    used = [token for token in said if token != model.facts.pad_id]
+    used = [token for token in said if token != model.info.pad_id]
     text = cut(model.detokenize(used), request.suffix)
-    steps = model.facts.sampling.max_steps
+    steps = model.info.sampling.max_steps
     return Filled(
-        model=model.facts.name,
-        device=model.facts.device,
+        model=model.info.name,
+        device=model.info.device,
         candidates=(Candidate(text=text, tokens=len(model.tokenize(text)), confidence=1.0, score=0.0),) if text else (),
         width=len(said),
         steps=steps,
@@ -66,7 +66,7 @@ def _generate(model: Model, request: FillRequest, ours: Filled) -> Reference:
     from engine.models.gemma.model import DiffusionGemma
 
     assert isinstance(model, DiffusionGemma)
-    module, facts = released_class(model.network), model.facts
+    module, facts = released_class(model.network), model.info
     context, sampling = list(model.prompt(request).context), replace(facts.sampling, max_steps=ours.steps)
     return Reference(
         name=f"generate, {ours.steps} steps",

@@ -37,7 +37,7 @@ def random_model(shape: str, device: Device, seed: int = 0) -> Model:
 
 def step_kinds(model: Model, rows: Rows) -> list[StepKind]:
     """The ways that a step over `rows` can go, that which computes most first."""
-    return next(family for family in FAMILIES if family.name == model.facts.family).step_kinds(model, rows)
+    return next(family for family in FAMILIES if family.name == model.info.family).step_kinds(model, rows)
 
 
 def _random_gemma(shape: str, device: Device, seed: int) -> Model:

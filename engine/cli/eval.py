@@ -176,7 +176,7 @@ def _run(
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("", total=total, completed=total - _left(rows, tasks, results))
         evaluate(model, tasks, rows, results, settings, on_done=lambda: progress.advance(bar))
-    return model.facts.device, rows
+    return model.info.device, rows
 
 
 def _left(rows: Sequence[Row], tasks: Sequence[Task], results: Results) -> int:

@@ -105,7 +105,7 @@ def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[Hole]) -> Generator[S
 
     canvas = _canvas(gap, tokens, holes)
     widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]
-    slack = gap.model.facts.length == "slack"
+    slack = gap.model.info.length == "slack"
     yield from gap.denoise(
         canvas, widths=widths, slack=slack, max_steps=1, temperature=linear_temperature(1.0, 1.0, 1), choose=noted
     )
@@ -120,7 +120,7 @@ def _canvas(gap: Gap, tokens: OldTokens, holes: Sequence[Hole]) -> Canvas:
         [*tokens.ids[: hole.at], *[None] * hole.width, *tokens.ids[hole.at + hole.removed :], *gap.suffix]
         for hole in holes
     ]
-    return new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
+    return new_canvas([gap.context] * len(rows), rows, gap.model.info.noise, gap.generator)
 
 
 def _read(gap: Gap, tokens: OldTokens, hole: Hole, likely: Tensor) -> Iterator[Proposal]:

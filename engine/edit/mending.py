@@ -150,8 +150,8 @@ def mending(
     work = _Mending(model=model, request=plain, ways=ways, deadline=Deadline(request.deadline_ms, began, clock))
     cured = yield from _mended(work)
     return Filled(
-        model=model.facts.name,
-        device=model.facts.device,
+        model=model.info.name,
+        device=model.info.device,
         candidates=tuple(_candidate(work, request, cure) for cure in cured),
         width=max((len(cure.new) for cure in cured), default=0),
         steps=work.steps,
@@ -237,7 +237,7 @@ def _sites(work: _Mending, now: _Broken, damage: Damage) -> Iterator[Site]:
 
 def _within_canvas(work: _Mending, now: _Broken, start: int, end: int, spots: list[int]) -> Site:
     """A line, or as much of it around the first spot as fits on a canvas."""
-    room = int(work.model.facts.canvas_length // 2 * _SHARE)
+    room = int(work.model.info.canvas_length // 2 * _SHARE)
     bounds = [start + at for at in token_bounds(work.model, work.model.tokenize(now.text[start:end]))]
     if len(bounds) > room:
         at = min(range(len(bounds)), key=lambda index: abs(bounds[index] - spots[0]))
@@ -305,7 +305,7 @@ def _gap(work: _Mending, now: _Broken, site: Site) -> Gap:
         request=request,
         prompt=prompt,
         context=work.model.encode(prompt.context),
-        generator=torch.Generator(device=work.model.facts.device).manual_seed(request.seed),
+        generator=torch.Generator(device=work.model.info.device).manual_seed(request.seed),
         deadline=work.deadline,
     )
 

@@ -34,7 +34,7 @@ def answer(gap: Gap, fitted: Fitted, row: int) -> Answer | None:
     """What a row says; None where it says no text or does not begin with what stands before the cursor."""
     width = fitted.widths[row]
     sure = fitted.canvas.confidence[row, :width].tolist()
-    pad = gap.model.facts.pad_id
+    pad = gap.model.info.pad_id
     tokens = fitted.canvas.row(row)[:width]
     if fitted.slack and pad not in tokens and gap.request.task == "fill":
         tokens = tokens[: width - run_on(tokens, gap.suffix)]

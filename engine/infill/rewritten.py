@@ -41,7 +41,7 @@ def rows_of(gap: Gap) -> list[Row]:
 def start_from(gap: Gap, rows: Sequence[Row], strength: float) -> Fitting:
     """Denoise canvases that begin with `rows`. What is not noise stays under absorbing noise, and may be reconsidered
     under uniform noise."""
-    facts = gap.model.facts
+    facts = gap.model.info
     canvas = _canvas(gap, rows, primed=strength < 1)
     widths = [len(row.old) for row in rows]
     slack = facts.length == "slack"
@@ -52,13 +52,13 @@ def start_from(gap: Gap, rows: Sequence[Row], strength: float) -> Fitting:
 
 def _row(gap: Gap, tokens: OldTokens, index: int, rng: random.Random) -> Row:
     noised = noised_spans(tokens.kept, gap.request.strength, rng)
-    if gap.model.facts.length != "slack" and any(noised):
+    if gap.model.info.length != "slack" and any(noised):
         return resized(tokens, noised, _CHANGES[index % len(_CHANGES)], gap.room)
     return roomy(tokens, noised, gap.room) if index % 2 else as_wide(tokens, noised)
 
 
 def _canvas(gap: Gap, rows: Sequence[Row], *, primed: bool) -> Canvas:
-    noise = gap.model.facts.noise
+    noise = gap.model.info.noise
     absorbing = noise.mask_id is not None
     cells = [
         [

@@ -17,7 +17,7 @@ from engine.core.request import Draft, Filled, FillRequest
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.loader.catalog import find
-from engine.models.base import Model, check_facts
+from engine.models.base import Model, check_info
 from engine.models.registry import family_named
 from engine.models.weights import OnPercent
 
@@ -89,7 +89,7 @@ def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
         model = family_named(checkpoint.family).open(checkpoint, placement, on_percent or show)
         # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
         model.prompt(_TRIAL)
-    check_facts(model.facts)
+    check_info(model.info)
     return model
 
 

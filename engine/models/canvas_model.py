@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.working import logits_nbytes
-from engine.models.base import Facts, Rows
+from engine.models.base import ModelInfo, Rows
 from engine.models.kv_cache import KVCache, Part, Reuse, attend_to, cache_budget, chunks
 from engine.models.network import Attend, Network
 from engine.models.tokenizer import PromptLayout, Texts
@@ -21,9 +21,9 @@ class CanvasModel(Texts, ABC):
     remembers = True
     """Whether steps reuse what was computed before; without, each step computes everything."""
 
-    def __init__(self, network: Network, facts: Facts, prompt: PromptLayout, reuse: Reuse) -> None:
+    def __init__(self, network: Network, info: ModelInfo, prompt: PromptLayout, reuse: Reuse) -> None:
         super().__init__(prompt)
-        self.facts = facts
+        self.info = info
         self.network = network
         self._reuse = reuse
         self.forget()
@@ -75,7 +75,7 @@ class CanvasModel(Texts, ABC):
 
     def forget(self) -> None:
         """Let go of all that is kept, as if no request had come before."""
-        budget = cache_budget(self.network.devices, logits_nbytes(self.facts.noise.vocab_size))
+        budget = cache_budget(self.network.devices, logits_nbytes(self.info.noise.vocab_size))
         self.cache = KVCache(len(self.network.layers), self.network.token_nbytes, budget, self._reuse)
 
     def shrink_caches(self) -> None:

@@ -103,13 +103,13 @@ class Worker(threading.Thread):
     def device(self) -> str:
         """Where the weights are, as the model says; empty while there are none."""
         model = self._model
-        return model.facts.device if model is not None else ""
+        return model.info.device if model is not None else ""
 
     @property
     def instructions(self) -> bool | None:
         """Whether the model follows instructions; None while there are no weights."""
         model = self._model
-        return model.facts.instructions if model is not None else None
+        return model.info.instructions if model is not None else None
 
     def run(self) -> None:
         """Round after round until the scheduler closes."""
@@ -136,7 +136,7 @@ class Worker(threading.Thread):
                 assert self._load_failure is not None
                 self._scheduler.finish(job, replace(self._load_failure, id=job.id))
             return
-        with self._watchdog.round(model.facts.device):
+        with self._watchdog.round(model.info.device):
             self._advance(model, jobs)
         if self._shortages >= _SHORTAGES:
             self._give_up()

@@ -283,7 +283,7 @@ def _workers(device: torch.device) -> int:
 
 def _loaded(model: Any) -> DiffusionGemma:
     loaded = load(str(model), "cpu").model
-    if not isinstance(loaded, DiffusionGemma) or loaded.facts.instructions:
+    if not isinstance(loaded, DiffusionGemma) or loaded.info.instructions:
         raise BadInput(f"{model} was not trained by this recipe: name a directory that `export` wrote.")
     return loaded
 

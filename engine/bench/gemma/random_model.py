@@ -15,7 +15,7 @@ from engine.bench.random_weights import check_room, layers_asked, made_in, place
 from engine.checkpoints.placement import GPU_DTYPE, cpu_dtype
 from engine.core.names import Device
 from engine.loader.catalog import BUNDLED_PATH
-from engine.models.base import Facts, Noise
+from engine.models.base import ModelInfo, Noise
 from engine.models.gemma.model import RELEASED, DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 
@@ -34,7 +34,7 @@ def random_model(shape: str, device: Device, seed: int) -> DiffusionGemma:
     check_room(shape, size * dtype.itemsize, place)
     module = _module(config, place, dtype, seed)
     vocab: int = config.text_config.vocab_size
-    facts = Facts(
+    facts = ModelInfo(
         name=f"random {shape}",
         family="diffusion_gemma",
         parameters=sum(parameter.numel() for parameter in module.parameters()),

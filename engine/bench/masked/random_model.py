@@ -12,7 +12,7 @@ from engine.bench.random_weights import check_room, layers_asked, made_in, place
 from engine.checkpoints.directory import LengthStrategy
 from engine.checkpoints.placement import GPU_DTYPE, cpu_dtype
 from engine.core.names import Device
-from engine.models.base import Facts, Noise
+from engine.models.base import ModelInfo, Noise
 from engine.models.masked.config import Architecture
 from engine.models.masked.model import Masked, sampling_of, widths_of
 from engine.models.masked.network import MaskedModule, MaskedNetwork
@@ -94,11 +94,11 @@ def random_model(shape: str, device: Device, seed: int) -> Masked:
     return Masked(MaskedNetwork(module.eval(), architecture), facts, prompt, shifted=published.shifted)
 
 
-def _facts(name: str, published: Published, vocab: int, size: int, place: str, dtype: torch.dtype) -> Facts:
+def _facts(name: str, published: Published, vocab: int, size: int, place: str, dtype: torch.dtype) -> ModelInfo:
     """Which token means what is of no matter here: those at the vocabulary's end are the special ones."""
     length: LengthStrategy = "expand" if published.expand else "calibrated"
     mask, expand = vocab - 1, vocab - 2
-    return Facts(
+    return ModelInfo(
         name=name,
         family="masked",
         parameters=size,

@@ -89,11 +89,11 @@ def slack(gap: Gap) -> Fitting:
     wide enough to say so much of the suffix that its place is sure.
     """
     most = min(gap.budget, gap.room)
-    widths = sorted({min(width, most) for width in gap.model.facts.widths})
+    widths = sorted({min(width, most) for width in gap.model.info.widths})
     fitted: Fitted | None = None
     while True:
         tried, widths = widths[:AT_ONCE], widths[AT_ONCE:]
-        running = [min(tried[-1] + MATCHED, gap.room)] if gap.model.facts.runs_on else []
+        running = [min(tried[-1] + MATCHED, gap.room)] if gap.model.info.runs_on else []
         rows = [*tried, *running, *[tried[-1]] * (gap.request.n - len(tried))]
         full = range(len(tried), len(tried) + len(running))
         latest = yield from _fit(gap, rows, slack=True, full=full)
@@ -108,7 +108,7 @@ def slack(gap: Gap) -> Fitting:
 def discover(gap: Gap) -> Fitting:
     """Denoise freely for a few steps, find where the canvas goes on with the suffix, pin it there, go on warm."""
     matched = gap.suffix[:MATCHED]
-    feelers = yield from _feel(gap, min(gap.budget + len(matched), gap.model.facts.canvas_length))
+    feelers = yield from _feel(gap, min(gap.budget + len(matched), gap.model.info.canvas_length))
     places = [place for place in suffix_places(feelers, matched) if place[0] <= gap.room]
     found = places[0][1] > FOUND if places else not matched
     if not found and gap.budget > gap.room:
@@ -119,7 +119,7 @@ def discover(gap: Gap) -> Fitting:
 
 def free(gap: Gap, width: int) -> Generator[Step, Tensor, list[int]]:
     """`width` tokens that go on from the context without looking at the suffix."""
-    canvas = new_canvas([gap.context], [[None] * width], gap.model.facts.noise, gap.generator)
+    canvas = new_canvas([gap.context], [[None] * width], gap.model.info.noise, gap.generator)
     canvas = yield from gap.denoise(canvas, widths=[width])
     return canvas.row(0)
 
@@ -142,7 +142,7 @@ def suffix_places(canvas: Canvas, suffix: Sequence[int]) -> list[tuple[int, floa
 
 def _ended(gap: Gap, canvas: Canvas, row: int, width: int) -> bool:
     """Whether a row found the gap's end; what it says again of the suffix becomes unused."""
-    ids, pad = canvas.row(row)[:width], gap.model.facts.pad_id
+    ids, pad = canvas.row(row)[:width], gap.model.info.pad_id
     end = met(ids, gap.suffix)
     if end is not None:
         canvas.best[row, end:width] = canvas.ids[row, end:width] = pad
@@ -155,7 +155,7 @@ def _beside(first: Fitted, second: Fitted) -> Fitted:
 
 
 def _feel(gap: Gap, width: int) -> Generator[Step, Tensor, Canvas]:
-    canvas = new_canvas([gap.context], [[None] * width], gap.model.facts.noise, gap.generator)
+    canvas = new_canvas([gap.context], [[None] * width], gap.model.info.noise, gap.generator)
     return (yield from gap.denoise(canvas, widths=[width], max_steps=FEELERS))
 
 
@@ -163,12 +163,12 @@ def _fit(
     gap: Gap, widths: Sequence[int], *, slack: bool, full: Sequence[int] = (), start: Canvas | None = None
 ) -> Fitting:
     rows = [[*[None] * width, *gap.suffix] for width in widths]
-    canvas = new_canvas([gap.context] * len(rows), rows, gap.model.facts.noise, gap.generator)
+    canvas = new_canvas([gap.context] * len(rows), rows, gap.model.info.noise, gap.generator)
     if start is not None:
         _warm(canvas, widths, start)
     if gap.guess:
         for row, width in enumerate(widths):
-            seed(canvas, row, gap.guess[:width], gap.model.facts.noise.vocab_size)
+            seed(canvas, row, gap.guess[:width], gap.model.info.noise.vocab_size)
     canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 

@@ -1,4 +1,4 @@
-"""What the files of a DiffusionGemma checkpoint say: sizes from config.json, the sampler, its tensors. Without torch."""
+"""What the files of a DiffusionGemma checkpoint say, without torch: sizes from config.json, and its tensors."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.checkpoints.directory import Checkpoint, Files, read_files, read_json_if_there
 from engine.checkpoints.placement import Placement
-from engine.models.base import READ_ON, Context, Facts, Noise, Rows, Sampling
+from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
@@ -46,8 +46,8 @@ class DiffusionGemma(CanvasModel):
     reads = None
     """Positions are rotations, which know no end."""
 
-    def __init__(self, network: GemmaNetwork, facts: Facts, prompt: TokenPrompt | ChatPrompt) -> None:
-        super().__init__(network, facts, prompt, REUSE)
+    def __init__(self, network: GemmaNetwork, info: ModelInfo, prompt: TokenPrompt | ChatPrompt) -> None:
+        super().__init__(network, info, prompt, REUSE)
         self._window: int = network.config.sliding_window
 
     @classmethod
@@ -59,11 +59,11 @@ class DiffusionGemma(CanvasModel):
             module = GemmaModule(config)
         load_weights(module, checkpoint, placement, our_name, on_percent, stand_in=stand_in)
         vocabulary = read_vocabulary(tokenizer, config.vocab_size, checkpoint.name)
-        facts = _facts(checkpoint, placement, config, vocabulary, files)
-        if facts.instructions:
-            return cls(GemmaNetwork(module), facts, ChatPrompt(tokenizer, vocabulary, facts.context_limit, files))
+        info = _info(checkpoint, placement, config, vocabulary, files)
+        if info.instructions:
+            return cls(GemmaNetwork(module), info, ChatPrompt(tokenizer, vocabulary, info.context_limit, files))
         pinned = files.metadata.get("pinned")
-        return cls(GemmaNetwork(module), facts, TokenPrompt(tokenizer, vocabulary, facts.context_limit, pinned))
+        return cls(GemmaNetwork(module), info, TokenPrompt(tokenizer, vocabulary, info.context_limit, pinned))
 
     def encode(self, ids: Sequence[int]) -> EncodedContext:
         """Encode what the cache does not hold of the context [T]."""
@@ -99,7 +99,7 @@ class DiffusionGemma(CanvasModel):
         """Log-probabilities of each gap under the causal encoder, and of what tells whether it fits: that it ends there
         where the context holds the suffix, else what of the suffix is read with it."""
         known = own(context)
-        behind = suffix[:READ_ON] if self.facts.end_id is None else [self.facts.end_id]
+        behind = suffix[:READ_ON] if self.info.end_id is None else [self.info.end_id]
         rows = [[*gap, *behind] for gap in gaps]
         width = max(map(len, rows), default=0)
         if width == 0:
@@ -162,8 +162,8 @@ class DiffusionGemma(CanvasModel):
         return self.network.encode(tokens, positions, attend, place)
 
     def _signal(self, parts: Sequence[Part], ids: Tensor, asked: Tensor) -> Tensor | None:
-        """Self-conditioning [1, T, E]: soft embeddings where it is open, the token's own embedding elsewhere, zero for a
-        part without."""
+        """Self-conditioning [1, T, E]: soft embeddings where it is open, the token's own embedding elsewhere, zeros for
+        a part without."""
         signals = [part.signal for part in parts if part.signal is not None]
         if not signals:
             return None
@@ -187,11 +187,11 @@ def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: T
     return known.store.followed(index, start, key, value)
 
 
-def _facts(
+def _info(
     checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, vocabulary: Vocabulary, files: Files
-) -> Facts:
+) -> ModelInfo:
     metadata = files.metadata
-    return Facts(
+    return ModelInfo(
         name=checkpoint.name,
         family=checkpoint.family,
         parameters=checkpoint.parameters,

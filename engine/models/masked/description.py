@@ -13,7 +13,7 @@ from engine.models.masked.config import Architecture, our_name, read_architectur
 from engine.models.masked.published import PUBLISHED, Published
 
 OWN_TYPE = "masked_llama"
-"""What the recipe of this repository writes: a Llama without the causal mask, described further in its metadata file."""
+"""What the recipe of this repository writes: a Llama without the causal mask, with metadata of its own."""
 MODEL_TYPES = (*dict.fromkeys(each.model_type for each in PUBLISHED), OWN_TYPE)
 
 

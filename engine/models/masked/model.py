@@ -12,7 +12,7 @@ from torch import Tensor
 from engine.checkpoints.directory import Checkpoint, LengthStrategy, read_files
 from engine.checkpoints.placement import Placement
 from engine.core.runtime_paths import data_dir
-from engine.models.base import READ_ON, Context, Facts, Noise, Rows, Sampling
+from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.kv_cache import Part, Reuse
 from engine.models.length_prior import LengthPrior, prior_file, read_prior
@@ -57,8 +57,8 @@ class Masked(CanvasModel):
 
     network: MaskedNetwork
 
-    def __init__(self, network: MaskedNetwork, facts: Facts, prompt: MaskedPrompt, *, shifted: bool) -> None:
-        super().__init__(network, facts, prompt, REUSE)
+    def __init__(self, network: MaskedNetwork, info: ModelInfo, prompt: MaskedPrompt, *, shifted: bool) -> None:
+        super().__init__(network, info, prompt, REUSE)
         self.shift = int(shifted)
         """How far before a token the position is that predicts it."""
 
@@ -74,13 +74,13 @@ class Masked(CanvasModel):
         load_weights(module, checkpoint, placement, our_name, on_percent)
         vocabulary = read_vocabulary(tokenizer, found.architecture.vocab, checkpoint.name)
         prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=files.metadata.get("cut_anywhere", False))
-        facts = _facts(checkpoint, placement, found, vocabulary, files.metadata)
-        return cls(MaskedNetwork(module, found.architecture), facts, prompt, shifted=found.published.shifted)
+        info = _info(checkpoint, placement, found, vocabulary, files.metadata)
+        return cls(MaskedNetwork(module, found.architecture), info, prompt, shifted=found.published.shifted)
 
     @property
     def reads(self) -> int:
         """Tokens of context and canvas that it was trained to read."""
-        return self.facts.context_limit
+        return self.info.context_limit
 
     def encode(self, ids: Sequence[int]) -> TextContext:
         return TextContext(ids=tuple(ids))
@@ -102,7 +102,7 @@ class Masked(CanvasModel):
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
         """Pseudo-likelihood of each gap's ends and of the first suffix tokens, each guessed from what is around it."""
-        known, mask = _own(context), self.facts.noise.mask_id
+        known, mask = _own(context), self.info.noise.mask_id
         assert mask is not None
         guesses: list[tuple[list[float], Part, list[int]]] = []
         found: list[list[float]] = [[] for _ in gaps]
@@ -152,13 +152,13 @@ def _own(context: Context) -> TextContext:
     return context
 
 
-def _facts(
+def _info(
     checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary, metadata: dict[str, Any]
-) -> Facts:
+) -> ModelInfo:
     published = found.published
     empty = {*vocabulary.empty, *range(vocabulary.size, found.architecture.vocab)}
     own_prior = LengthPrior(**metadata["prior"]) if "prior" in metadata else None
-    return Facts(
+    return ModelInfo(
         name=checkpoint.name,
         family=checkpoint.family,
         parameters=checkpoint.parameters,

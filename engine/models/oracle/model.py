@@ -24,7 +24,7 @@ from torch import Tensor
 
 from engine.core.errors import BadInput, ModelError
 from engine.core.request import FillRequest
-from engine.models.base import READ_ON, Context, Facts, Noise, Prompt, Rows, Sampling
+from engine.models.base import READ_ON, Context, ModelInfo, Noise, Prompt, Rows, Sampling
 from engine.models.oracle.cases import NEAR_CHARS, Case, OracleFile, Slip, first_line, is_unfinished, look_up
 from engine.models.vocabulary import Vocabulary
 
@@ -61,7 +61,7 @@ class Oracle:
         controls = [b""] * (_FIRST_WORD - PAD)
         spelled = [bytes([value]) for value in range(256)] + controls + [word.encode() for word in frequent]
         self.vocabulary = Vocabulary(spelled)
-        self.facts = Facts(
+        self.info = ModelInfo(
             name=name,
             family="oracle",
             parameters=0,

@@ -57,7 +57,7 @@ def test_every_token_that_was_computed_counts(
     computed: list[int] = []
 
     def next_tokens(ids: object) -> Iterator[int]:
-        for token in (*(model.tokenize(letter)[0] for letter in said), model.facts.pad_id):
+        for token in (*(model.tokenize(letter)[0] for letter in said), model.info.pad_id):
             computed.append(token)
             yield token
 
@@ -108,14 +108,14 @@ def test_generate_fills_one_canvas_in_as_many_steps_as_told(model: DiffusionGemm
     passes: list[int] = []
     hook = model.network.decoder.register_forward_hook(lambda *_: passes.append(1))
     try:
-        said = generate(model.network, model.facts, ids, model.facts.sampling, in_full=True)
+        said = generate(model.network, model.info, ids, model.info.sampling, in_full=True)
     finally:
         hook.remove()
-    assert len(said) == model.facts.canvas_length
-    assert len(passes) == model.facts.sampling.max_steps
+    assert len(said) == model.info.canvas_length
+    assert len(passes) == model.info.sampling.max_steps
 
 
 def test_generate_answers_a_request(model: DiffusionGemma):
     filled = fill_by_generate(model, REQUEST)
-    assert filled.width == model.facts.canvas_length
+    assert filled.width == model.info.canvas_length
     assert filled.ms.total > 0

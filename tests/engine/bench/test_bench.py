@@ -74,7 +74,7 @@ def test_a_random_model_fills_gaps_of_numbers(small: DiffusionGemma):
     assert filled.width == 8
     assert filled.candidates
     assert all(word.isdecimal() for word in filled.candidates[0].text.split())
-    assert small.facts.parameters > 1_000_000
+    assert small.info.parameters > 1_000_000
 
 
 def test_a_random_model_is_as_random_as_its_seed(small: DiffusionGemma):
@@ -117,7 +117,7 @@ def test_the_weights_of_a_random_model_are_made_once():
     parameters = list(model.network.module.parameters())
     assert not any(parameter.is_meta for parameter in parameters)
     held = sum(parameter.nbytes for parameter in parameters)
-    assert held == 4 * model.facts.parameters
+    assert held == 4 * model.info.parameters
     assert 0.9 * held < memory.held
     assert memory.most < 1.6 * held
 
@@ -232,7 +232,7 @@ def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):
     assert [figure.name for figure in figures] == [
         "fill, cold cache",
         "fill, warm cache",
-        f"generate, {tiny.facts.sampling.max_steps} steps",
+        f"generate, {tiny.info.sampling.max_steps} steps",
         "left to right, 4 tokens",
     ]
     by = {figure.name: figure.spread.median for figure in figures}

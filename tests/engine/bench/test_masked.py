@@ -102,7 +102,7 @@ def test_ways_of_a_step_are_held_against_each_other(small: Masked):
 
 def test_keystrokes_end_where_the_model_can_read_no_more(small: Masked):
     figures, ratios = keystroke(small, WATCH, (64, 4096, 32768), longest_cold=64)
-    longest = small.facts.context_limit - 24 - 32 - 6
+    longest = small.info.context_limit - 24 - 32 - 6
     assert {figure.at for figure in figures} == {64, longest}
     assert ratios[0].name == f"warm keystroke at {longest} by 64 tokens"
 
@@ -154,7 +154,7 @@ def test_a_slice_of_a_released_shape(monkeypatch: pytest.MonkeyPatch):
     assert isinstance(model, Masked)
     assert model.network.config.hidden_size == 896
     assert len(model.network.layers) == 1
-    assert model.facts.parameters == sum(parameter.numel() for parameter in model.network.module.parameters())
+    assert model.info.parameters == sum(parameter.numel() for parameter in model.network.module.parameters())
     held = psutil.virtual_memory()
     monkeypatch.setattr(psutil, "virtual_memory", lambda: held._replace(available=1 << 30))
     with pytest.raises(ModelError, match=r"needs 15.* GiB .* 1\.0 GiB are free"):

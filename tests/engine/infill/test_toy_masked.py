@@ -39,13 +39,13 @@ def test_a_gap_grows_and_shrinks_to_its_answer(masked: Infiller):
 
 def test_a_width_is_seen_at_first_sight(masked: Infiller):
     model = model_of(masked)
-    model.facts = dataclasses.replace(model.facts, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
+    model.info = dataclasses.replace(model.info, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
     assert exact_share(masked, toy_gaps(masked, 6, seed=1)) >= 0.8
 
 
 def test_a_first_sight_in_parts_finds_the_same_widths_and_answers(masked: Infiller, monkeypatch: pytest.MonkeyPatch):
     model = model_of(masked)
-    model.facts = dataclasses.replace(model.facts, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
+    model.info = dataclasses.replace(model.info, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
     gaps = toy_gaps(masked, 3, seed=2)
 
     def found() -> list[tuple[int, list[str]]]:

@@ -99,7 +99,7 @@ def test_a_masked_checkpoint_that_lies_is_a_sentence(tmp_path: Path, damage: Cal
 
 def test_vision_parts_that_are_not_loaded_cost_nothing(changeable: Path):
     change(changeable / "config.json", "vision_config", num_hidden_layers=200_000_000)
-    assert load(str(changeable), "cpu").model.facts.family == "diffusion_gemma"
+    assert load(str(changeable), "cpu").model.info.family == "diffusion_gemma"
 
 
 def test_a_checkpoint_chooses_no_implementation(changeable: Path):

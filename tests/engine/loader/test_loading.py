@@ -36,7 +36,7 @@ def test_a_released_checkpoint_goes_the_same_way(released: Path):
 
 
 def test_what_a_released_checkpoint_publishes_is_known(released: Path):
-    facts = load(str(released)).model.facts
+    facts = load(str(released)).model.info
     assert facts.sampling == Sampling(
         max_steps=8, t_min=0.4, t_max=0.8, entropy_bound=0.1, stability_threshold=1, confidence_threshold=0.005
     )

@@ -76,7 +76,7 @@ def test_a_trained_model_comes_back_with_the_logits_it_was_trained_with(corpus: 
     export_masked(module, TINY, corpus / "tokenizer", tmp_path / "model", "expand")
     model = load(str(tmp_path / "model"), "cpu").model
     assert isinstance(model, Masked)
-    assert (model.facts.length, model.facts.expand_id, model.facts.pad_id) == ("expand", EXPAND, EOS)
+    assert (model.info.length, model.info.expand_id, model.info.pad_id) == ("expand", EXPAND, EOS)
     ids = batch.ids[0, : batch.lengths[0]].tolist()
     rows = Rows(
         contexts=[model.encode(ids[:3])],

@@ -26,7 +26,7 @@ def step_over(model: DiffusionGemma, *canvases: list[int], open_=GAP, context=No
     """Canvases over one context; the logits of their last step are random, but the same for each."""
     asked = torch.zeros(len(canvases), LENGTH, dtype=torch.bool)
     asked[:, list(open_)] = True
-    logits = torch.randn(len(open_), model.facts.noise.vocab_size, generator=torch.Generator().manual_seed(1))
+    logits = torch.randn(len(open_), model.info.noise.vocab_size, generator=torch.Generator().manual_seed(1))
     return Rows(
         contexts=[context or model.encode(range(30, 50))] * len(canvases),
         canvas=torch.tensor(canvases),
@@ -118,7 +118,7 @@ def test_canvases_of_one_width_each_have_their_own(model: DiffusionGemma):
 
 def test_canvases_that_say_the_same_keep_their_order(model: DiffusionGemma):
     rows = step_over(model, canvas(), canvas())
-    rows.self_conditioning = torch.randn(12, model.facts.noise.vocab_size, generator=torch.Generator().manual_seed(2))
+    rows.self_conditioning = torch.randn(12, model.info.noise.vocab_size, generator=torch.Generator().manual_seed(2))
     full = model.step(rows)
     for _ in range(REUSE.steps + 2):
         torch.testing.assert_close(model.step(rows), full, rtol=1e-4, atol=1e-4)

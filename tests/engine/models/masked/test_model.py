@@ -58,7 +58,7 @@ def drawn(seed: int, length: int) -> list[int]:
 def test_a_step_gives_the_published_logits(folder: Path, layout: Layout, length: int):
     model = model_of(folder, layout)
     context, canvas = drawn(1, length), drawn(2, 7)
-    canvas[1] = canvas[2] = model.facts.noise.mask_id or 0
+    canvas[1] = canvas[2] = model.info.noise.mask_id or 0
     expected = plain_logits(folder / layout, layout, context + canvas)[length:]
     batch = rows([model.encode(context)], [canvas], [range(7)])
     torch.testing.assert_close(model.step(batch), expected, rtol=1e-4, atol=1e-4)
@@ -82,7 +82,7 @@ def test_any_text_survives_the_tokens(folder: Path, layout: Layout, text: str):
     model = model_of(folder, layout)
     ids = model.tokenize(text)
     assert model.detokenize(ids) == text
-    assert not set(ids) & {*model.facts.forbidden_ids, model.facts.pad_id, model.facts.noise.mask_id}
+    assert not set(ids) & {*model.info.forbidden_ids, model.info.pad_id, model.info.noise.mask_id}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -95,7 +95,7 @@ def test_a_file_ends_behind_its_last_line_whatever_its_line_ends(folder: Path, l
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_nothing_but_text_may_enter_a_gap(folder: Path, layout: Layout):
     model = model_of(folder, layout)
-    facts = model.facts
+    facts = model.info
     allowed = set(range(facts.noise.vocab_size)) - set(facts.forbidden_ids) - {facts.pad_id}
     assert all(model.vocabulary.bytes[token] for token in allowed)
     assert facts.noise.mask_id in facts.forbidden_ids
@@ -106,7 +106,7 @@ def test_nothing_but_text_may_enter_a_gap(folder: Path, layout: Layout):
 def test_a_remembered_pass_is_exact_where_nothing_changed(folder: Path, layout: Layout):
     """The second step sees the same canvas: computing the gap alone must give what computing everything gave."""
     model = model_of(folder, layout)
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     context, canvas = drawn(1, 60), [mask] * 6 + drawn(2, 50)
     batch = rows([model.encode(context)], [canvas], [range(6)])
     first, second = model.step(batch), model.step(batch)
@@ -119,7 +119,7 @@ def test_a_remembered_pass_is_exact_where_nothing_changed(folder: Path, layout: 
 
 def test_nothing_is_remembered_of_a_gap_of_another_width(folder: Path):
     model = model_of(folder, "dreamon")
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     context, suffix = model.encode(drawn(1, 60)), drawn(2, 60)
     model.step(rows([context], [[mask] * 4 + suffix], [range(4)]))
     grown = model.step(rows([context], [[mask] * 7 + suffix], [range(7)]))
@@ -129,7 +129,7 @@ def test_nothing_is_remembered_of_a_gap_of_another_width(folder: Path):
 
 def test_passes_are_refreshed_and_forget_what_the_gap_no_longer_says(folder: Path):
     model = model_of(folder, "llada")
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     context, suffix = model.encode(drawn(1, 60)), drawn(2, 60)
 
     def step(gap: list[int], asked: list[int]) -> int:
@@ -165,7 +165,7 @@ def with_room_for(model: Masked, tokens: int) -> KVCache:
 
 
 def looks(model: Masked, context: TextContext, suffix: list[int], widths: Sequence[int]) -> torch.Tensor:
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     canvases = [[mask] * width + suffix for width in widths]
     return model.step(rows([context] * len(widths), canvases, [range(width) for width in widths]))
 
@@ -256,7 +256,7 @@ def test_room_is_shared_among_the_devices_of_the_layers(monkeypatch: pytest.Monk
 
 def test_what_is_not_worth_it_is_not_remembered(folder: Path):
     model = model_of(folder, "llada")
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     context = model.encode(drawn(1, 10))
     model.step(rows([context], [[mask] * 20 + drawn(2, 10)], [range(20)]))
     assert not model.cache.passes(context)
@@ -266,7 +266,7 @@ def test_what_is_not_worth_it_is_not_remembered(folder: Path):
 def test_scores_are_pseudo_likelihoods_of_ends_and_suffix(folder: Path, layout: Layout):
     model = model_of(folder, layout)
     model.remembers = False
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     prefix, suffix, gap = drawn(1, 12), drawn(2, 20), drawn(3, 11)
     context = model.encode(prefix)
     # As in a rewrite, more than the suffix stands fixed behind the noise.
