@@ -51,7 +51,7 @@ def released_class(network: GemmaNetwork) -> Any:
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,
         intermediate_size=config.intermediate_size,
-        num_hidden_layers=len(config.layer_types),
+        num_hidden_layers=config.num_hidden_layers,
         num_attention_heads=config.num_attention_heads,
         num_key_value_heads=config.heads[0][1],
         head_dim=config.heads[0][0],

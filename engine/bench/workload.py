@@ -12,14 +12,13 @@ from engine.bench.abilities import Measured
 from engine.bench.numbered import NumberedVocabulary
 from engine.core.request import FillRequest
 from engine.models.base import Context, Model, Rows
-from engine.models.tokenizer import Texts
 
 _TEXT_TOKENS = 2000
 
 
 def request_for(model: Model, width: int) -> FillRequest:
     """A gap of `width` tokens in the middle of real code, or of numbers where the model reads numbers."""
-    if isinstance(model, Texts) and isinstance(model.vocabulary, NumberedVocabulary):
+    if isinstance(model.vocabulary, NumberedVocabulary):
         words = [str(token) for token in token_ids(model, _TEXT_TOKENS)]
         return FillRequest(prefix=" ".join(words[:-200]), suffix=" ".join(words[-200:]), width=width)
     text = inspect.getsource(json.decoder)

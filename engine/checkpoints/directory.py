@@ -6,9 +6,9 @@ import json
 import logging
 import math
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -43,7 +43,6 @@ class TensorHeader:
 
     @property
     def elements(self) -> int:
-        """Numbers in it."""
         return math.prod(self.shape)
 
     @property
@@ -59,23 +58,19 @@ class Files:
 
     path: Path
     name: str
-    """As a person would name the model."""
+    """As a person would name it: "bundled", a path, a Hub id."""
     config: dict[str, Any]
     """config.json"""
-    metadata: dict[str, Any]
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     """What its authors tell dg-lsp beyond that; empty for released checkpoints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Files):
     """A model directory that can be loaded."""
 
-    name: str
-    """As a person would name it: "bundled", a path, a Hub id."""
-    path: Path
     family: str
     length: LengthStrategy
-    config: dict[str, Any]
     layers: int
     tensors: tuple[TensorHeader, ...]
     """Those that are loaded, named as in the loaded module."""
@@ -172,6 +167,16 @@ def read_json(file: Path, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ModelError(f"{name} has a {file.name} that is no JSON object: pull or copy the model again.")
     return cast("dict[str, Any]", value)
+
+
+def check_fields(config: Mapping[str, object], known: Mapping[str, Sequence[object]], name: str) -> None:
+    """Raises ModelError for a field of config.json that asks for another computation than those that are `known`."""
+    for field_name, values in known.items():
+        if field_name in config and config[field_name] not in values:
+            raise ModelError(
+                f"The config.json of {name} says {field_name} is {config[field_name]!r}, which dg-lsp can't compute: "
+                "use another model."
+            )
 
 
 def _unreadable(file: Path, name: str) -> str:

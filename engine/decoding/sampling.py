@@ -191,12 +191,10 @@ def doubtful(below: float) -> Remask:
 
 
 def all_known(info: StepInfo) -> Tensor:
-    """Every position is accepted."""
     return info.known.all(dim=-1)
 
 
 def forbid(ids: Sequence[int]) -> Constrain:
-    """These tokens may not enter a gap."""
     banned = torch.tensor(sorted(set(ids)), dtype=torch.int64)
 
     def constrain(logits: Tensor, places: Tensor) -> Tensor:
@@ -256,7 +254,6 @@ def _agreeing(vocabulary: Vocabulary, head: bytes, one_line: bool) -> list[int]:
 
 
 def in_turn(*constraints: Constrain) -> Constrain:
-    """All of them, one after the other."""
 
     def constrain(logits: Tensor, places: Tensor) -> Tensor:
         for each in constraints:

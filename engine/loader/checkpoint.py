@@ -51,6 +51,7 @@ def _read(path: Path, name: str) -> Checkpoint:
         family=family.name,
         length=length,
         config=files.config,
+        metadata=files.metadata,
         layers=layers,
         tensors=tensors,
         nbytes=sum(file.stat().st_size for file in weights),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,21 +13,28 @@ from engine.checkpoints.working import logits_nbytes
 from engine.models.base import ModelInfo, Rows
 from engine.models.kv_cache import KVCache, Part, Reuse, attend_to, cache_budget, chunks
 from engine.models.network import Attend, Network
-from engine.models.tokenizer import PromptLayout, Texts
+from engine.models.tokenizer import PromptLayout
+
+N = TypeVar("N", bound=Network)
 
 
-class CanvasModel(Texts, ABC):
+class CanvasModel(ABC, Generic[N]):
     """A resident checkpoint, but for what its family computes."""
 
     remembers = True
     """Whether steps reuse what was computed before; without, each step computes everything."""
 
-    def __init__(self, network: Network, info: ModelInfo, prompt: PromptLayout, reuse: Reuse) -> None:
-        super().__init__(prompt)
+    def __init__(self, network: N, info: ModelInfo, prompt: PromptLayout, reuse: Reuse) -> None:
         self.info = info
+        self.vocabulary = prompt.vocabulary
+        self.tokenize = prompt.tokenize
+        self.prompt = prompt.lay_out
         self.network = network
         self._reuse = reuse
         self.forget()
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        return self.vocabulary.text(ids)
 
     @abstractmethod
     def parts(self, rows: Rows) -> list[Part]:

@@ -128,8 +128,8 @@ class Pass:
     """Keys and values of a sequence at a full pass, and what was computed again since: [1, K, L, D] for each layer."""
 
     ids: Sequence[int]
-    open: Sequence[bool]
-    """What was in question."""
+    open: Collection[int]
+    """Places that were in question."""
     places: Collection[int]
     """What a step that uses it computes."""
     keys: list[Tensor] = field(default_factory=list[Tensor])
@@ -137,12 +137,14 @@ class Pass:
     uses: int = 1
     used_at: int = 0
 
-    def fits(self, part: Part) -> bool:
-        """Whether the other tokens say the same, and nothing is in question that was settled."""
-        if len(part.ids) != len(self.ids):
+    def says(self, ids: Sequence[int], but: Collection[int]) -> bool:
+        """Whether it is a pass over `ids`, whatever stands at the places `but`."""
+        if len(ids) != len(self.ids):
             return False
-        places = zip(part.ids, self.ids, part.open, self.open, strict=True)
-        return all(before or (token == known and not now) for token, known, now, before in places)
+        same = list(ids)
+        for at in but:
+            same[at] = self.ids[at]
+        return same == list(self.ids)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -151,7 +153,8 @@ class Part:
 
     context: Context
     ids: Sequence[int]
-    open: Sequence[bool]
+    open: Sequence[int]
+    """Places in question."""
     asked: Sequence[int]
     """Places whose hidden states are wanted."""
     start: int = 0
@@ -172,9 +175,8 @@ class Part:
 
     def region(self, near: int) -> set[int]:
         """What can't be taken from a step before."""
-        last = max((at for at, each in enumerate(self.open) if each), default=-1)
-        behind = range(last + 1, min(last + 1 + near, len(self.ids)))
-        return {*(at for at, each in enumerate(self.open) if each), *self.asked, *behind}
+        last = max(self.open, default=-1)
+        return {*self.open, *self.asked, *range(last + 1, min(last + 1 + near, len(self.ids)))}
 
     def keys_and_values(self, layer: int, places: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """What the whole sequence has, [1, K, L, D], from what was computed at `places`, [1, K, P, D]."""
@@ -272,8 +274,10 @@ class KVCache:
         for part in parts:
             # In order: canvases that say the same so far are told apart by their signals, which lie in that order, too.
             for held in self.passes(part.context) if part.reusable else ():
-                taken = held in used and not self.reuse.shared
-                if not taken and held.uses < self.reuse.steps and held.fits(part) and self._gains(part, held.places):
+                usable = held.uses < self.reuse.steps and (self.reuse.shared or held not in used)
+                # Nothing may be in question again that was settled.
+                fits = usable and {*part.open} <= {*held.open} and held.says(part.ids, held.open)
+                if fits and self._gains(part, held.places):
                     part.held, part.places = held, sorted(held.places)
                     used.add(held)
                     break
@@ -290,9 +294,7 @@ class KVCache:
             part.changes_held = False
             for held in reversed(self.passes(part.context)):
                 region = {*held.places, *part.region(self.reuse.near)}
-                known = held.ids if len(held.ids) == len(part.ids) else ()
-                same = known and all(known[at] == part.ids[at] for at in range(len(known)) if at not in region)
-                if same and self._gains(part, region):
+                if held.says(part.ids, region) and self._gains(part, region):
                     part.held, part.places = held, sorted(region)
                     break
 

@@ -24,6 +24,20 @@ Rotation = tuple[Tensor, Tensor]
 """Cosines and sines [B, T, 1, D], the sines with the sign of the half that they are multiplied with."""
 
 
+class Linear(nn.Linear):
+    """Made without numbers: to draw them for weights that are read anyway, torch imports its compiler."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
+class Embedding(nn.Embedding):
+    """The same."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
 class RMSNorm(nn.Module):
     """Holds the weight [size]; the families differ in how they apply it."""
 
@@ -38,9 +52,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, size: int, inner: int) -> None:
         super().__init__()
-        self.gate_proj = nn.Linear(size, inner, bias=False)
-        self.up_proj = nn.Linear(size, inner, bias=False)
-        self.down_proj = nn.Linear(inner, size, bias=False)
+        self.gate_proj = Linear(size, inner, bias=False)
+        self.up_proj = Linear(size, inner, bias=False)
+        self.down_proj = Linear(inner, size, bias=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
         return self.down_proj(F.silu(self.gate_proj(hidden)) * self.up_proj(hidden))

@@ -51,7 +51,6 @@ class Vocabulary:
 
     @cached_property
     def line_breaks(self) -> list[int]:
-        """Tokens that hold a line break."""
         return [token for token, spelled in enumerate(self.bytes) if b"\n" in spelled or b"\r" in spelled]
 
     @cached_property

@@ -51,8 +51,10 @@ def load_weights(
                     on_percent(100 * (number + (at + 1) / len(stored)) / len(files))
     # Shared modules and tied weights have more names than these.
     for ours, _ in (*module.named_parameters(), *module.named_buffers()):
-        if found.setdefault(ours, found.get(stand_in(ours))) is None:
-            raise ModelError(f"{name} lacks {ours}: pull or copy it again.")
+        if ours not in found:
+            if stand_in(ours) not in found:
+                raise ModelError(f"{name} lacks {ours}: pull or copy it again.")
+            found[ours] = found[stand_in(ours)]
     module.load_state_dict(found, strict=False, assign=True)
     module.tie()
     return module.requires_grad_(False).eval()

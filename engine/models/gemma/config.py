@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from engine.checkpoints.directory import TensorHeader
-from engine.core.errors import ModelError
+from engine.checkpoints.directory import TensorHeader, check_fields
 
 MODEL_TYPES = ("diffusion_gemma",)
 SLIDING = "sliding_attention"
@@ -29,22 +28,23 @@ _KNOWN: dict[str, tuple[object, ...]] = {
 class GemmaConfig:
     """Sizes in features, heads, layers and tokens; names and defaults are those of transformers."""
 
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_attention_heads: int
-    attention_bias: bool
-    rms_norm_eps: float
-    final_logit_softcapping: float
-    sliding_window: int
+    vocab_size: int = 262_144
+    hidden_size: int = 2304
+    intermediate_size: int = 9216
+    num_hidden_layers: int
+    num_attention_heads: int = 8
+    attention_bias: bool = False
+    rms_norm_eps: float = 1e-6
+    final_logit_softcapping: float = 30.0
+    sliding_window: int = 512
+    num_experts: int
+    top_k_experts: int
+    moe_intermediate_size: int
     layer_types: tuple[str, ...]
     heads: tuple[tuple[int, int], ...]
     """(size of a head, heads of keys and values) of each layer."""
     rope_parameters: dict[str, dict[str, Any]]
     """By the type of layer."""
-    num_experts: int
-    top_k_experts: int
-    moe_intermediate_size: int
     tie_word_embeddings: bool
     canvas_length: int
 
@@ -53,36 +53,23 @@ def read_config(config: dict[str, Any], name: str) -> GemmaConfig:
     """Raises ModelError for what can't be computed."""
     text: dict[str, Any] = config["text_config"]
     rope: dict[str, dict[str, Any]] = text.get("rope_parameters") or _ROPE
-    said = [(field, text[field], known) for field, known in _KNOWN.items() if field in text]
-    said += [("rope_type", each.get("rope_type", "default"), ("default", "proportional")) for each in rope.values()]
-    for field, value, known in said:
-        if value not in known:
-            raise ModelError(
-                f"The config.json of {name} says {field} is {value!r}, which dg-lsp can't compute: use another model."
-            )
+    check_fields(text, _KNOWN, name)
+    for each in rope.values():
+        check_fields(each, {"rope_type": ("default", "proportional")}, name)
     count = layers(config)
     types = text.get("layer_types") or [
         SLIDING if (index + 1) % _FULL_EVERY else "full_attention" for index in range(count)
     ]
-    return GemmaConfig(
-        vocab_size=text.get("vocab_size", 262_144),
-        hidden_size=text.get("hidden_size", 2304),
-        intermediate_size=text.get("intermediate_size", 9216),
-        num_attention_heads=text.get("num_attention_heads", 8),
-        attention_bias=text.get("attention_bias", False),
-        rms_norm_eps=text.get("rms_norm_eps", 1e-6),
-        final_logit_softcapping=text.get("final_logit_softcapping", 30.0),
-        sliding_window=text.get("sliding_window", 512),
+    own: dict[str, Any] = {
         # The last one sees everything, as transformers has it.
-        layer_types=(*types[:-1], "full_attention"),
-        heads=tuple(_heads(text, index, types[index]) for index in range(count)),
-        rope_parameters=rope,
-        num_experts=text["num_experts"],
-        top_k_experts=text["top_k_experts"],
-        moe_intermediate_size=text["moe_intermediate_size"],
-        tie_word_embeddings=config.get("tie_word_embeddings", True),
-        canvas_length=config.get("canvas_length", 256),
-    )
+        "layer_types": (*types[:-1], "full_attention"),
+        "heads": tuple(_heads(text, index, types[index]) for index in range(count)),
+        "rope_parameters": rope,
+        "tie_word_embeddings": config.get("tie_word_embeddings", True),
+        "canvas_length": config.get("canvas_length", 256),
+    }
+    sizes = {each.name: text[each.name] for each in fields(GemmaConfig) if each.name in text}
+    return GemmaConfig(**{**sizes, **own})
 
 
 def layers(config: dict[str, Any]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.checkpoints.directory import Checkpoint, Files, read_files, read_json_if_there
+from engine.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.checkpoints.placement import Placement
 from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
@@ -39,10 +39,7 @@ _CHUNK = 2048
 """Context tokens encoded at once; more would need more scratch memory."""
 
 
-class DiffusionGemma(CanvasModel):
-    """A resident checkpoint of the family."""
-
-    network: GemmaNetwork
+class DiffusionGemma(CanvasModel[GemmaNetwork]):
     reads = None
     """Positions are rotations, which know no end."""
 
@@ -53,16 +50,15 @@ class DiffusionGemma(CanvasModel):
     @classmethod
     def open(cls, checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None = None) -> DiffusionGemma:
         """Load weights and tokenizer. Raises ModelError."""
-        files = read_files(checkpoint.path, checkpoint.name)
         tokenizer, config = read_tokenizer(checkpoint), read_config(checkpoint.config, checkpoint.name)
         with torch.device("meta"):
             module = GemmaModule(config)
         load_weights(module, checkpoint, placement, our_name, on_percent, stand_in=stand_in)
         vocabulary = read_vocabulary(tokenizer, config.vocab_size, checkpoint.name)
-        info = _info(checkpoint, placement, config, vocabulary, files)
+        info = _info(checkpoint, placement, config, vocabulary)
         if info.instructions:
-            return cls(GemmaNetwork(module), info, ChatPrompt(tokenizer, vocabulary, info.context_limit, files))
-        pinned = files.metadata.get("pinned")
+            return cls(GemmaNetwork(module), info, ChatPrompt(tokenizer, vocabulary, info.context_limit, checkpoint))
+        pinned = checkpoint.metadata.get("pinned")
         return cls(GemmaNetwork(module), info, TokenPrompt(tokenizer, vocabulary, info.context_limit, pinned))
 
     def encode(self, ids: Sequence[int]) -> EncodedContext:
@@ -74,20 +70,19 @@ class DiffusionGemma(CanvasModel):
         parts: list[Part] = []
         signals = rows.self_conditioning
         for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
-            known, open_ = own(context), opens[row][:length]
-            asked = [at for at, each in enumerate(open_) if each]
-            # A first step has no signal at all, and what it computes is of no use to those that have one.
+            known, open_ = own(context), [at for at in range(length) if opens[row][at]]
             part = Part(
                 context=known,
                 ids=canvases[row][:length],
                 open=open_,
-                asked=asked,
+                asked=open_,
                 start=known.length,
                 store=known.store,
+                # A first step has no signal at all, and what it computes is of no use to those that have one.
                 reusable=rows.conditioned[row],
             )
             if signals is not None:
-                part.signal, signals = (signals[: len(asked)] if part.reusable else None), signals[len(asked) :]
+                part.signal, signals = (signals[: len(open_)] if part.reusable else None), signals[len(open_) :]
             parts.append(part)
         return parts
 
@@ -178,7 +173,6 @@ class DiffusionGemma(CanvasModel):
 
 
 def own(context: Context) -> EncodedContext:
-    """A context that this family encoded."""
     assert isinstance(context, EncodedContext)
     return context
 
@@ -187,10 +181,8 @@ def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: T
     return known.store.followed(index, start, key, value)
 
 
-def _info(
-    checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, vocabulary: Vocabulary, files: Files
-) -> ModelInfo:
-    metadata = files.metadata
+def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, vocabulary: Vocabulary) -> ModelInfo:
+    metadata = checkpoint.metadata
     return ModelInfo(
         name=checkpoint.name,
         family=checkpoint.family,
@@ -199,7 +191,7 @@ def _info(
         dtype=str(placement.dtype).removeprefix("torch."),
         length=checkpoint.length,
         noise=Noise(mask_id=MASK if metadata.get("noise") == "absorbing" else None, vocab_size=config.vocab_size),
-        sampling=_sampling(read_json_if_there(files.path / "generation_config.json", files.name)),
+        sampling=_sampling(read_json_if_there(checkpoint.path / "generation_config.json", checkpoint.name)),
         pad_id=PAD,
         forbidden_ids=tuple(token for token in vocabulary.empty if token != PAD),
         canvas_length=config.canvas_length,

@@ -10,7 +10,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.models.gemma.config import SLIDING, GemmaConfig
-from engine.models.network import Attend, FeedForward, Network, RMSNorm, frequencies, rotate, rotation
+from engine.models.network import (
+    Attend,
+    Embedding,
+    FeedForward,
+    Linear,
+    Network,
+    RMSNorm,
+    frequencies,
+    rotate,
+    rotation,
+)
 
 _GELU_CUBIC, _GELU_SCALE = 0.044715, 2 * math.sqrt(2 / math.pi)
 """Of the approximation by tanh."""
@@ -23,18 +33,19 @@ class GemmaModule(nn.Module):
         super().__init__()
         self.config = config
         self.final_logit_softcapping = config.final_logit_softcapping
-        decoder, text, encoder = nn.Module(), nn.Module(), nn.Module()
-        decoder.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
-        decoder.layers = nn.ModuleList(GemmaLayer(config, index) for index in range(len(config.layer_types)))
+        decoder: Any = nn.Module()
+        text: Any = nn.Module()
+        self.model: Any = nn.Module()
+        decoder.embed_tokens = Embedding(config.vocab_size, config.hidden_size)
+        decoder.layers = nn.ModuleList(GemmaLayer(config, index) for index in range(config.num_hidden_layers))
         decoder.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         decoder.self_conditioning = FeedForward(config.hidden_size, config.intermediate_size)
         decoder.self_conditioning.pre_norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         text.embed_tokens, text.norm = decoder.embed_tokens, decoder.norm
         text.layers = nn.ModuleList(EncoderLayer(layer) for layer in decoder.layers)
-        encoder.language_model = text
-        self.model = nn.Module()
-        self.model.decoder, self.model.encoder = decoder, encoder
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.model.decoder, self.model.encoder = decoder, nn.Module()
+        self.model.encoder.language_model = text
+        self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=False)
         self.tie()
 
     def tie(self) -> None:
@@ -51,8 +62,9 @@ class GemmaLayer(nn.Module):
         size, eps = config.hidden_size, config.rms_norm_eps
         self.self_attn = GemmaAttention(config, index)
         self.mlp = FeedForward(size, config.intermediate_size)
-        self.router, self.experts = nn.Module(), nn.Module()
-        self.router.proj = nn.Linear(size, config.num_experts, bias=False)
+        self.router: Any = nn.Module()
+        self.experts: Any = nn.Module()
+        self.router.proj = Linear(size, config.num_experts, bias=False)
         self.router.scale = nn.Parameter(torch.empty(size))
         self.router.per_expert_scale = nn.Parameter(torch.empty(config.num_experts))
         self.experts.gate_up_proj = nn.Parameter(
@@ -73,11 +85,11 @@ class GemmaAttention(nn.Module):
         super().__init__()
         size, bias = config.hidden_size, config.attention_bias
         self.head_dim, kv_heads = config.heads[index]
-        self.q_proj = nn.Linear(size, config.num_attention_heads * self.head_dim, bias)
-        self.k_proj = nn.Linear(size, kv_heads * self.head_dim, bias)
+        self.q_proj = Linear(size, config.num_attention_heads * self.head_dim, bias)
+        self.k_proj = Linear(size, kv_heads * self.head_dim, bias)
         sliding = config.layer_types[index] == SLIDING
-        self.v_proj = nn.Linear(size, kv_heads * self.head_dim, bias) if sliding else None
-        self.o_proj = nn.Linear(config.num_attention_heads * self.head_dim, size, bias)
+        self.v_proj = Linear(size, kv_heads * self.head_dim, bias) if sliding else None
+        self.o_proj = Linear(config.num_attention_heads * self.head_dim, size, bias)
         self.q_norm, self.k_norm = (
             RMSNorm(self.head_dim, config.rms_norm_eps),
             RMSNorm(self.head_dim, config.rms_norm_eps),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from engine.checkpoints.directory import Checkpoint, LengthStrategy, read_files
+from engine.checkpoints.directory import Checkpoint, LengthStrategy
 from engine.checkpoints.placement import Placement
 from engine.core.runtime_paths import data_dir
 from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
@@ -52,11 +51,7 @@ class TextContext:
         return len(self.ids)
 
 
-class Masked(CanvasModel):
-    """A resident checkpoint of the family."""
-
-    network: MaskedNetwork
-
+class Masked(CanvasModel[MaskedNetwork]):
     def __init__(self, network: MaskedNetwork, info: ModelInfo, prompt: MaskedPrompt, *, shifted: bool) -> None:
         super().__init__(network, info, prompt, REUSE)
         self.shift = int(shifted)
@@ -65,16 +60,15 @@ class Masked(CanvasModel):
     @classmethod
     def open(cls, checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None = None) -> Masked:
         """Load weights and tokenizer. Raises ModelError."""
-        files = read_files(checkpoint.path, checkpoint.name)
-        found = described(files)
+        found = described(checkpoint)
         tokenizer = read_tokenizer(checkpoint)
         # The weights first: they vouch for the number of tokens that config.json says.
         with torch.device("meta"):
             module = MaskedModule(found.architecture)
         load_weights(module, checkpoint, placement, our_name, on_percent)
         vocabulary = read_vocabulary(tokenizer, found.architecture.vocab, checkpoint.name)
-        prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=files.metadata.get("cut_anywhere", False))
-        info = _info(checkpoint, placement, found, vocabulary, files.metadata)
+        prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=checkpoint.metadata.get("cut_anywhere", False))
+        info = _info(checkpoint, placement, found, vocabulary)
         return cls(MaskedNetwork(module, found.architecture), info, prompt, shifted=found.published.shifted)
 
     @property
@@ -90,9 +84,8 @@ class Masked(CanvasModel):
         parts: list[Part] = []
         for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
             before = _own(context).ids
-            open_ = [*[False] * len(before), *opens[row][:length]]
-            asked = [at for at, each in enumerate(open_) if each]
-            parts.append(self._part(_own(context), (*before, *canvases[row][:length]), open_, asked))
+            open_ = [len(before) + at for at in range(length) if opens[row][at]]
+            parts.append(self._part(_own(context), (*before, *canvases[row][:length]), open_, open_))
         return parts
 
     def hidden(self, parts: Sequence[Part], ids: Tensor, positions: Tensor, attend: Attend, asked: Tensor) -> Tensor:
@@ -111,7 +104,7 @@ class Masked(CanvasModel):
             start, end = known.length, known.length + len(gap)
             ends = [at for at in range(start, end) if at < start + ENDS or at >= end - ENDS]
             guessed = [*ends, *range(end, end + min(len(suffix), SUFFIX))]
-            open_ = [start <= at < end + READ_ON for at in range(len(text))]
+            open_ = range(start, min(end + READ_ON, len(text)))
             for turn in range(TURNS):
                 hidden = guessed[turn::TURNS]
                 ids = [mask if at in hidden else token for at, token in enumerate(text)]
@@ -121,10 +114,10 @@ class Masked(CanvasModel):
             self.cache.recall(parts)
         for (row, _, truth), logits in zip(guesses, self.logits(parts), strict=True):
             places = torch.tensor(truth, device=logits.device)[:, None]
-            row += logits.log_softmax(dim=-1).gather(1, places)[:, 0].tolist()
+            row.extend(logits.log_softmax(dim=-1).gather(1, places)[:, 0].tolist())
         return found
 
-    def _part(self, context: TextContext, ids: Sequence[int], open_: Sequence[bool], guessed: Sequence[int]) -> Part:
+    def _part(self, context: TextContext, ids: Sequence[int], open_: Sequence[int], guessed: Sequence[int]) -> Part:
         return Part(context=context, ids=ids, open=open_, asked=[max(at - self.shift, 0) for at in guessed])
 
 
@@ -143,7 +136,6 @@ def sampling_of(published: Published) -> Sampling:
 
 
 def widths_of(length: LengthStrategy) -> tuple[int, ...]:
-    """What a strategy begins with."""
     return (_EXPAND_FROM,) if length == "expand" else _CALIBRATED_WIDTHS
 
 
@@ -152,10 +144,8 @@ def _own(context: Context) -> TextContext:
     return context
 
 
-def _info(
-    checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary, metadata: dict[str, Any]
-) -> ModelInfo:
-    published = found.published
+def _info(checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary) -> ModelInfo:
+    published, metadata = found.published, checkpoint.metadata
     empty = {*vocabulary.empty, *range(vocabulary.size, found.architecture.vocab)}
     own_prior = LengthPrior(**metadata["prior"]) if "prior" in metadata else None
     return ModelInfo(

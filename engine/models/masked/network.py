@@ -9,7 +9,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.models.masked.config import Architecture
-from engine.models.network import Attend, FeedForward, Network, RMSNorm, frequencies, rotate, rotation
+from engine.models.network import (
+    Attend,
+    Embedding,
+    FeedForward,
+    Linear,
+    Network,
+    RMSNorm,
+    frequencies,
+    rotate,
+    rotation,
+)
 
 
 class MaskedModule(nn.Module):
@@ -19,11 +29,11 @@ class MaskedModule(nn.Module):
         super().__init__()
         size = architecture.hidden
         self._tied = architecture.tied
-        self.model = nn.Module()
-        self.model.embed_tokens = nn.Embedding(architecture.vocab, size)
+        self.model: Any = nn.Module()
+        self.model.embed_tokens = Embedding(architecture.vocab, size)
         self.model.layers = nn.ModuleList(MaskedLayer(architecture) for _ in range(architecture.layers))
         self.model.norm = RMSNorm(size, architecture.norm_eps)
-        self.lm_head = nn.Linear(size, architecture.vocab, bias=False)
+        self.lm_head = Linear(size, architecture.vocab, bias=False)
         self.tie()
 
     def tie(self) -> None:
@@ -39,10 +49,10 @@ class MaskedLayer(nn.Module):
         super().__init__()
         size, width = architecture.hidden, architecture.kv_heads * architecture.head_size
         biased = architecture.kind == "qwen2"
-        self.self_attn = nn.Module()
-        self.self_attn.q_proj = nn.Linear(size, size, biased)
-        self.self_attn.k_proj, self.self_attn.v_proj = nn.Linear(size, width, biased), nn.Linear(size, width, biased)
-        self.self_attn.o_proj = nn.Linear(size, size, bias=False)
+        self.self_attn: Any = nn.Module()
+        self.self_attn.q_proj = Linear(size, size, biased)
+        self.self_attn.k_proj, self.self_attn.v_proj = Linear(size, width, biased), Linear(size, width, biased)
+        self.self_attn.o_proj = Linear(size, size, bias=False)
         self.mlp = FeedForward(size, architecture.intermediate)
         self.input_layernorm = RMSNorm(size, architecture.norm_eps)
         self.post_attention_layernorm = RMSNorm(size, architecture.norm_eps)

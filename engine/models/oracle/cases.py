@@ -58,8 +58,6 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OracleFile:
-    """What the JSON file holds."""
-
     cases: tuple[Case, ...]
 
 
@@ -90,7 +88,6 @@ def is_unfinished(text: str, in_string: bool = False) -> bool:
 
 
 def first_line(text: str) -> str:
-    """Without its line break."""
     return next(iter(text.splitlines()), "")
 
 

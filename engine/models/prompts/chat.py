@@ -14,37 +14,28 @@ from tokenizers import Tokenizer
 from engine.checkpoints.directory import Files, read_json_if_there, read_text
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
-from engine.models.prompts.window import before_gap, behind_gap, cut_at_cursor, last_tokens
+from engine.models.prompts.window import CHARACTERS, before_gap, cut_at_cursor, last_tokens
+from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
 from engine.text.newlines import with_line_feeds
 
 PINNED = 48
 """Suffix tokens on the canvas."""
-_CHARACTERS = 4
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.2
 _TASK = "Continue this file at the point where your answer begins, so that what follows fits."
-
 _REWRITE = "Write a part of this file anew, so that it says the same in a better way and what follows fits."
 
 
-class ChatPrompt:
-    """Lays out requests for a checkpoint with a chat template."""
-
+class ChatPrompt(PromptLayout):
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, limit: int, files: Files) -> None:
-        self.vocabulary = vocabulary
-        self._tokenizer = tokenizer
+        super().__init__(tokenizer, vocabulary, limit)
         self._template = _template(tokenizer, files)
-        self._limit = limit
-
-    def tokenize(self, text: str) -> list[int]:
-        """Ids of `text`; a control token's name in it is plain text."""
-        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def lay_out(self, request: FillRequest) -> Prompt:
         """[user turn | model turn with the prefix] and [gap | near suffix]."""
         room = int(self._limit * _SUFFIX_SHARE)
-        following = self.tokenize(with_line_feeds(behind_gap(request.suffix, room * _CHARACTERS)))[:room]
-        before = with_line_feeds(before_gap(request.prefix, self._limit * 3 // 5 * _CHARACTERS))
+        following = self.behind(request, room)[0][:room]
+        before = with_line_feeds(before_gap(request.prefix, self._limit * 3 // 5 * CHARACTERS))
         fenced = last_tokens(self.tokenize(f"```{request.language}\n{before}"), self._limit * 3 // 5)
         kept, head = cut_at_cursor(fenced, self.vocabulary) if before else (fenced, "")
         return Prompt(
@@ -71,7 +62,7 @@ class ChatPrompt:
         )
 
     def _chosen(self, request: FillRequest) -> list[Any]:
-        room = int(self._limit * _SNIPPET_SHARE) * _CHARACTERS
+        room = int(self._limit * _SNIPPET_SHARE) * CHARACTERS
         chosen: list[Any] = []
         for snippet in request.snippets:
             room -= len(snippet.text)
@@ -88,7 +79,7 @@ def _template(tokenizer: Tokenizer, files: Files) -> Any:
 
     twin = Tokenizer.from_str(tokenizer.to_str())
     said = read_json_if_there(files.path / "tokenizer_config.json", files.name)
-    tokens = {name: token for name, token in said.items() if name.endswith("_token") and token}
+    tokens = {name: said[name] for name in ("bos_token", "eos_token", "pad_token", "unk_token") if said.get(name)}
     named = {name: token["content"] if isinstance(token, dict) else token for name, token in tokens.items()}
     file = files.path / "chat_template.jinja"
     template = read_text(file, files.name) if file.exists() else said.get("chat_template")

@@ -149,7 +149,7 @@ CONTEXT, OPEN, PINNED = 40, 6, 20
 
 @pytest.mark.parametrize("name", ["small", "tiny"])
 def test_the_products_are_those_of_each_kind_of_step(name: str, request: pytest.FixtureRequest):
-    """Products with weights as torch counts them in a real step; its counter misses attention and experts on a CPU."""
+    """Products with weights as torch counts them in a real step; its counter misses attention on a CPU."""
     model: DiffusionGemma = request.getfixturevalue(name)
     full, reused = step_kinds(model, rows_of(model, model.encode([20] * CONTEXT), gap=OPEN, pinned=PINNED))
     for kind, length in ((full, OPEN + PINNED), (reused, OPEN + REUSE.near)):
@@ -188,8 +188,8 @@ def expert_flops(model: DiffusionGemma, tokens: int) -> int:
     if all(model.network.dense):
         return 0
     # Every expert gets the same number of tokens, rounded up; the last layer answers for what is open alone.
-    each = [tokens] * (config.num_hidden_layers - 1) + [OPEN]
-    states = sum(config.num_experts * -(-told * config.top_k_experts // config.num_experts) for told in each)
+    each = [told * config.top_k_experts for told in [tokens] * (config.num_hidden_layers - 1) + [OPEN]]
+    states = sum(config.num_experts * -(-told // config.num_experts) - told for told in each)
     return 2 * 3 * states * config.hidden_size * config.moe_intermediate_size
 
 

@@ -65,7 +65,7 @@ def test_the_products_are_those_of_each_kind_of_step(small: Masked):
         weights = sum(count for name, count in step.items() if name in ("aten.mm", "aten.addmm"))
         assert alone["aten.mm"] == weights
         seen = CONTEXT + OPEN + PINNED
-        attention = 2 * 2 * 2 * config.num_attention_heads * held.head_size * length * seen * len(held.layers)
+        attention = 2 * 2 * 2 * config.heads * config.head_size * length * seen * len(held.layers)
         assert alone["aten.bmm"] == attention
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_shape_is_named(shape: str):
 def test_a_slice_of_a_released_shape(monkeypatch: pytest.MonkeyPatch):
     model = random_model("dcoder-layers=1", "cpu")
     assert isinstance(model, Masked)
-    assert model.network.config.hidden_size == 896
+    assert model.network.config.hidden == 896
     assert len(model.network.layers) == 1
     assert model.info.parameters == sum(parameter.numel() for parameter in model.network.module.parameters())
     held = psutil.virtual_memory()

@@ -22,6 +22,16 @@ def model(released: Path):
     return tiny_model(released)
 
 
+@pytest.fixture(scope="module")
+def reference(released: Path):
+    """The released class with the same weights."""
+    from transformers import DiffusionGemmaForBlockDiffusion
+
+    module = DiffusionGemmaForBlockDiffusion.from_pretrained(released, dtype=torch.float32).eval()
+    module.generation_config.eos_token_id = None
+    return module
+
+
 class Nowhere:
     length = 1
 
@@ -39,7 +49,7 @@ def draw_as_published(said, places, generator):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(("stability", "confidence"), [(1, 1.0), (0, 100.0), (1, 100.0), (2, 100.0)])
 def test_without_pins_it_answers_what_generate_answers(
-    model, entropy_bound: float, seed: int, stability: int, confidence: float
+    model, reference, entropy_bound: float, seed: int, stability: int, confidence: float
 ):
     from transformers.models.diffusion_gemma.generation_diffusion_gemma import EntropyBoundSamplerConfig
 
@@ -51,10 +61,9 @@ def test_without_pins_it_answers_what_generate_answers(
         stability_threshold=stability,
         confidence_threshold=confidence,
     )
-    module = reference(model)
     prompt = torch.randint(9, 250, (1, 30), generator=torch.Generator().manual_seed(seed))
     torch.manual_seed(seed)
-    expected = module.generate(
+    expected = reference.generate(
         prompt,
         max_new_tokens=3 * 32,
         max_denoising_steps=sampling.max_steps,
@@ -76,13 +85,6 @@ def test_without_pins_it_answers_what_generate_answers(
         ids += settle(model, canvas, policies, generator).row(0)
 
     assert ids[30:] == expected.tolist()
-
-
-def reference(model):
-    """The released class over the same weights; `generate` reads the canvas's length from its config."""
-    module = model.network.module
-    module.generation_config.eos_token_id = None
-    return module
 
 
 @pytest.mark.parametrize("mask_id", [None, 3], ids=["uniform", "absorbing"])
