@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from engine.core.sequences import common_head, common_tail
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
@@ -41,9 +43,8 @@ def _starts(lines: list[str]) -> Iterator[int]:
 
 def _without_common_ends(start: int, old: str, new: str) -> Replacement:
     """A cursor that stands in what is the same stays where it is, if only what differs is replaced."""
-    most = min(len(old), len(new))
-    head = next((at for at in range(most) if old[at] != new[at]), most)
-    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
+    head = common_head(old, new)
+    tail = common_tail(old[head:], new[head:])
     # No edit may begin or end inside of a line break.
     head -= old[head - 1 : head] == "\r" and head > 0
     tail -= tail > 0 and old[len(old) - tail] == "\n" and old[len(old) - tail - 1 : len(old) - tail] == "\r"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import IO, Any, cast
 
 from engine.analysis.questions import Question, Reply
+from engine.core.sequences import common_head, common_tail
 from engine.ipc.frames import HEAD_NBYTES, announced, frame, plain, structured, unframe
-from engine.syntax.tree import common_head, common_tail
 
 MOST_NBYTES = 64 * 1024 * 1024
 _TEXTS = 8

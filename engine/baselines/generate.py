@@ -11,9 +11,8 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
 )
 
 from engine.core.request import FillRequest
-from engine.models.base import Facts, Sampling
+from engine.models.base import ModelInfo, Sampling
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.gemma.network import Network
 from engine.models.prompts.layout import Layout
 from engine.text.newlines import with_line_feeds
 
@@ -23,7 +22,7 @@ _SUFFIX_SHARE, _PREFIX_SHARE = 0.3, 0.6
 """Of the context."""
 
 
-def generate(network: Network, facts: Facts, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
+def generate(module: Any, facts: ModelInfo, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
     """The tokens of one canvas behind `ids`. `in_full`: all of its steps, settled or not."""
     config: Any = DiffusionGemmaGenerationConfig(
         max_new_tokens=facts.canvas_length,
@@ -37,16 +36,15 @@ def generate(network: Network, facts: Facts, ids: list[int], sampling: Sampling,
         eos_token_id=None,
         return_dict_in_generate=True,
     )
-    module: Any = network.module
-    inputs = torch.tensor([ids], device=network.device)
+    inputs = torch.tensor([ids], device=module.device)
     return module.generate(inputs, generation_config=config).sequences[0, len(ids) :].tolist()
 
 
 def all_known(model: DiffusionGemma, request: FillRequest) -> list[int]:
     """A context of everything that is known, the suffix included: `generate` can't hold it in place on the canvas."""
-    if model.facts.instructions:
+    if model.info.instructions:
         return list(model.prompt(request).context)
-    limit = model.facts.context_limit
+    limit = model.info.context_limit
     after = model.tokenize(with_line_feeds(request.suffix))[: int(_SUFFIX_SHARE * limit)]
     before = model.tokenize(with_line_feeds(request.prefix))[-int(_PREFIX_SHARE * limit) :]
     return list(Layout().context(request.language, after, before))

@@ -28,7 +28,7 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
     """Greedy next tokens behind the prefix alone, up to where they meet the suffix: see `cut`."""
     began = time.perf_counter()
     prompt = model.prompt(replace(request, suffix=""))
-    ends = {*model.facts.forbidden_ids, model.facts.pad_id}
+    ends = {*model.info.forbidden_ids, model.info.pad_id}
     ids: list[int] = []
     forwards = 0
     for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
@@ -47,7 +47,7 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest) -> Filled:
     began = time.perf_counter()
     prompt = model.prompt(request)
     most = request.max_tokens if request.width is None else request.width
-    stops = {model.facts.end_id, *model.facts.forbidden_ids} if request.width is None else set[int | None]()
+    stops = {model.info.end_id, *model.info.forbidden_ids} if request.width is None else set[int | None]()
     ids: list[int] = []
     forwards = 0
     for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
@@ -63,8 +63,8 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest) -> Filled:
 def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int, began: float) -> Filled:
     """One candidate, or none where there is no text; a baseline takes a forward pass each step."""
     return Filled(
-        model=model.facts.name,
-        device=model.facts.device,
+        model=model.info.name,
+        device=model.info.device,
         candidates=(Candidate(text=text, tokens=tokens, confidence=1.0, score=0.0),) if text else (),
         width=width,
         steps=forwards,

@@ -10,24 +10,23 @@ import torch
 
 from engine.core.request import FillRequest
 from engine.decoding.sampling import forbid
-from engine.models.masked.memory import Line, whole
 from engine.models.masked.model import Masked
-from engine.models.masked.windows import run_windows
 
 
 @torch.inference_mode()
 def published_loop(model: Masked, request: FillRequest, width: int) -> list[int]:
     """Fill `width` masks, the likeliest token at the position of least entropy first; returns their tokens."""
-    facts, prompt = model.facts, model.prompt(request)
+    facts, prompt = model.info, model.prompt(request)
     assert facts.noise.mask_id is not None
     start = len(prompt.context)
     ids = [*prompt.context, *[facts.noise.mask_id] * width, *prompt.suffix]
     # Forbidden as in our own fills; a token that asks for another width has no place in one that is told.
     constrain = forbid((*facts.forbidden_ids, facts.pad_id))
-    left = list(range(start, start + width))
+    left, device = list(range(start, start + width)), model.network.device
+    positions = torch.arange(len(ids), device=device)[None]
     while left:
-        line = Line(ids=ids, context=start, tail=len(prompt.suffix), asked=left, known=())
-        logits = model.network.logits(run_windows(model.network, [whole(line)])[0])
+        hidden = model.network.run(torch.tensor([ids], device=device), positions)
+        logits = model.network.logits(hidden[0])
         logits = constrain(logits[[max(at - model.shift, 0) for at in left]], torch.empty(0)) / facts.sampling.t_max
         entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1)
         surest = int(entropy.argmin())

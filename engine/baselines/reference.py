@@ -25,7 +25,7 @@ class Reference:
 
 def generates(model: Model) -> bool:
     """Whether transformers has a `generate` for it, which does what we do in another way."""
-    return model.facts.family == "diffusion_gemma"
+    return model.info.family == "diffusion_gemma"
 
 
 def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
@@ -36,7 +36,7 @@ def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
         from engine.models.gemma.model import DiffusionGemma
 
         assert isinstance(model, DiffusionGemma)
-        network, facts = model.network, model.facts
+        network, facts = model.network, model.info
         context, sampling = list(model.prompt(request).context), replace(facts.sampling, max_steps=ours.steps)
         return Reference(
             name=f"generate, {ours.steps} steps",
@@ -59,11 +59,13 @@ def fill_by_generate(model: Model, request: FillRequest) -> Filled:
     """One canvas of `generate`, cut like a text read left to right; it can't hold a suffix in place, so it reads it
     before the prefix."""
     from engine.baselines.generate import all_known, generate
+    from engine.baselines.released_class import released_class
     from engine.models.gemma.model import DiffusionGemma
 
     assert isinstance(model, DiffusionGemma)
+    module = released_class(model.network)
     began = time.perf_counter()
-    said = generate(model.network, model.facts, all_known(model, request), model.facts.sampling)
-    text = cut(model.detokenize([token for token in said if token != model.facts.pad_id]), request.suffix)
-    steps = model.facts.sampling.max_steps
+    said = generate(module, model.info, all_known(model, request), model.info.sampling)
+    text = cut(model.detokenize([token for token in said if token != model.info.pad_id]), request.suffix)
+    steps = model.info.sampling.max_steps
     return answered(model, text, len(model.tokenize(text)), width=len(said), forwards=steps, began=began)

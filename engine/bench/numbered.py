@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
+from engine.models.vocabulary import Vocabulary
 
 
-class NumberedVocabulary:
+class NumberedVocabulary(Vocabulary):
     """Token 7 is spelled "7 "; the padding token 0 says nothing."""
 
     def __init__(self, size: int) -> None:
-        self.size = size
-        self.with_line_break: list[int] = []
-
-    @cached_property
-    def bytes(self) -> list[bytes]:
-        return [b"", *(f"{token} ".encode() for token in range(1, self.size))]
-
-    def text(self, ids: Sequence[int]) -> str:
-        return "".join(f"{token} " for token in ids if token)
-
-    def agreeing(self, head: bytes) -> list[int]:
-        """None: a prompt of numbers takes nothing back."""
-        return []
+        super().__init__([b"", *(f"{token} ".encode() for token in range(1, size))])
 
 
 class NumberedPrompt:

@@ -6,15 +6,14 @@ from typing import Any
 
 from transformers import DiffusionGemmaConfig, DiffusionGemmaTextConfig
 
+from engine.baselines.released_class import TextModel, no_vision
 from engine.bench.numbered import NumberedPrompt
 from engine.bench.random_weights import layers_asked, random_module, shared_facts
 from engine.core.names import Device
 from engine.loader.catalog import BUNDLED_PATH
-from engine.models.base import Facts, Noise
-from engine.models.gemma.checkpoint import TextModel
-from engine.models.gemma.facts import RELEASED
-from engine.models.gemma.model import DiffusionGemma
-from engine.models.gemma.vision import no_vision
+from engine.models.base import ModelInfo, Noise
+from engine.models.gemma.model import RELEASED, DiffusionGemma
+from engine.models.gemma.network import GemmaNetwork
 
 _RELEASED_LAYERS, _FULL_EVERY = 30, 6
 _CONTEXT = 4096
@@ -30,7 +29,7 @@ def random_gemma(shape: str, device: Device, seed: int) -> DiffusionGemma:
         for layer in module.model.decoder.layers:
             layer.post_feedforward_layernorm_2.weight.fill_(0.0)
     vocab: int = config.text_config.vocab_size
-    facts = Facts(
+    facts = ModelInfo(
         **shared_facts(shape, module),
         family="diffusion_gemma",
         length="discover",
@@ -43,7 +42,7 @@ def random_gemma(shape: str, device: Device, seed: int) -> DiffusionGemma:
         instructions=True,
     )
     prompt: Any = NumberedPrompt(vocab, limit=_CONTEXT, pinned=min(48, config.canvas_length // 3))
-    return DiffusionGemma(module, facts, prompt)
+    return DiffusionGemma(GemmaNetwork(module), facts, prompt)
 
 
 def _config(shape: str) -> Any:

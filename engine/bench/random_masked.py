@@ -9,11 +9,10 @@ from engine.bench.numbered import NumberedPrompt
 from engine.bench.random_weights import layers_asked, random_module, shared_facts
 from engine.checkpoints.directory import LengthStrategy
 from engine.core.names import Device
-from engine.models.base import Facts, Noise
-from engine.models.masked.checkpoint import new_module
+from engine.models.base import ModelInfo, Noise
 from engine.models.masked.config import Architecture
 from engine.models.masked.model import Masked, sampling_of, widths_of
-from engine.models.masked.network import Network
+from engine.models.masked.network import MaskedModule, MaskedNetwork
 from engine.models.masked.published import PUBLISHED
 
 _DREAM = Architecture(
@@ -46,12 +45,12 @@ def random_masked(shape: str, device: Device, seed: int) -> Masked:
     architecture, title = _SHAPES[shape.partition("=")[0]]
     if "=" in shape:
         architecture = replace(architecture, layers=layers_asked(shape, architecture.layers))
-    module = random_module(shape, device, seed, lambda: new_module(architecture))
+    module = random_module(shape, device, seed, lambda: MaskedModule(architecture))
     published = next(each for each in PUBLISHED if each.title == title)
     length: LengthStrategy = "expand" if published.expand else "calibrated"
     # Which token means what is of no matter here: those at the vocabulary's end are the special ones.
     mask, expand = architecture.vocab - 1, architecture.vocab - 2
-    facts = Facts(
+    facts = ModelInfo(
         **shared_facts(shape, module),
         family="masked",
         length=length,
@@ -67,4 +66,4 @@ def random_masked(shape: str, device: Device, seed: int) -> Masked:
     )
     # As the family's own prompt shares out what can be read.
     prompt: Any = NumberedPrompt(architecture.vocab, limit=published.context // 2, pinned=published.context // 4)
-    return Masked(Network(module, architecture.rope_theta), facts, prompt, shifted=published.shifted)
+    return Masked(MaskedNetwork(module, architecture), facts, prompt, shifted=published.shifted)

@@ -70,7 +70,7 @@ def run(
 ) -> Benchmark:
     """Measure, telling `on_part` what comes next. `served`: name and device of a model that an engine can load; without
     one its start is not measured."""
-    watch = Stopwatch(repetitions=effort.repetitions, limit_s=effort.limit_s, device=model.facts.device)
+    watch = Stopwatch(repetitions=effort.repetitions, limit_s=effort.limit_s, device=model.info.device)
     made = Benchmark(about=about(model))
     measured: dict[str, Callable[[], tuple[list[Figure], list[Ratio]]]] = {
         END_TO_END: lambda: end_to_end(model, watch, effort.width),
@@ -94,7 +94,7 @@ def run(
 
 def about(model: Model) -> dict[str, str | int]:
     """What the figures hold for."""
-    facts = model.facts
+    facts = model.info
     gpu = facts.device.startswith("cuda")
     return {
         "model": facts.name,

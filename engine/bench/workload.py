@@ -14,7 +14,6 @@ import torch
 from engine.bench.numbered import NumberedVocabulary
 from engine.core.request import FillRequest
 from engine.models.base import Context, Model, Rows
-from engine.models.tokenizer import Texts
 
 _TEXT_TOKENS = 2000
 
@@ -48,7 +47,7 @@ def forgetful(model: Measured) -> Generator[None]:
 
 def request_for(model: Model, width: int) -> FillRequest:
     """A gap of `width` tokens in the middle of real code, or of numbers where the model reads numbers."""
-    if isinstance(model, Texts) and isinstance(model.vocabulary, NumberedVocabulary):
+    if isinstance(model.vocabulary, NumberedVocabulary):
         words = [str(token) for token in token_ids(model, _TEXT_TOKENS)]
         return FillRequest(prefix=" ".join(words[:-200]), suffix=" ".join(words[-200:]), width=width)
     text = inspect.getsource(json.decoder)
@@ -58,10 +57,10 @@ def request_for(model: Model, width: int) -> FillRequest:
 
 def token_ids(model: Model, count: int, seed: int = 0) -> list[int]:
     """Tokens at random, no control tokens among them."""
-    rng, banned = random.Random(seed), {*model.facts.forbidden_ids, model.facts.pad_id}
+    rng, banned = random.Random(seed), {*model.info.forbidden_ids, model.info.pad_id}
     ids: list[int] = []
     while len(ids) < count:
-        token = rng.randrange(model.facts.noise.vocab_size)
+        token = rng.randrange(model.info.noise.vocab_size)
         ids += [] if token in banned else [token]
     return ids
 
@@ -74,15 +73,15 @@ def room_beside(model: Measured, canvas: int, wanted: int) -> int:
 def rows_of(model: Model, context: Context, *, gap: int, pinned: int, batch: int = 1, first: bool = False) -> Rows:
     """Canvases [gap | pinned] at their `first` step, or later, when the last step's logits condition them. Nothing is
     known of the gap."""
-    device = model.facts.device
+    device = model.info.device
     # As the candidates of one gap: the suffix is the same.
     ids = torch.tensor(token_ids(model, gap + pinned), device=device).repeat(batch, 1)
     open_ = torch.zeros(batch, gap + pinned, dtype=torch.bool, device=device)
     open_[:, :gap] = True
     # Drawn on the CPU: the same canvas on every device.
-    ids[:, :gap] = model.facts.noise.draw((batch, gap), torch.Generator().manual_seed(0)).to(device)
+    ids[:, :gap] = model.info.noise.draw((batch, gap), torch.Generator().manual_seed(0)).to(device)
     generator = torch.Generator(device=device).manual_seed(0)
-    vocab = model.facts.noise.vocab_size
+    vocab = model.info.noise.vocab_size
     return Rows(
         contexts=[context] * batch,
         canvas=ids,

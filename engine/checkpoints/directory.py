@@ -6,9 +6,9 @@ import json
 import logging
 import math
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 LengthStrategy = Literal["asked", "slack", "discover", "expand", "calibrated"]
 """How the width of a gap is found: see engine.infill.lengths."""
-FACTS_FILE = "dg_lsp.json"
+METADATA_FILE = "dg_lsp.json"
 """What the authors of a checkpoint tell dg-lsp about it beyond config.json; released checkpoints have none."""
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
@@ -43,7 +43,6 @@ class TensorHeader:
 
     @property
     def elements(self) -> int:
-        """Numbers in it."""
         return math.prod(self.shape)
 
     @property
@@ -59,23 +58,19 @@ class Files:
 
     path: Path
     name: str
-    """As a person would name the model."""
+    """As a person would name it: "bundled", a path, a Hub id."""
     config: dict[str, Any]
     """config.json"""
-    told: dict[str, Any]
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     """What its authors tell dg-lsp beyond that; empty for released checkpoints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Files):
     """A model directory that can be loaded."""
 
-    name: str
-    """As a person would name it: "bundled", a path, a Hub id."""
-    path: Path
     family: str
     length: LengthStrategy
-    config: dict[str, Any]
     layers: int
     tensors: tuple[TensorHeader, ...]
     """Those that are loaded, named as in the loaded module."""
@@ -96,7 +91,7 @@ class Checkpoint:
 def read_files(path: Path, name: str) -> Files:
     """The small files of a model directory. Raises ModelError."""
     config = read_json(path / "config.json", name)
-    return Files(path=path, name=name, config=config, told=read_json_if_there(path / FACTS_FILE, name))
+    return Files(path=path, name=name, config=config, metadata=read_json_if_there(path / METADATA_FILE, name))
 
 
 def weight_files(path: Path, name: str) -> list[Path]:
@@ -153,17 +148,39 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
 
 
+def read_text(file: Path, name: str) -> str:
+    """What is in `file`, a file of the model `name`. Raises ModelError."""
+    try:
+        return read_regular(file, _MOST_JSON_NBYTES).decode()
+    except FileNotFoundError:
+        raise ModelError(f"{name} has no {file.name}: name a model directory as transformers writes it.") from None
+    except (OSError, ValueError, BadInput):
+        raise ModelError(_unreadable(file, name)) from None
+
+
 def read_json(file: Path, name: str) -> dict[str, Any]:
     """The object in `file`, a file of the model `name`. Raises ModelError."""
     try:
-        value = json.loads(read_regular(file, _MOST_JSON_NBYTES).decode())
-    except FileNotFoundError:
-        raise ModelError(f"{name} has no {file.name}: name a model directory as transformers writes it.") from None
-    except (OSError, ValueError, RecursionError, BadInput):
-        raise ModelError(f"{name} has a {file.name} that can't be read: pull or copy the model again.") from None
+        value = json.loads(read_text(file, name))
+    except (ValueError, RecursionError):
+        raise ModelError(_unreadable(file, name)) from None
     if not isinstance(value, dict):
         raise ModelError(f"{name} has a {file.name} that is no JSON object: pull or copy the model again.")
     return cast("dict[str, Any]", value)
+
+
+def check_fields(config: Mapping[str, object], known: Mapping[str, Sequence[object]], name: str) -> None:
+    """Raises ModelError for a field of config.json that asks for another computation than those that are `known`."""
+    for field_name, values in known.items():
+        if field_name in config and config[field_name] not in values:
+            raise ModelError(
+                f"The config.json of {name} says {field_name} is {config[field_name]!r}, which dg-lsp can't compute: "
+                "use another model."
+            )
+
+
+def _unreadable(file: Path, name: str) -> str:
+    return f"{name} has a {file.name} that can't be read: pull or copy the model again."
 
 
 def read_json_if_there(file: Path, name: str) -> dict[str, Any]:

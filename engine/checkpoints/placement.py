@@ -44,7 +44,6 @@ class Placement:
 
 
 def this_machine() -> Machine:
-    """What is free now."""
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_available() else range(0)
     return Machine(
         cpu=psutil.virtual_memory().available,

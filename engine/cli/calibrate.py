@@ -46,11 +46,11 @@ def main(
 ) -> None:
     """Fit a model's length prior to gaps in the code below FOLDER, and keep it for when the model is loaded next."""
     loaded = load(model, cast("Device", device)).model
-    if loaded.facts.length != "calibrated":
-        raise BadInput(f"{model} finds widths by {loaded.facts.length}: only `calibrated` needs a calibration.")
+    if loaded.info.length != "calibrated":
+        raise BadInput(f"{model} finds widths by {loaded.info.length}: only `calibrated` needs a calibration.")
     usual = usual_confidence(loaded, code_holes(folder, None, gaps, seed))
     prior = fit_prior(usual)
-    file = prior_file(data_dir(), loaded.facts.name)
+    file = prior_file(data_dir(), loaded.info.name)
     write_prior(prior, file)
     for width, confidence in usual.items():
         typer.echo(f"width {width:2}: {confidence:.3f} measured, {prior(width):.3f} fitted")

@@ -173,4 +173,4 @@ def _fill(
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("", total=len(rows) * len(tasks), completed=done)
         evaluate(model, tasks, rows, results, seed=seed, max_tokens=max_tokens, on_done=lambda: progress.advance(bar))
-    return model.facts.device, rows
+    return model.info.device, rows

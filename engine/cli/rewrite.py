@@ -54,7 +54,7 @@ def rewrite(
     from engine.loader.loading import load
 
     infiller = load(model, cast("Device", device))
-    if instruction and not infiller.model.facts.instructions:
+    if instruction and not infiller.model.info.instructions:
         typer.echo(f"dg-lsp: {model} follows no instructions: the text is rewritten without one.", err=True)
     request = FillRequest(
         task="rewrite",

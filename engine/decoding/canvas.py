@@ -68,7 +68,7 @@ def new_canvas(
     )
 
 
-def prime(canvas: Canvas, row: int, guess: Sequence[int | None], vocab_size: int) -> None:
+def seed(canvas: Canvas, row: int, guess: Sequence[int | None], vocab_size: int) -> None:
     """Condition the first step of one canvas on `guess`, from its first position on, as if the model had said so;
     None is no guess."""
     if canvas.logits is None:
@@ -95,7 +95,7 @@ def reopened(canvas: Canvas, positions: Tensor, noise: Noise, generator: torch.G
     )
 
 
-def beside(first: Canvas, second: Canvas) -> Canvas:
+def cat(first: Canvas, second: Canvas) -> Canvas:
     """The rows of both, to look at: nothing conditions a further step."""
     width = max(first.ids.shape[1], second.ids.shape[1])
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from engine.core.request import Draft
 from engine.decoding.canvas import Canvas
 from engine.decoding.executor import Step
-from engine.decoding.sampling import Distributions, Look, Policies, distributions
+from engine.decoding.sampling import Distributions, Policies, StepInfo, distributions
 from engine.models.base import Noise, Rows
 
 Denoising = Generator[Step, Tensor, Canvas]
@@ -39,7 +39,7 @@ def denoise(
         entropy = _advance(canvas, logits, policies, noise, generator, left)
         unchanged = torch.where((canvas.best == before).all(dim=1) & (canvas.step > first), unchanged + 1, 0)
         canvas.step += 1
-        done = policies.settled(Look(entropy=entropy, free=~canvas.pinned, known=canvas.known, unchanged=unchanged))
+        done = policies.settled(StepInfo(entropy=entropy, free=~canvas.pinned, known=canvas.known, unchanged=unchanged))
         _reopen(canvas, done[:, None])
         if should_stop():
             break
@@ -75,7 +75,7 @@ def _advance(
     said = distributions(logits)
     entropy = _spread(open_, said.entropy(), 0.0)
     sampled = _spread(open_, policies.choose(said, places, generator), 0)
-    accepted = policies.accept(entropy, policies.permit(sampled) if policies.permit else open_, left)
+    accepted = policies.accept(entropy, policies.mask(sampled) if policies.mask else open_, left)
     earlier = canvas.known & ~canvas.pinned
     _place(canvas, accepted, sampled, said, noise, generator)
     canvas.logits = logits

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from engine.models.base import Noise, Sampling
+from engine.models.vocabulary import Vocabulary
 
 _LEAST = -1e4
 """Log-probability of what can't be, in a sum where it counts for nothing."""
@@ -48,9 +48,9 @@ Choose = Callable[[Distributions, Tensor, torch.Generator], Tensor]
 """Distributions of F positions, their places [F, 2] (row, position) -> tokens [F]."""
 Accept = Callable[[Tensor, Tensor, int], Tensor]
 """Entropies [B, L] in nats, candidates [B, L], steps left -> which candidates are accepted [B, L]."""
-Permit = Callable[[Tensor], Tensor]
+Mask = Callable[[Tensor], Tensor]
 """Tokens [B, L] that would be taken -> which open positions [B, L] may take theirs now, one of a row at the least."""
-Settled = Callable[["Look"], Tensor]
+Settled = Callable[["StepInfo"], Tensor]
 """-> which rows [B] are done."""
 Remask = Callable[[Tensor, Tensor], Tensor]
 """Confidences [B, L], what was accepted in earlier steps [B, L] -> which of it goes back to noise [B, L]."""
@@ -59,7 +59,7 @@ Constrain = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class StepInfo:
     """What a stop policy may judge by, after a step."""
 
     entropy: Tensor
@@ -84,25 +84,8 @@ class Policies:
     constrain: Constrain
     remask: Remask | None = None
     """None: what is accepted for good stays."""
-    permit: Permit | None = None
+    mask: Mask | None = None
     """None: every open position may."""
-
-
-class Spelled(Protocol):
-    """Tokens with their spelling: every `Model`."""
-
-    @property
-    def line_breaks(self) -> Sequence[int]:
-        """Tokens that hold a line break."""
-        ...
-
-    def agreeing(self, head: bytes) -> Sequence[int]:
-        """Tokens that begin with `head`, and those that `head` begins with."""
-        ...
-
-    def spelling(self, token: int) -> bytes:
-        """The bytes of one token."""
-        ...
 
 
 def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *, greedy_rows: int = 0) -> Policies:
@@ -191,9 +174,9 @@ def entropy_bound(bound: float, *, in_time: bool = False) -> Accept:
 def stable_and_confident(stability_threshold: int, confidence_threshold: float) -> Settled:
     """So many steps did not change the answer, and the mean entropy of free positions is under the threshold."""
 
-    def settled(look: Look) -> Tensor:
-        free = look.free.sum(dim=-1).clamp(min=1)
-        return (look.unchanged >= stability_threshold) & (look.entropy.sum(dim=-1) / free < confidence_threshold)
+    def settled(info: StepInfo) -> Tensor:
+        free = info.free.sum(dim=-1).clamp(min=1)
+        return (info.unchanged >= stability_threshold) & (info.entropy.sum(dim=-1) / free < confidence_threshold)
 
     return settled
 
@@ -207,13 +190,11 @@ def doubtful(below: float) -> Remask:
     return remask
 
 
-def all_known(look: Look) -> Tensor:
-    """Every position is accepted."""
-    return look.known.all(dim=-1)
+def all_known(info: StepInfo) -> Tensor:
+    return info.known.all(dim=-1)
 
 
 def forbid(ids: Sequence[int]) -> Constrain:
-    """These tokens may not enter a gap."""
     banned = torch.tensor(sorted(set(ids)), dtype=torch.int64)
 
     def constrain(logits: Tensor, places: Tensor) -> Tensor:
@@ -234,7 +215,7 @@ def forbid_in(rows: Sequence[int], token: int) -> Constrain:
     return constrain
 
 
-def begin_with(head: str, vocabulary: Spelled, *, one_line: bool = False) -> Constrain:
+def begin_with(head: str, vocabulary: Vocabulary, *, one_line: bool = False) -> Constrain:
     """The first positions of a gap spell `head`, unless something stands there for good; what comes after it is free.
 
     A token shorter than what is left of `head` leaves the rest to the next position. With `one_line` no line breaks
@@ -253,7 +234,7 @@ def begin_with(head: str, vocabulary: Spelled, *, one_line: bool = False) -> Con
                 if not allowed.isfinite().any():
                     break  # nothing that may stand here spells it: the answer will be dropped
                 logits[at], free[at] = allowed, False
-                spelled = vocabulary.spelling(int(allowed.argmax()))
+                spelled = vocabulary.bytes[int(allowed.argmax())]
                 if len(spelled) >= len(left):
                     break
                 left = left[len(spelled) :]
@@ -264,16 +245,15 @@ def begin_with(head: str, vocabulary: Spelled, *, one_line: bool = False) -> Con
     return constrain
 
 
-def _agreeing(vocabulary: Spelled, head: bytes, one_line: bool) -> list[int]:
+def _agreeing(vocabulary: Vocabulary, head: bytes, one_line: bool) -> list[int]:
     """Tokens that `head` may begin with, or begins with; with `one_line` they break no line behind it."""
-    told = vocabulary.agreeing(head)
+    agreeing = vocabulary.agreeing(head)
     if not one_line:
-        return [*told]
-    return [token for token in told if not {*b"\r\n"} & {*vocabulary.spelling(token)[len(head) :]}]
+        return agreeing
+    return [token for token in agreeing if not {*b"\r\n"} & {*vocabulary.bytes[token][len(head) :]}]
 
 
 def in_turn(*constraints: Constrain) -> Constrain:
-    """All of them, one after the other."""
 
     def constrain(logits: Tensor, places: Tensor) -> Tensor:
         for each in constraints:

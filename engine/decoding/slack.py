@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from engine.decoding.canvas import Canvas
-from engine.decoding.sampling import Constrain, Permit
+from engine.decoding.sampling import Constrain, Mask
 
 SURELY = 8
 """Suffix tokens that are no coincidence wherever they stand: there the row ran on into the suffix."""
@@ -39,17 +39,17 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
     return constrain
 
 
-def end_behind_text(canvas: Canvas, pad_id: int) -> Permit:
+def end_behind_text(canvas: Canvas, pad_id: int) -> Mask:
     """Unused slots wait for text; where no open slot of a gap holds any, all of them are taken at once."""
     gaps = canvas.pinned.cumsum(dim=1)  # numbers what lies between pinned tokens
     rows, length = gaps.shape
 
-    def permit(chosen: Tensor) -> Tensor:
+    def mask(chosen: Tensor) -> Tensor:
         text = canvas.open & (chosen != pad_id)
         said = gaps.new_zeros(rows, length + 1).scatter_add_(1, gaps, text.long())
         return text | (canvas.open & (said.gather(1, gaps) == 0))
 
-    return permit
+    return mask
 
 
 def run_on(ids: Sequence[int], suffix: Sequence[int]) -> int:

@@ -106,7 +106,7 @@ def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[TokenEdit]) -> Genera
         [[*tokens.ids[: hole.at], *[None] * hole.width, *tokens.ids[hole.at + hole.removed :]] for hole in holes]
     )
     widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]
-    slack = gap.model.facts.length == "slack"
+    slack = gap.model.info.length == "slack"
     yield from gap.denoise(
         canvas, widths=widths, slack=slack, max_steps=1, temperature=linear_temperature(1.0, 1.0, 1), choose=noted
     )

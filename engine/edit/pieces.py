@@ -57,8 +57,8 @@ def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_count
     candidates = yield from _whole(plain, pieces, Deadline(plain.deadline_ms, began, clock))
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
-        model=model.facts.name,
-        device=model.facts.device,
+        model=model.info.name,
+        device=model.info.device,
         candidates=tuple(
             replace(each, text=with_old_line_ends(request.old, each.text, line_end)) for each in candidates
         ),
@@ -93,7 +93,7 @@ def _check(request: FillRequest) -> None:
 def _pieces(model: Model, request: FillRequest) -> list[Piece]:
     """Whole lines as far as they fit, longer lines cut between tokens."""
     around = model.prompt(replace(request, suffix=request.old + request.suffix, old=""))
-    limit = model.facts.canvas_length
+    limit = model.info.canvas_length
     room = max(1, int((limit - min(len(around.suffix), limit // 2)) * _SHARE) - len(model.tokenize(around.head)))
     bounds = token_bounds(model, model.tokenize(request.old))
     pieces: list[Piece] = []

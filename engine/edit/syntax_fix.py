@@ -113,8 +113,8 @@ def syntax_fix(
     fixes = yield from fixing.run()
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
-        model=model.facts.name,
-        device=model.facts.device,
+        model=model.info.name,
+        device=model.info.device,
         candidates=tuple(
             Candidate(
                 text=with_old_line_ends(
@@ -219,7 +219,7 @@ class _Fixing:
 
     def _within_canvas(self, text: str, start: int, end: int, spots: list[int]) -> Site:
         """A line, or as much of it around the first spot as fits on a canvas."""
-        room = int(self._model.facts.canvas_length // 2 * _SHARE)
+        room = int(self._model.info.canvas_length // 2 * _SHARE)
         bounds = [start + at for at in token_bounds(self._model, self._model.tokenize(text[start:end]))]
         if len(bounds) > room:
             at = min(range(len(bounds)), key=lambda index: abs(bounds[index] - spots[0]))

@@ -109,12 +109,12 @@ def _without(name: str) -> EvalRow:
 
 
 def _no_reader(model: Model) -> str:
-    return "" if isinstance(model, LeftToRight) else f"{model.facts.name} has no causal encoder to read left to right"
+    return "" if isinstance(model, LeftToRight) else f"{model.info.name} has no causal encoder to read left to right"
 
 
 def _no_end(model: Model) -> str:
-    return _no_reader(model) or ("" if model.facts.end_id else f"{model.facts.name} never learnt where a gap ends")
+    return _no_reader(model) or ("" if model.info.end_id else f"{model.info.name} never learnt where a gap ends")
 
 
 def _no_generate(model: Model) -> str:
-    return "" if generates(model) else f"{model.facts.name} has no generate of transformers"
+    return "" if generates(model) else f"{model.info.name} has no generate of transformers"

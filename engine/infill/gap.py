@@ -54,7 +54,7 @@ class Gap:
             request=request,
             prompt=prompt,
             context=model.encode(prompt.context),
-            generator=torch.Generator(device=model.facts.device).manual_seed(request.seed),
+            generator=torch.Generator(device=model.info.device).manual_seed(request.seed),
             deadline=deadline or Deadline(None, 0.0, time.perf_counter),
         )
 
@@ -65,7 +65,7 @@ class Gap:
     @property
     def suffix(self) -> tuple[int, ...]:
         """Tokens pinned behind the gap; at least half of a canvas is the gap's."""
-        return self.prompt.suffix[: self.model.facts.canvas_length // 2]
+        return self.prompt.suffix[: self.model.info.canvas_length // 2]
 
     @property
     def guess(self) -> list[int]:
@@ -76,7 +76,7 @@ class Gap:
     @property
     def room(self) -> int:
         """Widest gap that fits on a canvas beside the pinned suffix."""
-        return self.model.facts.canvas_length - len(self.suffix)
+        return self.model.info.canvas_length - len(self.suffix)
 
     @property
     def budget(self) -> int:
@@ -92,7 +92,7 @@ class Gap:
         """Rows that begin so, None for noise, and go on with the suffix if that is `pinned`."""
         suffix = self.suffix if pinned else ()
         rows = [[*row, *suffix] for row in rows]
-        return new_canvas([self.context] * len(rows), rows, self.model.facts.noise, self.generator)
+        return new_canvas([self.context] * len(rows), rows, self.model.info.noise, self.generator)
 
     def noise_canvas(self, widths: Sequence[int], *, pinned: bool = True) -> Canvas:
         """Rows of noise so wide, before the suffix if that is `pinned`."""
@@ -103,13 +103,13 @@ class Gap:
     ) -> Denoising:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
         `changes`. `slack`: unused slots may be padded, but in the rows `full`."""
-        facts = self.model.facts
+        facts = self.model.info
         constraints = self.constraints(slack=slack)
         if slack:
             constraints += [end_once(canvas, facts.pad_id), forbid_in(full, facts.pad_id)]
         policies = published_policies(facts.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
-        permit = end_behind_text(canvas, facts.pad_id) if slack else None
-        policies = replace(policies, **{"permit": permit, **changes})
+        mask = end_behind_text(canvas, facts.pad_id) if slack else None
+        policies = replace(policies, **{"mask": mask, **changes})
         first = canvas.step
         canvas = yield from denoise(
             canvas,
@@ -136,7 +136,7 @@ class Gap:
 
     def real(self, ids: Sequence[int]) -> list[int]:
         """A gap's tokens without unused slots."""
-        return [token for token in ids if token != self.model.facts.pad_id]
+        return [token for token in ids if token != self.model.info.pad_id]
 
     def _cells(self, canvas: Canvas, row: int) -> tuple[Cell, ...]:
         length = canvas.lengths[row]
@@ -144,16 +144,16 @@ class Gap:
         pinned = canvas.pinned[row, :length].tolist()
         cells: list[Cell] = []
         for token, known, fixed in zip(canvas.ids[row, :length].tolist(), settled, pinned, strict=True):
-            text = MASKED if token == self.model.facts.noise.mask_id else self.model.detokenize([token])
+            text = MASKED if token == self.model.info.noise.mask_id else self.model.detokenize([token])
             cells.append(Cell(text=text, state="pinned" if fixed else "accepted" if known else "noise"))
         return tuple(cells)
 
     def constraints(self, *, slack: bool, requests: Sequence[int] = ()) -> list[Constrain]:
         """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots."""
-        facts = self.model.facts
+        facts = self.model.info
         banned = [*({*facts.forbidden_ids, facts.pad_id} - {*requests, *([facts.pad_id] if slack else [])})]
         one_line = self.request.single_line
         if self.prompt.head and not self.committed:
             # At the margin the head itself is a line break.
-            return [forbid(banned), begin_with(self.prompt.head, self.model, one_line=one_line)]
-        return [forbid([*banned, *(self.model.line_breaks if one_line else ())])]
+            return [forbid(banned), begin_with(self.prompt.head, self.model.vocabulary, one_line=one_line)]
+        return [forbid([*banned, *(self.model.vocabulary.line_breaks if one_line else ())])]

@@ -34,7 +34,7 @@ def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
     """What a row says; None where it says no text or does not begin with what stands before the cursor."""
     width = fitted.widths[row]
     sure = fitted.canvas.confidence[row, :width].tolist()
-    pad = gap.model.facts.pad_id
+    pad = gap.model.info.pad_id
     tokens = fitted.canvas.row(row)[:width]
     if fitted.slack and pad not in tokens and gap.request.task == "fill":
         tokens = tokens[: width - run_on(tokens, gap.suffix)]
@@ -65,7 +65,7 @@ def offsets(gap: Gap, found: Hypothesis) -> list[tuple[int, int]]:
 
 def _places(gap: Gap, found: Hypothesis) -> list[tuple[int, int]]:
     """(start, end) of each token in what the hypothesis's tokens say; negative before the cursor."""
-    spelled = [gap.model.spelling(token) for token in (*gap.committed, *found.ids)]
+    spelled = [gap.model.vocabulary.bytes[token] for token in (*gap.committed, *found.ids)]
     data = b"".join(spelled)
     bytes_ = list(accumulate(map(len, spelled), initial=0))[len(gap.committed) :]
     # The end of a text cuts a character in two at most, which counts as one.

@@ -75,8 +75,8 @@ def infill(
     candidates = ranked(gap, offered, read=parts.ranking)
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
-        model=model.facts.name,
-        device=model.facts.device,
+        model=model.info.name,
+        device=model.info.device,
         candidates=tuple(replace(each, text=with_line_ends(each.text, line_end)) for each in candidates),
         width=len(gap.committed) + fitted.widths[_row_of(candidates, offered)],
         steps=gap.steps,
@@ -101,7 +101,7 @@ def _fitted(gap: Gap) -> Generator[Step, Tensor, Fitted]:
         width = gap.request.width
         left = width - len(gap.committed) if width is not None else gap.budget
         if width is None:
-            fitted = yield from STRATEGIES[gap.model.facts.length](gap)
+            fitted = yield from STRATEGIES[gap.model.info.length](gap)
             if fitted.complete or left <= gap.room or gap.should_stop():
                 return fitted
         elif left <= gap.room or gap.should_stop():

@@ -99,7 +99,7 @@ def _places(
         width = fitted.widths[row]
         slots = fitted.canvas.row(row)[:width]
         spans = offsets(gap, pending[row])
-        used = [at for at, token in enumerate(slots) if token != gap.model.facts.pad_id]
+        used = [at for at, token in enumerate(slots) if token != gap.model.info.pad_id]
         for problem in problems:
             places[row, [used[at] for at in _touched(pending[row].text, spans, problem, whole_lines)]] = True
         # A repair may need more room, or less.
@@ -122,7 +122,7 @@ def _touched(text: str, spans: Sequence[tuple[int, int]], problem: Problem, whol
 
 
 def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Tensor, Fitted]:
-    canvas = reopened(fitted.canvas, places, gap.model.facts.noise, gap.generator)
+    canvas = reopened(fitted.canvas, places, gap.model.info.noise, gap.generator)
     canvas = yield from gap.denoise(
         canvas,
         widths=fitted.widths,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-from engine.decoding.canvas import Canvas, prime
+from engine.decoding.canvas import Canvas, seed
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted, Fitting
 from engine.infill.noising import Row, as_wide, noised_spans, resized, roomy
@@ -28,7 +28,7 @@ _CHANGES = (0, 2, -1, 5)
 def rewritten(gap: Gap) -> Fitting:
     """The request's `old`, which must fit on a canvas, a share of `strength` of it denoised anew. The rest stays under
     absorbing noise, and may be reconsidered under uniform noise."""
-    request, facts = gap.request, gap.model.facts
+    request, facts = gap.request, gap.model.info
     tokens = old_tokens(gap, request.old, request.keep)
     rng = random.Random(f"{request.seed}/{request.old}")
     rows = [_row(gap, tokens, index, rng) for index in range(max(request.n, ROWS))]
@@ -42,14 +42,14 @@ def rewritten(gap: Gap) -> Fitting:
 
 def _row(gap: Gap, tokens: OldTokens, index: int, rng: random.Random) -> Row:
     noised = noised_spans(tokens.kept, gap.request.strength, rng)
-    if gap.model.facts.length != "slack" and any(noised):
+    if gap.model.info.length != "slack" and any(noised):
         return resized(tokens, noised, _CHANGES[index % len(_CHANGES)], gap.room)
     return roomy(tokens, noised, gap.room) if index % 2 else as_wide(tokens, noised)
 
 
 def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
     """What is no noise stands on it from the start. Unless all is noise, the old text conditions the first step."""
-    noise = gap.model.facts.noise
+    noise = gap.model.info.noise
     absorbing = noise.mask_id is not None
     cells = [
         [
@@ -64,5 +64,5 @@ def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
         tokens = torch.tensor([row.old[at] for at in places], dtype=canvas.ids.dtype, device=canvas.ids.device)
         canvas.ids[index, places] = canvas.best[index, places] = tokens
         if gap.request.strength < 1:
-            prime(canvas, index, row.old, noise.vocab_size)
+            seed(canvas, index, row.old, noise.vocab_size)
     return canvas

@@ -39,7 +39,7 @@ def token_bounds(model: Model, ids: Sequence[int]) -> list[int]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     bounds = [0]
     for token in ids:
-        bounds.append(bounds[-1] + len(decoder.decode(model.spelling(token))))
+        bounds.append(bounds[-1] + len(decoder.decode(model.vocabulary.bytes[token])))
     return bounds
 
 

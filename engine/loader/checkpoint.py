@@ -40,7 +40,7 @@ def _read(path: Path, name: str) -> Checkpoint:
     tensors = family.loaded([tensor for file in weights for tensor in read_header(file)])
     layers = family.layers(files)
     _check_layers(layers, tensors, name)
-    length = files.told.get("length") or family.length(files)
+    length = files.metadata.get("length") or family.length(files)
     if length not in get_args(LengthStrategy):
         raise ModelError(
             f"{name} says its length strategy is {length!r}: use one of {', '.join(get_args(LengthStrategy))}."
@@ -51,6 +51,7 @@ def _read(path: Path, name: str) -> Checkpoint:
         family=family.name,
         length=length,
         config=files.config,
+        metadata=files.metadata,
         layers=layers,
         tensors=tensors,
         nbytes=sum(file.stat().st_size for file in weights),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -16,9 +17,12 @@ from engine.core.request import Draft, Filled, FillRequest
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.loader.catalog import find
-from engine.models.base import Model, check_facts
+from engine.models.base import Model, check_info
 from engine.models.registry import family_named
+from engine.models.weights import OnPercent
 
+_QUICK_NBYTES = 1 << 30
+"""Smaller models load too fast for a progress bar."""
 _TRIAL = FillRequest(prefix="def f(x):\n    return ", suffix="\n", language="python")
 
 
@@ -66,39 +70,40 @@ class Infiller:
             return drive(self.model, answering(self.model, request), on_draft)
 
 
-def load(name: str = BUNDLED, device: Device = "auto") -> Infiller:
-    """Load "bundled", a model directory or a Hub id from the local cache. No network.
+def load(name: str = BUNDLED, device: Device = "auto", on_percent: OnPercent | None = None) -> Infiller:
+    """Load "bundled", a model directory or a Hub id from the local cache. No network. `on_percent` is told how much of
+    the weights is read; without it, a big model shows a bar on a terminal.
 
     Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
     """
     began = time.perf_counter()
     with _failures(f"Loading {name}", "close other programs, or use a smaller model"):
-        model = _oracle(name) if name.startswith(ORACLE) else _load(name, device)
+        model = _oracle(name) if name.startswith(ORACLE) else _load(name, device, on_percent)
     return Infiller(model=model, load_ms=(time.perf_counter() - began) * 1000)
 
 
-def _load(name: str, device: Device) -> Model:
+def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
     checkpoint = find(name)
     placement = place(checkpoint, device, this_machine())
-    with _offline(), reading(name):
-        model = family_named(checkpoint.family).open(checkpoint, placement)
+    with reading(name), _bar(shown=on_percent is None and checkpoint.nbytes > _QUICK_NBYTES) as show:
+        model = family_named(checkpoint.family).open(checkpoint, placement, on_percent or show)
         # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
         model.prompt(_TRIAL)
-    check_facts(model.facts)
+    check_info(model.info)
     return model
 
 
 @contextmanager
-def _offline() -> Generator[None]:
-    """Nothing that a checkpoint names is looked for on the Hub, whatever the libraries that read it would do."""
-    from huggingface_hub import constants
+def _bar(*, shown: bool) -> Generator[OnPercent | None]:
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
 
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = True
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("Loading weights", total=100)
+        yield lambda percent: progress.update(task, completed=percent)
 
 
 def _oracle(name: str) -> Model:

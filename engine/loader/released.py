@@ -105,7 +105,6 @@ _FOR_GAPS = 2
 
 
 def known(hub_id: str) -> Released | None:
-    """What is known of a Hub id."""
     return next((each for each in RELEASED if each.hub_id.lower() == hub_id.lower()), None)
 
 

@@ -16,6 +16,7 @@ from engine.checkpoints.directory import LengthStrategy
 from engine.core.errors import ModelError
 from engine.core.request import FillRequest
 from engine.models.length_prior import LengthPrior
+from engine.models.vocabulary import Vocabulary
 
 READ_ON = 16
 """Suffix tokens that are read together with a gap when it is scored."""
@@ -54,7 +55,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ModelInfo:
     """What the loop and the tools need to know about a checkpoint."""
 
     name: str
@@ -89,16 +90,16 @@ class Facts:
     """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
 
 
-def check_facts(facts: Facts) -> None:
+def check_info(info: ModelInfo) -> None:
     """Raises ModelError for a number that no gap can be filled with: they come from files that say what they like."""
-    sampling = facts.sampling
+    sampling = info.sampling
     whole = {
-        "canvas_length": (facts.canvas_length, 1, 1 << 16),
-        "context": (facts.context_limit, 1, 1 << 24),
+        "canvas_length": (info.canvas_length, 1, 1 << 16),
+        "context": (info.context_limit, 1, 1 << 24),
         "max_steps": (sampling.max_steps, 1, 10_000),
         "stability_threshold": (sampling.stability_threshold, 0, 10_000),
-        **{f"widths[{index}]": (width, 1, 1 << 16) for index, width in enumerate(facts.widths)},
-        "widths of a gap": (len(facts.widths), 1, 1_000),
+        **{f"widths[{index}]": (width, 1, 1 << 16) for index, width in enumerate(info.widths)},
+        "widths of a gap": (len(info.widths), 1, 1_000),
     }
     rest = {
         "t_min": (sampling.t_min, 0, 100),
@@ -111,7 +112,7 @@ def check_facts(facts: Facts) -> None:
         for name, (value, least, most) in numbers.items():
             if type(value) not in kinds or not least <= value <= most:
                 raise ModelError(
-                    f"{facts.name} says its {name} is {value!r}, not a number from {least} to {most:g}: "
+                    f"{info.name} says its {name} is {value!r}, not a number from {least} to {most:g}: "
                     "pull or copy the model again."
                 )
 
@@ -158,22 +159,12 @@ class Model(Protocol):
     """A resident model. Not thread-safe: one thread owns it."""
 
     @property
-    def facts(self) -> Facts:
-        """Constant facts about the checkpoint."""
+    def info(self) -> ModelInfo:
+        """Constant."""
         ...
 
     @property
-    def line_breaks(self) -> Sequence[int]:
-        """Tokens that hold a line break."""
-        ...
-
-    def agreeing(self, head: bytes) -> Sequence[int]:
-        """Tokens that begin with `head`, and those that `head` begins with."""
-        ...
-
-    def spelling(self, token: int) -> bytes:
-        """The bytes of one token; none for control tokens."""
-        ...
+    def vocabulary(self) -> Vocabulary: ...
 
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`, without special tokens."""

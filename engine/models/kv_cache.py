@@ -1,21 +1,42 @@
-"""Keys and values of contexts, kept while memory allows and reused by longest common prefix.
+"""Keys and values that are kept, of contexts and of canvases, within one budget.
 
-transformers' sliding-window layers forget what left the window, so they can't be cropped when typing changed
-the tail of a context. Here every layer keeps all its keys and values, and a layer with a window looks at the
-last of them.
+Those of a causal context stay true: they are reused by longest common prefix. transformers' sliding-window layers
+forget what left the window, so they can't be cropped when typing changed the tail of a context. Here every layer keeps
+all its keys and values, and a layer with a window looks at the last of them.
+
+What looks in both directions depends on every token of the gap, so none of it can be kept for good: a canvas behind a
+causal context, and where nothing is causal the surroundings of the gap, too. But it changes little from one step to the
+next. A full pass leaves it here; the next few steps compute what is in question, what was settled since, and the first
+tokens behind it; then everything is computed afresh. Only while the gap keeps its width: what stands around it knows
+the width, and with the keys and values of another one a model that found every width by first sight found one in eight.
+What is kept is a gain, never needed: what does not fit the budget is computed again.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
+import psutil
 import torch
 from torch import Tensor
 
+from engine.core.sequences import common_head
+from engine.models.base import Context
+from engine.models.network import Attend, Network
+
 _GROWTH = 256
 """Tokens by which a store grows."""
+PASSES = 8
+"""Kept for one context."""
+TOGETHER = 2048
+"""Tokens computed at once, where a canvas alone has no more: more would need more scratch memory."""
+_SHARE = 0.5
+"""Of the free memory of each device."""
+_MOST_CPU_NBYTES = 512 << 20
 
 
 class KeyValues:
@@ -29,7 +50,7 @@ class KeyValues:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, unused room included."""
+        """Unused room included."""
         return sum(tensor.nbytes for tensor in (*self._keys, *self._values) if tensor is not None)
 
     def update(self, start: int, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -41,8 +62,7 @@ class KeyValues:
                 grown = new.new_empty(1, new.shape[1], -(-end // _GROWTH) * _GROWTH, new.shape[3])
                 if room is not None:
                     grown[:, :, :start] = room[:, :, :start]
-                stored[layer] = grown
-                room = grown
+                stored[layer] = room = grown
             room[:, :, start:end] = new
         return self.read(layer, end)
 
@@ -54,12 +74,12 @@ class KeyValues:
         return key[:, :, :length], value[:, :, :length]
 
     def followed(self, layer: int, length: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values [1, K, length + T, D] of the first `length` tokens with [1, K, T, D] behind them; they hold
+        """Keys and values [B, K, length + T, D] of the first `length` tokens with [B, K, T, D] behind them; they hold
         until the next call for the layer."""
-        if length == len(self.ids):
+        if length == len(self.ids) and len(key) == 1:
             # Nothing is kept there: what the context has need not be copied.
             return self.update(length, layer, key, value)
-        keys, values = self.read(layer, length)
+        keys, values = (each.expand(len(key), -1, -1, -1) for each in self.read(layer, length))
         return torch.cat((keys, key), dim=2), torch.cat((values, value), dim=2)
 
     def context(self, length: int) -> EncodedContext:
@@ -67,10 +87,6 @@ class KeyValues:
         context = EncodedContext(store=self, length=length)
         self._readers.add(context)
         return context
-
-    def crop(self, length: int) -> None:
-        """Forget the tokens from `length` on."""
-        del self.ids[length:]
 
     def copy(self, length: int) -> KeyValues:
         """A store of its own with the first `length` tokens."""
@@ -93,13 +109,104 @@ class EncodedContext:
     length: int
 
 
-class ContextCache:
-    """The stores of the last contexts, least recently used first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reuse:
+    """How far a family's steps rely on those before them."""
 
-    def __init__(self, layers: int, budget_nbytes: int) -> None:
+    steps: int
+    """On one full pass, itself included."""
+    near: int
+    """Tokens behind the last one in question that are computed with it: they depend on it most."""
+    share: float
+    """Of a sequence, up to which computing that part alone is a gain."""
+    shared: bool
+    """Whether canvases share a pass; then what was settled since the pass is computed in each step."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Pass:
+    """Keys and values of a sequence at a full pass, and what was computed again since: [1, K, L, D] for each layer."""
+
+    ids: Sequence[int]
+    open: Collection[int]
+    """Places that were in question."""
+    places: Collection[int]
+    """What a step that uses it computes."""
+    keys: list[Tensor] = field(default_factory=list[Tensor])
+    values: list[Tensor] = field(default_factory=list[Tensor])
+    uses: int = 1
+    used_at: int = 0
+
+    def says(self, ids: Sequence[int], but: Collection[int]) -> bool:
+        """Whether it is a pass over `ids`, whatever stands at the places `but`."""
+        if len(ids) != len(self.ids):
+            return False
+        same = list(ids)
+        for at in but:
+            same[at] = self.ids[at]
+        return same == list(self.ids)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Part:
+    """What is computed of one sequence: a canvas behind its context, or context and canvas where nothing is causal."""
+
+    context: Context
+    ids: Sequence[int]
+    open: Sequence[int]
+    """Places in question."""
+    asked: Sequence[int]
+    """Places whose hidden states are wanted."""
+    start: int = 0
+    """Where the sequence begins: tokens of `store` before it."""
+    store: KeyValues | None = None
+    signal: Tensor | None = None
+    """The last step's logits of what is open."""
+    reusable: bool = True
+    """Whether what is computed is of use to other steps, and theirs to this one."""
+    places: Sequence[int] = field(init=False)
+    """What is computed."""
+    held: Pass | None = None
+    """Has the rest, or takes everything; None: everything is computed and nothing kept."""
+    changes_held: bool = True
+
+    def __post_init__(self) -> None:
+        self.places = range(len(self.ids))
+
+    def region(self, near: int) -> set[int]:
+        """What can't be taken from a step before."""
+        last = max(self.open, default=-1)
+        return {*self.open, *self.asked, *range(last + 1, min(last + 1 + near, len(self.ids)))}
+
+    def keys_and_values(self, layer: int, places: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """What the whole sequence has, [1, K, L, D], from what was computed at `places`, [1, K, P, D]."""
+        if self.held is None:
+            return key, value
+        keys, values = self.held.keys, self.held.values
+        if layer == len(keys):
+            # Copied, so that the rest of its batch can go.
+            keys.append(key.clone())
+            values.append(value.clone())
+        elif not self.changes_held:
+            return keys[layer].index_copy(2, places, key), values[layer].index_copy(2, places, value)
+        else:
+            keys[layer].index_copy_(2, places, key)
+            values[layer].index_copy_(2, places, value)
+        return keys[layer], values[layer]
+
+
+class KVCache:
+    """The stores of the last contexts, and the last passes over the canvases of each living context."""
+
+    def __init__(self, layers: int, token_nbytes: int, budget_nbytes: int, reuse: Reuse) -> None:
+        """`token_nbytes`: of one token's keys and values in all layers."""
         self._layers = layers
+        self._token_nbytes = token_nbytes
         self.budget_nbytes = budget_nbytes
-        self._stores: list[KeyValues] = []
+        self.reuse = reuse
+        self._stores: list[KeyValues] = []  # least recently used first
+        self._passes: WeakKeyDictionary[Context, list[Pass]] = WeakKeyDictionary()
+        self._steps = 0
         self.tokens_asked = 0
         """Tokens of context asked for since the start."""
         self.tokens_reused = 0
@@ -107,13 +214,19 @@ class ContextCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by all stores."""
-        return sum(store.nbytes for store in self._stores)
+        """All that is kept."""
+        return sum(store.nbytes for store in self._stores) + self.passes_nbytes
+
+    @property
+    def passes_nbytes(self) -> int:
+        """What is kept of canvases."""
+        return sum(len(held.ids) for passes in self._passes.values() for held in passes) * self._token_nbytes
 
     def open(self, ids: Sequence[int]) -> tuple[KeyValues, int]:
         """A store for `ids` and how many of them it holds already; the caller encodes and appends the rest."""
-        best = max(self._stores, key=lambda store: common_length(store.ids, ids), default=None)
-        known = common_length(best.ids, ids) if best else 0
+        ids = list(ids)
+        best = max(self._stores, key=lambda store: common_head(store.ids, ids), default=None)
+        known = common_head(best.ids, ids) if best else 0
         self.tokens_asked += len(ids)
         self.tokens_reused += known
         if best is None or known == 0:
@@ -125,29 +238,146 @@ class ContextCache:
             store = best.copy(known)
         else:
             store = best
-            store.crop(known)
+            del store.ids[known:]
         if store in self._stores:
             self._stores.remove(store)
         self._stores.append(store)
         return store, known
-
-    def shrink(self) -> None:
-        """Let go of all stores, and keep half as much from now on."""
-        self._stores.clear()
-        self.budget_nbytes //= 2
 
     def trim(self) -> None:
         """Let go of the stores unused for longest until the budget is kept; the newest always stays."""
         while len(self._stores) > 1 and self.nbytes > self.budget_nbytes:
             self._stores.pop(0)
 
+    def shrink(self) -> None:
+        """Let go of everything, and keep half as much from now on."""
+        self._stores.clear()
+        self._passes.clear()
+        self.budget_nbytes //= 2
 
-def common_length(left: Sequence[int], right: Sequence[int]) -> int:
-    """Length of the longest common prefix."""
-    shorter = min(len(left), len(right))
-    if list(left[:shorter]) == list(right[:shorter]):
-        return shorter
-    return next(index for index, (a, b) in enumerate(zip(left, right, strict=False)) if a != b)
+    def passes(self, context: Context) -> Sequence[Pass]:
+        """Those kept for a context, oldest first."""
+        return self._passes.get(context, ())
+
+    def renew(self, context: Context) -> None:
+        """Take what is kept of a context's canvases as if it were fresh."""
+        for held in self.passes(context):
+            held.uses = 1
+
+    def plan(self, parts: Sequence[Part]) -> None:
+        """Find what a step has to compute of each part, and what takes those that are computed in full.
+
+        What is used in this step stays: parts that have no room must not drive out those that have.
+        """
+        self._steps += 1
+        used: set[Pass] = set()
+        for part in parts:
+            # In order: canvases that say the same so far are told apart by their signals, which lie in that order, too.
+            for held in self.passes(part.context) if part.reusable else ():
+                usable = held.uses < self.reuse.steps and (self.reuse.shared or held not in used)
+                # Nothing may be in question again that was settled.
+                fits = usable and {*part.open} <= {*held.open} and held.says(part.ids, held.open)
+                if fits and self._gains(part, held.places):
+                    part.held, part.places = held, sorted(held.places)
+                    used.add(held)
+                    break
+        for part in parts:
+            region = part.region(self.reuse.near)
+            wanted = part.reusable and part.held is None and self._gains(part, region)
+            if wanted and self._make_room(len(part.ids), used):
+                part.held = Pass(ids=part.ids, open=part.open, places=region)
+                used.add(part.held)
+
+    def recall(self, parts: Sequence[Part]) -> None:
+        """Find what has to be computed of texts that no step is over, if need be with passes that are used up."""
+        for part in parts:
+            part.changes_held = False
+            for held in reversed(self.passes(part.context)):
+                region = {*held.places, *part.region(self.reuse.near)}
+                if held.says(part.ids, region) and self._gains(part, region):
+                    part.held, part.places = held, sorted(region)
+                    break
+
+    def keep(self, parts: Sequence[Part]) -> None:
+        """Remember a step that was done: one that failed may have left some layers without keys."""
+        for held, part in {part.held: part for part in parts}.items():
+            if held is None:
+                continue
+            held.used_at = self._steps
+            passes = self._passes.setdefault(part.context, [])
+            if held not in passes:
+                passes.append(held)
+                del passes[:-PASSES]
+                continue
+            held.uses += 1
+            if not self.reuse.shared:
+                held.ids, held.open, held.places = part.ids, part.open, part.region(self.reuse.near)
+
+    def _gains(self, part: Part, places: Collection[int]) -> bool:
+        return len(places) <= self.reuse.share * len(part.ids)
+
+    def _make_room(self, tokens: int, used: Collection[Pass]) -> bool:
+        """For a pass, by letting go of those unused for longest; False where there is none."""
+        room = self.budget_nbytes - sum(store.nbytes for store in self._stores)
+        room -= (tokens + sum(len(held.ids) for held in used)) * self._token_nbytes
+        if room < 0:
+            return False
+        others = [held for passes in self._passes.values() for held in passes if held not in used]
+        gone: set[Pass] = set()
+        excess = sum(len(held.ids) for held in others) * self._token_nbytes - room
+        for held in sorted(others, key=lambda held: held.used_at):
+            if excess <= 0:
+                break
+            gone.add(held)
+            excess -= len(held.ids) * self._token_nbytes
+        for passes in self._passes.values():
+            passes[:] = [held for held in passes if held not in gone]
+        return True
+
+
+def attend_to(network: Network, parts: Sequence[Part]) -> Attend:
+    """Each sequence sees all of itself and of the context before it (its window, in sliding layers). What is computed
+    of several lies side by side, without padding."""
+    places = [torch.tensor(part.places, device=network.device) for part in parts]
+    sizes = [len(part.places) for part in parts]
+
+    def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        attended: list[Tensor] = []
+        split = zip(parts, places, *(each.split(sizes, dim=2) for each in (query, key, value)), strict=True)
+        for part, at, own_query, own_key, own_value in split:
+            keys, values = part.keys_and_values(index, at.to(key.device), own_key, own_value)
+            if part.store is not None:
+                keys, values = part.store.followed(index, part.start, keys, values)
+                unseen = part.start - network.seen(index, part.start)
+                keys, values = keys[:, :, unseen:], values[:, :, unseen:]
+            attended.append(network.attention(own_query, keys, values))
+        return torch.cat(attended, dim=2)
+
+    return attend
+
+
+def chunks(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
+    """The parts in order, as many at a time as may be computed together."""
+    start = size = 0
+    for at, part in enumerate(parts):
+        if at > start and size + len(part.places) > TOGETHER:
+            yield parts[start:at]
+            start, size = at, 0
+        size += len(part.places)
+    if start < len(parts):
+        yield parts[start:]
+
+
+def cache_budget(layers: Sequence[torch.device], reserved_nbytes: int) -> int:
+    """Bytes for keys and values of `layers` that lie there; `reserved_nbytes` of each device are for other things."""
+    rooms = [_room(device, reserved_nbytes) / count for device, count in Counter(layers).items()]
+    return int(min(rooms) * len(layers))
+
+
+def _room(device: torch.device, reserved_nbytes: int) -> float:
+    if device.type != "cuda":
+        return min(psutil.virtual_memory().available * _SHARE, _MOST_CPU_NBYTES)
+    return max(torch.cuda.mem_get_info(device)[0] - reserved_nbytes, 0) * _SHARE
 
 
 def window_mask(start: int, length: int, first: int, window: int | None, device: torch.device) -> Tensor:

@@ -58,7 +58,6 @@ def fit_prior(usual: Mapping[int, float]) -> LengthPrior:
 
 
 def write_prior(prior: LengthPrior, file: Path) -> None:
-    """Keep it as JSON."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(asdict(prior), indent=2) + "\n", encoding="utf-8")
 

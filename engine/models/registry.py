@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from engine.checkpoints.directory import Checkpoint, Files, LengthStrategy, TensorHeader
 from engine.core.errors import ModelError
-from engine.models.gemma import description as gemma
+from engine.models.gemma import config as gemma
 from engine.models.masked import description as masked
 
 if TYPE_CHECKING:
     from engine.checkpoints.placement import Placement
     from engine.models.base import Model
+    from engine.models.weights import OnPercent
 
 
 class UnknownFamily(ModelError):
@@ -34,8 +35,8 @@ class Family:
     layers: Callable[[Files], int]
     loaded: Callable[[list[TensorHeader]], tuple[TensorHeader, ...]]
     """The tensors that are loaded, those of layer N named `....layers.N....`."""
-    open: Callable[[Checkpoint, Placement], Model]
-    """Load weights and tokenizer. Raises ModelError."""
+    open: Callable[[Checkpoint, Placement, OnPercent | None], Model]
+    """Load weights and tokenizer, telling how far it has come. Raises ModelError."""
 
 
 def family_of_type(model_type: object, name: str) -> Family:
@@ -52,16 +53,16 @@ def family_named(name: str) -> Family:
     return next(family for family in FAMILIES if family.name == name)
 
 
-def _open_gemma(checkpoint: Checkpoint, placement: Placement) -> Model:
+def _open_gemma(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None) -> Model:
     from engine.models.gemma.model import DiffusionGemma
 
-    return DiffusionGemma.open(checkpoint, placement)
+    return DiffusionGemma.open(checkpoint, placement, on_percent)
 
 
-def _open_masked(checkpoint: Checkpoint, placement: Placement) -> Model:
+def _open_masked(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None) -> Model:
     from engine.models.masked.model import Masked
 
-    return Masked.open(checkpoint, placement)
+    return Masked.open(checkpoint, placement, on_percent)
 
 
 FAMILIES = (

@@ -1,68 +1,60 @@
-"""What every family does with text: its vocabulary's spelling and its prompt's layout, behind the names of `Model`."""
+"""What the families share of their tokenizers, and of the prompts that are made with them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
 
+from tokenizers import Tokenizer
+
+from engine.checkpoints.directory import Checkpoint, read_text, reading
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
+from engine.models.prompts.window import CHARACTERS, before_gap, last_tokens
 from engine.models.vocabulary import Vocabulary
+from engine.text.newlines import with_line_feeds
 
 _SAMPLE = "def f(x):\n    return '😋' + x\n"
 
 
-def settled(tokenizer: Any) -> Any:
-    """A fast tokenizer of transformers that neither cuts nor pads, whatever its file says, and has been tried."""
-    backend = tokenizer.backend_tokenizer
-    backend.no_truncation()
-    backend.no_padding()
-    backend.encode(_SAMPLE, add_special_tokens=False)
+def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
+    """That of a tokenizer.json. Raises ModelError."""
+    with reading(f"The tokenizer of {checkpoint.name}"):
+        return settled(Tokenizer.from_str(read_text(checkpoint.path / "tokenizer.json", checkpoint.name)))
+
+
+def settled(tokenizer: Tokenizer) -> Tokenizer:
+    """It neither cuts nor pads, whatever its file says, a control token's name in a text is text, and it was tried."""
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    tokenizer.encode(_SAMPLE, add_special_tokens=False)
     return tokenizer
 
 
-class PromptLayout(Protocol):
+class PromptLayout(ABC):
     """How a checkpoint wants its requests."""
 
-    vocabulary: Vocabulary
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, limit: int) -> None:
+        """`limit`: tokens of context at the most."""
+        self.vocabulary = vocabulary
+        self._tokenizer = tokenizer
+        self._limit = limit
 
-    def tokenize(self, text: str) -> list[int]:
-        """Ids of `text`, without control tokens."""
-        ...
-
+    @abstractmethod
     def lay_out(self, request: FillRequest) -> Prompt:
         """Context and pinned suffix of a request."""
-        ...
-
-
-class Texts:
-    """The text side of a `Model`."""
-
-    def __init__(self, layout: PromptLayout) -> None:
-        self.vocabulary = layout.vocabulary
-        self._layout = layout
-
-    @property
-    def line_breaks(self) -> Sequence[int]:
-        """Tokens that hold a line break."""
-        return self.vocabulary.with_line_break
-
-    def agreeing(self, head: bytes) -> Sequence[int]:
-        """Tokens that begin with `head`, and those that `head` begins with."""
-        return self.vocabulary.agreeing(head)
-
-    def spelling(self, token: int) -> bytes:
-        """The bytes of one token; none for control tokens."""
-        return self.vocabulary.bytes[token]
 
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`; a control token's name in it is plain text."""
-        return self._layout.tokenize(text)
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
-    def detokenize(self, ids: Sequence[int]) -> str:
-        """Text of `ids`; control tokens have none."""
-        return self.vocabulary.text(ids)
+    def before(self, request: FillRequest, room: int) -> Sequence[int]:
+        """The end of what is before the gap, at most `room` tokens."""
+        text = with_line_feeds(before_gap(request.prefix, room * CHARACTERS * 3 // 4))
+        return last_tokens(self.tokenize(text), room)
 
-    def prompt(self, request: FillRequest) -> Prompt:
-        """Context and pinned suffix of a request."""
-        return self._layout.lay_out(request)
+    def behind(self, request: FillRequest, room: int) -> tuple[list[int], bool]:
+        """The beginning of what is behind the gap, some `room` tokens, and whether that is all of it."""
+        text = request.suffix[: room * CHARACTERS]
+        return self.tokenize(with_line_feeds(text)), len(text) == len(request.suffix)

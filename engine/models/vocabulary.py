@@ -6,8 +6,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
+from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel
 
 from engine.core.errors import ModelError
@@ -16,37 +16,41 @@ _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _METASPACE = "\u2581"
 
 
+def read_vocabulary(tokenizer: Tokenizer, rows: int, name: str) -> Vocabulary:
+    """`rows`: of the model's embedding table, one a token.
+
+    Raises ModelError, naming the model, for a token without a row, and for a kind of tokenizer that is neither
+    byte-level nor SentencePiece's with byte fallback.
+    """
+    pieces = tokenizer.get_vocab(with_added_tokens=True)
+    size = max(pieces.values(), default=0) + 1
+    if size > rows:
+        raise ModelError(
+            f"The tokenizer of {name} has the token {size - 1}, but its weights have {rows} tokens: "
+            "pull or copy the model again."
+        )
+    special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    spell = _speller(pieces)
+    spelled = [b""] * size
+    for piece, token in pieces.items():
+        if piece not in special:
+            spelled[token] = spell(piece)
+    return Vocabulary(spelled)
+
+
 class Vocabulary:
     """Bytes of ordinary tokens; control tokens have none."""
 
-    def __init__(self, tokenizer: Any, rows: int, name: str) -> None:
-        """`tokenizer`: a fast tokenizer of transformers; `rows`: of the model's embedding table, one a token.
-
-        Raises ModelError, naming the model, for a token without a row, and for a kind of tokenizer that is neither
-        byte-level nor SentencePiece's with byte fallback.
-        """
-        backend = tokenizer.backend_tokenizer
-        pieces: dict[str, int] = backend.get_vocab(with_added_tokens=True)
-        self.size = max(pieces.values(), default=0) + 1
-        if self.size > rows:
-            raise ModelError(
-                f"The tokenizer of {name} has the token {self.size - 1}, but its weights have {rows} tokens: "
-                "pull or copy the model again."
-            )
-        special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
-        spell = _speller(pieces)
-        self.bytes: list[bytes] = [b""] * self.size
-        for piece, token in pieces.items():
-            if piece not in special:
-                self.bytes[token] = spell(piece)
+    def __init__(self, spelled: list[bytes]) -> None:
+        self.bytes = spelled
+        self.size = len(spelled)
 
     def text(self, ids: Sequence[int]) -> str:
         """Text of `ids`; bytes that are no UTF-8 become replacement characters."""
         return b"".join(self.bytes[token] for token in ids).decode(errors="replace")
 
     @cached_property
-    def with_line_break(self) -> list[int]:
-        """Tokens that hold a line break."""
+    def line_breaks(self) -> list[int]:
         return [token for token, spelled in enumerate(self.bytes) if b"\n" in spelled or b"\r" in spelled]
 
     @cached_property

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from engine.core import runtime_paths
 from engine.core.errors import BadInput, EngineError
-from engine.core.names import ORACLE, Device
+from engine.core.names import Device
 from engine.core.version import __version__
 from engine.ipc.client import welcome
 from engine.server.server import Server
@@ -100,13 +100,7 @@ async def _serve(settings: Settings, why_no_log: str) -> bool:
     def load(on_percent: Callable[[float], None]) -> Model:
         from engine.loader.loading import load
 
-        device = cast(Device, settings.device)
-        if settings.model.startswith(ORACLE):
-            return load(settings.model, device).model
-        from engine.loader.progress import reporting
-
-        with reporting(on_percent):
-            return load(settings.model, device).model
+        return load(settings.model, cast(Device, settings.device), on_percent).model
 
     server = Server(settings, load, why_no_log)
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.syntax.tree import common_head, common_tail
+from engine.core.sequences import common_head, common_tail
 
 DEATHS = 2
 """So many, and a document is set aside."""

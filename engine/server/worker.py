@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.models.base import Model
-    from engine.models.kv_cache import ContextCache
+    from engine.models.kv_cache import KVCache
 
 _log = logging.getLogger(__name__)
 _RETRY_LOAD_S = 10.0
@@ -39,7 +39,7 @@ class CachesContexts(Protocol):
     """A model that keeps encoded contexts, and counts."""
 
     @property
-    def contexts(self) -> ContextCache:
+    def cache(self) -> KVCache:
         """The cache."""
         ...
 
@@ -96,20 +96,20 @@ class Worker(threading.Thread):
     def context_tokens(self) -> tuple[int, int]:
         """Tokens of context asked for since the weights came, and those of them found in the cache."""
         model = self._model
-        contexts = model.contexts if isinstance(model, CachesContexts) else None
-        return (contexts.tokens_asked, contexts.tokens_reused) if contexts else (0, 0)
+        cache = model.cache if isinstance(model, CachesContexts) else None
+        return (cache.tokens_asked, cache.tokens_reused) if cache else (0, 0)
 
     @property
     def device(self) -> str:
         """Where the weights are, as the model says; empty while there are none."""
         model = self._model
-        return model.facts.device if model is not None else ""
+        return model.info.device if model is not None else ""
 
     @property
     def instructions(self) -> bool | None:
         """Whether the model follows instructions; None while there are no weights."""
         model = self._model
-        return model.facts.instructions if model is not None else None
+        return model.info.instructions if model is not None else None
 
     def run(self) -> None:
         """Round after round until the scheduler closes."""
@@ -146,7 +146,7 @@ class Worker(threading.Thread):
         # Not imported before there is a model, for the greeting's sake.
         import torch
 
-        with self._watchdog.round(model.facts.device), torch.inference_mode():
+        with self._watchdog.round(model.info.device), torch.inference_mode():
             yield
         if self._shortages >= _SHORTAGES:
             self._give_up()

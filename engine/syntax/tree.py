@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
 from tree_sitter import Language, Node, Parser, Point, Tree
 
+from engine.core.sequences import common_head, common_tail
 from engine.syntax.budget import Budget
 from engine.syntax.languages import load
 
@@ -122,31 +122,6 @@ class Trees:
     def nbytes(self) -> int:
         """Bytes of text held, trees not counted."""
         return sum(len(tree.data) for tree in self._trees)
-
-
-def common_head(left: str, right: str) -> int:
-    """How many characters both begin with."""
-    return _longest(left, right, lambda low, high: left[low:high] == right[low:high])
-
-
-def common_tail(left: str, right: str) -> int:
-    """How many characters both end with."""
-    ends = len(left), len(right)
-    return _longest(
-        left, right, lambda low, high: left[ends[0] - high : ends[0] - low] == right[ends[1] - high : ends[1] - low]
-    )
-
-
-def _longest(left: str, right: str, same: Callable[[int, int], bool]) -> int:
-    """The largest size up to which two texts are the `same`, if they are up to a smaller one."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if same(low, middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _shared(left: str, right: str) -> int:

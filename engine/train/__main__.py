@@ -21,7 +21,7 @@ from engine.core.exits import one_line_errors
 from engine.eval.reserved.packages import reserved_files
 from engine.loader.loading import load
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.gemma.network import Network
+from engine.models.gemma.network import GemmaNetwork
 from engine.train.card import write_card
 from engine.train.compare import compare as compare_models
 from engine.train.contamination import Forbidden, benchmark_texts
@@ -194,7 +194,7 @@ def judge(
     recipe, folder = _recipe(preset), folder or _run_folder(name)
     state = newest_state(recipe, folder, seed, torch.device("cpu"))
     held_out = PackedCorpus(corpus_folder(corpus), "held-out")
-    typer.echo(f"{state.tokens:,} tokens: {judge_network(Network(state.module), held_out, recipe, gaps).line()}")
+    typer.echo(f"{state.tokens:,} tokens: {judge_network(GemmaNetwork(state.module), held_out, recipe, gaps).line()}")
 
 
 @app.command()
@@ -283,7 +283,7 @@ def _workers(device: torch.device) -> int:
 
 def _loaded(model: Any) -> DiffusionGemma:
     loaded = load(str(model), "cpu").model
-    if not isinstance(loaded, DiffusionGemma) or loaded.facts.instructions:
+    if not isinstance(loaded, DiffusionGemma) or loaded.info.instructions:
         raise BadInput(f"{model} was not trained by this recipe: name a directory that `export` wrote.")
     return loaded
 

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.models.gemma.network import Attend, Network, attention
+from engine.models.gemma.network import GemmaNetwork
+from engine.models.network import Attend
 from engine.models.prompts.layout import EOS, MASK, PAD
 from engine.train.contexts import Contexts, KeysAndValues, Row, bias, contexts, filled_rows, next_token_loss, stack
 from engine.train.examples import Example, Examples
@@ -203,7 +204,7 @@ def _width(gap: Sequence[int], preset: Preset, rng: random.Random) -> int:
     return rng.choices(wide_enough, [1 / width for width in wide_enough])[0]
 
 
-def canvas_losses(network: Network, batch: Canvases) -> tuple[Tensor, Tensor]:
+def canvas_losses(network: GemmaNetwork, batch: Canvases) -> tuple[Tensor, Tensor]:
     """Mean cross-entropies in nats: of the canvas tokens that are counted, and of the context's next tokens."""
     store: dict[int, tuple[Tensor, Tensor]] = {}
     next_token = next_token_loss(network, batch.contexts, store)
@@ -213,19 +214,19 @@ def canvas_losses(network: Network, batch: Canvases) -> tuple[Tensor, Tensor]:
     return canvas, next_token
 
 
-def decode_rows(network: Network, batch: Canvases, store: KeysAndValues, signal: Tensor | None) -> Tensor:
+def decode_rows(network: GemmaNetwork, batch: Canvases, store: KeysAndValues, signal: Tensor | None) -> Tensor:
     """Hidden states [B, C, E] of canvases over the context whose keys and values are in `store`."""
     return network.decode(batch.canvas, batch.position, _attend(network, batch, store), signal)
 
 
 @torch.no_grad()
-def _signal(network: Network, batch: Canvases, store: KeysAndValues) -> Tensor:
+def _signal(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Tensor:
     """Self-conditioning [B, C, E] of the rows that have it; known positions speak for themselves."""
     rows = batch.conditioned
     part = _rows_of(batch, rows)
     first = {index: (key[rows].detach(), value[rows].detach()) for index, (key, value) in store.items()}
     hidden = decode_rows(network, part, first, None)
-    told = network.decoder.embed_tokens(part.truth)
+    told = network.embed(part.truth)
     told[part.asked] = network.soft_embeddings(network.logits(hidden[part.asked])).to(told.dtype)
     signal = told.new_zeros(*batch.canvas.shape, told.shape[-1])
     signal[rows] = told
@@ -238,7 +239,7 @@ def _rows_of(batch: Any, rows: slice) -> Any:
     return type(batch)(**{k: v[rows] if isinstance(v, Tensor) else _rows_of(v, rows) for k, v in parts.items()})
 
 
-def _attend(network: Network, batch: Canvases, store: KeysAndValues) -> Attend:
+def _attend(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Attend:
     slots = torch.arange(batch.contexts.ids.shape[1], device=batch.canvas.device)
     before = (batch.contexts.example[:, None, :] == batch.example[:, :, None]) & (slots < batch.cut[:, :, None])
     # The window is that of a canvas's first position, as the reference has it.
@@ -249,6 +250,6 @@ def _attend(network: Network, batch: Canvases, store: KeysAndValues) -> Attend:
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         keys, values = store[index]
         mask = sliding if network.sliding(index) else full
-        return attention(query, torch.cat((keys, key), dim=2), torch.cat((values, value), dim=2), mask)
+        return network.attention(query, torch.cat((keys, key), dim=2), torch.cat((values, value), dim=2), mask)
 
     return attend

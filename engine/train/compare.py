@@ -97,7 +97,7 @@ def _in_one_step(model: DiffusionGemma, request: FillRequest, truth: list[int]) 
     prompt = model.prompt(request)
     context = model.encode(prompt.context)
     generator = torch.Generator().manual_seed(0)
-    canvas = new_canvas([context], [[*[None] * len(truth), *prompt.suffix]], model.facts.noise, generator)
+    canvas = new_canvas([context], [[*[None] * len(truth), *prompt.suffix]], model.info.noise, generator)
     rows = Rows(
         contexts=canvas.contexts,
         canvas=canvas.ids,
@@ -108,7 +108,7 @@ def _in_one_step(model: DiffusionGemma, request: FillRequest, truth: list[int]) 
     )
     logits = model.step(rows)
     # With the width told, no slot is unused.
-    logits[:, [*model.facts.forbidden_ids, model.facts.pad_id]] = -torch.inf
+    logits[:, [*model.info.forbidden_ids, model.info.pad_id]] = -torch.inf
     return sum(a == b for a, b in zip(logits.argmax(dim=-1).tolist(), truth, strict=True))
 
 

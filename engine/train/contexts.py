@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from engine.models.gemma.network import Attend, Network, attention
+from engine.models.gemma.network import GemmaNetwork
+from engine.models.network import Attend
 from engine.models.prompts.layout import PAD, WIDTH, width_token
 from engine.train.examples import SHORTEST, Example, Examples, followed
 from engine.train.loss import capped_cross_entropy
@@ -94,7 +95,7 @@ def stack(rows: Sequence[Sequence[int] | Sequence[bool]], width: int, filler: in
     return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows])
 
 
-def next_token_loss(network: Network, batch: Contexts, store: KeysAndValues | None = None) -> Tensor:
+def next_token_loss(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Tensor:
     """Mean cross-entropy in nats of each target; `store` receives each layer's keys and values."""
     hidden = network.encode(batch.ids, batch.position, attend_within(network, batch, store))
     counted = batch.target != NOTHING
@@ -102,7 +103,7 @@ def next_token_loss(network: Network, batch: Contexts, store: KeysAndValues | No
     return capped_cross_entropy(hidden[counted], network.module.lm_head.weight, batch.target[counted], cap)
 
 
-def attend_within(network: Network, batch: Contexts, store: KeysAndValues | None = None) -> Attend:
+def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Attend:
     """Each token sees its example up to what it may see of it, and itself."""
     slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
     same = batch.example[:, :, None] == batch.example[:, None, :]
@@ -114,7 +115,7 @@ def attend_within(network: Network, batch: Contexts, store: KeysAndValues | None
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         if store is not None:
             store[index] = (key, value)
-        return attention(query, key, value, sliding if network.sliding(index) else full)
+        return network.attention(query, key, value, sliding if network.sliding(index) else full)
 
     return attend
 
@@ -127,13 +128,13 @@ def one_example(ids: Tensor) -> Contexts:
     return Contexts(ids=ids, target=target, example=torch.zeros_like(ids), position=positions, seen=positions + 1)
 
 
-def encode_rows(network: Network, ids: Tensor, store: KeysAndValues | None = None) -> Tensor:
+def encode_rows(network: GemmaNetwork, ids: Tensor, store: KeysAndValues | None = None) -> Tensor:
     """Hidden states [B, N, E] of rows [B, N] that are one text each; `store` as above."""
     batch = one_example(ids)
     return network.encode(ids, batch.position, attend_within(network, batch, store))
 
 
-def bias(network: Network, mask: Tensor) -> Tensor:
+def bias(network: GemmaNetwork, mask: Tensor) -> Tensor:
     """What a bool mask adds to the scores, in the format of the products: made once a batch, not in each layer."""
     kind = mask.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else network.module.lm_head.weight.dtype

@@ -14,7 +14,7 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
     EntropyBoundSamplerConfig,
 )
 
-from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE, LengthStrategy
+from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrategy
 from engine.models.prompts.layout import BOS, EOS, PAD
 from engine.train.presets import Preset
 from engine.train.state import State
@@ -32,7 +32,7 @@ def export(state: State, preset: Preset, tokenizer: Path, out: Path, length: Len
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(tokenizer / name, out / name)
     facts = _facts(preset, length, state)
-    (out / FACTS_FILE).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    (out / METADATA_FILE).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
 def _facts(preset: Preset, length: LengthStrategy, state: State) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from engine.models.gemma.network import Network
+from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import PREFIX, SUFFIX, width_token
 from engine.train.contexts import Row, attend_within, contexts, filled_rows, next_token_loss
 from engine.train.examples import Example, Examples
@@ -53,7 +53,7 @@ class Judgement:
 
 
 @torch.no_grad()
-def judge(network: Network, corpus: PackedCorpus, preset: Preset, gaps: int, seed: int = 0) -> Judgement:
+def judge(network: GemmaNetwork, corpus: PackedCorpus, preset: Preset, gaps: int, seed: int = 0) -> Judgement:
     """Read plain texts and `gaps` gaps of `corpus`."""
     bare = replace(preset, snippet_share=0.0, edit_share=0.0)
     plain = Examples(corpus, replace(bare, gap_share=0.0), random.Random(f"{seed}/plain"))
@@ -96,7 +96,7 @@ class _Reading:
     off: int
 
 
-def _read(network: Network, examples: Sequence[Example]) -> list[_Reading]:
+def _read(network: GemmaNetwork, examples: Sequence[Example]) -> list[_Reading]:
     rows: list[Row] = []
     for example in examples:
         row = Row()

@@ -16,9 +16,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE, LengthStrategy
+from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrategy
+from engine.models.masked.config import read_architecture
 from engine.models.masked.description import OWN_TYPE
-from engine.models.masked.network import Attend, Network, attention, rotate
+from engine.models.masked.network import MaskedNetwork
+from engine.models.network import Attend
 from engine.train.masked_rows import EXPAND, NOTHING, MaskedRows, masked_rows
 from engine.train.optimise import Optimiser, Rates, schedule
 from engine.train.packed import PackedCorpus
@@ -48,7 +50,7 @@ def train_masked(
 ) -> LlamaForCausalLM:
     """A model trained on the packed corpus in the folder `corpus`, on this processor."""
     module = new_masked_model(preset, seed)
-    network = Network(module, _ROPE_THETA)
+    network = masked_network(module, preset)
     optimiser = Optimiser(dict(module.named_parameters()), preset.rates)
     packed, rng = PackedCorpus(corpus, "train"), random.Random(f"{seed}/masked")
     for step in range(preset.steps):
@@ -76,9 +78,15 @@ def new_masked_model(preset: MaskedPreset, seed: int) -> LlamaForCausalLM:
         return LlamaForCausalLM(config)
 
 
-def masked_loss(network: Network, batch: MaskedRows) -> Tensor:
+def masked_network(module: LlamaForCausalLM, preset: MaskedPreset) -> MaskedNetwork:
+    """Our passes over transformers' module."""
+    return MaskedNetwork(module, read_architecture(_config(preset), "the preset"))
+
+
+def masked_loss(network: MaskedNetwork, batch: MaskedRows) -> Tensor:
     """Mean cross-entropy in nats of what stands behind the masks."""
-    hidden = network.run(batch.ids, _attend(network, batch))
+    positions = torch.arange(batch.ids.shape[1]).expand(batch.ids.shape)
+    hidden = network.run(batch.ids, positions, _attend(network, batch))
     asked = batch.truth != NOTHING
     return F.cross_entropy(network.logits(hidden[asked]), batch.truth[asked])
 
@@ -92,19 +100,14 @@ def export_masked(
     save_file(stored, out / SINGLE_FILE, metadata={"format": "pt"})
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(tokenizer / name, out / name)
-    for name, content in (("config.json", _config(preset)), (FACTS_FILE, _facts(length))):
+    for name, content in (("config.json", _config(preset)), (METADATA_FILE, _facts(length))):
         (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _attend(network: Network, batch: MaskedRows) -> Attend:
+def _attend(network: MaskedNetwork, batch: MaskedRows) -> Attend:
     slots = torch.arange(batch.ids.shape[1])
     mask = (slots < batch.lengths[:, None])[:, None, None, :]
-    rotation = network.rotation(slots[None])
-
-    def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return attention(rotate(query, rotation), rotate(key, rotation), value, mask)
-
-    return attend
+    return lambda index, query, key, value: network.attention(query, key, value, mask)
 
 
 def _config(preset: MaskedPreset) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.compiler import config as compiler
 
-from engine.models.gemma.network import Network
+from engine.models.gemma.network import GemmaNetwork
 from engine.train.batches import Batch, BatchSource, batches, to_device
 from engine.train.canvases import canvas_losses
 from engine.train.contexts import Contexts, next_token_loss
@@ -71,7 +71,7 @@ def train(
     Raises BadInput for a corpus or checkpoint that is missing or does not fit.
     """
     state = open_state(preset, folder, seed, sitting.device, sitting.start_from)
-    network = Network(state.module, sitting.compiled)
+    network = GemmaNetwork(state.module, sitting.compiled)
     source = BatchSource(corpus=corpus, preset=preset, seed=seed)
     meter = Meter(state, preset)
     saved = time.monotonic()
@@ -107,7 +107,7 @@ def train(
     return state
 
 
-def step_losses(network: Network, batch: Batch, preset: Preset, sitting: Sitting) -> dict[str, Tensor]:
+def step_losses(network: GemmaNetwork, batch: Batch, preset: Preset, sitting: Sitting) -> dict[str, Tensor]:
     """The losses of one batch by name, in nats a token."""
     with torch.autocast(sitting.device.type, torch.bfloat16, enabled=sitting.bfloat16):
         if isinstance(batch, Contexts):
@@ -124,7 +124,7 @@ def total_loss(losses: dict[str, Tensor], preset: Preset) -> Tensor:
 
 
 @torch.no_grad()
-def held_out(network: Network, source: BatchSource, phase: Phase, sitting: Sitting) -> dict[str, Tensor]:
+def held_out(network: GemmaNetwork, source: BatchSource, phase: Phase, sitting: Sitting) -> dict[str, Tensor]:
     """Mean losses of a few batches of the held-out split."""
     made = [to_device(source.batch(look, phase, "held-out"), sitting.device) for look in range(LOOKS)]
     looks = [step_losses(network, batch, source.preset, sitting) for batch in made]

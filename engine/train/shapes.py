@@ -12,7 +12,7 @@ from transformers import (
     DiffusionGemmaTextConfig,
 )
 
-from engine.models.gemma.vision import no_vision
+from engine.baselines.released_class import no_vision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

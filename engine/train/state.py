@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from engine.checkpoints.directory import FACTS_FILE, SINGLE_FILE
+from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE
 from engine.core.errors import BadInput
 from engine.core.files import replacing
 from engine.train.optimise import Optimiser
@@ -68,7 +68,7 @@ def _read_export(state: State, folder: Path) -> None:
         raise BadInput(f"{folder} holds neither a run nor exported weights: name the folder of one.")
     stored = {name.removeprefix("model.decoder."): value for name, value in load_file(path).items()}
     _copy(stored, trained_parameters(state.module), folder)
-    told = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+    told = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
     state.step, state.tokens = told.get("trained_steps", 0), told.get("trained_tokens", 0)
 
 

@@ -22,14 +22,14 @@ class Ruler(Oracle):
     def __init__(self, text: str, *, length: str, **facts: Any) -> None:
         super().__init__("ruler", [Case(text=text)])
         sampling = dataclasses.replace(
-            self.facts.sampling, t_min=1.0, t_max=1.0, max_steps=64, entropy_bound=facts.pop("entropy_bound", 0.0)
+            self.info.sampling, t_min=1.0, t_max=1.0, max_steps=64, entropy_bound=facts.pop("entropy_bound", 0.0)
         )
-        self.facts = dataclasses.replace(
-            self.facts,
+        self.info = dataclasses.replace(
+            self.info,
             length=length,  # type: ignore[arg-type]
-            noise=Noise(mask_id=MASK, vocab_size=self.facts.noise.vocab_size),
+            noise=Noise(mask_id=MASK, vocab_size=self.info.noise.vocab_size),
             expand_id=EXPAND,
-            forbidden_ids=tuple({*self.facts.forbidden_ids, MASK, EXPAND}),
+            forbidden_ids=tuple({*self.info.forbidden_ids, MASK, EXPAND}),
             sampling=sampling,
             **facts,
         )
@@ -45,7 +45,7 @@ class Ruler(Oracle):
 
     def step(self, rows: Rows) -> Tensor:
         """Peaks that fall from left to right, so that one token after the other is surest."""
-        logits = torch.zeros(*rows.canvas.shape, self.facts.noise.vocab_size)
+        logits = torch.zeros(*rows.canvas.shape, self.info.noise.vocab_size)
         for row, context in enumerate(rows.contexts):
             answer: list[int] = context.answers[0]  # type: ignore[attr-defined]
             width = rows.lengths[row] - len(context.suffix)  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ def tiny_model(path: Path, **facts: Any) -> DiffusionGemma:
     """Loaded from its files; `facts` replace what they say."""
     model = load(str(path), "cpu").model
     assert isinstance(model, DiffusionGemma)
-    model.facts = dataclasses.replace(model.facts, **facts)
+    model.info = dataclasses.replace(model.info, **facts)
     return model
 
 
@@ -33,7 +33,7 @@ def settle(
 def states(model: DiffusionGemma, canvas: Canvas, policies: Policies, generator: torch.Generator, **options: Any):
     """The canvas after each step; the same object every time."""
     loop = denoise(
-        canvas, policies, model.facts.noise, generator, draft=lambda state: Draft(step=state.step, text=""), **options
+        canvas, policies, model.info.noise, generator, draft=lambda state: Draft(step=state.step, text=""), **options
     )
     try:
         step = next(loop)

@@ -45,7 +45,7 @@ def logits(model: DiffusionGemma, pinned: int = 6, steps: int = 1) -> torch.Tens
     rows = rows_of(model, model.encode(IDS), gap=6, pinned=pinned, batch=2)
     # The same signal for all, as it is the same canvas: drawn on the CPU.
     generator = torch.Generator().manual_seed(1)
-    signal = torch.randn(12, model.facts.noise.vocab_size, generator=generator)
+    signal = torch.randn(12, model.info.noise.vocab_size, generator=generator)
     rows = replace(rows, self_conditioning=signal.to(model.network.device))
     return [model.step(rows) for _ in range(steps)][-1].float().cpu()
 
@@ -53,8 +53,8 @@ def logits(model: DiffusionGemma, pinned: int = 6, steps: int = 1) -> torch.Tens
 @pytest.mark.parametrize("device", ["auto", "cuda"])
 def test_a_model_goes_to_the_gpu_in_bfloat16(released: Path, device: str):
     model = loaded(released, device)
-    assert model.facts.device == "cuda:0"
-    assert model.facts.dtype == "bfloat16"
+    assert model.info.device == "cuda:0"
+    assert model.info.dtype == "bfloat16"
     placed = {(str(parameter.device), parameter.dtype) for parameter in model.network.module.parameters()}
     assert placed == {("cuda:0", torch.bfloat16)}
 
@@ -131,7 +131,7 @@ def test_a_cached_context_lies_on_the_gpu_within_its_budget(released: Path):
     context = model.encode(IDS)
     keys, values = context.store.read(0, len(IDS))
     assert keys.device.type == values.device.type == "cuda"
-    assert 0 < model.contexts.nbytes < torch.cuda.mem_get_info()[1]
+    assert 0 < model.cache.nbytes < torch.cuda.mem_get_info()[1]
 
 
 def test_the_memory_of_an_engine_is_told_with_that_of_its_gpu():

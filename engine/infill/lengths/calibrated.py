@@ -27,9 +27,9 @@ TRIED = 3
 def calibrated(gap: Gap) -> Fitting:
     """Look at many widths once, climb to the best ones by their calibrated confidence, and fill those."""
     most = min(gap.budget, gap.room)
-    prior = gap.model.facts.prior or PUBLISHED_PRIOR
+    prior = gap.model.info.prior or PUBLISHED_PRIOR
     looked: dict[int, float] = {}
-    wanted = sorted({min(width, most) for width in gap.model.facts.widths})
+    wanted = sorted({min(width, most) for width in gap.model.info.widths})
     for _ in range(1 + CLIMBS):
         confidences = yield from first_sight(gap, wanted)
         looked |= {width: sure / prior(width) for width, sure in zip(wanted, confidences, strict=True)}
@@ -57,7 +57,7 @@ def first_sight(gap: Gap, widths: Sequence[int]) -> Generator[Step, Tensor, list
     )
     gap.steps += 1
     # A slot that would rather not hold text is not sure of any.
-    banned = [*gap.model.facts.forbidden_ids, gap.model.facts.pad_id]
+    banned = [*gap.model.info.forbidden_ids, gap.model.info.pad_id]
     sure = logits.softmax(dim=-1).index_fill(1, torch.tensor(banned, device=logits.device), 0.0).amax(dim=-1)
     return [float(part.mean()) for part in sure.split(list(widths))]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.decoding.canvas import Canvas, rearranged
 from engine.decoding.denoise import Denoising
-from engine.decoding.sampling import Permit, entropy_bound, forbid_in, in_turn, likeliest_in_first, nucleus
+from engine.decoding.sampling import Mask, entropy_bound, forbid_in, in_turn, likeliest_in_first, nucleus
 from engine.infill.gap import Gap
 from engine.infill.lengths.calibrated import filled
 from engine.infill.lengths.strategies import Fitted, Fitting
@@ -29,7 +29,7 @@ def expand(gap: Gap) -> Fitting:
     Begins at each width of the model's, one row each. A model whose requests come first has taken its text while the
     width was still in question: its gap is filled anew at the widths that were found and near them.
     """
-    facts = gap.model.facts
+    facts = gap.model.info
     most = min(gap.budget, gap.room)
     starts = [min(width, most) for width in facts.widths]
     widths = starts + [starts[0]] * (gap.request.n - len(starts))
@@ -50,7 +50,7 @@ def expand(gap: Gap) -> Fitting:
 
 
 def _step(gap: Gap, canvas: Canvas, widths: Sequence[int], full: Sequence[int]) -> Denoising:
-    facts = gap.model.facts
+    facts = gap.model.info
     assert facts.expand_id is not None
     constraints = gap.constraints(slack=False, requests=[facts.expand_id, facts.pad_id])
     return (
@@ -60,7 +60,7 @@ def _step(gap: Gap, canvas: Canvas, widths: Sequence[int], full: Sequence[int]) 
             max_steps=1,
             constrain=in_turn(*constraints, forbid_in(full, facts.expand_id)),
             accept=entropy_bound(facts.sampling.entropy_bound),
-            permit=_requests_first(canvas, [facts.expand_id, facts.pad_id]) if facts.requests_first else None,
+            mask=_requests_first(canvas, [facts.expand_id, facts.pad_id]) if facts.requests_first else None,
             # As many rows are greedy as there were widths to begin with.
             choose=likeliest_in_first(len(facts.widths), nucleus(facts.sampling.top_p)),
         )
@@ -73,14 +73,14 @@ def near(found: Sequence[int], most: int) -> list[int]:
     return list(dict.fromkeys(width for width in (*found, *beside) if 1 <= width <= most))
 
 
-def _requests_first(canvas: Canvas, requests: Sequence[int]) -> Permit:
+def _requests_first(canvas: Canvas, requests: Sequence[int]) -> Mask:
     """Text waits while a slot of its row asks for another width."""
 
-    def permit(tokens: Tensor) -> Tensor:
+    def mask(tokens: Tensor) -> Tensor:
         asking = canvas.open & torch.isin(tokens, torch.tensor(requests, device=tokens.device))
         return torch.where(asking.any(dim=-1, keepdim=True), asking, canvas.open)
 
-    return permit
+    return mask
 
 
 def _resized(gap: Gap, canvas: Canvas, widths: list[int], room: Sequence[int]) -> tuple[Canvas, list[int]]:
@@ -92,7 +92,7 @@ def _resized(gap: Gap, canvas: Canvas, widths: list[int], room: Sequence[int]) -
         sources.append([*slots, *range(width, canvas.lengths[row])])
         widths[row] = len(slots)
         grown.append(more)
-    return rearranged(canvas, sources, gap.model.facts.noise, gap.generator), grown
+    return rearranged(canvas, sources, gap.model.info.noise, gap.generator), grown
 
 
 def _slots(gap: Gap, canvas: Canvas, row: int, room: int) -> tuple[list[int | None], int]:
@@ -102,7 +102,7 @@ def _slots(gap: Gap, canvas: Canvas, row: int, room: int) -> tuple[list[int | No
     there to stay. The others are asked again. A slot that is given up sweeps the masks behind it, as the model learnt
     that what is left over stands at the end of a gap.
     """
-    facts = gap.model.facts
+    facts = gap.model.info
     width = canvas.lengths[row] - len(gap.suffix)
     ids, accepted, known = (part[row, :width].tolist() for part in (canvas.ids, canvas.accepted, canvas.known))
     slots: list[int | None] = []
@@ -126,5 +126,5 @@ def _slots(gap: Gap, canvas: Canvas, row: int, room: int) -> tuple[list[int | No
 
 def _without_requests(gap: Gap, canvas: Canvas) -> None:
     """Where time ran out, slots that are still empty or ask for more say nothing."""
-    facts = gap.model.facts
+    facts = gap.model.info
     canvas.best[(canvas.best == facts.expand_id) | (canvas.best == facts.noise.mask_id)] = facts.pad_id

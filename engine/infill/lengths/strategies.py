@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from engine.decoding.canvas import Canvas, beside, prime
+from engine.decoding.canvas import Canvas, cat, seed
 from engine.decoding.executor import Step
 from engine.decoding.slack import met
 from engine.infill.gap import Gap
@@ -89,17 +89,17 @@ def slack(gap: Gap) -> Fitting:
     wide enough to say so much of the suffix that its place is sure.
     """
     most = min(gap.budget, gap.room)
-    widths = sorted({min(width, most) for width in gap.model.facts.widths})
+    widths = sorted({min(width, most) for width in gap.model.info.widths})
     fitted: Fitted | None = None
     while True:
         tried, widths = widths[:AT_ONCE], widths[AT_ONCE:]
-        running = [min(tried[-1] + MATCHED, gap.room)] if gap.model.facts.runs_on else []
+        running = [min(tried[-1] + MATCHED, gap.room)] if gap.model.info.runs_on else []
         rows = [*tried, *running, *[tried[-1]] * (gap.request.n - len(tried))]
         full = range(len(tried), len(tried) + len(running))
         latest = yield from _fit(gap, rows, slack=True, full=full)
         ended = [_ended(gap, latest.canvas, row, width) for row, width in enumerate(rows)]
         if fitted:
-            canvas = beside(fitted.canvas, latest.canvas)
+            canvas = cat(fitted.canvas, latest.canvas)
             latest = replace(latest, canvas=canvas, widths=(*fitted.widths, *latest.widths))
         fitted = latest
         # Where a narrow row has an end and a wider one has none, they contradict each other.
@@ -111,7 +111,7 @@ def slack(gap: Gap) -> Fitting:
 def discover(gap: Gap) -> Fitting:
     """Denoise freely for a few steps, find where the canvas goes on with the suffix, pin it there, go on warm."""
     matched = gap.suffix[:MATCHED]
-    width = min(gap.budget + len(matched), gap.model.facts.canvas_length)
+    width = min(gap.budget + len(matched), gap.model.info.canvas_length)
     feelers = yield from gap.denoise(gap.noise_canvas([width], pinned=False), widths=[width], max_steps=FEELERS)
     places = [place for place in suffix_places(feelers, matched) if place[0] <= gap.room]
     found = places[0][1] > FOUND if places else not matched
@@ -145,7 +145,7 @@ def suffix_places(canvas: Canvas, suffix: Sequence[int]) -> list[tuple[int, floa
 
 def _ended(gap: Gap, canvas: Canvas, row: int, width: int) -> bool:
     """Whether a row found the gap's end; what it says again of the suffix becomes unused."""
-    ids, pad = canvas.row(row)[:width], gap.model.facts.pad_id
+    ids, pad = canvas.row(row)[:width], gap.model.info.pad_id
     end = met(ids, gap.suffix)
     if end is not None:
         canvas.best[row, end:width] = canvas.ids[row, end:width] = pad
@@ -160,7 +160,7 @@ def _fit(
         _warm(canvas, widths, start)
     if gap.guess:
         for row, width in enumerate(widths):
-            prime(canvas, row, gap.guess[:width], gap.model.facts.noise.vocab_size)
+            seed(canvas, row, gap.guess[:width], gap.model.info.noise.vocab_size)
     canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 

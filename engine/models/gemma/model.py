@@ -3,112 +3,106 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from engine.checkpoints.directory import Checkpoint, read_files
+from engine.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.checkpoints.placement import Placement
-from engine.checkpoints.working import logits_nbytes
-from engine.models.base import READ_ON, Context, Facts, Rows
-from engine.models.gemma.canvases import CanvasMemory, attend_to, own
-from engine.models.gemma.checkpoint import read_module, read_tokenizer
-from engine.models.gemma.facts import read_facts
-from engine.models.gemma.network import Network, attention
-from engine.models.gemma.reading import next_tokens
-from engine.models.kv_cache import ContextCache, EncodedContext, window_mask
+from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
+from engine.models.canvas_model import CanvasModel
+from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
+from engine.models.gemma.network import GemmaModule, GemmaNetwork
+from engine.models.kv_cache import EncodedContext, Part, Reuse, window_mask
+from engine.models.network import Attend
 from engine.models.prompts.chat import ChatPrompt
-from engine.models.prompts.layout import RESERVED, WIDTH, WIDTHS
+from engine.models.prompts.layout import END, MASK, PAD, RESERVED, WIDTH, WIDTHS
 from engine.models.prompts.tokens import TokenPrompt
-from engine.models.tokenizer import Texts
-from engine.models.vocabulary import Vocabulary
+from engine.models.tokenizer import read_tokenizer
+from engine.models.vocabulary import Vocabulary, read_vocabulary
+from engine.models.weights import OnPercent, load_weights
 
 Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(layer, new keys, new values) -> keys and values from the context's first token on."""
+REUSE = Reuse(steps=8, near=4, share=0.75, shared=False)
+RELEASED = Sampling(
+    max_steps=48, t_min=0.4, t_max=0.8, entropy_bound=0.1, stability_threshold=1, confidence_threshold=0.005
+)
+"""Defaults of transformers' DiffusionGemmaGenerationConfig."""
+_DISCOVER_WIDTHS = (24, 96)
+_CONTEXT_LIMIT = 4096
+"""Tokens of context by default; a longer one costs memory and time, and helps little at a cursor."""
 _CHUNK = 2048
 """Context tokens encoded at once; more would need more scratch memory."""
-_CACHE_SHARE = 0.5
-"""Of the device's memory that is free and not needed for logits, for keys and values of contexts."""
-_CACHE_NBYTES = 512 << 20
-"""For keys and values in main memory."""
 
 
-class DiffusionGemma(Texts):
-    """A resident checkpoint of the family."""
+class DiffusionGemma(CanvasModel[GemmaNetwork]):
+    reads = None
+    """Positions are rotations, which know no end."""
 
-    def __init__(self, module: Any, facts: Facts, prompt: TokenPrompt | ChatPrompt) -> None:
-        """`module`: transformers' DiffusionGemmaForBlockDiffusion, with or without its vision parts."""
-        super().__init__(prompt)
-        self.facts = facts
-        self.network = Network(module)
-        self._window: int = self.network.config.sliding_window
-        self.reads = None
-        """Positions are rotations, which know no end."""
-        self.memory = CanvasMemory()
-        self.remembers = True
-        self.forget()
+    def __init__(self, network: GemmaNetwork, info: ModelInfo, prompt: TokenPrompt | ChatPrompt) -> None:
+        super().__init__(network, info, prompt, REUSE)
+        self._window: int = network.config.sliding_window
 
     @classmethod
-    def open(cls, checkpoint: Checkpoint, placement: Placement) -> DiffusionGemma:
+    def open(cls, checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None = None) -> DiffusionGemma:
         """Load weights and tokenizer. Raises ModelError."""
-        tokenizer = read_tokenizer(checkpoint)
-        module: Any = read_module(checkpoint, placement)
-        vocabulary = Vocabulary(tokenizer, module.config.text_config.vocab_size, checkpoint.name)
-        facts = read_facts(checkpoint, placement, module, vocabulary)
-        if facts.instructions:
-            return cls(module, facts, ChatPrompt(tokenizer, vocabulary, facts.context_limit))
-        pinned = read_files(checkpoint.path, checkpoint.name).told.get("pinned")
-        return cls(module, facts, TokenPrompt(tokenizer, vocabulary, facts.context_limit, pinned))
+        tokenizer, config = read_tokenizer(checkpoint), read_config(checkpoint.config, checkpoint.name)
+        with torch.device("meta"):
+            module = GemmaModule(config)
+        load_weights(module, checkpoint, placement, our_name, on_percent, stand_in=stand_in)
+        vocabulary = read_vocabulary(tokenizer, config.vocab_size, checkpoint.name)
+        info = _info(checkpoint, placement, config, vocabulary)
+        if info.instructions:
+            return cls(GemmaNetwork(module), info, ChatPrompt(tokenizer, vocabulary, info.context_limit, checkpoint))
+        pinned = checkpoint.metadata.get("pinned")
+        return cls(GemmaNetwork(module), info, TokenPrompt(tokenizer, vocabulary, info.context_limit, pinned))
 
-    @torch.inference_mode()
     def encode(self, ids: Sequence[int]) -> EncodedContext:
         """Encode what the cache does not hold of the context [T]."""
-        store, known = self.contexts.open(ids)
-        for start in range(known, len(ids), _CHUNK):
-            part = ids[start : start + _CHUNK]
-            # What is wanted are keys and values.
-            self._encode(part, start, partial(store.update, start), wanted=len(part) - 1)
-            store.ids.extend(part)
-        context = store.context(len(ids))
-        self.contexts.trim()
-        return context
+        return self._read(ids)[0]
 
-    @torch.inference_mode()
-    def step(self, rows: Rows) -> Tensor:
-        """Raw float32 logits [F, V] of the open positions, row by row."""
-        parts = self.memory.parts(rows, self.remembers)
-        device, width = self.network.device, rows.canvas.shape[1]
-        flat = torch.tensor([part.row * width + at for part in parts for at in part.places], device=device)
-        positions = [[part.context.length + at for part in parts for at in part.places]]
-        canvas, open_ = (each.to(device).flatten()[flat] for each in (rows.canvas, rows.open))
-        sizes = [len(part.places) for part in parts]
-        hidden = self.network.decode(
-            canvas[None],
-            torch.tensor(positions, device=device),
-            attend_to(self.network, parts),
-            self._signal(rows, canvas, open_, sizes),
-            open_.nonzero()[:, 0],
-        )
-        self.memory.keep(parts)
-        return self.network.logits(hidden[0])
+    def parts(self, rows: Rows) -> list[Part]:
+        canvases, opens = rows.canvas.tolist(), rows.open.tolist()
+        parts: list[Part] = []
+        signals = rows.self_conditioning
+        for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
+            known, open_ = own(context), [at for at in range(length) if opens[row][at]]
+            part = Part(
+                context=known,
+                ids=canvases[row][:length],
+                open=open_,
+                asked=open_,
+                start=known.length,
+                store=known.store,
+                # A first step has no signal at all, and what it computes is of no use to those that have one.
+                reusable=rows.conditioned[row],
+            )
+            if signals is not None:
+                part.signal, signals = (signals[: len(open_)] if part.reusable else None), signals[len(open_) :]
+            parts.append(part)
+        return parts
+
+    def hidden(self, parts: Sequence[Part], ids: Tensor, positions: Tensor, attend: Attend, asked: Tensor) -> Tensor:
+        return self.network.decode(ids, positions, attend, self._signal(parts, ids, asked), asked)
 
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
         """Log-probabilities of each gap under the causal encoder, and of what tells whether it fits: that it ends there
         where the context holds the suffix, else what of the suffix is read with it."""
         known = own(context)
-        behind = suffix[:READ_ON] if self.facts.end_id is None else [self.facts.end_id]
+        behind = suffix[:READ_ON] if self.info.end_id is None else [self.info.end_id]
         rows = [[*gap, *behind] for gap in gaps]
         width = max(map(len, rows), default=0)
         if width == 0:
             return [[] for _ in rows]
-        device = self.network.device
         # The last token of the context is read again: its hidden state predicts the first token of a row.
         start = known.length - 1
         last = known.store.ids[start]
-        ids = torch.tensor([[last, *row, *[0] * (width - len(row))] for row in rows], device=device)
+        ids = torch.tensor([[last, *row, *[0] * (width - len(row))] for row in rows], device=self.network.device)
         hidden = self._encode(ids, start, partial(_behind, known, start))
         flat = self.network.logits(hidden[:, :-1]).log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0].tolist()
         return [values[: len(row)] for values, row in zip(flat, rows, strict=True)]
@@ -124,22 +118,31 @@ class DiffusionGemma(Texts):
 
     def next_tokens(self, ids: Sequence[int]) -> Iterator[int]:
         """Greedy next tokens behind `ids`, by the causal encoder."""
-        return next_tokens(self.network, self.encode(ids))
+        read = list(ids)
+        while True:
+            _, last = self._read(read, again=1)
+            read.append(int(self.network.logits(last)[0, -1].argmax()))
+            yield read[-1]
 
-    def forget(self) -> None:
-        """Let go of all contexts."""
-        budget = _cache_budget(self.network.device, self.facts.noise.vocab_size)
-        self.contexts = ContextCache(len(self.network.decoder.layers), budget)
+    @torch.inference_mode()
+    def _read(self, ids: Sequence[int], again: int = 0) -> tuple[EncodedContext, Tensor]:
+        """The encoded context, and the hidden state [1, 1, E] of its last token, if that was read now; the last `again`
+        tokens are, whatever is known."""
+        store, known = self.cache.open(ids)
+        last = torch.empty(0)
+        for start in range(min(known, len(ids) - again), len(ids), _CHUNK):
+            part = ids[start : start + _CHUNK]
+            tokens = torch.tensor([list(part)], device=self.network.device)
+            # What is wanted are keys and values.
+            last = self._encode(tokens, start, partial(store.update, start), wanted=len(part) - 1)
+            store.ids[start : start + len(part)] = part
+        context = store.context(len(ids))
+        self.cache.trim()
+        return context, last
 
-    def shrink_caches(self) -> None:
-        """Let go of all contexts that are not in use, and keep half as many from now on."""
-        self.contexts.shrink()
-
-    def _encode(self, ids: Sequence[int] | Tensor, start: int, keep: Keep, wanted: int | None = None) -> Tensor:
-        """Hidden states [B, T, E], or [B, 1, E] of the token `wanted`."""
-        device = self.network.device
-        tokens = ids if isinstance(ids, Tensor) else torch.tensor([list(ids)], device=device)
-        length = tokens.shape[1]
+    def _encode(self, tokens: Tensor, start: int, keep: Keep, wanted: int | None = None) -> Tensor:
+        """Hidden states [B, T, E] of tokens [B, T], or [B, 1, E] of the token `wanted`."""
+        device, length = tokens.device, tokens.shape[1]
         positions = torch.arange(start, start + length, device=device).expand(tokens.shape)
         near_from = max(0, start - self._window + 1)
         near = window_mask(start, length, near_from, self._window, device)
@@ -147,39 +150,62 @@ class DiffusionGemma(Texts):
 
         def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             keys, values = keep(index, key, value)
-            if self.network.sliding(index):
-                return attention(query, keys[:, :, near_from:], values[:, :, near_from:], near.to(query.device))
-            return attention(query, keys, values, full.to(query.device))
+            first, mask = (near_from, near) if self.network.sliding(index) else (0, full)
+            return self.network.attention(query, keys[:, :, first:], values[:, :, first:], mask.to(query.device))
 
         place = None if wanted is None else torch.tensor([wanted], device=device)
         return self.network.encode(tokens, positions, attend, place)
 
-    def _signal(self, rows: Rows, canvas: Tensor, open_: Tensor, sizes: Sequence[int]) -> Tensor | None:
-        """Self-conditioning [1, T, E]: soft embeddings where it is open, the token's own embedding elsewhere.
-
-        canvas and open_ [T] hold `sizes` positions of each row.
-        """
-        if rows.self_conditioning is None:
+    def _signal(self, parts: Sequence[Part], ids: Tensor, asked: Tensor) -> Tensor | None:
+        """Self-conditioning [1, T, E]: soft embeddings where it is open, the token's own embedding elsewhere, zeros for
+        a part without."""
+        signals = [part.signal for part in parts if part.signal is not None]
+        if not signals:
             return None
-        signal = self.network.decoder.embed_tokens(canvas)
-        table = self.network.decoder.embed_tokens.weight
-        signal[open_] = self.network.soft_embeddings(rows.self_conditioning.to(table.device, table.dtype))
-        if not all(rows.conditioned):
-            told = torch.tensor(list(rows.conditioned), device=signal.device)
-            signal *= told.repeat_interleave(torch.tensor(sizes, device=signal.device))[:, None]
-        return signal[None]
+        table = self.network.embeddings.weight
+        given = torch.tensor([part.signal is not None for part in parts], device=ids.device)
+        of_asked = given.repeat_interleave(torch.tensor([len(part.asked) for part in parts], device=ids.device))
+        of_all = given.repeat_interleave(torch.tensor([len(part.places) for part in parts], device=ids.device))
+        logits = signals[0] if len(signals) == 1 else torch.cat(signals)
+        signal = self.network.embed(ids)
+        signal[0, asked[of_asked]] = self.network.soft_embeddings(logits.to(table.device, table.dtype))
+        return signal if len(signals) == len(parts) else signal * of_all[None, :, None]
+
+
+def own(context: Context) -> EncodedContext:
+    assert isinstance(context, EncodedContext)
+    return context
 
 
 def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    keys, values = known.store.read(index, start)
-    rows = key.shape[0]
-    return (
-        torch.cat((keys.expand(rows, -1, -1, -1), key), dim=2),
-        torch.cat((values.expand(rows, -1, -1, -1), value), dim=2),
+    return known.store.followed(index, start, key, value)
+
+
+def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, vocabulary: Vocabulary) -> ModelInfo:
+    metadata = checkpoint.metadata
+    return ModelInfo(
+        name=checkpoint.name,
+        family=checkpoint.family,
+        parameters=checkpoint.parameters,
+        device=placement.device,
+        dtype=str(placement.dtype).removeprefix("torch."),
+        length=checkpoint.length,
+        noise=Noise(mask_id=MASK if metadata.get("noise") == "absorbing" else None, vocab_size=config.vocab_size),
+        sampling=_sampling(read_json_if_there(checkpoint.path / "generation_config.json", checkpoint.name)),
+        pad_id=PAD,
+        forbidden_ids=tuple(token for token in vocabulary.empty if token != PAD),
+        canvas_length=config.canvas_length,
+        widths=tuple(metadata.get("widths", _DISCOVER_WIDTHS)),
+        runs_on=metadata.get("runs_on", False),
+        end_id=END if checkpoint.length == "asked" else None,
+        context_limit=metadata.get("context", _CONTEXT_LIMIT),
+        instructions=metadata.get("layout") != "tokens",
     )
 
 
-def _cache_budget(device: torch.device, vocabulary: int) -> int:
-    if device.type == "cuda":
-        return int(max(torch.cuda.mem_get_info(device)[0] - logits_nbytes(vocabulary), 0) * _CACHE_SHARE)
-    return _CACHE_NBYTES
+def _sampling(published: dict[str, Any]) -> Sampling:
+    """Of a generation_config.json."""
+    bound = (published.get("sampler_config") or {}).get("entropy_bound")
+    said = {**published, "max_steps": published.get("max_denoising_steps"), "entropy_bound": bound}
+    names = ("max_steps", "t_min", "t_max", "entropy_bound", "stability_threshold", "confidence_threshold")
+    return replace(RELEASED, **{name: said[name] for name in names if said.get(name) is not None})

@@ -1,57 +1,144 @@
-"""DiffusionGemma's forward pass over transformers' modules: the same parameters, our attention and our caches.
-
-`transformers.DiffusionGemmaForBlockDiffusion` holds the weights and stays the reference (tests assert equal
-logits). Serving and training run this pass instead, because both need what the reference can't give: ragged
-batches, many canvases over one context, and keys and values that survive a cropped context.
-
-Who attends to what is not decided here: every layer calls an `Attend`, which owns caches and masks.
-"""
+"""DiffusionGemma: an encoder that reads a context causally, and a decoder over canvases that shares its weights."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers.activations import GELUTanh
+
+from engine.models.gemma.config import SLIDING, GemmaConfig
+from engine.models.network import (
+    Attend,
+    Embedding,
+    FeedForward,
+    Linear,
+    Network,
+    RMSNorm,
+    frequencies,
+    rotate,
+    rotation,
+)
 
 _GELU_CUBIC, _GELU_SCALE = 0.044715, 2 * math.sqrt(2 / math.pi)
 """Of the approximation by tanh."""
 
-Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer index, queries [B, H, T, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, T, D], H a multiple of K."""
+
+class GemmaModule(nn.Module):
+    """The weights, under the names of transformers' DiffusionGemmaForBlockDiffusion, without vision parts."""
+
+    def __init__(self, config: GemmaConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.final_logit_softcapping = config.final_logit_softcapping
+        decoder: Any = nn.Module()
+        text: Any = nn.Module()
+        self.model: Any = nn.Module()
+        decoder.embed_tokens = Embedding(config.vocab_size, config.hidden_size)
+        decoder.layers = nn.ModuleList(GemmaLayer(config, index) for index in range(config.num_hidden_layers))
+        decoder.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        decoder.self_conditioning = FeedForward(config.hidden_size, config.intermediate_size)
+        decoder.self_conditioning.pre_norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        text.embed_tokens, text.norm = decoder.embed_tokens, decoder.norm
+        text.layers = nn.ModuleList(EncoderLayer(layer) for layer in decoder.layers)
+        self.model.decoder, self.model.encoder = decoder, nn.Module()
+        self.model.encoder.language_model = text
+        self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.tie_weights()
+
+    def tie_weights(self) -> None:
+        """Let the head be the embedding table, where config.json says so."""
+        if self.config.tie_word_embeddings:
+            self.lm_head.weight = self.model.decoder.embed_tokens.weight
 
 
-class Network:
+class GemmaLayer(nn.Module):
+    """Attention, then a gated block beside experts."""
+
+    def __init__(self, config: GemmaConfig, index: int) -> None:
+        super().__init__()
+        size, eps = config.hidden_size, config.rms_norm_eps
+        self.self_attn = GemmaAttention(config, index)
+        self.mlp = FeedForward(size, config.intermediate_size)
+        self.router: Any = nn.Module()
+        self.experts: Any = nn.Module()
+        self.router.proj = Linear(size, config.num_experts, bias=False)
+        self.router.scale = nn.Parameter(torch.empty(size))
+        self.router.per_expert_scale = nn.Parameter(torch.empty(config.num_experts))
+        self.experts.gate_up_proj = nn.Parameter(
+            torch.empty(config.num_experts, 2 * config.moe_intermediate_size, size)
+        )
+        self.experts.down_proj = nn.Parameter(torch.empty(config.num_experts, size, config.moe_intermediate_size))
+        self.input_layernorm, self.post_attention_layernorm = RMSNorm(size, eps), RMSNorm(size, eps)
+        self.pre_feedforward_layernorm, self.post_feedforward_layernorm = RMSNorm(size, eps), RMSNorm(size, eps)
+        self.pre_feedforward_layernorm_2 = RMSNorm(size, eps)
+        self.post_feedforward_layernorm_1, self.post_feedforward_layernorm_2 = RMSNorm(size, eps), RMSNorm(size, eps)
+        self.layer_scalar = nn.Buffer(torch.empty(1))
+
+
+class GemmaAttention(nn.Module):
+    """Projections and norms of one layer; with full attention values are keys before their norm."""
+
+    def __init__(self, config: GemmaConfig, index: int) -> None:
+        super().__init__()
+        size, bias = config.hidden_size, config.attention_bias
+        self.head_dim, kv_heads = config.heads[index]
+        self.q_proj = Linear(size, config.num_attention_heads * self.head_dim, bias)
+        self.k_proj = Linear(size, kv_heads * self.head_dim, bias)
+        sliding = config.layer_types[index] == SLIDING
+        self.v_proj = Linear(size, kv_heads * self.head_dim, bias) if sliding else None
+        self.o_proj = Linear(config.num_attention_heads * self.head_dim, size, bias)
+        self.q_norm, self.k_norm = (
+            RMSNorm(self.head_dim, config.rms_norm_eps),
+            RMSNorm(self.head_dim, config.rms_norm_eps),
+        )
+
+
+class EncoderLayer(nn.Module):
+    """A decoder's layer with a scale of its own."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        for name, part in layer.named_children():
+            self.add_module(name, part)
+        self.layer_scalar = nn.Buffer(torch.empty(1))
+
+
+class GemmaNetwork(Network):
     """Encoder and decoder of one checkpoint; they share their weights."""
 
-    def __init__(self, module: Any, compiled: bool = False) -> None:
-        self.module = module
-        self.before = torch.compile(before_attention, dynamic=False) if compiled else before_attention
-        self.after = torch.compile(after_attention, dynamic=False) if compiled else after_attention
-        self.encoder = module.model.encoder.language_model
-        self.decoder = module.model.decoder
-        self.config = module.config.text_config
-        self.dense = [_is_dense(layer) for layer in self.decoder.layers]
+    scale = 1.0  # queries and keys are normed
 
-    @property
-    def device(self) -> torch.device:
-        """Where embeddings live, and so where ids must be."""
-        return self.decoder.embed_tokens.weight.device
+    def __init__(self, module: Any, compiled: bool = False) -> None:
+        """`module`: a GemmaModule, or transformers' DiffusionGemmaForBlockDiffusion."""
+        self.encoder, self.decoder = module.model.encoder.language_model, module.model.decoder
+        super().__init__(module, self.decoder.layers, self.decoder.embed_tokens)
+        self.config: Any = getattr(module.config, "text_config", module.config)
+        self.dense = [_is_dense(layer) for layer in self.layers]
+        self._before = torch.compile(before_attention, dynamic=False) if compiled else before_attention
+        self._after = torch.compile(after_attention, dynamic=False) if compiled else after_attention
+        self._radians: dict[str, Tensor] = {}
+        for kind, layer in zip(self.config.layer_types, self.layers, strict=True):
+            said = self.config.rope_parameters[kind]
+            share, factor = said.get("partial_rotary_factor", 1.0), said.get("factor", 1.0)
+            size = layer.self_attn.head_dim
+            self._radians[kind] = frequencies(size, said["rope_theta"], share, factor).to(self.device)
 
     def sliding(self, index: int) -> bool:
         """Whether layer `index` sees a window of the context only."""
-        return self.config.layer_types[index] == "sliding_attention"
+        return self.config.layer_types[index] == SLIDING
+
+    def seen(self, index: int, length: int) -> int:
+        return min(self.config.sliding_window - 1, length) if self.sliding(index) else length
 
     def encode(self, ids: Tensor, positions: Tensor, attend: Attend, wanted: Tensor | None = None) -> Tensor:
         """Hidden states [B, T, E] of context ids [B, T] at positions [B, T], after the last norm.
 
         [B, W, E] of the places `wanted` [W] alone, where these are all that is asked for.
         """
-        return self._run(self.encoder, self.encoder.embed_tokens(ids), positions, attend, wanted)
+        return self._run(self.encoder, self.embed(ids), positions, attend, wanted)
 
     def decode(
         self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, wanted: Tensor | None = None
@@ -60,111 +147,114 @@ class Network:
 
         `signal` [B, L, E]: soft embeddings of the last logits.
         """
-        embeddings = self.decoder.embed_tokens(ids)
-        if signal is None:
-            # The conditioning block maps a zero signal to zero: only its last norm remains.
-            embeddings = norm(self.decoder.self_conditioning.post_norm, embeddings)
-        else:
-            block = self.decoder.self_conditioning
-            embeddings = norm(block.post_norm, embeddings + feed_forward(block, norm(block.pre_norm, signal)))
-        return self._run(self.decoder, embeddings, positions, attend, wanted)
+        hidden, block = self.embed(ids), self.decoder.self_conditioning
+        # The conditioning block maps a zero signal to zero: only its last norm remains.
+        if signal is not None:
+            hidden = hidden + feed_forward(block, norm(block.pre_norm, signal))
+        return self._run(self.decoder, _normed(hidden, None, block.pre_norm.eps), positions, attend, wanted)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Soft-capped float32 logits [..., V] of hidden states [..., E]."""
         cap = self.module.final_logit_softcapping
         return self.module.lm_head(hidden).float().div_(cap).tanh_() * cap
 
+    def embed(self, ids: Tensor) -> Tensor:
+        """Scaled embeddings [..., E] of ids [...]."""
+        return F.embedding(ids, self.embeddings.weight) * self._embedding_scale()
+
     def soft_embeddings(self, logits: Tensor) -> Tensor:
         """The self-conditioning signal [..., E]: token embeddings averaged by softmax(logits [..., V])."""
-        table = self.decoder.embed_tokens
-        weights = logits.softmax(dim=-1, dtype=torch.float32).to(table.weight.dtype)
-        return (weights @ table.weight) * table.embed_scale.to(table.weight.dtype)
+        table = self.embeddings.weight
+        return (logits.softmax(dim=-1, dtype=torch.float32).to(table.dtype) @ table) * self._embedding_scale()
+
+    def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self._before(layer, hidden, cos, sin)
+
+    def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
+        return self._after(layer, hidden, attended, 0 if self.dense[index] else self.config.top_k_experts)
 
     def _run(self, stack: Any, hidden: Tensor, positions: Tensor, attend: Attend, wanted: Tensor | None) -> Tensor:
-        rotations = {kind: _rotations(*stack.rotary_emb(hidden, positions, kind)) for kind in stack.unique_layer_types}
-        device = hidden.device
-        for index, layer in enumerate(stack.layers):
-            # The layers of a model that does not fit one device lie on several; elsewhere these moves do nothing.
-            place = layer.layer_scalar.device
-            hidden = hidden.to(place)
-            rotation = [part.to(place) for part in rotations[self.config.layer_types[index]]]
-            attended = attend(index, *self.before(layer, hidden, *rotation))
-            if wanted is not None and index == len(stack.layers) - 1:
-                # No further layer looks at the others.
-                hidden, attended = (
-                    part.index_select(dim, wanted.to(place)) for part, dim in ((hidden, 1), (attended, 2))
-                )
-            hidden = self.after(layer, hidden, attended, self.dense[index])
-        return norm(stack.norm, hidden.to(device))
+        rotations = {kind: rotation(positions, radians, hidden.dtype) for kind, radians in self._radians.items()}
+        kinds = self.config.layer_types
+        hidden = self.through(stack.layers, hidden, lambda index: rotations[kinds[index]], attend, wanted)
+        return norm(stack.norm, hidden)
 
-
-def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """Scaled by 1, as queries and keys are normed. Shapes as in `Attend`; bool mask [B or 1, 1, T, S], True attends."""
-    batch, heads, width, size = query.shape
-    groups = heads // key.shape[1]
-    # Heads that share keys become more queries of one head: nothing is copied.
-    folded = query.reshape(batch, key.shape[1], groups * width, size)
-    if mask is not None and groups > 1:
-        mask = mask.repeat(1, 1, groups, 1)
-    out = F.scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=1.0)
-    return out.reshape(batch, heads, width, size)
+    def _embedding_scale(self) -> float:
+        # Rounded as the weights are, which was so when the model was trained.
+        return float(torch.tensor(self.config.hidden_size**0.5).to(self.embeddings.weight.dtype))
 
 
 def norm(module: Any, hidden: Tensor) -> Tensor:
     """RMS norm in float32, as the reference does."""
-    weight = module.weight.float() if module.with_scale else None
-    return F.rms_norm(hidden.float(), hidden.shape[-1:], weight, module.eps).type_as(hidden)
+    return _normed(hidden, module.weight.float(), module.eps)
+
+
+def _normed(hidden: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+    return F.rms_norm(hidden.float(), hidden.shape[-1:], weight, eps).type_as(hidden)
 
 
 def before_attention(layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries [B, H, T, D], keys and values [B, K, T, D] of one layer; training compiles this function."""
+    """Queries, keys and values of one layer; training compiles this function."""
     block = layer.self_attn
     shape = (*hidden.shape[:-1], -1, block.head_dim)
     hidden = norm(layer.input_layernorm, hidden)
     query = norm(block.q_norm, block.q_proj(hidden).view(shape))
     key = block.k_proj(hidden).view(shape)
-    value = norm(block.v_norm, block.v_proj(hidden).view(shape) if block.v_proj is not None else key)
+    value = block.v_proj(hidden).view(shape) if block.v_proj is not None else key
+    value = _normed(value, None, block.k_norm.eps)
     key = norm(block.k_norm, key)
-    return _rotate(query, cos, sin).transpose(1, 2), _rotate(key, cos, sin).transpose(1, 2), value.transpose(1, 2)
+    return rotate(query, cos, sin).transpose(1, 2), rotate(key, cos, sin).transpose(1, 2), value.transpose(1, 2)
 
 
-def after_attention(layer: Any, hidden: Tensor, attended: Tensor, dense: bool) -> Tensor:
-    """The layer's output [B, T, E] from its input and its attention [B, H, T, D]; training compiles this function."""
+def after_attention(layer: Any, hidden: Tensor, attended: Tensor, experts: int) -> Tensor:
+    """The layer's output; a token goes through so many experts. Training compiles this function."""
     change = layer.self_attn.o_proj(attended.transpose(1, 2).flatten(2))
     hidden = hidden + norm(layer.post_attention_layernorm, change)
     mlp = feed_forward(layer.mlp, norm(layer.pre_feedforward_layernorm, hidden))
     change = norm(layer.post_feedforward_layernorm_1, mlp)
-    if not dense:
-        change = change + _experts(layer, hidden)
+    if experts:
+        mixed = _mixed(layer, hidden.flatten(0, -2), experts).view_as(hidden)
+        change = change + norm(layer.post_feedforward_layernorm_2, mixed)
     hidden = hidden + norm(layer.post_feedforward_layernorm, change)
     return hidden * layer.layer_scalar
 
 
 def feed_forward(block: Any, hidden: Tensor) -> Tensor:
     """A gated block of three matrices, [..., E] to [..., E]."""
-    gate = block.gate_proj(hidden)
-    if gate.device.type == "cpu" and gate.dtype == torch.float32 and isinstance(block.act_fn, GELUTanh):
-        # The same, as tanh(x) is 2 sigmoid(2x) - 1, in half the time that torch's own takes there.
-        cubic = torch.addcmul(gate, gate.square(), gate, value=_GELU_CUBIC)
-        return block.down_proj(cubic.mul_(_GELU_SCALE).sigmoid_() * gate * block.up_proj(hidden))
-    return block.down_proj(block.act_fn(gate) * block.up_proj(hidden))
+    return block.down_proj(_gelu(block.gate_proj(hidden)) * block.up_proj(hidden))
 
 
-def _rotations(cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
-    """[B, T, 1, D] each, the sines with the sign of the half that they are multiplied with."""
-    first, second = sin.chunk(2, dim=-1)
-    return cos.unsqueeze(2), torch.cat((-first, second), dim=-1).unsqueeze(2)
+def _gelu(gate: Tensor) -> Tensor:
+    if gate.device.type != "cpu" or gate.dtype != torch.float32:
+        return F.gelu(gate, approximate="tanh")
+    # The same, as tanh(x) is 2 sigmoid(2x) - 1, in half the time that torch's own takes there.
+    cubic = torch.addcmul(gate, gate.square(), gate, value=_GELU_CUBIC)
+    return cubic.mul_(_GELU_SCALE).sigmoid_() * gate
 
 
-def _rotate(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    return torch.addcmul(states * cos, states.roll(states.shape[-1] // 2, dims=-1), sin)
+def _mixed(layer: Any, hidden: Tensor, count: int) -> Tensor:
+    """What the `count` likeliest experts of each token make of hidden states [N, E], by their shares."""
+    router, experts = layer.router, layer.experts
+    scores = router.proj(_normed(hidden, None, layer.input_layernorm.eps) * router.scale * hidden.shape[-1] ** -0.5)
+    shares, chosen = scores.softmax(dim=-1, dtype=torch.float32).topk(count, dim=-1)
+    shares = shares / shares.sum(dim=-1, keepdim=True) * router.per_expert_scale[chosen]
+    # Sorted by expert, so that each computes its tokens at once.
+    order = chosen.flatten().argsort()
+    tokens = order // count
+    sizes = torch.bincount(chosen.flatten(), minlength=len(router.per_expert_scale))
+    states = norm(layer.pre_feedforward_layernorm_2, hidden)[tokens]
+    gate, up = _grouped(states, experts.gate_up_proj, sizes).chunk(2, dim=-1)
+    out = _grouped(_gelu(gate) * up, experts.down_proj, sizes) * shares.flatten()[order, None]
+    return out.new_zeros(hidden.shape).index_add_(0, tokens, out).type_as(hidden)
 
 
-def _experts(layer: Any, hidden: Tensor) -> Tensor:
-    flat = hidden.reshape(-1, hidden.shape[-1])
-    _, weights, chosen = layer.router(flat)
-    out = layer.experts(norm(layer.pre_feedforward_layernorm_2, flat), chosen, weights)
-    return norm(layer.post_feedforward_layernorm_2, out.reshape(hidden.shape))
+def _grouped(states: Tensor, weights: Tensor, sizes: Tensor) -> Tensor:
+    """States [S, I], `sizes` [X] of them for each of X experts, times the weights [X, O, I] of theirs."""
+    if states.device.type == "cuda":
+        grouped: Any = getattr(F, "grouped_mm", None) or torch._grouped_mm  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+        return grouped(states, weights.transpose(1, 2), offs=sizes.cumsum(0, dtype=torch.int32))
+    parts = zip(states.split(sizes.tolist()), weights, strict=True)
+    return torch.cat([F.linear(part, weight) for part, weight in parts if len(part)])
 
 
 def _is_dense(layer: Any) -> bool:

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from engine.checkpoints.directory import check_fields
 from engine.core.errors import ModelError
 
 
@@ -28,6 +29,11 @@ class Architecture:
     rope_theta: float
     tied: bool
     """Whether the head is the embedding table."""
+
+    @property
+    def head_size(self) -> int:
+        """In features."""
+        return self.hidden // self.heads
 
 
 _PLAIN: dict[str, tuple[object, ...]] = {
@@ -58,7 +64,15 @@ _OLMO: dict[str, tuple[object, ...]] = {
     "scale_logits": (False,),
 }
 """The same for LLaDA's, which descends from OLMo's."""
-
+_OLMO_FIELDS = {
+    "hidden_size": "d_model",
+    "intermediate_size": "mlp_hidden_size",
+    "num_attention_heads": "n_heads",
+    "num_hidden_layers": "n_layers",
+    "num_key_value_heads": "n_kv_heads",
+    "tie_word_embeddings": "weight_tying",
+}
+"""What it calls them."""
 _OLMO_NAMES = (
     (r"^model\.transformer\.wte\.", "model.embed_tokens."),
     (r"^model\.transformer\.ln_f\.", "model.norm."),
@@ -73,8 +87,11 @@ _OLMO_NAMES = (
 )
 
 
-def our_name(tensor: str) -> str:
-    """The name that transformers' classes give to a tensor of a published file."""
+def our_name(tensor: str) -> str | None:
+    """The name that transformers' classes give to a tensor of a published file; None for what its older versions wrote
+    beside the weights."""
+    if tensor.endswith("rotary_emb.inv_freq"):
+        return None
     for pattern, name in _OLMO_NAMES:
         renamed, found = re.subn(pattern, name, tensor)
         if found:
@@ -84,81 +101,53 @@ def our_name(tensor: str) -> str:
 
 def read_architecture(config: dict[str, Any], name: str) -> Architecture:
     """What config.json describes. Raises ModelError, naming the field that is missing, unknown or contradictory."""
-    architecture = _olmo(config, name) if config.get("model_type") == "llada" else _plain(config, name)
-    if architecture.hidden % architecture.heads:
-        raise ModelError(
-            _refusal(name, "num_attention_heads", architecture.heads, f"hidden size {architecture.hidden}")
-        )
-    if architecture.heads % architecture.kv_heads:
-        raise ModelError(_refusal(name, "num_key_value_heads", architecture.kv_heads, f"{architecture.heads} heads"))
-    return architecture
+    olmo = config.get("model_type") == "llada"
+    check_fields(config, _OLMO if olmo else _PLAIN, name)
+    fields = _OLMO_FIELDS if olmo else {}
 
+    def said(field: str, default: Any = None) -> Any:
+        return config.get(fields.get(field, field), default)
 
-def _plain(config: dict[str, Any], name: str) -> Architecture:
-    _check(config, _PLAIN, name)
-    heads = _size(config, "num_attention_heads", name)
-    biased = config.get("attention_bias", config["model_type"] in _BIASED)
-    hidden = _size(config, "hidden_size", name)
-    size = config.get("head_dim") or hidden // heads
-    if size != hidden // heads:
-        raise ModelError(_refusal(name, "head_dim", size, f"{heads} heads of hidden size {hidden}"))
+    def size(field: str) -> int:
+        value = said(field)
+        if not isinstance(value, int) or value < 1:
+            raise ModelError(
+                f"The config.json of {name} has no usable {fields.get(field, field)} ({value!r}): "
+                "pull or copy the model again."
+            )
+        return value
+
+    heads, hidden, vocab = size("num_attention_heads"), size("hidden_size"), size("vocab_size")
+    biased = not olmo and config.get("attention_bias", config["model_type"] in _BIASED)
+    kv_heads = int(said("num_key_value_heads") or heads)
+    head_size = config.get("head_dim") or hidden // heads
+    for field, value, fits, against in (
+        ("num_attention_heads", heads, hidden % heads == 0, f"hidden size {hidden}"),
+        ("head_dim", head_size, head_size == hidden // heads, f"{heads} heads of hidden size {hidden}"),
+        ("num_key_value_heads", kv_heads, heads % kv_heads == 0, f"{heads} heads"),
+    ):
+        if not fits:
+            raise ModelError(
+                f"The config.json of {name} says {field} is {value!r}, which contradicts its {against}: pull it again."
+            )
     return Architecture(
         kind="qwen2" if biased else "llama",
-        vocab=_size(config, "vocab_size", name),
-        hidden=hidden,
-        intermediate=_size(config, "intermediate_size", name),
-        layers=_size(config, "num_hidden_layers", name),
-        heads=heads,
-        kv_heads=int(config.get("num_key_value_heads") or heads),
-        norm_eps=float(config.get("rms_norm_eps", 1e-6)),
-        rope_theta=_rope_theta(config, name),
-        tied=bool(config.get("tie_word_embeddings", False)),
-    )
-
-
-def _olmo(config: dict[str, Any], name: str) -> Architecture:
-    _check(config, _OLMO, name)
-    heads = _size(config, "n_heads", name)
-    vocab = _size(config, "vocab_size", name)
-    return Architecture(
-        kind="llama",
-        # The table may be longer than the vocabulary.
+        # LLaDA's table may be longer than its vocabulary.
         vocab=int(config.get("embedding_size") or vocab),
-        hidden=_size(config, "d_model", name),
-        intermediate=_size(config, "mlp_hidden_size", name),
-        layers=_size(config, "n_layers", name),
+        hidden=hidden,
+        intermediate=size("intermediate_size"),
+        layers=size("num_hidden_layers"),
         heads=heads,
-        kv_heads=int(config.get("n_kv_heads") or heads),
-        norm_eps=float(config.get("rms_norm_eps", 1e-5)),
-        rope_theta=float(config.get("rope_theta", 10000.0)),
-        tied=bool(config.get("weight_tying", False)),
+        kv_heads=kv_heads,
+        norm_eps=float(config.get("rms_norm_eps", 1e-5 if olmo else 1e-6)),
+        rope_theta=_rope_theta(config, name),
+        tied=bool(said("tie_word_embeddings", False)),
     )
 
 
 def _rope_theta(config: dict[str, Any], name: str) -> float:
     """Where transformers writes it today, or where it wrote it before."""
     today: dict[str, Any] = config.get("rope_parameters") or {}
-    if today.get("rope_type", "default") != "default":
-        raise ModelError(_unknown(name, "rope_parameters.rope_type", today["rope_type"]))
+    kind = "rope_parameters.rope_type"
+    check_fields({kind: today.get("rope_type", "default")}, {kind: ("default",)}, name)
     return float(today.get("rope_theta") or config.get("rope_theta", 10000.0))
-
-
-def _check(config: dict[str, Any], known: dict[str, tuple[object, ...]], name: str) -> None:
-    for field, values in known.items():
-        if field in config and config[field] not in values:
-            raise ModelError(_unknown(name, field, config[field]))
-
-
-def _size(config: dict[str, Any], field: str, name: str) -> int:
-    value = config.get(field)
-    if not isinstance(value, int) or value < 1:
-        raise ModelError(f"The config.json of {name} has no usable {field} ({value!r}): pull or copy the model again.")
-    return value
-
-
-def _unknown(name: str, field: str, value: object) -> str:
-    return f"The config.json of {name} says {field} is {value!r}, which dg-lsp can't compute: use another model."
-
-
-def _refusal(name: str, field: str, value: object, against: str) -> str:
-    return f"The config.json of {name} says {field} is {value!r}, which contradicts its {against}: pull it again."

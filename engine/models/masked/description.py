@@ -13,7 +13,7 @@ from engine.models.masked.config import Architecture, our_name, read_architectur
 from engine.models.masked.published import PUBLISHED, Published
 
 OWN_TYPE = "masked_llama"
-"""What the recipe of this repository writes: a Llama without the causal mask, described further in its facts file."""
+"""What the recipe of this repository writes: a Llama without the causal mask, with metadata of its own."""
 MODEL_TYPES = (*dict.fromkeys(each.model_type for each in PUBLISHED), OWN_TYPE)
 
 
@@ -39,7 +39,7 @@ def described(files: Files) -> Described:
     found = Described(
         architecture=architecture,
         published=published,
-        length=files.told.get("length", "expand" if published.expand else "calibrated"),
+        length=files.metadata.get("length", "expand" if published.expand else "calibrated"),
         mask=token(published.mask),
         end=token(published.end),
         begin=token(published.begin) if published.begin else None,
@@ -56,7 +56,7 @@ def described(files: Files) -> Described:
 
 def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
     """All of them, under the names of transformers' classes."""
-    return tuple(replace(tensor, name=our_name(tensor.name)) for tensor in tensors)
+    return tuple(replace(tensor, name=name) for tensor in tensors if (name := our_name(tensor.name)) is not None)
 
 
 def added_tokens(path: Path, name: str) -> dict[str, int]:
@@ -70,8 +70,8 @@ def added_tokens(path: Path, name: str) -> dict[str, int]:
 
 def _published(files: Files, added: dict[str, int]) -> Published:
     kind = files.config["model_type"]
-    if "masked" in files.told:
-        return Published(title=files.name, model_type=kind, sources=(), **files.told["masked"])
+    if "masked" in files.metadata:
+        return Published(title=files.name, model_type=kind, sources=(), **files.metadata["masked"])
     for each in PUBLISHED:
         if each.model_type == kind and (not each.mark or each.mark in added):
             return each

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from engine.checkpoints.directory import Checkpoint, LengthStrategy, read_files
+from engine.checkpoints.directory import Checkpoint, LengthStrategy
 from engine.checkpoints.placement import Placement
-from engine.checkpoints.working import logits_nbytes
 from engine.core.runtime_paths import data_dir
-from engine.models.base import Context, Facts, Noise, Rows, Sampling
+from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
+from engine.models.canvas_model import CanvasModel
+from engine.models.kv_cache import Part, Reuse
 from engine.models.length_prior import LengthPrior, prior_file, read_prior
-from engine.models.masked.checkpoint import read_module, read_tokenizer
+from engine.models.masked.config import our_name
 from engine.models.masked.description import Described, described
-from engine.models.masked.memory import Line, MaskedContext, Memory, Pass, Window, room_on, whole, worth_keeping
-from engine.models.masked.network import Network
+from engine.models.masked.network import MaskedModule, MaskedNetwork
 from engine.models.masked.prompt import MaskedPrompt
 from engine.models.masked.published import Published
-from engine.models.masked.score import guesses_of
-from engine.models.masked.windows import chunks, run_windows
-from engine.models.tokenizer import Texts
-from engine.models.vocabulary import Vocabulary
+from engine.models.masked.tokenizer import read_tokenizer
+from engine.models.network import Attend
+from engine.models.vocabulary import Vocabulary, read_vocabulary
+from engine.models.weights import OnPercent, load_weights
 
+REUSE = Reuse(steps=4, near=8, share=0.5, shared=True)
+ENDS = 4
+"""Tokens at either end of a gap that are guessed to score it: a gap of the wrong width shows there."""
+SUFFIX = 8
+"""Suffix tokens behind the gap that are guessed."""
+TURNS = 2
+"""Passes for one gap: each hides every second of the guessed tokens, so that all of them have neighbours."""
 _MAX_STEPS = 128
 """Steps of a canvas, one token each at the least; a wider gap takes several a step."""
 _EXPAND_FROM = 64
@@ -33,143 +40,85 @@ _CALIBRATED_WIDTHS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Widths that are looked at first under `calibrated`."""
 
 
-class Masked(Texts):
-    """A resident checkpoint of the family."""
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
+class TextContext:
+    """What stands before a gap; nothing of it can be computed yet, as it looks at the gap, too."""
 
-    def __init__(self, network: Network, facts: Facts, prompt: MaskedPrompt, *, shifted: bool) -> None:
-        super().__init__(prompt)
-        self.facts = facts
-        self.network = network
-        self.memory = Memory(room_on(network.devices, network.layer_nbytes, logits_nbytes(facts.noise.vocab_size)))
-        self.remembers = True
-        """Whether steps reuse keys and values of the surroundings; without, each step computes everything."""
+    ids: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        return len(self.ids)
+
+
+class Masked(CanvasModel[MaskedNetwork]):
+    def __init__(self, network: MaskedNetwork, info: ModelInfo, prompt: MaskedPrompt, *, shifted: bool) -> None:
+        super().__init__(network, info, prompt, REUSE)
         self.shift = int(shifted)
         """How far before a token the position is that predicts it."""
 
     @classmethod
-    def open(cls, checkpoint: Checkpoint, placement: Placement) -> Masked:
+    def open(cls, checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None = None) -> Masked:
         """Load weights and tokenizer. Raises ModelError."""
-        files = read_files(checkpoint.path, checkpoint.name)
-        found = described(files)
+        found = described(checkpoint)
         tokenizer = read_tokenizer(checkpoint)
         # The weights first: they vouch for the number of tokens that config.json says.
-        network = Network(read_module(checkpoint, found.architecture, placement), found.architecture.rope_theta)
-        vocabulary = Vocabulary(tokenizer, found.architecture.vocab, checkpoint.name)
-        prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=files.told.get("cut_anywhere", False))
-        facts = _facts(checkpoint, placement, found, vocabulary, files.told)
-        return cls(network, facts, prompt, shifted=found.published.shifted)
-
-    def encode(self, ids: Sequence[int]) -> MaskedContext:
-        """Nothing can be computed yet: what stands before a gap looks at it, too."""
-        return MaskedContext(ids=tuple(ids))
-
-    @torch.inference_mode()
-    def step(self, rows: Rows) -> Tensor:
-        """Raw float32 logits [F, V] of the open positions, row by row. Self-conditioning means nothing here."""
-        contexts = [_own(context) for context in rows.contexts]
-        lines = self.lines(rows)
-        logits: list[Tensor | None] = [None] * len(lines)
-        self._run_whole(lines, contexts, logits)
-        self._run_windows(lines, contexts, logits)
-        return torch.cat([part for part in logits if part is not None])
-
-    @torch.inference_mode()
-    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """Pseudo-likelihood of each gap's ends and of the first suffix tokens, each guessed from what is around it."""
-        known = _own(context)
-        found: list[list[float]] = [[] for _ in gaps]
-        mask = _mask_of(self.facts)
-        guesses = [each for row, gap in enumerate(gaps) for each in guesses_of(known, gap, suffix, mask, row)]
-        if guesses:
-            windows = [self._recalled(known, each.line, stale=True) or whole(each.line) for each in guesses]
-            for each, logits in zip(guesses, self._logits(windows), strict=True):
-                truth = torch.tensor(each.truth, device=logits.device)[:, None]
-                found[each.row] += logits.log_softmax(dim=-1).gather(1, truth)[:, 0].tolist()
-        return found
+        with torch.device("meta"):
+            module = MaskedModule(found.architecture)
+        load_weights(module, checkpoint, placement, our_name, on_percent)
+        vocabulary = read_vocabulary(tokenizer, found.architecture.vocab, checkpoint.name)
+        prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=checkpoint.metadata.get("cut_anywhere", False))
+        info = _info(checkpoint, placement, found, vocabulary)
+        return cls(MaskedNetwork(module, found.architecture), info, prompt, shifted=found.published.shifted)
 
     @property
     def reads(self) -> int:
         """Tokens of context and canvas that it was trained to read."""
-        return self.facts.context_limit
+        return self.info.context_limit
 
-    def forget(self) -> None:
-        """Nothing outlives its gap here."""
+    def encode(self, ids: Sequence[int]) -> TextContext:
+        return TextContext(ids=tuple(ids))
 
-    def shrink_caches(self) -> None:
-        """Let go of all that is remembered, and remember half as much from now on."""
-        self.memory.shrink()
+    def parts(self, rows: Rows) -> list[Part]:
+        canvases, opens = rows.canvas.tolist(), rows.open.tolist()
+        parts: list[Part] = []
+        for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
+            before = _own(context).ids
+            open_ = [len(before) + at for at in range(length) if opens[row][at]]
+            parts.append(self._part(_own(context), (*before, *canvases[row][:length]), open_, open_))
+        return parts
 
-    def lines(self, rows: Rows) -> list[Line]:
-        """The sequences of `rows`."""
-        return [self._line(rows, row, _own(context)) for row, context in enumerate(rows.contexts)]
+    def hidden(self, parts: Sequence[Part], ids: Tensor, positions: Tensor, attend: Attend, asked: Tensor) -> Tensor:
+        # Self-conditioning means nothing here.
+        return self.network.run(ids, positions, attend, asked)
 
-    def _line(self, rows: Rows, row: int, context: MaskedContext) -> Line:
-        canvas = rows.canvas[row, : rows.lengths[row]].tolist()
-        open_ = rows.open[row, : rows.lengths[row]].tolist()
-        tail = next((back for back, each in enumerate(reversed(open_)) if each), len(open_))
-        gap = canvas[: len(canvas) - tail]
-        return Line(
-            ids=(*context.ids, *canvas),
-            context=context.length,
-            tail=tail,
-            asked=[context.length + at for at, each in enumerate(open_) if each],
-            known=[token for token in gap if token != self.facts.noise.mask_id],
-        )
-
-    def _run_whole(self, lines: Sequence[Line], contexts: Sequence[MaskedContext], logits: list[Tensor | None]) -> None:
-        """The lines that nothing remembered fits. Of those that know nothing of their gap yet, one is enough."""
-        chosen: list[int] = []
-        blank: set[tuple[int, int]] = set()
-        recalled = [self._recalled(context, line) for line, context in zip(lines, contexts, strict=True)]
-        for row, (line, context) in enumerate(zip(lines, contexts, strict=True)):
-            if recalled[row] is not None:
-                continue
-            kind = (id(context), len(line.ids))
-            if self.remembers and worth_keeping(line) and not line.known and kind in blank:
-                continue
-            blank |= {kind} if not line.known else set()
-            chosen.append(row)
-        if not chosen:
-            return
-        used = {window.held for window in recalled if window is not None and window.held is not None}
-        kept: list[Pass | None] = [None] * len(chosen)
+    @torch.inference_mode()
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        """Pseudo-likelihood of each gap's ends and of the first suffix tokens, each guessed from what is around it."""
+        known, mask = _own(context), self.info.noise.mask_id
+        assert mask is not None
+        guesses: list[tuple[list[float], Part, list[int]]] = []
+        found: list[list[float]] = [[] for _ in gaps]
+        for row, gap in zip(found, gaps, strict=True):
+            text = [*known.ids, *gap, *suffix]
+            start, end = known.length, known.length + len(gap)
+            ends = [at for at in range(start, end) if at < start + ENDS or at >= end - ENDS]
+            guessed = [*ends, *range(end, end + min(len(suffix), SUFFIX))]
+            open_ = range(start, min(end + READ_ON, len(text)))
+            for turn in range(TURNS):
+                hidden = guessed[turn::TURNS]
+                ids = [mask if at in hidden else token for at, token in enumerate(text)]
+                guesses += [(row, self._part(known, ids, open_, hidden), [text[at] for at in hidden])] if hidden else []
+        parts = [part for _, part, _ in guesses]
         if self.remembers:
-            kept = self.memory.planned([lines[row] for row in chosen], [contexts[row] for row in chosen], used)
-        windows = [whole(lines[row], new) for row, new in zip(chosen, kept, strict=True)]
-        for row, part in zip(chosen, self._logits(windows), strict=True):
-            logits[row] = part
-        # Only now: a step that failed may have left some layers without keys.
-        for row, new in zip(chosen, kept, strict=True):
-            if new is not None:
-                contexts[row].passes.append(new)
+            self.cache.recall(parts)
+        for (row, _, truth), logits in zip(guesses, self.logits(parts), strict=True):
+            places = torch.tensor(truth, device=logits.device)[:, None]
+            row.extend(logits.log_softmax(dim=-1).gather(1, places)[:, 0].tolist())
+        return found
 
-    def _run_windows(
-        self, lines: Sequence[Line], contexts: Sequence[MaskedContext], logits: list[Tensor | None]
-    ) -> None:
-        """The other lines, with the help of what is remembered."""
-        left = [row for row, part in enumerate(logits) if part is None]
-        if not left:
-            return
-        windows = [self._recalled(contexts[row], lines[row]) or whole(lines[row]) for row in left]
-        for row, part in zip(left, self._logits(windows), strict=True):
-            logits[row] = part
-        for held in {id(window.held): window.held for window in windows}.values():
-            if held is not None:
-                held.uses += 1
-
-    def _recalled(self, context: MaskedContext, line: Line, *, stale: bool = False) -> Window | None:
-        return context.recall(line, stale=stale) if self.remembers else None
-
-    def _logits(self, windows: Sequence[Window]) -> Iterator[Tensor]:
-        """Of the asked positions [F, V], line by line."""
-        for chunk in chunks(windows):
-            hidden = run_windows(self.network, chunk)
-            parts: list[Tensor] = []
-            for row, window in enumerate(chunk):
-                places = [max(position - self.shift, 0) - window.start for position in window.line.asked]
-                parts.append(hidden[row, places])
-            sizes = [len(part) for part in parts]
-            yield from self.network.logits(torch.cat(parts)).split(sizes)
+    def _part(self, context: TextContext, ids: Sequence[int], open_: Sequence[int], guessed: Sequence[int]) -> Part:
+        return Part(context=context, ids=ids, open=open_, asked=[max(at - self.shift, 0) for at in guessed])
 
 
 def sampling_of(published: Published) -> Sampling:
@@ -187,26 +136,19 @@ def sampling_of(published: Published) -> Sampling:
 
 
 def widths_of(length: LengthStrategy) -> tuple[int, ...]:
-    """What a strategy begins with."""
     return (_EXPAND_FROM,) if length == "expand" else _CALIBRATED_WIDTHS
 
 
-def _own(context: Context) -> MaskedContext:
-    assert isinstance(context, MaskedContext)
+def _own(context: Context) -> TextContext:
+    assert isinstance(context, TextContext)
     return context
 
 
-def _mask_of(facts: Facts) -> int:
-    assert facts.noise.mask_id is not None
-    return facts.noise.mask_id
-
-
-def _facts(
-    checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary, told: dict[str, Any]
-) -> Facts:
-    published = found.published
+def _info(checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary) -> ModelInfo:
+    published, metadata = found.published, checkpoint.metadata
     empty = {*vocabulary.empty, *range(vocabulary.size, found.architecture.vocab)}
-    return Facts(
+    own_prior = LengthPrior(**metadata["prior"]) if "prior" in metadata else None
+    return ModelInfo(
         name=checkpoint.name,
         family=checkpoint.family,
         parameters=checkpoint.parameters,
@@ -218,14 +160,10 @@ def _facts(
         pad_id=found.end,
         forbidden_ids=tuple(sorted(empty - {found.end})),
         canvas_length=published.context // 2,
-        widths=tuple(told.get("widths", widths_of(checkpoint.length))),
+        widths=tuple(metadata.get("widths", widths_of(checkpoint.length))),
         context_limit=published.context,
         instructions=False,
         expand_id=found.expand,
         requests_first=published.requests_first,
-        prior=read_prior(prior_file(data_dir(), checkpoint.name)) or _told_prior(told),
+        prior=read_prior(prior_file(data_dir(), checkpoint.name)) or own_prior,
     )
-
-
-def _told_prior(told: dict[str, Any]) -> LengthPrior | None:
-    return LengthPrior(**told["prior"]) if "prior" in told else None

@@ -1,100 +1,96 @@
-"""The forward pass of masked-diffusion coders over transformers' modules: same parameters, no causal mask, our caches.
-
-Who attends to what is not decided here: every layer calls an `Attend`, which rotates, and owns caches and masks.
-"""
+"""Masked-diffusion coders: Qwen2's or Llama's layers without the causal mask."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer, queries [B, H, T, D], keys and values [B, K, T, D]), none rotated -> [B, H, T, D]; H a multiple of K."""
+from engine.models.masked.config import Architecture
+from engine.models.network import (
+    Attend,
+    Embedding,
+    FeedForward,
+    Linear,
+    Network,
+    RMSNorm,
+    frequencies,
+    rotate,
+    rotation,
+)
 
 
-class Network:
+class MaskedModule(nn.Module):
+    """The weights, under the names of transformers' Qwen2ForCausalLM and LlamaForCausalLM."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        size = architecture.hidden
+        self._tied = architecture.tied
+        self.model: Any = nn.Module()
+        self.model.embed_tokens = Embedding(architecture.vocab, size)
+        self.model.layers = nn.ModuleList(MaskedLayer(architecture) for _ in range(architecture.layers))
+        self.model.norm = RMSNorm(size, architecture.norm_eps)
+        self.lm_head = Linear(size, architecture.vocab, bias=False)
+        self.tie_weights()
+
+    def tie_weights(self) -> None:
+        """Let the head be the embedding table, where config.json says so."""
+        if self._tied:
+            self.lm_head.weight = self.model.embed_tokens.weight
+
+
+class MaskedLayer(nn.Module):
+    """Attention, then a gated block."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        size, width = architecture.hidden, architecture.kv_heads * architecture.head_size
+        biased = architecture.kind == "qwen2"
+        self.self_attn: Any = nn.Module()
+        self.self_attn.q_proj = Linear(size, size, biased)
+        self.self_attn.k_proj, self.self_attn.v_proj = Linear(size, width, biased), Linear(size, width, biased)
+        self.self_attn.o_proj = Linear(size, size, bias=False)
+        self.mlp = FeedForward(size, architecture.intermediate)
+        self.input_layernorm = RMSNorm(size, architecture.norm_eps)
+        self.post_attention_layernorm = RMSNorm(size, architecture.norm_eps)
+
+
+class MaskedNetwork(Network):
     """One checkpoint's layers and head."""
 
-    def __init__(self, module: Any, rope_theta: float) -> None:
-        """`module`: transformers' Qwen2ForCausalLM or LlamaForCausalLM."""
-        self.module = module
-        self.layers = module.model.layers
-        self.config = module.config
-        self.head_size: int = self.config.hidden_size // self.config.num_attention_heads
-        self._rope_theta = rope_theta
+    def __init__(self, module: Any, architecture: Architecture) -> None:
+        """`module`: a MaskedModule, or transformers' Qwen2ForCausalLM or LlamaForCausalLM."""
+        super().__init__(module, module.model.layers, module.model.embed_tokens)
+        self.config = architecture
+        self._radians = frequencies(architecture.head_size, architecture.rope_theta).to(self.device)
 
-    @property
-    def device(self) -> torch.device:
-        """Where embeddings live, and so where ids must be."""
-        return self.module.model.embed_tokens.weight.device
-
-    @property
-    def devices(self) -> list[torch.device]:
-        """Where each layer is."""
-        return [layer.input_layernorm.weight.device for layer in self.layers]
-
-    @property
-    def layer_nbytes(self) -> int:
-        """Bytes of one token's keys and values in one layer."""
-        dtype = self.layers[0].self_attn.k_proj.weight.dtype
-        return 2 * self.config.num_key_value_heads * self.head_size * dtype.itemsize
-
-    def run(self, ids: Tensor, attend: Attend) -> Tensor:
-        """Hidden states [B, T, E] of ids [B, T], after the last norm."""
-        hidden = self.module.model.embed_tokens(ids)
-        device = hidden.device
-        for index, layer in enumerate(self.layers):
-            # The layers of a model that does not fit one device lie on several; elsewhere this move does nothing.
-            hidden = hidden.to(layer.input_layernorm.weight.device)
-            hidden = _layer(layer, hidden, index, attend, self.head_size)
-        return norm(self.module.model.norm, hidden.to(device))
+    def run(self, ids: Tensor, positions: Tensor, attend: Attend | None = None, wanted: Tensor | None = None) -> Tensor:
+        """Hidden states [B, T, E] of ids [B, T] at positions [B, T], after the last norm; without `attend` all of a row
+        sees all of it. [B, W, E] of the places `wanted` [W] alone, where these are all that is asked for."""
+        attend = attend or (lambda _, query, key, value: self.attention(query, key, value))
+        turned = rotation(positions, self._radians, torch.float32)
+        hidden = self.through(self.layers, self.embeddings(ids), lambda _: turned, attend, wanted)
+        return self._norm(self.module.model.norm, hidden)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Float32 logits [..., V] of hidden states [..., E]."""
         return self.module.lm_head(hidden).float()
 
-    def rotation(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [B, 1, T, D] of positions [B, T], in float32."""
-        steps = torch.arange(0, self.head_size, 2, device=positions.device).float() / self.head_size
-        angles = positions[:, None, :, None].float() * self._rope_theta**-steps
-        angles = torch.cat((angles, angles), dim=-1)
-        return angles.cos(), angles.sin()
+    def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        block = layer.self_attn
+        hidden = self._norm(layer.input_layernorm, hidden)
+        shape = (*hidden.shape[:-1], -1, self.config.head_size)
+        query, key, value = (part(hidden).view(shape) for part in (block.q_proj, block.k_proj, block.v_proj))
+        return rotate(query, cos, sin).transpose(1, 2), rotate(key, cos, sin).transpose(1, 2), value.transpose(1, 2)
 
+    def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
+        hidden = hidden + layer.self_attn.o_proj(attended.transpose(1, 2).flatten(2))
+        return hidden + layer.mlp(self._norm(layer.post_attention_layernorm, hidden))
 
-def rotate(states: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
-    """States [B, H, T, D] turned to their positions."""
-    cos, sin = (part.to(states.device) for part in rotation)
-    wide = states.float()
-    first, second = wide.chunk(2, dim=-1)
-    return (wide * cos + torch.cat((-second, first), dim=-1) * sin).type_as(states)
-
-
-def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """Scaled by the root of the head size. Shapes as in `Attend`; bool mask [B, 1, 1, S], True attends."""
-    batch, heads, width, size = query.shape
-    groups = heads // key.shape[1]
-    # Heads that share keys become more queries of one head: nothing is copied.
-    folded = query.reshape(batch, key.shape[1], groups * width, size)
-    return F.scaled_dot_product_attention(folded, key, value, attn_mask=mask).reshape(batch, heads, width, size)
-
-
-def norm(module: Any, hidden: Tensor) -> Tensor:
-    """RMS norm in float32, scaled in the format of the weights, as the references do."""
-    wide = hidden.float()
-    return module.weight * F.rms_norm(wide, wide.shape[-1:], None, module.variance_epsilon).type_as(hidden)
-
-
-def _layer(layer: Any, hidden: Tensor, index: int, attend: Attend, head_size: int) -> Tensor:
-    block = layer.self_attn
-    shape = (*hidden.shape[:-1], -1, head_size)
-    normed = norm(layer.input_layernorm, hidden)
-    query, key, value = (
-        projected(normed).view(shape).transpose(1, 2) for projected in (block.q_proj, block.k_proj, block.v_proj)
-    )
-    attended = attend(index, query, key, value)
-    hidden = hidden + block.o_proj(attended.transpose(1, 2).flatten(2))
-    return hidden + layer.mlp(norm(layer.post_attention_layernorm, hidden))
+    def _norm(self, module: Any, hidden: Tensor) -> Tensor:
+        """RMS norm in float32, scaled in the format of the weights, as the references do."""
+        wide = F.rms_norm(hidden.float(), hidden.shape[-1:], None, self.config.norm_eps)
+        return module.weight * wide.type_as(hidden)

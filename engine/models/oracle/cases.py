@@ -87,7 +87,6 @@ def is_unfinished(text: str, in_string: bool = False) -> bool:
 
 
 def first_line(text: str) -> str:
-    """Without its line break."""
     return next(iter(text.splitlines()), "")
 
 

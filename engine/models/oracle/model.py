@@ -24,8 +24,9 @@ from torch import Tensor
 from engine.core.errors import BadInput, ModelError
 from engine.core.request import FillRequest
 from engine.ipc.frames import structured
-from engine.models.base import READ_ON, Context, Facts, Noise, Prompt, Rows, Sampling
+from engine.models.base import READ_ON, Context, ModelInfo, Noise, Prompt, Rows, Sampling
 from engine.models.oracle.cases import NEAR_CHARS, Case, OracleFile, Slip, first_line, is_unfinished, look_up
+from engine.models.vocabulary import Vocabulary
 
 __all__ = ["END", "PAD", "PREFIX", "Case", "Oracle", "Slip", "read_oracle"]
 
@@ -58,15 +59,16 @@ class Oracle:
         frequent = [word for word, _ in words.most_common(_VOCAB_SIZE - _FIRST_WORD)]
         self._ids = {word: _FIRST_WORD + index for index, word in enumerate(frequent)}
         controls = [b""] * (_FIRST_WORD - PAD)
-        self._bytes = [bytes([value]) for value in range(256)] + controls + [word.encode() for word in frequent]
-        self.facts = Facts(
+        spelled = [bytes([value]) for value in range(256)] + controls + [word.encode() for word in frequent]
+        self.vocabulary = Vocabulary(spelled)
+        self.info = ModelInfo(
             name=name,
             family="oracle",
             parameters=0,
             device="cpu",
             dtype="float32",
             length="slack",
-            noise=Noise(mask_id=None, vocab_size=len(self._bytes)),
+            noise=Noise(mask_id=None, vocab_size=self.vocabulary.size),
             sampling=Sampling(
                 max_steps=48,
                 t_min=0.4,
@@ -84,20 +86,6 @@ class Oracle:
             instructions=True,
         )
 
-    @property
-    def line_breaks(self) -> Sequence[int]:
-        """Tokens that hold a line break."""
-        return [token for token, spelled in enumerate(self._bytes) if b"\n" in spelled or b"\r" in spelled]
-
-    def agreeing(self, head: bytes) -> Sequence[int]:
-        """Tokens that begin with `head`, and those that `head` begins with."""
-        spelled = enumerate(self._bytes)
-        return [token for token, own in spelled if own and (own.startswith(head) or head.startswith(own))]
-
-    def spelling(self, token: int) -> bytes:
-        """The bytes of one token; none for control tokens."""
-        return self._bytes[token]
-
     def tokenize(self, text: str) -> list[int]:
         """Words that are tokens, bytes otherwise."""
         ids: list[int] = []
@@ -108,7 +96,7 @@ class Oracle:
 
     def detokenize(self, ids: Sequence[int]) -> str:
         """The inverse of `tokenize`; bytes that are no UTF-8, as noise is, become replacement characters."""
-        return b"".join(self._bytes[token] for token in ids).decode(errors="replace")
+        return self.vocabulary.text(ids)
 
     def prompt(self, request: FillRequest) -> Prompt:
         """Instruction, language, suffix, whether one line is wanted, prefix, as far as the oracle looks."""
@@ -150,7 +138,7 @@ class Oracle:
         delay_ms = max(context.case.delay_ms for context in contexts)
         if delay_ms:
             time.sleep(delay_ms / 1000)
-        logits = torch.zeros(int(rows.open.sum()), len(self._bytes))
+        logits = torch.zeros(int(rows.open.sum()), self.vocabulary.size)
         turns: Counter[int] = Counter()
         done = 0
         for row, context in enumerate(contexts):
@@ -166,7 +154,7 @@ class Oracle:
         """High where a gap is an answer and the suffix follows it."""
         known_context = _own(context)
         likely = math.log(known_context.case.confidence)
-        unlikely = math.log((1 - known_context.case.confidence) / len(self._bytes))
+        unlikely = math.log((1 - known_context.case.confidence) / self.vocabulary.size)
         known = [[*answer, *known_context.suffix] for answer in known_context.answers]
 
         def score(row: Sequence[int]) -> list[float]:
@@ -216,11 +204,13 @@ class Oracle:
             (at for at, (here, wanted) in enumerate(zip(canvas, target, strict=True)) if here != wanted), len(target)
         )
         # What is not revealed yet looks like an unused slot, faintly, so that a draft is the head of the answer.
-        told = [at < done + case.reveal for at in range(len(target)) if open_[at]]
+        revealed = [at < done + case.reveal for at in range(len(target)) if open_[at]]
         ids = [wanted for at, wanted in enumerate(target) if open_[at]]
-        sure = math.log(case.confidence / (1 - case.confidence) * (len(self._bytes) - 1))
-        places = torch.tensor([id if known else PAD for id, known in zip(ids, told, strict=True)], dtype=torch.int64)
-        peaks = torch.tensor([sure if known else 1.0 for known in told])
+        sure = math.log(case.confidence / (1 - case.confidence) * (self.vocabulary.size - 1))
+        places = torch.tensor(
+            [id if known else PAD for id, known in zip(ids, revealed, strict=True)], dtype=torch.int64
+        )
+        peaks = torch.tensor([sure if known else 1.0 for known in revealed])
         logits.scatter_(1, places[:, None], peaks[:, None])
 
 

@@ -9,38 +9,33 @@ from __future__ import annotations
 
 from typing import Any
 
+from tokenizers import Tokenizer
+
+from engine.checkpoints.directory import Files, read_json_if_there, read_text
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
-from engine.models.prompts.window import before_gap, behind_gap, cut_at_cursor, last_tokens
+from engine.models.prompts.window import CHARACTERS, before_gap, cut_at_cursor, last_tokens
+from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
 from engine.text.newlines import with_line_feeds
 
 PINNED = 48
 """Suffix tokens on the canvas."""
-_CHARACTERS = 4
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.2
 _TASK = "Continue this file at the point where your answer begins, so that what follows fits."
-
 _REWRITE = "Write a part of this file anew, so that it says the same in a better way and what follows fits."
 
 
-class ChatPrompt:
-    """Lays out requests for a checkpoint with a chat template."""
-
-    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, limit: int) -> None:
-        self.vocabulary = vocabulary
-        self._tokenizer = tokenizer
-        self._limit = limit
-
-    def tokenize(self, text: str) -> list[int]:
-        """Ids of `text`; a control token's name in it is plain text."""
-        return self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+class ChatPrompt(PromptLayout):
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, limit: int, files: Files) -> None:
+        super().__init__(tokenizer, vocabulary, limit)
+        self._template = _template(tokenizer, files)
 
     def lay_out(self, request: FillRequest) -> Prompt:
         """[user turn | model turn with the prefix] and [gap | near suffix]."""
         room = int(self._limit * _SUFFIX_SHARE)
-        following = self.tokenize(with_line_feeds(behind_gap(request.suffix, room * _CHARACTERS)))[:room]
-        before = with_line_feeds(before_gap(request.prefix, self._limit * 3 // 5 * _CHARACTERS))
+        following = self.behind(request, room)[0][:room]
+        before = with_line_feeds(before_gap(request.prefix, self._limit * 3 // 5 * CHARACTERS))
         fenced = last_tokens(self.tokenize(f"```{request.language}\n{before}"), self._limit * 3 // 5)
         kept, head = cut_at_cursor(fenced, self.vocabulary) if before else (fenced, "")
         return Prompt(
@@ -62,12 +57,12 @@ class ChatPrompt:
             parts.append(f"The file goes on with:\n```{request.language}\n{after}\n```")
         turn = [{"role": "user", "content": "\n\n".join(parts)}]
         # Thinking off: a template that knows no such switch ignores the name.
-        return self._tokenizer.apply_chat_template(
+        return self._template.apply_chat_template(
             turn, tokenize=True, add_generation_prompt=True, enable_thinking=False, return_dict=False
         )
 
     def _chosen(self, request: FillRequest) -> list[Any]:
-        room = int(self._limit * _SNIPPET_SHARE) * _CHARACTERS
+        room = int(self._limit * _SNIPPET_SHARE) * CHARACTERS
         chosen: list[Any] = []
         for snippet in request.snippets:
             room -= len(snippet.text)
@@ -75,3 +70,17 @@ class ChatPrompt:
                 break
             chosen.append(snippet)
         return chosen
+
+
+def _template(tokenizer: Tokenizer, files: Files) -> Any:
+    """A tokenizer of transformers, for its chat template alone, in which control tokens are what they say."""
+    # It takes seconds to import, and the bundled model has no use for it.
+    from transformers import PreTrainedTokenizerFast
+
+    twin = Tokenizer.from_str(tokenizer.to_str())
+    said = read_json_if_there(files.path / "tokenizer_config.json", files.name)
+    tokens = {name: said[name] for name in ("bos_token", "eos_token", "pad_token", "unk_token") if said.get(name)}
+    named = {name: token["content"] if isinstance(token, dict) else token for name, token in tokens.items()}
+    file = files.path / "chat_template.jinja"
+    template = read_text(file, files.name) if file.exists() else said.get("chat_template")
+    return PreTrainedTokenizerFast(tokenizer_object=twin, chat_template=template, **named)

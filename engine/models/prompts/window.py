@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from engine.models.vocabulary import Vocabulary
 
+CHARACTERS = 4
+"""Per token, at the most that is worth tokenizing."""
 _LEAPS = 4
 """A window that is full gives up this fraction of its size at once, not a token at each keystroke."""
 _LONGEST_CHARACTER = 4
@@ -25,11 +27,6 @@ def before_gap(prefix: str, characters: int) -> str:
 def last_tokens(ids: Sequence[int], room: int) -> Sequence[int]:
     """The end of `ids`, at most `room` long."""
     return ids[_start(len(ids), room) :]
-
-
-def behind_gap(suffix: str, characters: int) -> str:
-    """The beginning of `suffix`, at most `characters` long."""
-    return suffix[:characters]
 
 
 def _start(length: int, room: int) -> int:

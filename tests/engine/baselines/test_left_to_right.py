@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.baselines.generate import generate
 from engine.baselines.left_to_right import cut, fill_left_to_right, meeting
 from engine.baselines.reference import fill_by_generate
+from engine.baselines.released_class import released_class
 from engine.core.errors import BadInput
 from engine.core.request import FillRequest
 from engine.eval.rows import all_rows, chosen_rows, possible
@@ -57,7 +58,7 @@ def test_every_token_that_was_computed_counts(
     computed: list[int] = []
 
     def next_tokens(ids: object) -> Iterator[int]:
-        for token in (*(model.tokenize(letter)[0] for letter in said), model.facts.pad_id):
+        for token in (*(model.tokenize(letter)[0] for letter in said), model.info.pad_id):
             computed.append(token)
             yield token
 
@@ -106,16 +107,17 @@ def test_a_short_suffix_is_met_only_with_more_of_it():
 def test_generate_fills_one_canvas_in_as_many_steps_as_told(model: DiffusionGemma):
     ids = model.tokenize("def area(width):\n    return ")
     passes: list[int] = []
-    hook = model.network.decoder.register_forward_hook(lambda *_: passes.append(1))
+    module = released_class(model.network)
+    hook = module.model.decoder.register_forward_hook(lambda *_: passes.append(1))
     try:
-        said = generate(model.network, model.facts, ids, model.facts.sampling, in_full=True)
+        said = generate(module, model.info, ids, model.info.sampling, in_full=True)
     finally:
         hook.remove()
-    assert len(said) == model.facts.canvas_length
-    assert len(passes) == model.facts.sampling.max_steps
+    assert len(said) == model.info.canvas_length
+    assert len(passes) == model.info.sampling.max_steps
 
 
 def test_generate_answers_a_request(model: DiffusionGemma):
     filled = fill_by_generate(model, REQUEST)
-    assert filled.width == model.facts.canvas_length
+    assert filled.width == model.info.canvas_length
     assert filled.ms.total > 0

@@ -28,8 +28,7 @@ from engine.bench.workload import request_for, rows_of, token_ids
 from engine.core.errors import BadInput, ModelError
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
-from engine.models.gemma.canvases import NEAR
-from engine.models.gemma.model import DiffusionGemma
+from engine.models.gemma.model import REUSE, DiffusionGemma
 from tests.engine.tiny import tiny_model
 
 WATCH = Stopwatch(repetitions=2, limit_s=0.1)
@@ -74,7 +73,7 @@ def test_a_random_model_fills_gaps_of_numbers(small: DiffusionGemma):
     assert filled.width == 8
     assert filled.candidates
     assert all(word.isdecimal() for word in filled.candidates[0].text.split())
-    assert small.facts.parameters > 1_000_000
+    assert small.info.parameters > 1_000_000
 
 
 def test_a_random_model_is_as_random_as_its_seed(small: DiffusionGemma):
@@ -117,7 +116,7 @@ def test_the_weights_of_a_random_model_are_made_once():
     parameters = list(model.network.module.parameters())
     assert not any(parameter.is_meta for parameter in parameters)
     held = sum(parameter.nbytes for parameter in parameters)
-    assert held == 4 * model.facts.parameters
+    assert held == 4 * model.info.parameters
     assert 0.9 * held < memory.held
     assert memory.most < 1.6 * held
 
@@ -149,10 +148,10 @@ CONTEXT, OPEN, PINNED = 40, 6, 20
 
 @pytest.mark.parametrize("name", ["small", "tiny"])
 def test_the_products_are_those_of_each_kind_of_step(name: str, request: pytest.FixtureRequest):
-    """Products with weights as torch counts them in a real step; its counter misses attention and experts on a CPU."""
+    """Products with weights as torch counts them in a real step; its counter misses attention on a CPU."""
     model: DiffusionGemma = request.getfixturevalue(name)
     full, reused = step_kinds(model, [20] * CONTEXT, gap=OPEN, pinned=PINNED)
-    for kind, length in ((full, OPEN + PINNED), (reused, OPEN + NEAR)):
+    for kind, length in ((full, OPEN + PINNED), (reused, OPEN + REUSE.near)):
         found = products(kind)
         if kind.before:
             kind.before()
@@ -213,9 +212,9 @@ def test_contexts_are_forgotten(small: DiffusionGemma):
     small.encode(ids)
     small.forget()
     small.encode(ids)
-    assert small.contexts.tokens_reused == 0
+    assert small.cache.tokens_reused == 0
     small.encode(ids)
-    assert small.contexts.tokens_reused == 50
+    assert small.cache.tokens_reused == 50
 
 
 def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):
@@ -225,7 +224,7 @@ def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):
     assert [figure.name for figure in figures] == [
         "fill, cold cache",
         "fill, warm cache",
-        f"generate, {tiny.facts.sampling.max_steps} steps",
+        f"generate, {tiny.info.sampling.max_steps} steps",
         "left to right, 4 tokens",
     ]
     by = {figure.name: figure.spread.median for figure in figures}

@@ -63,7 +63,7 @@ def test_the_products_are_those_of_each_kind_of_step(small: Masked):
         weights = sum(count for name, count in step.items() if name in ("aten.mm", "aten.addmm"))
         assert alone["aten.mm"] == weights
         seen = CONTEXT + OPEN + PINNED
-        attention = 2 * 2 * 2 * config.num_attention_heads * held.head_size * length * seen * len(held.layers)
+        attention = 2 * 2 * 2 * config.heads * config.head_size * length * seen * len(held.layers)
         assert alone["aten.bmm"] == attention
 
 
@@ -98,7 +98,7 @@ def test_ways_of_a_step_are_held_against_each_other(small: Masked):
 
 def test_keystrokes_end_where_the_model_can_read_no_more(small: Masked):
     figures, ratios = keystroke(small, WATCH, (64, 4096, 32768), longest_cold=64)
-    longest = small.facts.context_limit - 24 - 32 - 6
+    longest = small.info.context_limit - 24 - 32 - 6
     assert {figure.at for figure in figures} == {64, longest}
     assert ratios[0].name == f"warm keystroke at {longest} by 64 tokens"
 
@@ -148,9 +148,9 @@ def test_an_unknown_shape_is_named(shape: str):
 def test_a_slice_of_a_released_shape(monkeypatch: pytest.MonkeyPatch):
     model = random_model("dcoder-layers=1", "cpu")
     assert isinstance(model, Masked)
-    assert model.network.config.hidden_size == 896
+    assert model.network.config.hidden == 896
     assert len(model.network.layers) == 1
-    assert model.facts.parameters == sum(parameter.numel() for parameter in model.network.module.parameters())
+    assert model.info.parameters == sum(parameter.numel() for parameter in model.network.module.parameters())
     held = psutil.virtual_memory()
     monkeypatch.setattr(psutil, "virtual_memory", lambda: held._replace(available=1 << 30))
     with pytest.raises(ModelError, match=r"needs 15.* GiB .* 1\.0 GiB are free"):

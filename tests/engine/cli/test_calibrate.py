@@ -20,12 +20,12 @@ ROOT = Path(__file__).parents[3]
 def test_a_calibration_is_fitted_kept_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path / "state"))
     model = str(write_published(tmp_path / "model", "dream-coder"))
-    assert load(model, "cpu").model.facts.prior is None
+    assert load(model, "cpu").model.info.prior is None
     result = CliRunner().invoke(app, [str(ROOT / "engine" / "syntax"), "--model", model, "--gaps", "5"])
     assert result.exit_code == 0, result.output
     kept = read_prior(prior_file(tmp_path / "state", model))
     assert kept is not None
-    assert load(model, "cpu").model.facts.prior == kept
+    assert load(model, "cpu").model.info.prior == kept
 
 
 def test_what_needs_no_calibration_is_refused(tmp_path: Path):

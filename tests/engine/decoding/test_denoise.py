@@ -22,6 +22,16 @@ def model(released: Path):
     return tiny_model(released)
 
 
+@pytest.fixture(scope="module")
+def reference(released: Path):
+    """The released class with the same weights."""
+    from transformers import DiffusionGemmaForBlockDiffusion
+
+    module = DiffusionGemmaForBlockDiffusion.from_pretrained(released, dtype=torch.float32).eval()
+    module.generation_config.eos_token_id = None
+    return module
+
+
 class Nowhere:
     length = 1
 
@@ -39,7 +49,7 @@ def draw_as_published(said, places, generator):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(("stability", "confidence"), [(1, 1.0), (0, 100.0), (1, 100.0), (2, 100.0)])
 def test_without_pins_it_answers_what_generate_answers(
-    model, entropy_bound: float, seed: int, stability: int, confidence: float
+    model, reference, entropy_bound: float, seed: int, stability: int, confidence: float
 ):
     from transformers.models.diffusion_gemma.generation_diffusion_gemma import EntropyBoundSamplerConfig
 
@@ -51,10 +61,9 @@ def test_without_pins_it_answers_what_generate_answers(
         stability_threshold=stability,
         confidence_threshold=confidence,
     )
-    module = reference(model)
     prompt = torch.randint(9, 250, (1, 30), generator=torch.Generator().manual_seed(seed))
     torch.manual_seed(seed)
-    expected = module.generate(
+    expected = reference.generate(
         prompt,
         max_new_tokens=3 * 32,
         max_denoising_steps=sampling.max_steps,
@@ -70,19 +79,12 @@ def test_without_pins_it_answers_what_generate_answers(
     generator = torch.default_generator
     ids = prompt[0].tolist()
     for _ in range(3):
-        canvas = new_canvas([model.encode(ids)], [[None] * 32], model.facts.noise, generator)
-        policies = published_policies(sampling, model.facts.noise, unconstrained)
+        canvas = new_canvas([model.encode(ids)], [[None] * 32], model.info.noise, generator)
+        policies = published_policies(sampling, model.info.noise, unconstrained)
         policies = replace(policies, choose=draw_as_published)
         ids += settle(model, canvas, policies, generator).row(0)
 
     assert ids[30:] == expected.tolist()
-
-
-def reference(model):
-    """The released class over the same weights; `generate` reads the canvas's length from its config."""
-    module = model.network.module
-    module.generation_config.eos_token_id = None
-    return module
 
 
 @pytest.mark.parametrize("mask_id", [None, 3], ids=["uniform", "absorbing"])
@@ -90,7 +92,7 @@ def test_pinned_tokens_never_change(model, mask_id: int | None):
     model = with_noise(model, mask_id)
     generator = torch.Generator().manual_seed(0)
     rows = [[None, PINNED, None, None, PINNED, PINNED], [PINNED, None, PINNED]]
-    canvas = new_canvas([model.encode([2, 20, 21])] * 2, rows, model.facts.noise, generator)
+    canvas = new_canvas([model.encode([2, 20, 21])] * 2, rows, model.info.noise, generator)
     pinned = canvas.pinned.clone()
     for state in states(model, canvas, policies_of(model), generator):
         assert (state.ids[pinned] == state.best[pinned]).all()
@@ -104,8 +106,8 @@ def test_forbidden_tokens_stay_out(model, mask_id: int | None):
     model = with_noise(model, mask_id)
     generator = torch.Generator().manual_seed(1)
     allowed = range(40, 44)
-    banned = [token for token in range(model.facts.noise.vocab_size) if token not in allowed]
-    canvas = new_canvas([model.encode([2, 20])], [[None] * 8], model.facts.noise, generator)
+    banned = [token for token in range(model.info.noise.vocab_size) if token not in allowed]
+    canvas = new_canvas([model.encode([2, 20])], [[None] * 8], model.info.noise, generator)
     settle(model, canvas, policies_of(model, forbid(banned)), generator)
     assert set(canvas.row(0)) <= set(allowed)
 
@@ -113,7 +115,7 @@ def test_forbidden_tokens_stay_out(model, mask_id: int | None):
 def test_absorbing_noise_leaves_no_mask_and_keeps_what_it_accepted(model):
     model = with_noise(model, 3)
     generator = torch.Generator().manual_seed(2)
-    canvas = new_canvas([model.encode([2, 20])], [[None] * 12], model.facts.noise, generator)
+    canvas = new_canvas([model.encode([2, 20])], [[None] * 12], model.info.noise, generator)
     before = canvas.ids.clone()
     for state in states(model, canvas, policies_of(model, forbid([3])), generator):
         revealed = before != 3
@@ -125,7 +127,7 @@ def test_absorbing_noise_leaves_no_mask_and_keeps_what_it_accepted(model):
 
 def test_a_stop_flag_ends_after_the_step_under_way(model):
     generator = torch.Generator().manual_seed(0)
-    canvas = new_canvas([model.encode([2, 20])], [[None] * 8], model.facts.noise, generator)
+    canvas = new_canvas([model.encode([2, 20])], [[None] * 8], model.info.noise, generator)
     settle(model, canvas, policies_of(model), generator, should_stop=lambda: canvas.step == 2)
     assert canvas.step == 2
     assert len(canvas.row(0)) == 8
@@ -137,7 +139,7 @@ def never(look):
 
 def test_the_step_cap_holds(model):
     generator = torch.Generator().manual_seed(0)
-    canvas = new_canvas([model.encode([2, 20])], [[None] * 8], model.facts.noise, generator)
+    canvas = new_canvas([model.encode([2, 20])], [[None] * 8], model.info.noise, generator)
     policies = policies_of(model)
     settle(model, canvas, type(policies)(**{**fields(policies), "settled": never, "max_steps": 5}), generator)
     assert canvas.step == 5
@@ -146,8 +148,8 @@ def test_the_step_cap_holds(model):
 def test_the_stop_looks_at_free_positions_alone(model):
     """A canvas that is pinned but for one sure token is done at once, whatever the entropy of its pins would be."""
     generator = torch.Generator().manual_seed(0)
-    only = [token for token in range(model.facts.noise.vocab_size) if token != 50]
-    canvas = new_canvas([model.encode([2, 20])], [[PINNED] * 20 + [None] + [PINNED] * 9], model.facts.noise, generator)
+    only = [token for token in range(model.info.noise.vocab_size) if token != 50]
+    canvas = new_canvas([model.encode([2, 20])], [[PINNED] * 20 + [None] + [PINNED] * 9], model.info.noise, generator)
     settle(model, canvas, policies_of(model, forbid(only)), generator)
     assert canvas.step == 2, "one step to see the token, one to see it stay"
     assert canvas.row(0)[20] == 50
@@ -157,7 +159,7 @@ def test_rows_that_are_done_take_no_further_part(model):
     model = with_noise(model, 3)
     generator = torch.Generator().manual_seed(0)
     rows = [[None], [None] * 20]
-    canvas = new_canvas([model.encode([2, 20])] * 2, rows, model.facts.noise, generator)
+    canvas = new_canvas([model.encode([2, 20])] * 2, rows, model.info.noise, generator)
     for state in states(model, canvas, policies_of(model), generator):
         if state.step == 2:
             assert not state.open[0].any()
@@ -167,7 +169,7 @@ def test_rows_that_are_done_take_no_further_part(model):
 
 
 def policies_of(model, constrain=unconstrained):
-    return published_policies(model.facts.sampling, model.facts.noise, constrain)
+    return published_policies(model.info.sampling, model.info.noise, constrain)
 
 
 def with_noise(model, mask_id: int | None):
@@ -175,7 +177,7 @@ def with_noise(model, mask_id: int | None):
     import dataclasses
 
     twin = copy.copy(model)
-    twin.facts = dataclasses.replace(model.facts, noise=Noise(mask_id=mask_id, vocab_size=model.facts.noise.vocab_size))
+    twin.info = dataclasses.replace(model.info, noise=Noise(mask_id=mask_id, vocab_size=model.info.noise.vocab_size))
     return twin
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine.decoding.sampling import (
-    Look,
+    StepInfo,
     all_known,
     begin_with,
     distributions,
@@ -21,24 +21,11 @@ from engine.decoding.sampling import (
     nucleus,
     stable_and_confident,
 )
+from engine.models.vocabulary import Vocabulary
 
 
-class Letters:
-    """Tokens are the strings given."""
-
-    def __init__(self, *spelled: str) -> None:
-        self.spelled = [text.encode() for text in spelled]
-
-    @property
-    def line_breaks(self) -> list[int]:
-        return [at for at, text in enumerate(self.spelled) if b"\n" in text]
-
-    def agreeing(self, head: bytes) -> list[int]:
-        own = enumerate(self.spelled)
-        return [at for at, text in own if text.startswith(head) or head.startswith(text)]
-
-    def spelling(self, token: int) -> bytes:
-        return self.spelled[token]
+def tokens(*spelled: str) -> Vocabulary:
+    return Vocabulary([text.encode() for text in spelled])
 
 
 def accepted(entropies: list[float], bound: float, *, open_: list[int] | None = None, **options) -> list[int]:
@@ -76,7 +63,7 @@ def test_temperature_falls_linearly():
 
 
 def look(entropy, free, unchanged=0, known=None):
-    return Look(
+    return StepInfo(
         entropy=torch.tensor([entropy]),
         free=torch.tensor([free]),
         known=torch.tensor([known or [False] * len(free)]),
@@ -116,29 +103,29 @@ def test_a_token_is_forbidden_in_the_rows_that_are_named():
     assert forbid_in([], 2)(torch.zeros(4, 4), places).isfinite().all()
 
 
-def spelled(head: str, letters: Letters, wishes: list[int], *, one_line: bool = False) -> list[str]:
+def spelled(head: str, letters: Vocabulary, wishes: list[int], *, one_line: bool = False) -> list[str]:
     """The likeliest token of each position of one row, where `wishes` are likeliest without a head."""
-    logits = torch.zeros(len(wishes), len(letters.spelled))
+    logits = torch.zeros(len(wishes), letters.size)
     logits[range(len(wishes)), wishes] = 5.0
     places = torch.tensor([[0, at] for at in range(len(wishes))])
     chosen = begin_with(head, letters, one_line=one_line)(logits, places).argmax(-1).tolist()
-    return [letters.spelled[token].decode() for token in chosen]
+    return [letters.bytes[token].decode() for token in chosen]
 
 
 def test_a_head_may_be_part_of_a_longer_token():
-    assert spelled("con", Letters("con", "config", "x", "c"), [1, 2]) == ["config", "x"]
+    assert spelled("con", tokens("con", "config", "x", "c"), [1, 2]) == ["config", "x"]
 
 
 def test_a_head_may_take_several_tokens():
-    assert spelled("con", Letters("c", "on", "o", "n", "x"), [0, 4, 4])[:2] == ["c", "on"]
+    assert spelled("con", tokens("c", "on", "o", "n", "x"), [0, 4, 4])[:2] == ["c", "on"]
 
 
 def test_what_does_not_agree_with_the_head_is_out():
-    assert spelled("con", Letters("x", "con", "cat"), [0, 0]) == ["con", "x"]
+    assert spelled("con", tokens("x", "con", "cat"), [0, 0]) == ["con", "x"]
 
 
 def test_a_head_that_is_a_line_break_may_stand_where_one_line_is_wanted():
-    letters = Letters("x", "\n", "\n\n", "\n  ", "y\nz")
+    letters = tokens("x", "\n", "\n\n", "\n  ", "y\nz")
     assert spelled("\n", letters, [2, 2], one_line=True) == ["\n", "x"]
     assert spelled("\n", letters, [3, 4], one_line=True) == ["\n  ", "x"]
     assert spelled("\n", letters, [2, 4]) == ["\n\n", "y\nz"]
@@ -146,7 +133,7 @@ def test_a_head_that_is_a_line_break_may_stand_where_one_line_is_wanted():
 
 
 def test_heads_and_bans_combine():
-    both = in_turn(forbid([1]), begin_with("ab", Letters("ab", "abc", "z")))
+    both = in_turn(forbid([1]), begin_with("ab", tokens("ab", "abc", "z")))
     assert both(torch.zeros(1, 3), torch.tensor([[0, 0]])).argmax(-1).tolist() == [0]
 
 

@@ -75,7 +75,7 @@ def test_whatever_the_model_says_no_unused_slot_is_inside_the_text(seed: int, wi
             accept=entropy_bound(0.5, in_time=True),
             settled=all_known,
             constrain=in_turn(end_once(state, PAD)),
-            permit=end_behind_text(state, PAD),
+            mask=end_behind_text(state, PAD),
         ),
         NOISE,
         generator,

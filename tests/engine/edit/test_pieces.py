@@ -134,8 +134,10 @@ def test_what_can_not_be_rewritten_is_refused(options, message):
 def model(released: Path):
     """Uniform noise, whose length strategy leaves no slot unused; a chat template that takes the last token back."""
     model = tiny_model(released)
-    pieces = [token for token in range(model.facts.noise.vocab_size) if max(model.spelling(token), default=0) > 127]
-    model.facts = replace(model.facts, forbidden_ids=(*model.facts.forbidden_ids, *pieces))
+    pieces = [
+        token for token in range(model.info.noise.vocab_size) if max(model.vocabulary.bytes[token], default=0) > 127
+    ]
+    model.info = replace(model.info, forbidden_ids=(*model.info.forbidden_ids, *pieces))
     return model
 
 

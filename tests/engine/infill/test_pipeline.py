@@ -20,8 +20,10 @@ PREFIX, SUFFIX = "def area(width):\n    return wid", "\n\nprint(area(3))\n"
 def model(released: Path):
     model = tiny_model(released)
     # A random model would break most of its characters in two.
-    pieces = [token for token in range(model.facts.noise.vocab_size) if max(model.spelling(token), default=0) > 127]
-    model.facts = replace(model.facts, forbidden_ids=(*model.facts.forbidden_ids, *pieces))
+    pieces = [
+        token for token in range(model.info.noise.vocab_size) if max(model.vocabulary.bytes[token], default=0) > 127
+    ]
+    model.info = replace(model.info, forbidden_ids=(*model.info.forbidden_ids, *pieces))
     return model
 
 
@@ -156,6 +158,6 @@ def test_a_request_that_contradicts_itself_is_refused(model, options, message):
 
 def test_the_width_told_is_that_of_the_first_candidate():
     model = Oracle("oracle", [Case(text="x = ▮max(a, b)▮\n")])
-    model.facts = replace(model.facts, widths=(2, 40))
+    model.info = replace(model.info, widths=(2, 40))
     found = fill(model, FillRequest(prefix="x = ", suffix="\n", language="python"))
     assert (found.candidates[0].text, found.width) == ("max(a, b)", 40)

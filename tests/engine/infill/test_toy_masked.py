@@ -16,7 +16,7 @@ from engine.decoding.executor import drive
 from engine.edit.syntax_fix import syntax_fix
 from engine.infill.pipeline import Parts, infill
 from engine.loader.loading import Infiller, load
-from engine.models.masked import windows
+from engine.models import kv_cache
 from engine.models.masked.model import Masked
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
@@ -39,13 +39,13 @@ def test_a_gap_grows_and_shrinks_to_its_answer(masked: Infiller):
 
 def test_a_width_is_seen_at_first_sight(masked: Infiller):
     model = model_of(masked)
-    model.facts = dataclasses.replace(model.facts, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
+    model.info = dataclasses.replace(model.info, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
     assert exact_share(masked, toy_gaps(masked, 6, seed=1)) >= 0.8
 
 
 def test_a_first_sight_in_parts_finds_the_same_widths_and_answers(masked: Infiller, monkeypatch: pytest.MonkeyPatch):
     model = model_of(masked)
-    model.facts = dataclasses.replace(model.facts, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
+    model.info = dataclasses.replace(model.info, length="calibrated", widths=(1, 4, 8, 16, 24, 32, 40))
     gaps = toy_gaps(masked, 3, seed=2)
 
     def found() -> list[tuple[int, list[str]]]:
@@ -53,7 +53,7 @@ def test_a_first_sight_in_parts_finds_the_same_widths_and_answers(masked: Infill
         return [(each.width, [candidate.text for candidate in each.candidates]) for each in filled]
 
     at_once = found()
-    monkeypatch.setattr(windows, "TOGETHER", 300)
+    monkeypatch.setattr(kv_cache, "TOGETHER", 300)
     assert found() == at_once
 
 

@@ -38,11 +38,11 @@ def test_slack_finds_the_width(absorbing: Infiller):
 def test_a_row_that_runs_on_finds_ends_that_padding_misses(absorbing: Infiller):
     gaps = toy_gaps(absorbing, 12, seed=4, shortest=20)
     running = exact_share(absorbing, gaps)
-    model, facts = absorbing.model, absorbing.model.facts
+    model, facts = absorbing.model, absorbing.model.info
     assert isinstance(model, DiffusionGemma)
-    model.facts = dataclasses.replace(facts, runs_on=False)
+    model.info = dataclasses.replace(facts, runs_on=False)
     padding = exact_share(absorbing, gaps)
-    model.facts = facts
+    model.info = facts
     assert running > padding
 
 

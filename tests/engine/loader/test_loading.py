@@ -1,5 +1,7 @@
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,7 @@ def test_a_released_checkpoint_goes_the_same_way(released: Path):
 
 
 def test_what_a_released_checkpoint_publishes_is_known(released: Path):
-    facts = load(str(released)).model.facts
+    facts = load(str(released)).model.info
     assert facts.sampling == Sampling(
         max_steps=8, t_min=0.4, t_max=0.8, entropy_bound=0.1, stability_threshold=1, confidence_threshold=0.005
     )
@@ -118,12 +120,12 @@ def test_memory_that_runs_out_is_a_sentence(tmp_path: Path):
 
 
 def test_memory_that_runs_out_while_loading_is_a_sentence(released: Path, monkeypatch: pytest.MonkeyPatch):
-    from engine.models.gemma import checkpoint as gemma_checkpoint
+    from engine.models import weights
 
     def exhaust(*_: object, **__: object) -> None:
         torch.empty(1 << 60)
 
-    monkeypatch.setattr(gemma_checkpoint.TextModel, "from_pretrained", exhaust)
+    monkeypatch.setattr(weights, "_check_shape", exhaust)
     with pytest.raises(
         OutOfMemory, match=r"Loading .* ran out of memory: close other programs, or use a smaller model"
     ):
@@ -142,3 +144,25 @@ def test_the_parameters_reach_the_model(tmp_path: Path, text: str):
     filled = load(oracle(tmp_path, {"text": text})).fill(gap.prefix, gap.suffix, old=gap.old, max_tokens=7)
     assert filled.candidates[0].text == gap.old
     assert filled.width <= 7
+
+
+def test_the_bundled_model_needs_no_transformers():
+    """Its import takes seconds; a fresh process, as tests of other things import it."""
+    code = """
+import sys
+from engine import load
+filled = load("bundled", "cpu").fill("def add(a, b):\\n    return ", "\\n", language="python")
+assert filled.candidates
+assert not {"transformers", "accelerate", "torch._dynamo"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_how_far_a_load_has_come_is_told(released: Path):
+    from engine.loader.loading import load
+
+    told: list[float] = []
+    load(str(released), "cpu", told.append)
+    assert told == sorted(told)
+    assert 0 < told[0] < 5
+    assert told[-1] == 100

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from engine.models.base import Rows
-from engine.models.kv_cache import ContextCache, common_length
 from tests.engine.tiny import tiny_model
 
 WINDOW = 16
@@ -62,10 +61,10 @@ def test_a_changed_tail_gives_the_logits_of_a_fresh_cache(model, fresh, length: 
 def test_typing_one_token_encodes_one_token(model):
     text = ids(200, seed=3)
     model.encode(text[:-1])
-    asked, reused = model.contexts.tokens_asked, model.contexts.tokens_reused
+    asked, reused = model.cache.tokens_asked, model.cache.tokens_reused
     model.encode(text)
-    assert model.contexts.tokens_asked - asked == 200
-    assert model.contexts.tokens_reused - reused == 199
+    assert model.cache.tokens_asked - asked == 200
+    assert model.cache.tokens_reused - reused == 199
 
 
 def test_a_living_context_keeps_its_keys_when_another_takes_its_prefix(model, fresh):
@@ -90,11 +89,11 @@ def test_a_canvas_behind_a_context_leaves_no_trace(model, fresh, length: int):
 
 
 def test_the_budget_lets_go_of_what_was_unused_longest(fresh):
-    fresh.contexts = ContextCache(4, budget_nbytes=0)
+    fresh.cache.budget_nbytes = 0
     first = fresh.encode(ids(50, seed=7))
-    one = fresh.contexts.nbytes
+    one = fresh.cache.nbytes
     fresh.encode(ids(50, seed=8))
-    assert fresh.contexts.nbytes == one, "the first store is gone"
+    assert fresh.cache.nbytes == one, "the first store is gone"
     assert canvas_logits(fresh, first).isfinite().all(), "its living context is not"
 
 
@@ -102,9 +101,9 @@ def test_stores_within_the_budget_stay(fresh):
     first, second = ids(50, seed=9), ids(50, seed=10)
     fresh.encode(first)
     fresh.encode(second)
-    reused = fresh.contexts.tokens_reused
+    reused = fresh.cache.tokens_reused
     fresh.encode(first)
-    assert fresh.contexts.tokens_reused - reused == 50
+    assert fresh.cache.tokens_reused - reused == 50
 
 
 def test_the_first_tokens_alone_are_no_reason_to_give_up_a_long_store(fresh):
@@ -112,22 +111,15 @@ def test_the_first_tokens_alone_are_no_reason_to_give_up_a_long_store(fresh):
     first, second = ids(100, seed=11), ids(2, seed=11) + ids(98, seed=12)
     fresh.encode(first)
     fresh.encode(second)
-    reused = fresh.contexts.tokens_reused
+    reused = fresh.cache.tokens_reused
     fresh.encode(first)
-    assert fresh.contexts.tokens_reused - reused == 100
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "length"), [([], [1], 0), ([1, 2], [1, 2], 2), ([1, 2, 3], [1, 2], 2), ([1, 2, 3], [1, 9, 3], 1)]
-)
-def test_common_length(left, right, length):
-    assert common_length(left, right) == length
+    assert fresh.cache.tokens_reused - reused == 100
 
 
 def test_a_cache_that_shrinks_is_empty_and_has_half_the_room(fresh):
     fresh.encode(ids(300))
-    before = fresh.contexts.budget_nbytes
+    before = fresh.cache.budget_nbytes
     fresh.shrink_caches()
-    assert (fresh.contexts.nbytes, fresh.contexts.budget_nbytes) == (0, before // 2)
+    assert (fresh.cache.nbytes, fresh.cache.budget_nbytes) == (0, before // 2)
     fresh.shrink_caches()
-    assert fresh.contexts.budget_nbytes == before // 4
+    assert fresh.cache.budget_nbytes == before // 4

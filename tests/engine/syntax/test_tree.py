@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.core.sequences import common_head, common_tail
 from engine.syntax.budget import Budget
-from engine.syntax.tree import SyntaxTree, Trees, common_head, common_tail, parsed
+from engine.syntax.tree import SyntaxTree, Trees, parsed
 
 PIECES = st.sampled_from(
     ["x", "\r", "\n", "\r\n", "(", ")", "é", "😋", "\ud800", "'", '"""', "#", "if x:", "\0", "    "]

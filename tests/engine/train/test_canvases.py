@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.models.gemma.network import Network
+from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import EOS, MASK, PAD, PREFIX
 from engine.train.canvases import (
     NO_CANVAS,
@@ -163,7 +163,7 @@ def test_a_quarter_of_the_rows_see_their_own_first_answer():
 
 
 @torch.no_grad()
-def hidden(network: Network, made: Canvases) -> torch.Tensor:
+def hidden(network: GemmaNetwork, made: Canvases) -> torch.Tensor:
     store: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
     next_token_loss(network, made.contexts, store)
     return decode_rows(network, made, store, None)

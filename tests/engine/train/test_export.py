@@ -16,7 +16,7 @@ from engine.loader.catalog import find
 from engine.loader.loading import load
 from engine.models.base import Rows
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.gemma.network import Network, attention
+from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import END, PREFIX, RESERVED, SUFFIX, WIDTHS
 from engine.train.card import loss_image
 from engine.train.contexts import Contexts, Row, attend_within, contexts, encode_rows
@@ -36,9 +36,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Path]:
     return state, folder / "model"
 
 
-def rounded(state: State) -> Network:
+def rounded(state: State) -> GemmaNetwork:
     """Our pass over the very weights that were written."""
-    network = Network(state.module)
+    network = GemmaNetwork(state.module)
     with torch.no_grad():
         for parameter in state.module.parameters():
             parameter.copy_(parameter.bfloat16())
@@ -62,7 +62,7 @@ def test_what_is_exported_gives_equal_logits_in_the_published_class(trained: tup
         keys, values = store[index]
         seen = network.config.sliding_window - 1 if network.sliding(index) else 40
         keys, values = keys[:, :, -seen:], values[:, :, -seen:]
-        return attention(query, torch.cat((keys, key), 2), torch.cat((values, value), 2), None)
+        return network.attention(query, torch.cat((keys, key), 2), torch.cat((values, value), 2))
 
     signal = network.soft_embeddings(told)
     positions = torch.arange(40, 52).expand(2, -1)
@@ -72,7 +72,7 @@ def test_what_is_exported_gives_equal_logits_in_the_published_class(trained: tup
 
 
 def test_the_engine_reads_what_the_recipe_knows(trained: tuple[State, Path]):
-    facts = load(str(trained[1]), "cpu").model.facts
+    facts = load(str(trained[1]), "cpu").model.info
     assert (facts.length, facts.noise.mask_id, facts.noise.vocab_size) == ("slack", 3, 300)
     assert (facts.context_limit, facts.canvas_length, facts.widths) == (96, 96, (8, 24, 64))
     assert (facts.sampling.max_steps, facts.sampling.entropy_bound, facts.pad_id) == (16, 0.25, 0)
@@ -131,7 +131,7 @@ def trained_on(model: DiffusionGemma, gap: Sequence[int]) -> tuple[Contexts, int
 def test_a_prompt_is_laid_out_as_it_was_trained(asked: DiffusionGemma):
     prompt = asked.prompt(REQUEST)
     suffix = asked.tokenize(PROGRAM[71:])
-    room = int(asked.facts.context_limit * 0.2)
+    room = int(asked.info.context_limit * 0.2)
     later = prompt.context[prompt.context.index(SUFFIX) + 1 : prompt.context.index(PREFIX)]
     assert [*later] == suffix[:room]
     assert [*prompt.suffix] == suffix[: tiny().pinned]
@@ -175,7 +175,7 @@ def test_the_likeliest_widths_are_filled(asked: DiffusionGemma):
         fill(asked, REQUEST)
     finally:
         del asked.step
-    room = asked.facts.canvas_length - len(asked.prompt(REQUEST).suffix)
+    room = asked.info.canvas_length - len(asked.prompt(REQUEST).suffix)
     assert seen[0] == {*[width for width in likely if width <= room][:3]}
 
 

@@ -11,9 +11,8 @@ import torch
 from engine.loader.loading import load
 from engine.models.base import Rows
 from engine.models.masked.model import Masked
-from engine.models.masked.network import Network
 from engine.models.prompts.layout import BOS, EOS, MASK
-from engine.train.masked import MaskedPreset, export_masked, masked_loss, new_masked_model, train_masked
+from engine.train.masked import MaskedPreset, export_masked, masked_loss, masked_network, new_masked_model, train_masked
 from engine.train.masked_rows import EXPAND, NOTHING, hidden_gap, masked_rows
 from engine.train.packed import PackedCorpus
 from engine.train.toy import build_toy_corpus
@@ -71,13 +70,13 @@ def test_a_trained_model_comes_back_with_the_logits_it_was_trained_with(corpus: 
     assert len(said) == 2
     batch = masked_rows(PackedCorpus(corpus, "train"), random.Random(7), 8)
     with torch.no_grad():
-        trained = masked_loss(Network(module, 10000.0), batch)
-        fresh = masked_loss(Network(new_masked_model(TINY, 0), 10000.0), batch)
+        trained = masked_loss(masked_network(module, TINY), batch)
+        fresh = masked_loss(masked_network(new_masked_model(TINY, 0), TINY), batch)
     assert trained < fresh - 0.5
     export_masked(module, TINY, corpus / "tokenizer", tmp_path / "model", "expand")
     model = load(str(tmp_path / "model"), "cpu").model
     assert isinstance(model, Masked)
-    assert (model.facts.length, model.facts.expand_id, model.facts.pad_id) == ("expand", EXPAND, EOS)
+    assert (model.info.length, model.info.expand_id, model.info.pad_id) == ("expand", EXPAND, EOS)
     ids = batch.ids[0, : batch.lengths[0]].tolist()
     rows = Rows(
         contexts=[model.encode(ids[:3])],

@@ -7,7 +7,7 @@ from tempfile import mkdtemp
 
 import torch
 
-from engine.models.gemma.network import Network
+from engine.models.gemma.network import GemmaNetwork
 from engine.train.presets import PRESETS, NoiseKind, Preset
 from engine.train.run import Sitting
 from engine.train.shapes import Shape, new_model
@@ -43,7 +43,7 @@ def toy_corpus() -> Path:
     return folder
 
 
-def random_network(seed: int = 0) -> Network:
+def random_network(seed: int = 0) -> GemmaNetwork:
     """A network of the tiny shape with random weights in float64, norms and scales included."""
     module = new_model(_SHAPE, seed).double()
     generator = torch.Generator().manual_seed(seed)
@@ -51,4 +51,4 @@ def random_network(seed: int = 0) -> Network:
         for name, parameter in module.model.decoder.named_parameters():
             if "post_feedforward_layernorm_2" not in name:
                 parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
-    return Network(module)
+    return GemmaNetwork(module)

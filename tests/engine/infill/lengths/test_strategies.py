@@ -2,7 +2,7 @@
 
 import torch
 
-from engine.decoding.canvas import Canvas, beside, new_canvas, prime
+from engine.decoding.canvas import Canvas, cat, new_canvas, seed
 from engine.infill.lengths.strategies import FLOOR, suffix_places
 from engine.models.base import Noise
 
@@ -52,7 +52,7 @@ def test_what_is_still_open_counts_by_its_probability():
 
 def test_a_guess_conditions_the_first_step_of_its_row_alone():
     state = new_canvas([Nowhere()] * 2, [[None] * 3 + [7], [None] * 2 + [7]], NOISE, torch.Generator())
-    prime(state, 1, [11, 12], 20)
+    seed(state, 1, [11, 12], 20)
     assert state.logits is not None
     assert state.logits.shape == (5, 20)
     assert not state.logits[:3].any()
@@ -62,7 +62,7 @@ def test_a_guess_conditions_the_first_step_of_its_row_alone():
 def test_rows_of_two_batches_stand_beside_each_other():
     narrow, wide = canvas(5, 6), canvas(7, 8, 9)
     narrow.pinned[0, 0] = False
-    both = beside(narrow, wide)
+    both = cat(narrow, wide)
     assert [both.row(row) for row in range(2)] == [[5, 6], [7, 8, 9]]
     assert both.pinned.tolist() == [[False, True, True], [True] * 3]
     assert not both.open.any()

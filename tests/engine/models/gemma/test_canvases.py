@@ -9,10 +9,7 @@ import torch
 from engine.bench.workload import forgetful
 from engine.loader.loading import Infiller, load
 from engine.models.base import Rows
-from engine.models.gemma import canvases as gemma_canvases
-from engine.models.gemma import network
-from engine.models.gemma.canvases import NEAR, REFRESHED
-from engine.models.gemma.model import DiffusionGemma
+from engine.models.gemma.model import REUSE, DiffusionGemma
 from tests.engine.tiny import tiny_model
 from tests.engine.toy_gaps import toy_gaps
 
@@ -29,7 +26,7 @@ def step_over(model: DiffusionGemma, *canvases: list[int], open_=GAP, context=No
     """Canvases over one context; the logits of their last step are random, but the same for each."""
     asked = torch.zeros(len(canvases), LENGTH, dtype=torch.bool)
     asked[:, list(open_)] = True
-    logits = torch.randn(len(open_), model.facts.noise.vocab_size, generator=torch.Generator().manual_seed(1))
+    logits = torch.randn(len(open_), model.info.noise.vocab_size, generator=torch.Generator().manual_seed(1))
     return Rows(
         contexts=[context or model.encode(range(30, 50))] * len(canvases),
         canvas=torch.tensor(canvases),
@@ -48,25 +45,27 @@ def canvas(**changed: int) -> list[int]:
 
 
 def computed(model: DiffusionGemma, rows: Rows) -> list[list[int]]:
-    return [list(part.places) for part in model.memory.parts(rows)]
+    parts = model.parts(rows)
+    model.cache.plan(parts)
+    return [list(part.places) for part in parts]
 
 
-EVERYTHING, NEARBY = list(range(LENGTH)), [*GAP, *range(GAP.stop, GAP.stop + NEAR)]
+EVERYTHING, NEARBY = list(range(LENGTH)), [*GAP, *range(GAP.stop, GAP.stop + REUSE.near)]
 
 
 def test_the_rest_is_remembered_until_it_is_refreshed(model: DiffusionGemma):
     rows = step_over(model, canvas())
     asked: list[list[int]] = []
-    for _ in range(2 * REFRESHED):
+    for _ in range(2 * REUSE.steps):
         asked += computed(model, rows)
         model.step(rows)
-    assert asked == [EVERYTHING, *[NEARBY] * (REFRESHED - 1)] * 2
+    assert asked == [EVERYTHING, *[NEARBY] * (REUSE.steps - 1)] * 2
 
 
 def test_where_nothing_changed_the_logits_are_those_of_a_full_step(model: DiffusionGemma):
     rows = step_over(model, canvas())
     full = model.step(rows)
-    for _ in range(REFRESHED - 1):
+    for _ in range(REUSE.steps - 1):
         torch.testing.assert_close(model.step(rows), full, rtol=1e-4, atol=1e-4)
 
 
@@ -80,7 +79,7 @@ def test_what_was_settled_since_is_computed_once(model: DiffusionGemma):
     assert not torch.equal(near, full)
     assert (near - full).abs().mean() < (full - full.roll(1, 0)).abs().mean() / 4
     model.step(settled)
-    assert computed(model, settled) == [[*range(5, 10), *range(10, 10 + NEAR)]]
+    assert computed(model, settled) == [[*range(5, 10), *range(10, 10 + REUSE.near)]]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +118,9 @@ def test_canvases_of_one_width_each_have_their_own(model: DiffusionGemma):
 
 def test_canvases_that_say_the_same_keep_their_order(model: DiffusionGemma):
     rows = step_over(model, canvas(), canvas())
-    rows.self_conditioning = torch.randn(12, model.facts.noise.vocab_size, generator=torch.Generator().manual_seed(2))
+    rows.self_conditioning = torch.randn(12, model.info.noise.vocab_size, generator=torch.Generator().manual_seed(2))
     full = model.step(rows)
-    for _ in range(REFRESHED + 2):
+    for _ in range(REUSE.steps + 2):
         torch.testing.assert_close(model.step(rows), full, rtol=1e-4, atol=1e-4)
 
 
@@ -135,23 +134,26 @@ def test_a_step_that_failed_left_nothing(model: DiffusionGemma, monkeypatch: pyt
     """Another window's row may have broken it: then each row is computed again alone."""
     rows = step_over(model, canvas())
     expected = model.step(step_over(model, canvas()))
-    calls = iter(range(100))
+    calls, attention = iter(range(100)), model.network.attention
 
-    def attention(*given):
+    def failing(*given):
         if next(calls) == 1:
             raise RuntimeError("out of memory")
-        return network.attention(*given)
+        return attention(*given)
 
-    monkeypatch.setattr(gemma_canvases, "attention", attention)
+    monkeypatch.setattr(model.network, "attention", failing)
     with pytest.raises(RuntimeError):
         model.step(rows)
     torch.testing.assert_close(model.step(rows), expected)
 
 
 def test_nothing_outlives_its_context(model: DiffusionGemma):
-    model.step(step_over(model, canvas()))
+    rows = step_over(model, canvas())
+    model.step(rows)
+    assert model.cache.passes_nbytes
+    del rows
     gc.collect()
-    assert not model.memory.contexts
+    assert not model.cache.passes_nbytes
 
 
 @pytest.mark.parametrize("name", ["toy-absorbing", "toy-uniform"])

@@ -41,7 +41,7 @@ def test_a_step_gives_the_released_logits(model, reference, length: int, conditi
     generator = torch.Generator().manual_seed(length)
     ids = torch.randint(20, 250, (1, length), generator=generator)
     canvas = torch.randint(20, 250, (1, 32), generator=generator)
-    vocabulary = model.facts.noise.vocab_size
+    vocabulary = model.info.noise.vocab_size
     signal = torch.randn(1, 32, vocabulary, generator=generator) * 3 if conditioned else None
     with torch.no_grad():
         expected = reference(input_ids=ids, decoder_input_ids=canvas, self_conditioning_logits=signal).logits[0]
@@ -53,7 +53,7 @@ def test_rows_of_a_ragged_batch_do_not_see_each_other(model):
     """Contexts shorter and longer than the window, canvases of different widths, one row at its first step."""
     contexts = [model.encode(list(range(30, 30 + n))) for n in (5, 40, 17)]
     canvases = [list(range(60, 60 + n)) for n in (4, 9, 7)]
-    vocabulary = model.facts.noise.vocab_size
+    vocabulary = model.info.noise.vocab_size
     logits = torch.randn(20, vocabulary, generator=torch.Generator().manual_seed(0))
     together = model.step(rows(contexts, canvases, logits=logits, conditioned=[True, False, True])).split([4, 9, 7])
     parts = logits.split([4, 9, 7])
@@ -65,7 +65,7 @@ def test_rows_of_a_ragged_batch_do_not_see_each_other(model):
 
 def test_what_is_not_open_is_conditioned_on_itself(model, reference):
     """A pinned token in the reference: logits forced one-hot and the canvas re-asserted."""
-    vocabulary = model.facts.noise.vocab_size
+    vocabulary = model.info.noise.vocab_size
     canvas = list(range(50, 58))
     logits = torch.randn(8, vocabulary, generator=torch.Generator().manual_seed(3))
     pinned = [1, 5, 6]
@@ -107,4 +107,4 @@ def test_any_text_survives_the_tokens(model, text: str):
 
 
 def test_control_tokens_in_a_file_are_text(model):
-    assert not set(model.tokenize("<eos><|turn>")) & set(model.facts.forbidden_ids)
+    assert not set(model.tokenize("<eos><|turn>")) & set(model.info.forbidden_ids)

@@ -94,7 +94,7 @@ def test_what_is_read_without_torch_says_how_it_is_run(folder: Path):
 
 
 def test_published_samplers_reach_the_loop(folder: Path):
-    facts = load(str(folder / "dreamon"), "cpu").model.facts
+    facts = load(str(folder / "dreamon"), "cpu").model.info
     assert (facts.sampling.t_min, facts.sampling.t_max, facts.sampling.top_p) == (0.2, 0.2, 0.9)
     assert (facts.sampling.entropy_bound, facts.context_limit, facts.widths) == (0.0, 2048, (64,))
 

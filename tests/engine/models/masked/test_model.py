@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from engine.core.request import FillRequest
 from engine.loader.loading import load
+from engine.models import kv_cache
 from engine.models.base import Rows
-from engine.models.masked import memory as masked_memory
-from engine.models.masked import windows
-from engine.models.masked.memory import MaskedContext, Memory, Pass, room_on
-from engine.models.masked.model import Masked
-from engine.models.masked.network import Attend, Network
+from engine.models.kv_cache import KVCache, Part, Pass, cache_budget
+from engine.models.masked.model import REUSE, Masked, TextContext
 from tests.engine.models.masked.published import LAYOUTS, Layout, plain_logits, write_published
 
 
@@ -59,7 +58,7 @@ def drawn(seed: int, length: int) -> list[int]:
 def test_a_step_gives_the_published_logits(folder: Path, layout: Layout, length: int):
     model = model_of(folder, layout)
     context, canvas = drawn(1, length), drawn(2, 7)
-    canvas[1] = canvas[2] = model.facts.noise.mask_id or 0
+    canvas[1] = canvas[2] = model.info.noise.mask_id or 0
     expected = plain_logits(folder / layout, layout, context + canvas)[length:]
     batch = rows([model.encode(context)], [canvas], [range(7)])
     torch.testing.assert_close(model.step(batch), expected, rtol=1e-4, atol=1e-4)
@@ -83,7 +82,7 @@ def test_any_text_survives_the_tokens(folder: Path, layout: Layout, text: str):
     model = model_of(folder, layout)
     ids = model.tokenize(text)
     assert model.detokenize(ids) == text
-    assert not set(ids) & {*model.facts.forbidden_ids, model.facts.pad_id, model.facts.noise.mask_id}
+    assert not set(ids) & {*model.info.forbidden_ids, model.info.pad_id, model.info.noise.mask_id}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -96,9 +95,9 @@ def test_a_file_ends_behind_its_last_line_whatever_its_line_ends(folder: Path, l
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_nothing_but_text_may_enter_a_gap(folder: Path, layout: Layout):
     model = model_of(folder, layout)
-    facts = model.facts
+    facts = model.info
     allowed = set(range(facts.noise.vocab_size)) - set(facts.forbidden_ids) - {facts.pad_id}
-    assert all(model.spelling(token) for token in allowed)
+    assert all(model.vocabulary.bytes[token] for token in allowed)
     assert facts.noise.mask_id in facts.forbidden_ids
     assert (facts.expand_id is None) == (facts.length == "calibrated") == (layout != "dreamon")
 
@@ -107,11 +106,11 @@ def test_nothing_but_text_may_enter_a_gap(folder: Path, layout: Layout):
 def test_a_remembered_pass_is_exact_where_nothing_changed(folder: Path, layout: Layout):
     """The second step sees the same canvas: computing the gap alone must give what computing everything gave."""
     model = model_of(folder, layout)
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     context, canvas = drawn(1, 60), [mask] * 6 + drawn(2, 50)
     batch = rows([model.encode(context)], [canvas], [range(6)])
     first, second = model.step(batch), model.step(batch)
-    (held,) = batch.contexts[0].passes  # type: ignore[attr-defined]
+    (held,) = model.cache.passes(batch.contexts[0])
     assert held.uses == 2
     torch.testing.assert_close(second, first, rtol=1e-4, atol=1e-4)
     expected = plain_logits(folder / layout, layout, context + canvas)[60:66]
@@ -120,7 +119,7 @@ def test_a_remembered_pass_is_exact_where_nothing_changed(folder: Path, layout: 
 
 def test_nothing_is_remembered_of_a_gap_of_another_width(folder: Path):
     model = model_of(folder, "dreamon")
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     context, suffix = model.encode(drawn(1, 60)), drawn(2, 60)
     model.step(rows([context], [[mask] * 4 + suffix], [range(4)]))
     grown = model.step(rows([context], [[mask] * 7 + suffix], [range(7)]))
@@ -130,12 +129,12 @@ def test_nothing_is_remembered_of_a_gap_of_another_width(folder: Path):
 
 def test_passes_are_refreshed_and_forget_what_the_gap_no_longer_says(folder: Path):
     model = model_of(folder, "llada")
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     context, suffix = model.encode(drawn(1, 60)), drawn(2, 60)
 
     def step(gap: list[int], asked: list[int]) -> int:
         model.step(rows([context], [gap + suffix], [asked]))
-        return len(context.passes)
+        return len(model.cache.passes(context))
 
     assert [step([mask, mask, mask], [0, 1, 2]) for _ in range(5)] == [1, 1, 1, 1, 2]
     assert step([mask, 7, mask], [0, 2]) == 2
@@ -146,28 +145,34 @@ def test_passes_are_refreshed_and_forget_what_the_gap_no_longer_says(folder: Pat
 
 
 @pytest.fixture
-def sizes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Rows and tokens of a row of each run."""
-    found: list[tuple[int, int]] = []
-    run = Network.run
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Tokens of each part, run by run."""
+    found: list[list[int]] = []
+    hidden = Masked.hidden
 
-    def noted(network: Network, ids: torch.Tensor, attend: Attend) -> torch.Tensor:
-        found.append((ids.shape[0], ids.shape[1]))
-        return run(network, ids, attend)
+    def noted(model: Masked, parts: Sequence[Part], *told: torch.Tensor) -> torch.Tensor:
+        found.append([len(part.places) for part in parts])
+        return hidden(model, parts, *told)
 
-    monkeypatch.setattr(Network, "run", noted)
+    monkeypatch.setattr(Masked, "hidden", noted)
     return found
 
 
-def looks(model: Masked, context: MaskedContext, suffix: list[int], widths: Sequence[int]) -> torch.Tensor:
-    mask = model.facts.noise.mask_id or 0
+def with_room_for(model: Masked, tokens: int) -> KVCache:
+    size = model.network.token_nbytes
+    model.cache = KVCache(len(model.network.layers), size, tokens * size, REUSE)
+    return model.cache
+
+
+def looks(model: Masked, context: TextContext, suffix: list[int], widths: Sequence[int]) -> torch.Tensor:
+    mask = model.info.noise.mask_id or 0
     canvases = [[mask] * width + suffix for width in widths]
     return model.step(rows([context] * len(widths), canvases, [range(width) for width in widths]))
 
 
 @pytest.mark.parametrize("layout", ["dreamon", "llada"])
 def test_what_is_run_in_parts_says_the_same(
-    folder: Path, layout: Layout, sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    folder: Path, layout: Layout, sizes: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ):
     model, suffix = model_of(folder, layout), drawn(2, 50)
     widths = (1, 2, 4, 6, 8, 12)
@@ -177,85 +182,91 @@ def test_what_is_run_in_parts_says_the_same(
         context = model.encode(drawn(1, 60))
         said = [looks(model, context, suffix, widths), looks(model, context, suffix, widths)]
         scores = [torch.tensor(each) for each in model.score(context, gaps, suffix)]
-        held = [key for kept in context.passes for key in (*kept.keys, *kept.values)]
+        held = [key for kept in model.cache.passes(context) for key in (*kept.keys, *kept.values)]
         return [*said, *scores, *held]
 
     together = answers()
-    assert max(count for count, _ in sizes) > 2
+    assert max(map(len, sizes)) > 2
     sizes.clear()
-    monkeypatch.setattr(windows, "TOGETHER", 250)
+    monkeypatch.setattr(kv_cache, "TOGETHER", 250)
     torch.testing.assert_close(answers(), together, rtol=1e-4, atol=1e-4)
-    assert all(count * width <= 250 for count, width in sizes)
+    assert all(sum(each) <= 250 for each in sizes)
     sizes.clear()
-    monkeypatch.setattr(windows, "TOGETHER", 10)
+    monkeypatch.setattr(kv_cache, "TOGETHER", 10)
     torch.testing.assert_close(answers(), together, rtol=1e-4, atol=1e-4)
-    assert all(count == 1 for count, _ in sizes)
+    assert all(len(each) == 1 for each in sizes)
 
 
 def test_all_gaps_together_remember_no_more_than_there_is_room_for(folder: Path, monkeypatch: pytest.MonkeyPatch):
     model, suffix = model_of(folder, "llada"), drawn(2, 50)
-    unbounded = model_of(folder, "llada")
-    model.memory = Memory(300)
+    unbounded, cache = model_of(folder, "llada"), with_room_for(model, 300)
     first, second = model.encode(drawn(1, 60)), model.encode(drawn(3, 60))
-    copied: list[Pass] = []
-    take = Pass.take
+    filled: set[Pass] = set()
+    add = Part.keys_and_values
 
-    def taken(new: Pass, key: torch.Tensor, value: torch.Tensor) -> None:
-        take(new, key, value)
-        copied.extend([new] if len(new.keys) == 1 else [])
-        assert model.memory.held + sum(each.size for each in copied) <= 300, "room is made first"
+    def added(part: Part, *told: Any) -> Any:
+        if part.held is not None:
+            filled.add(part.held)
+        registered = {held for context in (first, second) for held in cache.passes(context)}
+        assert sum(len(held.ids) for held in registered | filled) <= 300, "room is made first"
+        return add(part, *told)
 
     for context, widths in ((first, (1, 2, 4)), (second, (1, 2)), (first, (1, 2, 4)), (first, (9, 10, 11, 12))):
-        copied.clear()
+        filled.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(Pass, "take", taken)
+            patch.setattr(Part, "keys_and_values", added)
             found = looks(model, context, suffix, widths)
         torch.testing.assert_close(found, looks(unbounded, unbounded.encode(context.ids), suffix, widths))
-        held = [kept for each in (first, second) for kept in each.passes]
-        assert sum(key.shape[1] for kept in held for key in kept.keys) == model.memory.held * len(model.network.layers)
-        assert 0 < model.memory.held <= 300
-    assert [kept.size for kept in first.passes] == [60 + 11 + 50, 60 + 12 + 50], "the newest"
-    assert second.passes == []
-    model.memory = Memory(100)
+        held = [kept for each in (first, second) for kept in cache.passes(each)]
+        assert sum(part.nbytes for kept in held for part in (*kept.keys, *kept.values)) == cache.passes_nbytes
+        assert 0 < cache.passes_nbytes <= cache.budget_nbytes
+    assert len(cache.passes(first)) == 2
+    assert not cache.passes(second)
+    cache = with_room_for(model, 100)
     assert looks(model, model.encode(drawn(1, 60)), suffix, (1, 2)).shape[0] == 3
-    assert model.memory.held == 0
+    assert not cache.passes_nbytes
 
 
-def test_rows_that_have_no_room_do_not_drive_out_those_that_have(folder: Path, sizes: list[tuple[int, int]]):
+def test_rows_that_have_no_room_do_not_drive_out_those_that_have(folder: Path, sizes: list[list[int]]):
     model, suffix = model_of(folder, "llada"), drawn(2, 50)
-    model.memory = Memory(240)
+    with_room_for(model, 240)
     context = model.encode(drawn(1, 60))
     for _ in range(4):
         looks(model, context, suffix, (3, 4, 5))
-    whole = [(count, width) for count, width in sizes if width > 100]
-    assert whole == [(3, 115), *[(1, 113)] * 3]
+    assert sizes == [[113, 114, 115], *[[3 + 8, 4 + 8, 115]] * 3]
+
+
+def test_canvases_that_say_the_same_at_first_are_computed_once(folder: Path, sizes: list[list[int]]):
+    model, suffix = model_of(folder, "llada"), drawn(2, 50)
+    context = model.encode(drawn(1, 60))
+    first, again = looks(model, context, suffix, (4, 4)).split(4)
+    assert torch.equal(first, again)
+    assert sizes == [[114]]
 
 
 def test_room_is_shared_among_the_devices_of_the_layers(monkeypatch: pytest.MonkeyPatch):
-    free = {"cuda": 1000, "cpu": 10_000}
-    monkeypatch.setattr(masked_memory, "_free_nbytes", lambda device: free[device.type])
+    rooms = {"cuda": 500, "cpu": 5_000}
+    monkeypatch.setattr(kv_cache, "_room", lambda device, reserved: max(rooms[device.type] - reserved, 0))
     cuda, cpu = torch.device("cuda"), torch.device("cpu")
-    assert room_on([cpu] * 2, 10, 0) == 250
-    assert room_on([cuda] * 5 + [cpu], 10, 0) == 10
-    assert room_on([cuda] * 5 + [cpu], 10, 900) == 1
-    assert room_on([cuda] * 5 + [cpu], 10, 9000) == 0
-    monkeypatch.setattr(masked_memory, "MOST_NBYTES", 400)
-    assert room_on([cpu] * 2, 10, 0) == 20
+    assert cache_budget([cpu] * 2, 0) == 5_000
+    assert cache_budget([cuda] * 5 + [cpu], 0) == 600
+    assert cache_budget([cuda] * 5 + [cpu], 450) == 60
+    assert cache_budget([cuda] * 5 + [cpu], 9000) == 0
 
 
 def test_what_is_not_worth_it_is_not_remembered(folder: Path):
     model = model_of(folder, "llada")
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     context = model.encode(drawn(1, 10))
     model.step(rows([context], [[mask] * 20 + drawn(2, 10)], [range(20)]))
-    assert context.passes == []
+    assert not model.cache.passes(context)
 
 
 @pytest.mark.parametrize("layout", ["dreamon", "llada"])
 def test_scores_are_pseudo_likelihoods_of_ends_and_suffix(folder: Path, layout: Layout):
     model = model_of(folder, layout)
     model.remembers = False
-    mask = model.facts.noise.mask_id or 0
+    mask = model.info.noise.mask_id or 0
     prefix, suffix, gap = drawn(1, 12), drawn(2, 20), drawn(3, 11)
     context = model.encode(prefix)
     # As in a rewrite, more than the suffix stands fixed behind the noise.
@@ -283,7 +294,7 @@ def test_what_is_remembered_can_be_let_go(folder: Path):
     model, suffix = model_of(folder, "llada"), drawn(2, 50)
     context = model.encode(drawn(1, 60))
     looks(model, context, suffix, (3, 4, 5))
-    room = model.memory.tokens
-    assert model.memory.held
+    room = model.cache.budget_nbytes
+    assert model.cache.nbytes
     model.shrink_caches()
-    assert (model.memory.held, model.memory.tokens) == (0, room // 2)
+    assert (model.cache.nbytes, model.cache.budget_nbytes) == (0, room // 2)

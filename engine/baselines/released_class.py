@@ -1,0 +1,74 @@
+"""transformers' own class of the released architecture, without its vision parts: what `generate` runs on."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from accelerate import init_empty_weights
+from transformers import (
+    DiffusionGemmaConfig,
+    DiffusionGemmaForBlockDiffusion,
+    DiffusionGemmaTextConfig,
+    Gemma4VisionConfig,
+)
+
+from engine.models.gemma.network import GemmaModule, GemmaNetwork
+
+
+class TextModel(DiffusionGemmaForBlockDiffusion):
+    """The vision parts take no memory where it is built empty."""
+
+    def __init__(self, config: DiffusionGemmaConfig) -> None:
+        super().__init__(config)
+        del self.model.encoder.vision_tower
+        del self.model.encoder.embed_vision
+
+
+def no_vision() -> Gemma4VisionConfig:
+    """As small as the classes allow."""
+    return Gemma4VisionConfig(
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        head_dim=8,
+        position_embedding_size=4,
+    )
+
+
+def released_class(network: GemmaNetwork) -> Any:
+    """transformers' module with the weights of `network`, which both share."""
+    if not isinstance(network.module, GemmaModule):
+        return network.module
+    config = network.module.config
+    layers = {
+        index: {"head_dim": size, "num_key_value_heads": kv_heads}
+        for index, (size, kv_heads) in enumerate(config.heads)
+        if (size, kv_heads) != config.heads[0]
+    }
+    text = DiffusionGemmaTextConfig(
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        intermediate_size=config.intermediate_size,
+        num_hidden_layers=config.num_hidden_layers,
+        num_attention_heads=config.num_attention_heads,
+        num_key_value_heads=config.heads[0][1],
+        head_dim=config.heads[0][0],
+        **cast(Any, {"per_layer_config": layers}),
+        attention_bias=config.attention_bias,
+        rms_norm_eps=config.rms_norm_eps,
+        sliding_window=config.sliding_window,
+        layer_types=list(config.layer_types),
+        rope_parameters=config.rope_parameters,
+        num_experts=config.num_experts,
+        top_k_experts=config.top_k_experts,
+        moe_intermediate_size=config.moe_intermediate_size,
+    )
+    with init_empty_weights(include_buffers=False):
+        module: Any = TextModel(
+            DiffusionGemmaConfig(text_config=text, vision_config=no_vision(), canvas_length=config.canvas_length)
+        )
+    module.load_state_dict(network.module.state_dict(), assign=True)
+    module.to(network.device)
+    return module.eval()

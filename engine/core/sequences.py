@@ -1,0 +1,29 @@
+"""What two sequences of one type have in common: texts, or lists of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def common_head(left: Sequence[object], right: Sequence[object]) -> int:
+    """How many items both begin with."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_tail(left: Sequence[object], right: Sequence[object]) -> int:
+    """How many items both end with."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[len(left) - middle : len(left) - low] == right[len(right) - middle : len(right) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

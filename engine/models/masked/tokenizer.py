@@ -1,0 +1,51 @@
+"""The tokenizers of masked-diffusion coders: all tokens that were added to a vocabulary are control tokens."""
+
+from __future__ import annotations
+
+import json
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+
+from engine.checkpoints.directory import Checkpoint, read_json, reading
+from engine.models.masked.description import added_tokens
+from engine.models.tokenizer import settled
+
+_QWEN_PIECES = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""How Qwen2 cuts a text before its merges: https://github.com/QwenLM/Qwen/blob/main/tokenization_note.md"""
+
+
+def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
+    """Raises ModelError."""
+    with reading(f"The tokenizer of {checkpoint.name}"):
+        file = checkpoint.path / "tokenizer.json"
+        return settled(_from_one_file(checkpoint) if file.exists() else _from_vocabulary(checkpoint))
+
+
+def _from_one_file(checkpoint: Checkpoint) -> Tokenizer:
+    held = read_json(checkpoint.path / "tokenizer.json", checkpoint.name)
+    for token in held.get("added_tokens", []):
+        token["special"] = True
+    # No Unicode normalisation: a file's bytes must survive, and code that is not in its normal form is rare.
+    return Tokenizer.from_str(json.dumps({**held, "normalizer": None}))
+
+
+def _from_vocabulary(checkpoint: Checkpoint) -> Tokenizer:
+    """Qwen2's tokenizer from its two files, as the Dream family publishes it."""
+    path = checkpoint.path
+    backend = Tokenizer(BPE.from_file(str(path / "vocab.json"), str(path / "merges.txt")))
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_QWEN_PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    backend.decoder = decoders.ByteLevel()
+    added = added_tokens(path, checkpoint.name)
+    for text, token in sorted(added.items(), key=lambda entry: entry[1]):
+        backend.add_special_tokens([AddedToken(text, normalized=False)])
+        if backend.token_to_id(text) != token:
+            raise ValueError(f"{text} is {backend.token_to_id(text)} by its place and {token} by its name")
+    return backend

@@ -1,0 +1,159 @@
+"""What the families' networks share: modules for weights, rotations, attention, and the way through the layers.
+
+Modules have the names of transformers' classes, which stay the reference (tests assert equal logits) and are what is
+trained. Serving and training run the passes of this package instead, because both need what the reference can't give:
+ragged batches, many canvases over one context, and keys and values that survive a cropped context.
+
+Who attends to what is not decided here: every layer calls an `Attend`, which owns caches and masks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""(layer index, queries [B, H, T, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, T, D], H a multiple of K.
+Queries and keys are rotated."""
+Rotation = tuple[Tensor, Tensor]
+"""Cosines and sines [B, T, 1, D], the sines with the sign of the half that they are multiplied with."""
+
+
+class Linear(nn.Linear):
+    """Made without numbers: to draw them for weights that are read anyway, torch imports its compiler."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
+class Embedding(nn.Embedding):
+    """The same."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
+class RMSNorm(nn.Module):
+    """Holds the weight [size]; the families differ in how they apply it."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size))
+        self.eps = eps
+
+
+class FeedForward(nn.Module):
+    """A gated block of three matrices."""
+
+    def __init__(self, size: int, inner: int) -> None:
+        super().__init__()
+        self.gate_proj = Linear(size, inner, bias=False)
+        self.up_proj = Linear(size, inner, bias=False)
+        self.down_proj = Linear(inner, size, bias=False)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(hidden)) * self.up_proj(hidden))
+
+
+class Network(ABC):
+    """The passes over one checkpoint's module."""
+
+    scale: float | None = None
+    """Of queries by keys; None: one by the root of the head size."""
+
+    def __init__(self, module: Any, layers: Sequence[Any], embeddings: Any) -> None:
+        """`module`: ours, or transformers' class of the same shape."""
+        self.module = module
+        self.layers = layers
+        self.embeddings = embeddings
+
+    @property
+    def device(self) -> torch.device:
+        """Where embeddings live, and so where ids must be."""
+        return self.embeddings.weight.device
+
+    @property
+    def devices(self) -> list[torch.device]:
+        """Where each layer is."""
+        return [layer.input_layernorm.weight.device for layer in self.layers]
+
+    @property
+    def token_nbytes(self) -> int:
+        """Bytes of one token's keys and values in all layers."""
+        weights = [layer.self_attn.k_proj.weight for layer in self.layers]
+        return sum(2 * weight.shape[0] * weight.dtype.itemsize for weight in weights)
+
+    def seen(self, index: int, length: int) -> int:
+        """Tokens of a context of `length` that a canvas behind it sees in layer `index`."""
+        return length
+
+    def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Shapes as in `Attend`; mask [B or 1, 1, T or 1, S], bool (True attends) or what is added to the scores."""
+        batch, heads, width, size = query.shape
+        groups = heads // key.shape[1]
+        # Heads that share keys become more queries of one head: nothing is copied.
+        folded = query.reshape(batch, key.shape[1], groups * width, size)
+        if mask is not None and mask.shape[2] > 1:
+            mask = mask.repeat(1, 1, groups, 1)
+        out = F.scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=self.scale)
+        return out.reshape(batch, heads, width, size)
+
+    @abstractmethod
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Float32 logits [..., V] of hidden states [..., E]."""
+
+    @abstractmethod
+    def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries [B, H, T, D], keys and values [B, K, T, D] of one layer."""
+
+    @abstractmethod
+    def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
+        """The layer's output [B, T, E] from its input and its attention [B, H, T, D]."""
+
+    def through(
+        self,
+        layers: Sequence[Any],
+        hidden: Tensor,
+        rotation_of: Callable[[int], Rotation],
+        attend: Attend,
+        wanted: Tensor | None,
+    ) -> Tensor:
+        """Hidden states [B, T, E] behind the last layer; [B, W, E] of the places `wanted` [W] alone, where given."""
+        device = hidden.device
+        for index, layer in enumerate(layers):
+            # The layers of a model that does not fit one device lie on several; elsewhere these moves do nothing.
+            place = layer.input_layernorm.weight.device
+            hidden = hidden.to(place)
+            cos, sin = rotation_of(index)
+            attended = attend(index, *self.before(layer, hidden, cos.to(place), sin.to(place)))
+            if wanted is not None and index == len(layers) - 1:
+                # No further layer looks at the others.
+                at = wanted.to(place)
+                hidden, attended = hidden.index_select(1, at), attended.index_select(2, at)
+            hidden = self.after(layer, hidden, attended, index)
+        return hidden.to(device)
+
+
+def frequencies(size: int, theta: float, share: float = 1.0, factor: float = 1.0) -> Tensor:
+    """Radians a position [size / 2], float32, of a head; `share` of them are turned, the others stay as they are."""
+    turned = int(share * size // 2)
+    steps = 1.0 / theta ** (torch.arange(0, 2 * turned, 2).float() / size)
+    return torch.cat((steps, torch.zeros(size // 2 - turned))) / factor
+
+
+def rotation(positions: Tensor, radians: Tensor, dtype: torch.dtype) -> Rotation:
+    """Of positions [B, T]."""
+    angles = positions[:, :, None, None].float() * radians.to(positions.device)
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat((cos, cos), dim=-1).to(dtype), torch.cat((-sin, sin), dim=-1).to(dtype)
+
+
+def rotate(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """States [B, T, H, D] turned to their positions."""
+    turned = torch.addcmul(states * cos, states.roll(states.shape[-1] // 2, dims=-1), sin)
+    return turned.type_as(states)
