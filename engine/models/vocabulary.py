@@ -27,15 +27,15 @@ class Vocabulary:
         """
         backend = tokenizer.backend_tokenizer
         pieces: dict[str, int] = backend.get_vocab(with_added_tokens=True)
-        self.size = max(pieces.values(), default=0) + 1
-        if self.size > rows:
+        last = max(pieces.values(), default=0)
+        if last >= rows:
             raise ModelError(
-                f"The tokenizer of {name} has the token {self.size - 1}, but its weights have {rows} tokens: "
+                f"The tokenizer of {name} has the token {last}, but its weights have {rows} tokens: "
                 "pull or copy the model again."
             )
         special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
         spell = _speller(pieces)
-        self.bytes: list[bytes] = [b""] * self.size
+        self.bytes: list[bytes] = [b""] * rows
         for piece, token in pieces.items():
             if piece not in special:
                 self.bytes[token] = spell(piece)

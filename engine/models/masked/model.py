@@ -205,7 +205,6 @@ def _facts(
     checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary, told: dict[str, Any]
 ) -> Facts:
     published = found.published
-    empty = {*vocabulary.empty, *range(vocabulary.size, found.architecture.vocab)}
     return Facts(
         name=checkpoint.name,
         family=checkpoint.family,
@@ -216,7 +215,7 @@ def _facts(
         noise=Noise(mask_id=found.mask, vocab_size=found.architecture.vocab),
         sampling=sampling_of(published),
         pad_id=found.end,
-        forbidden_ids=tuple(sorted(empty - {found.end})),
+        forbidden_ids=tuple(token for token in vocabulary.empty if token != found.end),
         canvas_length=published.context // 2,
         widths=tuple(told.get("widths", widths_of(checkpoint.length))),
         context_limit=published.context,
