@@ -18,9 +18,16 @@ from engine.train.packed import PackedCorpus
 from engine.train.recipe import Recipe
 from engine.train.tokenizer import encode
 
-_FREQUENCY: dict[Kind, int] = {"rest_of_line": 4, "line": 3, "lines": 1, "whole_lines": 5, "block": 1}
-_FREQUENCY |= {"arguments": 2, "span": 2}
-KINDS: tuple[Kind, ...] = tuple(kind for kind, times in _FREQUENCY.items() for _ in range(times))
+_OFTEN: dict[Kind, int] = {
+    "rest_of_line": 4,
+    "line": 3,
+    "lines": 1,
+    "whole_lines": 5,
+    "block": 1,
+    "arguments": 2,
+    "span": 2,
+}
+KINDS: tuple[Kind, ...] = tuple(kind for kind, times in _OFTEN.items() for _ in range(times))
 """Kinds of gaps, each as often as it is drawn relative to the others."""
 FUNCTIONS = 0.5
 """Texts that are a function which begins with its docstring."""
