@@ -23,15 +23,15 @@ def read_vocabulary(tokenizer: Tokenizer, rows: int, name: str) -> Vocabulary:
     byte-level nor SentencePiece's with byte fallback.
     """
     pieces = tokenizer.get_vocab(with_added_tokens=True)
-    size = max(pieces.values(), default=0) + 1
-    if size > rows:
+    last = max(pieces.values(), default=0)
+    if last >= rows:
         raise ModelError(
-            f"The tokenizer of {name} has the token {size - 1}, but its weights have {rows} tokens: "
+            f"The tokenizer of {name} has the token {last}, but its weights have {rows} tokens: "
             "pull or copy the model again."
         )
     special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
     spell = _speller(pieces)
-    spelled = [b""] * size
+    spelled = [b""] * rows
     for piece, token in pieces.items():
         if piece not in special:
             spelled[token] = spell(piece)

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,15 +15,25 @@ from torch import Tensor
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.network import Attend
 from engine.models.prompts.layout import EOS, MASK, PAD
-from engine.train.contexts import Contexts, KeysAndValues, Row, bias, contexts, filled_rows, next_token_loss, stack
-from engine.train.examples import Example, Examples
+from engine.train.contexts import (
+    ContextRow,
+    Contexts,
+    KeysAndValues,
+    bias,
+    contexts,
+    filled_rows,
+    next_token_loss,
+    of_tensors,
+    stacked,
+)
+from engine.train.examples import Examples
 from engine.train.loss import capped_cross_entropy
-from engine.train.presets import Preset
+from engine.train.recipe import Recipe
 
 WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64)
 """Gap widths in tokens of canvases that are wider than their text, or narrower."""
 FEWEST_PINNED = 8
-"""Suffix tokens on a canvas at the least; a preset says how many at the most."""
+"""Suffix tokens on a canvas at the least; a recipe says how many at the most."""
 RUNS, OPEN_RUNS, ENDED_RUNS = 0.5, 0.75, 0.25
 """Canvases whose noise is one run of tokens; those of them where it reaches the suffix, and those with unused slots
 where it is nothing but these: all text is there, and the gap ends."""
@@ -74,57 +83,19 @@ class Canvases:
         return self.asked & (~slack | first | (self.position % COUNTED_SLACK == 0))
 
 
-@dataclass(slots=True)
-class _Beside:
-    """The canvases of one row while they are drawn."""
+def noised(gap: Sequence[int], recipe: Recipe, rng: random.Random) -> tuple[list[int], list[bool]]:
+    """Tokens of a gap with some hidden, and which of them are in question.
 
-    truth: list[int] = field(default_factory=list)
-    canvas: list[int] = field(default_factory=list)
-    asked: list[bool] = field(default_factory=list)
-    owner: list[int] = field(default_factory=list)
-    example: list[int] = field(default_factory=list)
-    cut: list[int] = field(default_factory=list)
-    position: list[int] = field(default_factory=list)
-    begin: list[int] = field(default_factory=list)
-
-    def add(self, example: int, start: int, cut: int, gap: Sequence[int], pinned: Sequence[int], noise: Noise) -> None:
-        """`start` of the example in the row; the canvas sees `cut` tokens of it."""
-        canvas, asked = noise(gap)
-        length = len(gap) + len(pinned)
-        self.owner += [self.owner[-1] + 1 if self.owner else 0] * length
-        self.truth += [*gap, *pinned]
-        self.canvas += [*canvas, *pinned]
-        self.asked += asked + [False] * len(pinned)
-        self.example += [example] * length
-        self.cut += [start + cut] * length
-        self.position += range(cut, cut + length)
-        self.begin += [cut] * length
-
-
-Noise = Callable[[Sequence[int]], tuple[list[int], list[bool]]]
-"""Tokens of a gap -> the same with some replaced, and which of them count."""
-
-
-def absorbing(rng: random.Random, blank: float = 0.0) -> Noise:
-    """Hidden tokens of a gap become masks and are in question; at least one is. All of a share `blank` of gaps are."""
-
-    def noise(gap: Sequence[int]) -> tuple[list[int], list[bool]]:
-        hidden = _hidden(gap, rng, blank)
-        hidden[rng.randrange(len(gap))] = True
-        return [MASK if each else token for token, each in zip(gap, hidden, strict=True)], hidden
-
-    return noise
-
-
-def uniform(rng: random.Random, vocabulary: int, blank: float = 0.0) -> Noise:
-    """Hidden tokens of a gap become any token, all tokens of a share `blank` of gaps; all of the gap is in question."""
-
-    def noise(gap: Sequence[int]) -> tuple[list[int], list[bool]]:
-        hidden = _hidden(gap, rng, blank)
-        noised = [rng.randrange(vocabulary) if each else token for token, each in zip(gap, hidden, strict=True)]
-        return noised, [True] * len(gap)
-
-    return noise
+    Absorbing noise: hidden tokens are masks and in question; at least one is. Uniform: they are any token, and all of
+    the gap is in question.
+    """
+    hidden = _hidden(gap, rng, recipe.blank_share)
+    if recipe.noise == "uniform":
+        vocabulary = recipe.shape.vocab
+        tokens = [rng.randrange(vocabulary) if each else token for token, each in zip(gap, hidden, strict=True)]
+        return tokens, [True] * len(gap)
+    hidden[rng.randrange(len(gap))] = True
+    return [MASK if each else token for token, each in zip(gap, hidden, strict=True)], hidden
 
 
 def _hidden(gap: Sequence[int], rng: random.Random, blank: float) -> list[bool]:
@@ -144,60 +115,57 @@ def _hidden(gap: Sequence[int], rng: random.Random, blank: float) -> list[bool]:
     return [(slack and token == PAD) or rng.random() < level for token in gap]
 
 
-def canvas_batch(examples: Examples, preset: Preset, width: int, rng: random.Random) -> Canvases:
+def canvas_batch(examples: Examples, recipe: Recipe, width: int, rng: random.Random) -> Canvases:
     """Rows of context, each with as many canvases as fit beside it."""
-    blank = preset.blank_share
-    noise = absorbing(rng, blank) if preset.noise == "absorbing" else uniform(rng, preset.shape.vocab, blank)
-    made = [
-        (row, _beside(row, kept, preset, width, noise, rng))
-        for row, kept in filled_rows(examples, preset.rows(width), width, INNER)
-    ]
-    size = preset.beside(width)
-    fillers: dict[str, int | bool] = {"truth": PAD, "canvas": PAD, "asked": False, "owner": NO_CANVAS}
-    return Canvases(
-        contexts=contexts([row for row, _ in made], width),
-        **{
-            each.name: stack([getattr(beside, each.name) for _, beside in made], size, fillers.get(each.name, 0))
-            for each in fields(_Beside)
-        },
-    )
+    size = int(width * recipe.canvas_share)
+    rows = [(row, _beside(row, recipe, size, rng)) for row in filled_rows(examples, recipe.rows(width), width, INNER)]
+    fillers = {"truth": PAD, "canvas": PAD, "asked": False, "owner": NO_CANVAS}
+    fillers |= dict.fromkeys(("example", "cut", "position", "begin"), 0)
+    parts = stacked([beside for _, beside in rows], size, fillers)
+    parts["asked"] = parts["asked"].bool()
+    return Canvases(contexts=contexts([row for row, _ in rows], width), **parts)
 
 
-def _beside(row: Row, kept: Sequence[Example], preset: Preset, width: int, noise: Noise, rng: random.Random) -> _Beside:
+def _beside(row: ContextRow, recipe: Recipe, room: int, rng: random.Random) -> list[tuple[int, ...]]:
+    """The tokens of a row's canvases, at most `room`, as in Canvases part by part."""
     places: list[tuple[int, int, list[int], list[int]]] = []
-    for index, example in enumerate(kept):
+    for index, example in enumerate(row.examples):
         if example.gap:
             places += [(index, len(example.context), example.gap, example.after)] * TWICE
         places += [(index, inner.cut, inner.gap, inner.after) for inner in example.inner]
-    beside, room = _Beside(), preset.beside(width)
+    beside: list[tuple[int, ...]] = []
+    owner = 0
     for index, cut, text, after in rng.sample(places, len(places)):
-        gap, pinned = _canvas(text, after, preset, rng)
-        if gap and len(gap) + len(pinned) <= room:
-            room -= len(gap) + len(pinned)
-            beside.add(index, row.starts[index], cut, gap, pinned, noise)
+        gap, pinned = _canvas(text, after, recipe, rng)
+        if gap and len(beside) + len(gap) + len(pinned) <= room:
+            canvas, asked = noised(gap, recipe, rng)
+            tokens = zip([*gap, *pinned], [*canvas, *pinned], [*asked, *[False] * len(pinned)], strict=True)
+            sees = (owner, index, row.starts[index] + cut)
+            beside += [(*token, *sees, cut + at, cut) for at, token in enumerate(tokens)]
+            owner += 1
     return beside
 
 
 def _canvas(
-    text: Sequence[int], after: Sequence[int], preset: Preset, rng: random.Random
+    text: Sequence[int], after: Sequence[int], recipe: Recipe, rng: random.Random
 ) -> tuple[list[int], list[int]]:
     """Gap, with its unused slots as <pad>, and pinned suffix; nothing where the text just goes on and is too short."""
-    if rng.random() < preset.free_share:
-        width = rng.choice((*WIDTHS, preset.shape.canvas))
+    if rng.random() < recipe.free_share:
+        width = rng.choice((*WIDTHS, recipe.shape.canvas))
         going_on = [*text, *after]
         going_on += [PAD] * width if EOS in going_on else []
         return (going_on[:width], []) if len(going_on) >= width else ([], [])
-    width = _width(text, preset, rng)
+    width = _width(text, recipe, rng)
     # One length as often as another; where the text ends, that is told.
-    pinned = after[: rng.randint(min(FEWEST_PINNED, preset.pinned), preset.pinned)]
+    pinned = after[: rng.randint(min(FEWEST_PINNED, recipe.pinned), recipe.pinned)]
     return [*text[:width], *[PAD] * (width - len(text))], [*pinned]
 
 
-def _width(gap: Sequence[int], preset: Preset, rng: random.Random) -> int:
+def _width(gap: Sequence[int], recipe: Recipe, rng: random.Random) -> int:
     kind = rng.random()
-    if kind < preset.fitting_share:
+    if kind < recipe.fitting_share:
         return len(gap)
-    if kind > 1 - preset.narrow_share and len(gap) > WIDTHS[0]:
+    if kind > 1 - recipe.narrow_share and len(gap) > WIDTHS[0]:
         return rng.choice(WIDTHS[: bisect_left(WIDTHS, len(gap))])
     wide_enough = WIDTHS[bisect_left(WIDTHS, len(gap)) :]
     # A wide canvas costs as much as several narrow ones, and mostly teaches padding.
@@ -223,7 +191,7 @@ def decode_rows(network: GemmaNetwork, batch: Canvases, store: KeysAndValues, si
 def _signal(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Tensor:
     """Self-conditioning [B, C, E] of the rows that have it; known positions speak for themselves."""
     rows = batch.conditioned
-    part = _rows_of(batch, rows)
+    part = of_tensors(lambda tensor: tensor[rows], batch)
     first = {index: (key[rows].detach(), value[rows].detach()) for index, (key, value) in store.items()}
     hidden = decode_rows(network, part, first, None)
     told = network.embed(part.truth)
@@ -231,12 +199,6 @@ def _signal(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Ten
     signal = told.new_zeros(*batch.canvas.shape, told.shape[-1])
     signal[rows] = told
     return signal
-
-
-def _rows_of(batch: Any, rows: slice) -> Any:
-    """The same kind of batch with some of its rows."""
-    parts = {each.name: getattr(batch, each.name) for each in fields(batch)}
-    return type(batch)(**{k: v[rows] if isinstance(v, Tensor) else _rows_of(v, rows) for k, v in parts.items()})
 
 
 def _attend(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Attend:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from engine.eval.tasks import UnitTest, read_tasks
@@ -32,25 +33,13 @@ class Forbidden:
 
     def objection(self, text: str, own: set[int]) -> str | None:
         """Why `text`, whose shingles are `own`, is left out: "contaminated", "reserved content" or None."""
-        if self._grams and any(not self._grams.isdisjoint(_grams(run)) for run in self._known_runs(text)):
+        # Only words in a row that all occur in benchmarks can be a gram of theirs.
+        runs = (list(run) for known, run in groupby(_words(text), self._vocabulary.__contains__) if known)
+        if any(not self._grams.isdisjoint(_grams(run)) for run in runs):
             return "contaminated"
         if len(own & self._reserved) > _SHARED_AT_MOST * len(own):
             return "reserved content"
         return None
-
-    def _known_runs(self, text: str) -> Iterator[list[str]]:
-        """Words in a row that all occur in the benchmarks, where they are enough for a gram."""
-        known = self._vocabulary
-        run: list[str] = []
-        for word in _words(text):
-            if word in known:
-                run.append(word)
-            elif run:
-                if len(run) >= _GRAM:
-                    yield run
-                run = []
-        if len(run) >= _GRAM:
-            yield run
 
 
 def benchmark_texts(files: Sequence[Path]) -> list[str]:

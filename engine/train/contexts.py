@@ -5,8 +5,9 @@ Behind an example with a gap stands one more token that nobody else sees. It ask
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,60 +40,55 @@ class Contexts:
 
 
 @dataclass(slots=True)
-class Row:
-    """One row while it is filled."""
+class ContextRow:
+    """Examples side by side."""
 
-    ids: list[int] = field(default_factory=list)
-    target: list[int] = field(default_factory=list)
-    example: list[int] = field(default_factory=list)
-    position: list[int] = field(default_factory=list)
-    seen: list[int] = field(default_factory=list)
+    tokens: list[tuple[int, ...]] = field(default_factory=list)
+    """As in Contexts, part by part."""
+    examples: list[Example] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
+    """Where in the row each example begins."""
 
     def add(self, example: Example) -> None:
         """Append an example, and the question how wide its gap is."""
-        ids, start = followed(example), len(self.ids)
-        self._extend(ids, [*ids[1:], NOTHING], range(len(ids)), range(start + 1, start + len(ids) + 1))
+        ids, start, number = followed(example), len(self.tokens), len(self.examples)
+        targets = [*ids[1:], NOTHING]
+        self.tokens += [(ids[at], targets[at], number, at, start + at + 1) for at in range(len(ids))]
         if example.gap is not None:
             cut = len(example.context)
-            self._extend([WIDTH], [width_token(len(example.gap))], [cut], [start + cut])
+            self.tokens.append((WIDTH, width_token(len(example.gap)), number, cut, start + cut))
+        self.examples.append(example)
         self.starts.append(start)
 
-    def _extend(self, ids: Sequence[int], target: Sequence[int], position: Sequence[int], seen: Sequence[int]) -> None:
-        self.ids += ids
-        self.target += target
-        self.example += [len(self.starts)] * len(ids)
-        self.position += position
-        self.seen += seen
 
-
-def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> Iterator[tuple[Row, list[Example]]]:
-    """Rows of at most `width` tokens with their examples, which have up to `inner` gaps inside for 64 tokens."""
+def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> Iterator[ContextRow]:
+    """Rows of at most `width` tokens, whose examples have up to `inner` gaps inside for 64 tokens."""
     for _ in range(rows):
-        row, kept = Row(), list[Example]()
-        while (room := width - len(row.ids)) >= SHORTEST:
+        row = ContextRow()
+        while (room := width - len(row.tokens)) >= SHORTEST:
             size = examples.size(room)
             example = examples.draw(size, inner * size // 64)
             if example is not None:
                 row.add(example)
-                kept.append(example)
-        yield row, kept
+        yield row
 
 
-def contexts(rows: Sequence[Row], width: int) -> Contexts:
-    """The rows as one batch."""
-    return Contexts(
-        ids=stack([row.ids for row in rows], width, PAD),
-        target=stack([row.target for row in rows], width, NOTHING),
-        example=stack([row.example for row in rows], width, NOTHING),
-        position=stack([row.position for row in rows], width, 0),
-        seen=stack([row.seen for row in rows], width, 0),
-    )
+def contexts(rows: Sequence[ContextRow], width: int) -> Contexts:
+    fillers = {"ids": PAD, "target": NOTHING, "example": NOTHING, "position": 0, "seen": 0}
+    return Contexts(**stacked([row.tokens for row in rows], width, fillers))
 
 
-def stack(rows: Sequence[Sequence[int] | Sequence[bool]], width: int, filler: int | bool) -> Tensor:
-    """[B, width], rows filled up with `filler`."""
-    return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows])
+def stacked(rows: Sequence[Sequence[tuple[int, ...]]], width: int, fillers: dict[str, int]) -> dict[str, Tensor]:
+    """By name, each part of the tokens in `rows` as [B, width], filled up with its filler."""
+    filled = [[*row, *[tuple(fillers.values())] * (width - len(row))] for row in rows]
+    return dict(zip(fillers, torch.tensor(filled).movedim(2, 0).contiguous(), strict=True))
+
+
+def of_tensors(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
+    """The same kind of batch with `change` of each of its tensors."""
+    if isinstance(batch, Tensor):
+        return change(batch)
+    return type(batch)(**{each.name: of_tensors(change, getattr(batch, each.name)) for each in fields(batch)})
 
 
 def next_token_loss(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Tensor:
@@ -118,20 +114,6 @@ def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues |
         return network.attention(query, key, value, sliding if network.sliding(index) else full)
 
     return attend
-
-
-def one_example(ids: Tensor) -> Contexts:
-    """Rows [B, N] that are one text each."""
-    positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
-    nothing = torch.full_like(ids, NOTHING)
-    target = torch.cat((ids[:, 1:], nothing[:, :1]), dim=1)
-    return Contexts(ids=ids, target=target, example=torch.zeros_like(ids), position=positions, seen=positions + 1)
-
-
-def encode_rows(network: GemmaNetwork, ids: Tensor, store: KeysAndValues | None = None) -> Tensor:
-    """Hidden states [B, N, E] of rows [B, N] that are one text each; `store` as above."""
-    batch = one_example(ids)
-    return network.encode(ids, batch.position, attend_within(network, batch, store))
 
 
 def bias(network: GemmaNetwork, mask: Tensor) -> Tensor:

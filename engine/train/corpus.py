@@ -21,13 +21,13 @@ from engine.train.contamination import Forbidden, shingles
 from engine.train.screening import (
     LANGUAGES,
     LARGEST_FILE_NBYTES,
-    SeenText,
+    is_near_copy,
     is_secondary,
     path_objection,
     text_objection,
     without_legal_header,
 )
-from engine.train.shares import PackageSizes, package_limits, weight_of
+from engine.train.shares import package_limits, weight_of
 from engine.train.sources import SourcePackage, Sources, find_packages
 
 Split = Literal["train", "held-out"]
@@ -77,7 +77,6 @@ class Manifest:
     """Files left out, by reason."""
 
     def characters(self, split: Split) -> int:
-        """Characters of all documents of a split."""
         return sum(entry.characters for entry in self.packages if entry.split == split)
 
 
@@ -94,17 +93,30 @@ def build_corpus(sources: Sources, out: Path, seed: int, forbidden: Forbidden | 
     """
     screen = _Screen(forbidden or Forbidden())
     screened = [(package, screen.documents(package)) for package in find_packages(sources)]
-    chosen = _balanced([(package, found) for package, found in screened if found], seed, screen.left_out)
+    chosen = _balanced(screened, seed, screen.left_out)
     if not chosen:
         raise BadInput("The given folders hold no permissively licensed source code; name other folders.")
-    held_out = _held_out(chosen)
-    chosen = [(package, [_in_split(document, package, held_out) for document in found]) for package, found in chosen]
-    manifest = Manifest(
-        seed=seed,
-        packages=tuple(_entry(package, found) for package, found in chosen),
-        left_out=dict(screen.left_out.most_common()),
-    )
-    _write(out, manifest, [document for _, found in chosen for document in found])
+    names = {package.name for package, _ in chosen}
+    # Of other texts one package is needed to measure on, whatever its name, and one more to train on.
+    held_out = names & HELD_OUT or set(sorted(names)[:1] if len(names) > 1 else ())
+    documents: list[Document] = []
+    entries: list[ManifestEntry] = []
+    for package, found in chosen:
+        split: Split = "held-out" if package.name in held_out else "train"
+        documents += [replace(document, split=split) for document in found]
+        entry = ManifestEntry(
+            name=package.name,
+            version=package.version,
+            licence=package.licence,
+            ecosystem=package.ecosystem,
+            split=split,
+            files=len(found),
+            characters=_characters(found),
+            weight=weight_of(package.name),
+        )
+        entries.append(entry)
+    manifest = Manifest(seed=seed, packages=tuple(entries), left_out=dict(screen.left_out.most_common()))
+    _write(out, manifest, documents)
     return manifest
 
 
@@ -130,72 +142,60 @@ class _Screen:
 
     def __init__(self, forbidden: Forbidden) -> None:
         self.left_out: Counter[str] = Counter()
-        self._forbidden, self._seen = forbidden, SeenText()
+        self._forbidden, self._seen = forbidden, set[int]()
         self._names, self._modules = reserved_names(), reserved_modules()
 
     def documents(self, package: SourcePackage) -> list[Document]:
-        kept: list[Document] = []
-        for path in package.files:
-            try:
-                self._check_path(package, path)
-                text = self._text(package.root / path)
-            except _LeftOut as reason:
-                self.left_out[str(reason)] += 1
-                continue
-            kept.append(
-                Document(
-                    split="train",
-                    language=LANGUAGES[path.suffix],
-                    package=package.name,
-                    path=path.as_posix(),
-                    text=text,
-                    weight=weight_of(package.name),
-                )
-            )
-        return kept
+        found = [self._document(package, path) for path in package.files]
+        self.left_out.update(each for each in found if isinstance(each, str))
+        return [each for each in found if isinstance(each, Document)]
 
-    def _check_path(self, package: SourcePackage, path: PurePath) -> None:
+    def _document(self, package: SourcePackage, path: PurePath) -> Document | str:
+        """A file, or why it is left out."""
         if package.ecosystem == "python":
-            _check("reserved package" if package.name in self._names else None)
-            _check(None if self._modules.isdisjoint((*path.parts, path.stem)) else "reserved copy")
-        _check(path_objection(path))
-
-    def _text(self, path: Path) -> str:
+            if package.name in self._names:
+                return "reserved package"
+            if not self._modules.isdisjoint((*path.parts, path.stem)):
+                return "reserved copy"
+        if objection := path_objection(path):
+            return objection
         try:
-            _check("too large" if path.stat().st_size > LARGEST_FILE_NBYTES else None)
-            text = path.read_text(encoding="utf-8-sig")
+            if (package.root / path).stat().st_size > LARGEST_FILE_NBYTES:
+                return "too large"
+            text = (package.root / path).read_text(encoding="utf-8-sig")
         except OSError:
-            raise _LeftOut("missing") from None
+            return "missing"
         except UnicodeDecodeError:
-            raise _LeftOut("not UTF-8") from None
-        _check(text_objection(text))
-        text = without_legal_header(text, LANGUAGES[path.suffix])
+            return "not UTF-8"
+        if objection := text_objection(text):
+            return objection
+        language = LANGUAGES[path.suffix]
+        text = without_legal_header(text, language)
         own = shingles(text)
-        _check(None if own else "too short")
-        _check(self._forbidden.objection(text, own))
-        _check(self._seen.add(own))
-        return text
-
-
-class _LeftOut(Exception):
-    """A file is not taken, for this reason."""
-
-
-def _check(objection: str | None) -> None:
-    if objection:
-        raise _LeftOut(objection)
+        if not own:
+            return "too short"
+        if objection := self._forbidden.objection(text, own):
+            return objection
+        if is_near_copy(own, self._seen):
+            return "near duplicate"
+        self._seen |= own
+        name = package.name
+        return Document(
+            split="train", language=language, package=name, path=path.as_posix(), text=text, weight=weight_of(name)
+        )
 
 
 def _balanced(found: Sequence[_Found], seed: int, left_out: Counter[str]) -> list[_Found]:
     thinned = [(package, _thinned(documents, package, seed)) for package, documents in found]
     thinned = [(package, documents) for package, documents in thinned if documents]
-    sizes = [
-        PackageSizes(ecosystem=package.ecosystem, characters=_characters(documents), weight=weight_of(package.name))
-        for package, documents in thinned
-    ]
-    limits = package_limits(sizes)
+    limits = package_limits(
+        [_characters(documents) for _, documents in thinned],
+        [weight_of(package.name) for package, _ in thinned],
+        [package.ecosystem == "npm" for package, _ in thinned],
+    )
     kept = [(package, _up_to(documents, limit)) for (package, documents), limit in zip(thinned, limits, strict=True)]
-    left_out["over the package's share"] += _files(found) - _files(kept)
+    # What was thinned out counts as well.
+    left_out["over the package's share"] += sum(len(files) for _, files in found) - sum(len(files) for _, files in kept)
     return [(package, documents) for package, documents in kept if documents]
 
 
@@ -217,29 +217,6 @@ def _up_to(documents: Sequence[Document], characters: int) -> list[Document]:
     return kept
 
 
-def _held_out(found: Sequence[_Found]) -> frozenset[str]:
-    names = {package.name for package, _ in found}
-    # Of other texts one package is needed to measure on, whatever its name, and one more to train on.
-    return frozenset(names & HELD_OUT or (sorted(names)[:1] if len(names) > 1 else ()))
-
-
-def _in_split(document: Document, package: SourcePackage, held_out: frozenset[str]) -> Document:
-    return replace(document, split="held-out" if package.name in held_out else "train")
-
-
-def _entry(package: SourcePackage, documents: Sequence[Document]) -> ManifestEntry:
-    return ManifestEntry(
-        name=package.name,
-        version=package.version,
-        licence=package.licence,
-        ecosystem=package.ecosystem,
-        split=documents[0].split,
-        files=len(documents),
-        characters=_characters(documents),
-        weight=documents[0].weight,
-    )
-
-
 def _write(out: Path, manifest: Manifest, documents: Sequence[Document]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with (
@@ -254,7 +231,3 @@ def _write(out: Path, manifest: Manifest, documents: Sequence[Document]) -> None
 
 def _characters(documents: Sequence[Document]) -> int:
     return sum(len(document.text) for document in documents)
-
-
-def _files(found: Sequence[_Found]) -> int:
-    return sum(len(documents) for _, documents in found)

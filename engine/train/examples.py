@@ -15,10 +15,10 @@ from itertools import pairwise
 from engine.models.prompts.layout import END, EOS, Layout
 from engine.syntax.holes import Hole, Kind, holes
 from engine.train.packed import PackedCorpus
-from engine.train.presets import Preset
+from engine.train.recipe import Recipe
 from engine.train.tokenizer import encode
 
-FREQUENCY: dict[Kind, int] = {
+_OFTEN: dict[Kind, int] = {
     "rest_of_line": 4,
     "line": 3,
     "lines": 1,
@@ -27,8 +27,8 @@ FREQUENCY: dict[Kind, int] = {
     "arguments": 2,
     "span": 2,
 }
-"""How often each kind of gap is drawn, relative to the others."""
-KINDS: tuple[Kind, ...] = tuple(kind for kind, times in FREQUENCY.items() for _ in range(times))
+KINDS: tuple[Kind, ...] = tuple(kind for kind, times in _OFTEN.items() for _ in range(times))
+"""Kinds of gaps, each as often as it is drawn relative to the others."""
 FUNCTIONS = 0.5
 """Texts that are a function which begins with its docstring."""
 ALONE, IMPORTS = 0.5, 0.3
@@ -46,6 +46,8 @@ _EDIT_TOKENS = 24
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 _DOCSTRING = re.compile(r'"""[\s\S]*?"""\n?|\'\'\'[\s\S]*?\'\'\'\n?|/\*\*[\s\S]*?\*/\n?')
 _IMPORT = re.compile(r"^(?:import|from) [^\n(\\]+$", re.MULTILINE)
+Edit = tuple[list[int], list[int]]
+"""Old and new text in tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +74,11 @@ class Example:
 class Examples:
     """Draws examples from a corpus."""
 
-    def __init__(self, corpus: PackedCorpus, preset: Preset, rng: random.Random, best: bool = False) -> None:
+    def __init__(self, corpus: PackedCorpus, recipe: Recipe, rng: random.Random, best: bool = False) -> None:
         """`best`: mostly of those documents that weigh most."""
-        self._corpus, self._preset, self._rng, self._best = corpus, preset, rng, best
+        self._corpus, self._recipe, self._rng, self._best = corpus, recipe, rng, best
         self._layout = Layout()
-        self._ahead = preset.shape.canvas if preset.free_share else preset.pinned
+        self._ahead = recipe.shape.canvas if recipe.free_share else recipe.pinned
 
     def size(self, room: int) -> int:
         """How many tokens the next example of a row with so much room left may have."""
@@ -87,9 +89,9 @@ class Examples:
         """An example of at most `room` tokens with up to `inner` gaps inside; None where the draw hit nothing."""
         rng = self._rng
         document, text, ends, body = self._text(room)
-        gap = self._gap(text, body, document, room) if rng.random() < self._preset.gap_share else None
-        extra = self._extra(document, text, gap, int(room * _SNIPPET_SHARE))
-        room -= 4 + sum(1 + len(ids) for ids in extra.snippets) + sum(2 + len(a) + len(b) for a, b in extra.edits)
+        gap = self._gap(text, body, document, room) if rng.random() < self._recipe.gap_share else None
+        snippets, edits = self._extra(document, text, gap, int(room * _SNIPPET_SHARE))
+        room -= 4 + sum(1 + len(ids) for ids in snippets) + sum(2 + len(a) + len(b) for a, b in edits)
         suffix: list[int] = []
         middle: list[int] = []
         if gap is not None:
@@ -112,7 +114,7 @@ class Examples:
             prefix = [*prefix, EOS]
         if len(prefix) < 4:
             return None
-        context = self._layout.context(self._corpus.language(document), suffix, prefix, extra.snippets, extra.edits)
+        context = self._layout.context(self._corpus.language(document), suffix, prefix, snippets, edits)
         ahead = len(context) - len(prefix)
         return Example(
             context=context,
@@ -153,7 +155,7 @@ class Examples:
     def _gap(self, text: str, body: int, document: int, room: int) -> Hole | None:
         first = body if self._rng.random() < IN_CODE else 0
         reach = text[first : first + int(room * CHARACTERS * 0.8)]
-        if self._rng.random() < self._preset.span_share:
+        if self._rng.random() < self._recipe.span_share:
             return self._span(reach)
         found = holes(reach, self._corpus.language(document), self._rng, KINDS, count=1, longest=LONGEST_GAP * 4)
         return replace(found[0], start=first + found[0].start, end=first + found[0].end) if found else None
@@ -171,7 +173,7 @@ class Examples:
         """Gaps that begin inside the window, in their order, none at the place of another."""
         if not count:
             return []
-        spans = sum(self._rng.random() < self._preset.span_share for _ in range(count))
+        spans = sum(self._rng.random() < self._recipe.span_share for _ in range(count))
         drawn = [self._span(window) for _ in range(spans)]
         found = holes(window, language, self._rng, KINDS, count=count - spans, longest=LONGEST_GAP * 4)
         places = {hole.start: hole for hole in (*drawn, *found) if hole is not None}
@@ -205,15 +207,16 @@ class Examples:
             cuts.append(len(ids))
         return ids, cuts[:-1]
 
-    def _extra(self, document: int, text: str, gap: Hole | None, room: int) -> _Extra:
+    def _extra(self, document: int, text: str, gap: Hole | None, room: int) -> tuple[list[list[int]], list[Edit]]:
+        """Snippets and edits."""
         rng = self._rng
-        snippets, edits = list[list[int]](), list[tuple[list[int], list[int]]]()
-        if room >= SHORTEST and rng.random() < self._preset.snippet_share:
+        snippets, edits = list[list[int]](), list[Edit]()
+        if room >= SHORTEST and rng.random() < self._recipe.snippet_share:
             snippets = self._snippets(document, text, room)
             room -= sum(map(len, snippets))
-        if gap and room >= _EDIT_TOKENS and rng.random() < self._preset.edit_share:
+        if gap and room >= _EDIT_TOKENS and rng.random() < self._recipe.edit_share:
             edits = self._edits(document, text, gap, max(1, room // (2 * _EDIT_TOKENS)))
-        return _Extra(snippets=snippets, edits=edits)
+        return snippets, edits
 
     def _snippets(self, document: int, text: str, room: int) -> list[list[int]]:
         """Of a few parts of neighbouring files those that share most names with the text."""
@@ -230,14 +233,14 @@ class Examples:
         each = room // max(1, len(best))
         return [ids for _, part in best if (ids := self._encode(part)[: rng.randint(each // 2, each)])]
 
-    def _edits(self, document: int, text: str, gap: Hole, count: int) -> list[tuple[list[int], list[int]]]:
+    def _edits(self, document: int, text: str, gap: Hole, count: int) -> list[Edit]:
         """Lines elsewhere in the file that share a name with the gap, as if they had just been written or renamed."""
         rng, whole = self._rng, self._corpus.text(document)
         names = set(_NAME.findall(text[gap.start : gap.end]))
         seen = set(text.split("\n"))
         lines = [line for line in whole.split("\n") if line not in seen and names & set(_NAME.findall(line))]
         others = sorted(set(_NAME.findall(whole[:20_000])))
-        edits: list[tuple[list[int], list[int]]] = []
+        edits: list[Edit] = []
         for line in rng.sample(lines, min(count, len(lines))):
             name = rng.choice(sorted(names & set(_NAME.findall(line))))
             old = re.sub(rf"\b{re.escape(name)}\b", rng.choice(others), line) if rng.random() < 0.7 else ""
@@ -248,12 +251,6 @@ class Examples:
 
     def _encode(self, text: str) -> list[int]:
         return encode(self._corpus.tokenizer, text)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Extra:
-    snippets: list[list[int]]
-    edits: list[tuple[list[int], list[int]]]
 
 
 def followed(example: Example) -> list[int]:

@@ -16,46 +16,51 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
 
 from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrategy
 from engine.models.prompts.layout import BOS, EOS, PAD
-from engine.train.presets import Preset
-from engine.train.state import State
+from engine.train.recipe import Recipe
+from engine.train.state import TrainingState
 
 
-def export(state: State, preset: Preset, tokenizer: Path, out: Path, length: LengthStrategy) -> None:
+def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, length: LengthStrategy = "asked") -> None:
     """Write config, weights in bfloat16, tokenizer and facts into the directory `out`, which is made."""
     out.mkdir(parents=True, exist_ok=True)
     # A copy: a run may go on after an export.
     module: Any = copy.deepcopy(state.module).to("cpu", torch.bfloat16)
-    module.generation_config = _generation(preset)
+    module.generation_config = _generation(recipe)
     module.config.dtype = torch.bfloat16
     module.save_pretrained(out)
     (out / SINGLE_FILE).chmod(0o644)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(tokenizer / name, out / name)
-    facts = _facts(preset, length, state)
-    (out / METADATA_FILE).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-
-
-def _facts(preset: Preset, length: LengthStrategy, state: State) -> dict[str, Any]:
-    return {
+    facts = {
         "layout": "tokens",
-        "noise": preset.noise,
+        "noise": recipe.noise,
         "length": length,
-        "widths": list(preset.widths),
-        "runs_on": preset.runs_on,
-        "context": max(preset.contexts),
-        "pinned": preset.pinned,
+        "widths": list(recipe.widths),
+        "runs_on": recipe.runs_on,
+        "context": max(recipe.contexts),
+        "pinned": recipe.pinned,
         "trained_tokens": state.tokens,
         "trained_steps": state.step,
     }
+    _write(out / METADATA_FILE, facts)
 
 
-def _generation(preset: Preset) -> DiffusionGemmaGenerationConfig:
-    """The released sampler, with the preset's number of steps."""
-    absorbing = preset.noise == "absorbing"
+def keep_threshold(out: Path, threshold: float) -> None:
+    """Add to the facts of the exported model how sure it has to be of what is shown unasked."""
+    facts = json.loads((out / METADATA_FILE).read_text(encoding="utf-8"))
+    _write(out / METADATA_FILE, facts | {"threshold": threshold})
+
+
+def _write(path: Path, facts: dict[str, Any]) -> None:
+    path.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+
+
+def _generation(recipe: Recipe) -> DiffusionGemmaGenerationConfig:
+    """The released sampler, with the recipe's number of steps."""
     return DiffusionGemmaGenerationConfig(
-        max_new_tokens=preset.shape.canvas,
-        max_denoising_steps=preset.steps,
-        sampler_config=EntropyBoundSamplerConfig(entropy_bound=0.25 if absorbing else 0.1),
+        max_new_tokens=recipe.shape.canvas,
+        max_denoising_steps=recipe.steps,
+        sampler_config=EntropyBoundSamplerConfig(entropy_bound=0.25 if recipe.noise == "absorbing" else 0.1),
         t_min=0.4,
         t_max=0.8,
         stability_threshold=1,

@@ -1,20 +1,20 @@
-"""What the causal head of a run has learnt, on fixed texts of the held-out split: the gates of the recipe."""
+"""What a run has learnt, on fixed texts of the held-out split: the gates of the recipe."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import torch
-from torch import Tensor
 
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import PREFIX, SUFFIX, width_token
-from engine.train.contexts import Row, attend_within, contexts, filled_rows, next_token_loss
+from engine.train.contexts import ContextRow, attend_within, contexts, filled_rows, next_token_loss
 from engine.train.examples import Example, Examples
 from engine.train.packed import PackedCorpus
-from engine.train.presets import Preset
+from engine.train.recipe import Recipe
 
 WIDTH = 512
 """Tokens of a row."""
@@ -25,7 +25,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Shares in [0, 1]."""
+    """Of the causal head. Shares in [0, 1]."""
 
     nats: float
     """A token, of texts that are not reordered."""
@@ -44,7 +44,6 @@ class Judgement:
     """Those that are told to within one token."""
 
     def line(self) -> str:
-        """For people."""
         return (
             f"{self.nats:.3f} nats a token; {self.gaps} gaps: exact {self.exact:.1%}, prefix only "
             f"{self.exact_blind:.1%}, end token {self.ended:.1%}, exact with its end {self.stopped:.1%}, "
@@ -53,11 +52,11 @@ class Judgement:
 
 
 @torch.no_grad()
-def judge(network: GemmaNetwork, corpus: PackedCorpus, preset: Preset, gaps: int, seed: int = 0) -> Judgement:
+def judge(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: int, seed: int = 0) -> Judgement:
     """Read plain texts and `gaps` gaps of `corpus`."""
-    bare = replace(preset, snippet_share=0.0, edit_share=0.0)
+    bare = replace(recipe, snippet_share=0.0, edit_share=0.0)
     plain = Examples(corpus, replace(bare, gap_share=0.0), random.Random(f"{seed}/plain"))
-    rows = [row for row, _ in filled_rows(plain, PLAIN_ROWS, WIDTH)]
+    rows = [*filled_rows(plain, PLAIN_ROWS, WIDTH)]
     losses = [
         float(next_token_loss(network, contexts(rows[at : at + AT_ONCE], WIDTH))) for at in range(0, len(rows), AT_ONCE)
     ]
@@ -67,52 +66,35 @@ def judge(network: GemmaNetwork, corpus: PackedCorpus, preset: Preset, gaps: int
         example = asked.draw(WIDTH - 2, 0)
         if example is not None and example.gap:
             examples.append(example)
-    seen = [each for at in range(0, gaps, AT_ONCE) for each in _read(network, examples[at : at + AT_ONCE])]
-    blind = [
-        each
-        for at in range(0, gaps, AT_ONCE)
-        for each in _read(network, [_without_suffix(example) for example in examples[at : at + AT_ONCE]])
-    ]
-
-    def share(hits: Sequence[bool]) -> float:
-        return sum(hits) / len(hits)
-
+    seen = _readings(network, examples)
     return Judgement(
-        nats=sum(losses) / len(losses),
+        nats=fmean(losses),
         gaps=gaps,
-        exact=share([each.exact for each in seen]),
-        exact_blind=share([each.exact for each in blind]),
-        ended=share([each.ended for each in seen]),
-        stopped=share([each.exact and each.ended for each in seen]),
-        wide=share([each.off == 0 for each in seen]),
-        within_one=share([abs(each.off) <= 1 for each in seen]),
+        exact=fmean(exact for exact, _, _ in seen),
+        exact_blind=fmean(exact for exact, _, _ in _readings(network, [*map(_without_suffix, examples)])),
+        ended=fmean(ended for _, ended, _ in seen),
+        stopped=fmean(exact and ended for exact, ended, _ in seen),
+        wide=fmean(off == 0 for _, _, off in seen),
+        within_one=fmean(abs(off) <= 1 for _, _, off in seen),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
-    exact: bool
-    ended: bool
-    off: int
-
-
-def _read(network: GemmaNetwork, examples: Sequence[Example]) -> list[_Reading]:
-    rows: list[Row] = []
-    for example in examples:
-        row = Row()
-        row.add(example)
-        rows.append(row)
-    batch = contexts(rows, max(len(row.ids) for row in rows))
-    hidden = network.encode(batch.ids, batch.position, attend_within(network, batch))
-    readings: list[_Reading] = []
-    for index, example in enumerate(examples):
-        size = len(example.gap or ())
-        # The tokens that predict the gap, its end, and (behind that, seen by nobody) its width.
-        first = len(example.context) - 1
-        places: Tensor = torch.tensor([*range(first, first + size + 1), first + size + 2])
-        guesses = network.logits(hidden[index, places]).argmax(dim=-1)
-        right = (guesses == batch.target[index, places]).tolist()
-        readings.append(_Reading(exact=all(right[:size]), ended=right[size], off=int(guesses[-1]) - width_token(size)))
+def _readings(network: GemmaNetwork, examples: Sequence[Example]) -> list[tuple[bool, bool, int]]:
+    """Of each example, whether its gap and its end are the likeliest tokens, and how far off its likeliest width is."""
+    readings: list[tuple[bool, bool, int]] = []
+    for start in range(0, len(examples), AT_ONCE):
+        rows = [ContextRow() for _ in examples[start : start + AT_ONCE]]
+        for row, example in zip(rows, examples[start:], strict=False):
+            row.add(example)
+        batch = contexts(rows, max(len(row.tokens) for row in rows))
+        hidden = network.encode(batch.ids, batch.position, attend_within(network, batch))
+        for index, example in enumerate(examples[start : start + AT_ONCE]):
+            # The tokens that predict the gap, its end, and (behind that, seen by nobody) its width.
+            size, first = len(example.gap or ()), len(example.context) - 1
+            places = torch.tensor([*range(first, first + size + 1), first + size + 2])
+            guesses = network.logits(hidden[index, places]).argmax(dim=-1)
+            right = (guesses == batch.target[index, places]).tolist()
+            readings.append((all(right[:size]), right[size], int(guesses[-1]) - width_token(size)))
     return readings
 
 
@@ -120,6 +102,5 @@ def _without_suffix(example: Example) -> Example:
     """Its context as if nothing stood behind the gap."""
     if SUFFIX not in example.context:
         return example
-    start = example.context.index(SUFFIX)
-    end = example.context.index(PREFIX)
+    start, end = example.context.index(SUFFIX), example.context.index(PREFIX)
     return replace(example, context=[*example.context[:start], *example.context[end:]])

@@ -40,16 +40,11 @@ def permissive_licence(metadata: PackageMetadata | Message) -> str | None:
     text = text if len(text) <= _LONGEST_NAME else ""
     if _OTHER_TERMS.search(text):
         return None
-    classified = _classified(metadata.get_all("Classifier") or [])
-    if classified:
-        return " / ".join(classified) if all(_is_named_permissive(name) for name in classified) else None
+    matches = [_CLASSIFIER.fullmatch(classifier) for classifier in metadata.get_all("Classifier") or []]
+    names = [name for match in matches if match and (name := match["name"] or match["other"])]
+    if names:
+        return " / ".join(names) if all(map(_is_named_permissive, names)) else None
     return text if _is_named_permissive(text) else None
-
-
-def _classified(classifiers: list[str]) -> list[str]:
-    matches = [_CLASSIFIER.fullmatch(classifier) for classifier in classifiers]
-    names = [match["name"] or match["other"] for match in matches if match]
-    return [name for name in names if name]
 
 
 def _is_named_permissive(name: str) -> bool:

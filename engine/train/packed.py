@@ -9,13 +9,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from engine.core.errors import BadInput
 from engine.train.corpus import Document, Split
@@ -23,19 +22,9 @@ from engine.train.tokenizer import load_tokenizer
 
 LANGUAGE_IDS = ("python", "javascript", "typescript")
 """The index in this tuple is the `language` of a DOCUMENT row."""
-DOCUMENT = np.dtype(
-    [
-        ("byte", np.int64),
-        ("nbytes", np.int32),
-        ("tokens", np.int32),
-        ("language", np.uint8),
-        ("weight", np.uint8),
-        ("package", np.int32),
-    ]
-)
-FUNCTION = np.dtype([("document", np.int32), ("start", np.int32), ("end", np.int32)])
+DOCUMENT = np.dtype([("byte", "i8"), ("nbytes", "i4"), ("language", "u1"), ("weight", "u1"), ("package", "i4")])
+FUNCTION = np.dtype([("document", "i4"), ("start", "i4"), ("end", "i4")])
 """`start` and `end` count characters."""
-_BATCH = 256
 _package, _path = attrgetter("package"), attrgetter("path")
 _NEAR = 8
 """Documents beside one in its package that count as its neighbours."""
@@ -75,13 +64,7 @@ class PackedCorpus:
         """Documents."""
         return len(self.documents)
 
-    @property
-    def tokens(self) -> int:
-        """Of all documents."""
-        return int(self.documents["tokens"].sum())
-
     def text(self, index: int) -> str:
-        """The text of a document."""
         row = self.documents[index]
         return self._texts[row["byte"] : row["byte"] + row["nbytes"]].tobytes().decode()
 
@@ -111,7 +94,7 @@ def _drawn(cumulative: NDArray[np.int64], rng: random.Random) -> int:
     return int(np.searchsorted(cumulative, rng.randrange(int(cumulative[-1])), side="right"))
 
 
-def pack(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -> None:
+def pack(documents: Iterable[Document], folder: Path) -> None:
     """Write `documents` into `folder`, for `PackedCorpus`."""
     folder.mkdir(parents=True, exist_ok=True)
     # Written last: without it a cut run's folder counts as no corpus.
@@ -121,12 +104,13 @@ def pack(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -> N
     packages: dict[str, int] = {}
     byte = 0
     with (folder / "texts.bin").open("wb") as texts:
-        for document, tokens in _counted(documents, tokenizer):
+        # Neighbours in a folder lie side by side.
+        for document in (each for _, found in groupby(documents, _package) for each in sorted(found, key=_path)):
             nbytes = texts.write(document.text.encode())
             language = LANGUAGE_IDS.index(document.language)
             package = packages.setdefault(document.package, len(packages))
             functions += [(len(rows), *place) for place in documented_functions(document.text, document.language)]
-            rows.append((byte, nbytes, tokens, language, document.weight, package))
+            rows.append((byte, nbytes, language, document.weight, package))
             byte += nbytes
     if not rows:
         raise BadInput(f"There are no documents to pack into {folder}; collect a corpus first.")
@@ -143,12 +127,3 @@ def documented_functions(text: str, language: str) -> Iterator[tuple[int, int]]:
         start, end = match.start(), over.start() if over else len(text)
         if end - start <= _LONGEST_FUNCTION:
             yield start, start + len(text[start:end].rstrip())
-
-
-def _counted(documents: Iterable[Document], tokenizer: Tokenizer) -> Iterator[tuple[Document, int]]:
-    # Neighbours in a folder lie side by side.
-    remaining = (each for _, found in groupby(documents, _package) for each in sorted(found, key=_path))
-    while batch := list(islice(remaining, _BATCH)):
-        encodings = tokenizer.encode_batch_fast([d.text for d in batch], add_special_tokens=False)
-        for document, encoding in zip(batch, encodings, strict=True):
-            yield document, len(encoding.ids)

@@ -37,17 +37,13 @@ def fetch_pinned(cache: Path) -> tuple[Path, Path]:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
             whole = Path(scratch, "whole")
-            _fetch_python(whole)
+            whole.mkdir()
+            options = ("--quiet", "--no-deps", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check")
+            command = [*python_module("pip"), "install", *options, f"--target={whole / 'site-packages'}"]
+            run_client([*command, "--group", f"{_PYPROJECT}:{_GROUP}"], f"The packages of the group {_GROUP}", whole)
             _fetch_npm(npm, whole / "node_modules")
             whole.rename(folder)
     return folder / "site-packages", folder / "node_modules"
-
-
-def _fetch_python(folder: Path) -> None:
-    folder.mkdir()
-    options = ("--quiet", "--no-deps", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check")
-    command = [*python_module("pip"), "install", *options, f"--target={folder / 'site-packages'}"]
-    run_client([*command, "--group", f"{_PYPROJECT}:{_GROUP}"], "The packages of the group corpus", folder)
 
 
 def _fetch_npm(packages: dict[str, str], folder: Path) -> None:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,8 +21,8 @@ from engine.train.batches import Batch, BatchSource, batches, to_device
 from engine.train.canvases import canvas_losses
 from engine.train.contexts import Contexts, next_token_loss
 from engine.train.optimise import schedule
-from engine.train.presets import Phase, Preset
-from engine.train.state import CHECKPOINT, PLATEAU, Point, State, add_point, open_state, save
+from engine.train.recipe import Recipe
+from engine.train.state import CHECKPOINT, PLATEAU, Point, TrainingState, add_point, open_state, save
 
 REPORT_EVERY = 10
 """Steps"""
@@ -58,56 +59,52 @@ def idle() -> None:
 
 
 def train(
-    preset: Preset,
+    recipe: Recipe,
     corpus: Path,
     folder: Path,
     seed: int,
     sitting: Sitting,
     report: Callable[[str], None] = print,
     should_pause: Callable[[], bool] = lambda: False,
-) -> State:
-    """Train until the preset's tokens are read or `should_pause`, going on from the checkpoint in `folder` if any.
+) -> TrainingState:
+    """Train until the recipe's tokens are read or `should_pause`, going on from the checkpoint in `folder` if any.
 
     Raises BadInput for a corpus or checkpoint that is missing or does not fit.
     """
-    state = open_state(preset, folder, seed, sitting.device, sitting.start_from)
+    state = open_state(recipe, folder, seed, sitting.device, sitting.start_from)
     network = GemmaNetwork(state.module, sitting.compiled)
-    source = BatchSource(corpus=corpus, preset=preset, seed=seed)
-    meter = Meter(state, preset)
+    source = BatchSource(corpus=corpus, recipe=recipe, seed=seed)
+    times: deque[float] = deque(maxlen=4 * REPORT_EVERY)
     saved = time.monotonic()
-    first = (state.step, state.tokens)
-
-    def plan(step: int) -> Phase:
-        return preset.phase(first[1] + (step - first[0]) * preset.step_tokens)
-
-    steps = range(state.step, state.step + -(-(preset.tokens - state.tokens) // preset.step_tokens))
+    places = zip(count(state.step), range(state.tokens, recipe.tokens, recipe.step_tokens), strict=False)
     with cast(Any, compiler).patch(recompile_limit=COMPILED):
-        for batch in batches(source, plan, steps, sitting.device, sitting.workers):
+        for batch in batches(source, places, sitting.device, sitting.workers):
             if should_pause():
                 break
             began = time.monotonic()
-            losses = step_losses(network, batch, preset, sitting)
-            total_loss(losses, preset).backward()
-            left = (preset.tokens - state.tokens) / preset.decay if preset.decay else 1.0
+            losses = step_losses(network, batch, sitting)
+            total_loss(losses, recipe).backward()
+            left = (recipe.tokens - state.tokens) / recipe.decay if recipe.decay else 1.0
             state.optimiser.step(schedule(state.step, left))
+            before = state.tokens
             state.step += 1
-            state.tokens += preset.step_tokens
-            meter.note(time.monotonic() - began)
-            if state.tokens - preset.step_tokens < preset.plateau_tokens <= state.tokens:
-                save(state, folder / PLATEAU, preset)
+            state.tokens += recipe.step_tokens
+            times.append(time.monotonic() - began)
+            state.seconds += times[-1]
+            if before < recipe.plateau_tokens <= state.tokens:
+                save(state, folder / PLATEAU, recipe)
             if state.step % REPORT_EVERY == 0:
-                report(_log(folder, state, "train", losses) + meter.line())
+                report(_log(folder, state, "train", losses) + _progress(state, recipe, times))
             if state.step % CHECK_EVERY == 0:
-                looked = held_out(network, source, plan(state.step - 1), sitting)
-                report(_log(folder, state, "held-out", looked))
+                report(_log(folder, state, "held-out", held_out(network, source, before, sitting)))
             if time.monotonic() - saved > sitting.save_every_s:
                 saved = time.monotonic()
-                save(state, folder / CHECKPOINT, preset)
-    save(state, folder / CHECKPOINT, preset)
+                save(state, folder / CHECKPOINT, recipe)
+    save(state, folder / CHECKPOINT, recipe)
     return state
 
 
-def step_losses(network: GemmaNetwork, batch: Batch, preset: Preset, sitting: Sitting) -> dict[str, Tensor]:
+def step_losses(network: GemmaNetwork, batch: Batch, sitting: Sitting) -> dict[str, Tensor]:
     """The losses of one batch by name, in nats a token."""
     with torch.autocast(sitting.device.type, torch.bfloat16, enabled=sitting.bfloat16):
         if isinstance(batch, Contexts):
@@ -116,42 +113,29 @@ def step_losses(network: GemmaNetwork, batch: Batch, preset: Preset, sitting: Si
         return {"canvas": canvas, "next_token": next_token}
 
 
-def total_loss(losses: dict[str, Tensor], preset: Preset) -> Tensor:
+def total_loss(losses: dict[str, Tensor], recipe: Recipe) -> Tensor:
     """What a step makes smaller."""
     if "canvas" not in losses:
         return losses["next_token"]
-    return losses["canvas"] + preset.next_token_weight * losses["next_token"]
+    return losses["canvas"] + recipe.next_token_weight * losses["next_token"]
 
 
 @torch.no_grad()
-def held_out(network: GemmaNetwork, source: BatchSource, phase: Phase, sitting: Sitting) -> dict[str, Tensor]:
-    """Mean losses of a few batches of the held-out split."""
-    made = [to_device(source.batch(look, phase, "held-out"), sitting.device) for look in range(LOOKS)]
-    looks = [step_losses(network, batch, source.preset, sitting) for batch in made]
+def held_out(network: GemmaNetwork, source: BatchSource, tokens: int, sitting: Sitting) -> dict[str, Tensor]:
+    """Mean losses of a few batches of the held-out split, as they are made after so many tokens."""
+    made = [to_device(source.batch(look, tokens, "held-out"), sitting.device) for look in range(LOOKS)]
+    looks = [step_losses(network, batch, sitting) for batch in made]
     return {name: torch.stack([look[name] for look in looks]).mean() for name in looks[0]}
 
 
-class Meter:
-    """Speed and remaining time of this sitting. A step during which the run was frozen or had to yield is an outlier:
-    the middle of the last ones counts."""
-
-    def __init__(self, state: State, preset: Preset) -> None:
-        self._state, self._preset = state, preset
-        self._last: deque[float] = deque(maxlen=4 * REPORT_EVERY)
-
-    def note(self, seconds: float) -> None:
-        """A step took so long."""
-        self._last.append(seconds)
-        self._state.seconds += seconds
-
-    def line(self) -> str:
-        """For people: context tokens read and a second, and the hours left at that speed."""
-        speed = self._preset.step_tokens / statistics.median(self._last)
-        left = (self._preset.tokens - self._state.tokens) / speed
-        return f"  {self._state.tokens / 1e6:.2f} M tokens  {speed:.0f} tokens/s  {left / 3600:.1f} h left"
+def _progress(state: TrainingState, recipe: Recipe, times: deque[float]) -> str:
+    # A step during which the run was frozen or had to yield is an outlier: the middle of the last ones counts.
+    speed = recipe.step_tokens / statistics.median(times)
+    left = (recipe.tokens - state.tokens) / speed
+    return f"  {state.tokens / 1e6:.2f} M tokens  {speed:.0f} tokens/s  {left / 3600:.1f} h left"
 
 
-def _log(folder: Path, state: State, split: str, losses: dict[str, Tensor]) -> str:
+def _log(folder: Path, state: TrainingState, split: str, losses: dict[str, Tensor]) -> str:
     values = {name: round(value.item(), 4) for name, value in losses.items()}
     add_point(folder, Point(step=state.step, tokens=state.tokens, split=split, losses=values))
     return f"step {state.step}  {split}  " + "  ".join(f"{name} {value:.3f}" for name, value in values.items())

@@ -7,22 +7,15 @@ from pathlib import PurePath
 
 LANGUAGES = {
     ".py": "python",
-    ".js": "javascript",
-    ".mjs": "javascript",
-    ".cjs": "javascript",
-    ".jsx": "javascript",
-    ".ts": "typescript",
-    ".mts": "typescript",
-    ".tsx": "typescript",
+    **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), "javascript"),
+    **dict.fromkeys((".ts", ".mts", ".tsx"), "typescript"),
 }
 LARGEST_FILE_NBYTES = 200_000
 
 _VENDORED = re.compile(
     r"_?vendor(ed)?|third_?party|_?externs?|_?externals|_bundled|node_modules|bundles?|umd|lib2to3|__pycache__", re.I
 )
-_BENCHMARKS = re.compile(r"human[-_ ]?eval|mbpp|eval_?plus|swe[-_ ]?bench|live_?code_?bench|big_?code_?bench")
-_IN_BENCHMARKS = ("eval", "mbpp", "bench")
-"""One of these is in each of their names: the quick question first."""
+_BENCHMARKS = re.compile(r"human[-_ ]?eval|mbpp|eval_?plus|swe[-_ ]?bench|live_?code_?bench|big_?code_?bench", re.I)
 _GENERATED = re.compile(r"generated (by|from|with|using)|auto-?(matically[ -])?generated|@generated|do not edit", re.I)
 _COMPILED = re.compile(
     r"__awaiter|__generator|_interopRequire|__webpack|__toESM|__commonJS|__importDefault|__importStar|__createBinding"
@@ -34,6 +27,7 @@ _FEWEST_LINES, _FEWEST_CHARACTERS = 5, 120
 _LONGEST_LINE, _LONG_LINE, _LONG_LINES_SHARE = 800, 160, 0.05
 _LITERAL_LINE = re.compile(r"\s*[\"'\d\[({\-+)}\]]")
 _LITERAL_LINES_SHARE, _DIGITS_SHARE = 0.6, 0.2
+_SHARED_AT_MOST = 0.6
 
 _COMMENTS_PYTHON = re.compile(r"\A(?:#[^\n]*\n|[ \t]*\n)+")
 _COMMENTS_SCRIPT = re.compile(r"\A(?:#![^\n]*\n|//[^\n]*\n|/\*.*?\*/|\s+)+", re.DOTALL)
@@ -44,7 +38,7 @@ def path_objection(path: PurePath) -> str | None:
     """Why a file is left out without opening it, or None. `path` is relative to its package's root."""
     if any(_VENDORED.fullmatch(part) for part in path.parts):
         return "vendored"
-    if _names_benchmark(str(path)):
+    if _BENCHMARKS.search(str(path)):
         return "benchmark"
     if ".min." in path.name or ".bundle." in path.name:
         return "minified"
@@ -74,7 +68,7 @@ def text_objection(text: str) -> str | None:
         return "long lines"
     if _GENERATED.search(text, 0, _HEAD) or _COMPILED.search(text):
         return "generated"
-    if _names_benchmark(text):
+    if _BENCHMARKS.search(text):
         return "benchmark"
     return "data" if _is_data(text, lines) else None
 
@@ -85,28 +79,9 @@ def without_legal_header(text: str, language: str) -> str:
     return text[opening.end() :] if opening and _LEGAL.search(opening.group()) else text
 
 
-class SeenText:
-    """Remembers the texts kept so far, to tell copies and near copies of them.
-
-    A near copy shares most of its shingles (three lines in a row, blanks and indentation aside) with what was kept.
-    """
-
-    _SHARED_AT_MOST = 0.6
-
-    def __init__(self) -> None:
-        self._shingles: set[int] = set()
-
-    def add(self, own: set[int]) -> str | None:
-        """Keep a text with these shingles, or say why not: "near duplicate"."""
-        if len(own & self._shingles) > self._SHARED_AT_MOST * max(len(own), 1):
-            return "near duplicate"
-        self._shingles |= own
-        return None
-
-
-def _names_benchmark(text: str) -> bool:
-    lower = text.lower()
-    return any(part in lower for part in _IN_BENCHMARKS) and bool(_BENCHMARKS.search(lower))
+def is_near_copy(own: set[int], seen: set[int]) -> bool:
+    """Whether a text with the shingles `own` shares most of them with those that were `seen`."""
+    return len(own & seen) > _SHARED_AT_MOST * len(own)
 
 
 def _is_data(text: str, lines: list[str]) -> bool:

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import (
-    DiffusionGemmaConfig,
-    DiffusionGemmaForBlockDiffusion,
-    DiffusionGemmaTextConfig,
-)
+from transformers import DiffusionGemmaConfig, DiffusionGemmaForBlockDiffusion, DiffusionGemmaTextConfig
 
 from engine.baselines.released_class import no_vision
 
@@ -19,16 +15,17 @@ from engine.baselines.released_class import no_vision
 class Shape:
     """Sizes in features and tokens; the head size is shared by sliding and full layers."""
 
-    vocab: int
-    hidden: int
-    intermediate: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    window: int
-    full_every: int
-    canvas: int
+    vocab: int = 6144
+    hidden: int = 384
+    intermediate: int = 1024
+    layers: int = 6
+    heads: int = 6
+    kv_heads: int = 2
+    head_size: int = 64
+    window: int = 256
+    full_every: int = 6
+    """One layer of so many sees everything: its attention is what a keystroke costs in a long context."""
+    canvas: int = 96
 
 
 def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
@@ -48,6 +45,7 @@ def new_config(shape: Shape) -> DiffusionGemmaConfig:
     the vision tower is as small as the classes allow; neither is trained.
     """
     full_layers: dict[str, Any] = {"num_global_key_value_heads": shape.kv_heads, "global_head_dim": shape.head_size}
+    kinds = ["sliding_attention"] * (shape.full_every - 1) + ["full_attention"]
     text = DiffusionGemmaTextConfig(
         vocab_size=shape.vocab,
         hidden_size=shape.hidden,
@@ -57,10 +55,7 @@ def new_config(shape: Shape) -> DiffusionGemmaConfig:
         num_key_value_heads=shape.kv_heads,
         head_dim=shape.head_size,
         sliding_window=shape.window,
-        layer_types=[
-            "full_attention" if (index + 1) % shape.full_every == 0 else "sliding_attention"
-            for index in range(shape.layers)
-        ],
+        layer_types=[kinds[index % shape.full_every] for index in range(shape.layers)],
         num_experts=1,
         top_k_experts=1,
         # The grouped matrix products of transformers want strides of 16 bytes.

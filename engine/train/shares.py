@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.train.sources import STANDARD_LIBRARY
 
@@ -12,24 +11,11 @@ _PACKAGE_SHARE = 0.04
 _NPM_SHARE = 0.13
 """JavaScript and TypeScript, of all characters."""
 
+_UTILITIES = ("algorithms", "boltons", "funcy", "glom", "more-itertools", "pydash", "pygorithm")
 _WEIGHTS = {
     STANDARD_LIBRARY: 2,
     **dict.fromkeys(("galois", "lodash", "mlxtend", "mpmath", "networkx", "rxjs", "trimesh"), 3),
-    **dict.fromkeys(
-        (
-            "algorithms",
-            "boltons",
-            "funcy",
-            "glom",
-            "more-itertools",
-            "pydash",
-            "pygorithm",
-            "sortedcontainers",
-            "textdistance",
-            "ubelt",
-        ),
-        4,
-    ),
+    **dict.fromkeys((*_UTILITIES, "sortedcontainers", "textdistance", "ubelt"), 4),
 }
 
 
@@ -38,39 +24,29 @@ def weight_of(name: str) -> int:
     return _WEIGHTS.get(name, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageSizes:
-    """What a package has to give, in characters."""
-
-    ecosystem: str
-    characters: int
-    weight: int = 1
-
-
-def package_limits(packages: Sequence[PackageSizes]) -> list[int]:
-    """Characters that each package may give, in the order of `packages`."""
+def package_limits(sizes: Sequence[int], weights: Sequence[int], npm: Sequence[bool]) -> list[int]:
+    """Characters that each package may give, of packages with so many characters that are read so often; `npm` are
+    those in JavaScript and TypeScript."""
     # A share must leave room for all to add up: with few packages each may give more.
-    share = max(_PACKAGE_SHARE, 6 / max(len(packages), 1))
-    weights = [package.weight for package in packages]
-    given = [package.characters for package in packages]
+    share = max(_PACKAGE_SHARE, 6 / max(len(sizes), 1))
+    given = [*sizes]
     # Each cut lowers the total that shares are of; it settles at the largest amounts that keep all limits.
     for _ in range(100):
         read = sum(characters * weight for characters, weight in zip(given, weights, strict=True))
         most = [min(share * sum(given), share * read / weight) for weight in weights]
-        given = _within_npm_share(packages, [min(amounts) for amounts in zip(given, map(int, most), strict=True)])
+        given = _within_npm_share([min(amounts) for amounts in zip(given, map(int, most), strict=True)], npm)
     return given
 
 
-def _within_npm_share(packages: Sequence[PackageSizes], given: list[int]) -> list[int]:
-    npm = [package.ecosystem == "npm" for package in packages]
-    scripts = sum(characters for characters, is_npm in zip(given, npm, strict=True) if is_npm)
-    budget = (sum(given) - scripts) * _NPM_SHARE / (1 - _NPM_SHARE)
-    if not scripts or scripts <= budget or all(npm):
+def _within_npm_share(given: list[int], npm: Sequence[bool]) -> list[int]:
+    scripts = [characters for characters, is_npm in zip(given, npm, strict=True) if is_npm]
+    budget = (sum(given) - sum(scripts)) * _NPM_SHARE / (1 - _NPM_SHARE)
+    if sum(scripts) <= budget or all(npm):
         return given
     # The largest give way first.
     low, high = 0.0, float(max(given))
     for _ in range(50):
         level = (low + high) / 2
-        total = sum(min(characters, level) for characters, is_npm in zip(given, npm, strict=True) if is_npm)
-        low, high = (level, high) if total <= budget else (low, level)
+        fits = sum(min(characters, level) for characters in scripts) <= budget
+        low, high = (level, high) if fits else (low, level)
     return [min(characters, int(low)) if is_npm else characters for characters, is_npm in zip(given, npm, strict=True)]

@@ -7,7 +7,7 @@ import re
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import Distribution, distributions
+from importlib.metadata import distributions
 from pathlib import Path, PurePath
 from typing import Any, cast
 
@@ -65,30 +65,23 @@ def _standard_library(root: Path) -> SourcePackage:
 
 def _installed(folders: tuple[Path, ...]) -> Iterator[SourcePackage]:
     for folder in folders:
-        found = sorted(distributions(path=[str(folder)]), key=lambda distribution: distribution.name)
-        for distribution in found:
-            licence = permissive_licence(distribution.metadata)
-            if licence:
-                yield _installed_package(distribution, folder, licence)
-
-
-def _installed_package(distribution: Distribution, folder: Path, licence: str) -> SourcePackage:
-    listed = (PurePath(file) for file in distribution.files or ())
-    return SourcePackage(
-        name=re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower(),
-        version=distribution.version,
-        licence=licence,
-        ecosystem="python",
-        root=folder,
-        files=tuple(sorted(path for path in listed if path.suffix == ".py" and ".." not in path.parts)),
-    )
+        for found in sorted(distributions(path=[str(folder)]), key=lambda distribution: distribution.name):
+            if licence := permissive_licence(found.metadata):
+                listed = (PurePath(file) for file in found.files or ())
+                yield SourcePackage(
+                    name=re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower(),
+                    version=found.version,
+                    licence=licence,
+                    ecosystem="python",
+                    root=folder,
+                    files=tuple(sorted(path for path in listed if path.suffix == ".py" and ".." not in path.parts)),
+                )
 
 
 def _npm(folders: tuple[Path, ...]) -> Iterator[SourcePackage]:
     for folder in folders:
         for manifest in sorted({*folder.glob("*/package.json"), *folder.glob("@*/*/package.json")}):
-            package = _npm_package(manifest)
-            if package:
+            if package := _npm_package(manifest):
                 yield package
             yield from _npm((manifest.parent / "node_modules",))
 

@@ -15,7 +15,7 @@ from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE
 from engine.core.errors import BadInput
 from engine.core.files import replacing
 from engine.train.optimise import Optimiser
-from engine.train.presets import Preset
+from engine.train.recipe import Recipe
 from engine.train.shapes import new_model, trained_parameters
 
 CHECKPOINT, PLATEAU, CURVE = "checkpoint.pt", "plateau.pt", "curve.jsonl"
@@ -23,7 +23,7 @@ CHECKPOINT, PLATEAU, CURVE = "checkpoint.pt", "plateau.pt", "curve.jsonl"
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class TrainingState:
     """Everything that a run needs to go on."""
 
     module: Any
@@ -34,13 +34,10 @@ class State:
     seconds: float = 0.0
     """Spent training."""
 
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.module.lm_head.weight.device
 
-
-def open_state(preset: Preset, folder: Path, seed: int, device: torch.device, start_from: Path | None = None) -> State:
+def open_state(
+    recipe: Recipe, folder: Path, seed: int, device: torch.device, start_from: Path | None = None
+) -> TrainingState:
     """The run in `folder` as it was last saved. Or a new one: a branch of the run in the folder `start_from`, or from
     the exported weights there with a fresh optimiser, or from random weights.
 
@@ -53,50 +50,27 @@ def open_state(preset: Preset, folder: Path, seed: int, device: torch.device, st
             if (start_from / name).exists():
                 shutil.copyfile(start_from / name, folder / name)
         begins = False
-    saved = _saved(folder, preset)
-    state = _state(preset, folder, seed, device, saved)
+    saved = None if begins else _saved(folder, recipe)
+    state = _state(recipe, folder, seed, device, saved)
     if saved is not None:
-        _cut_curve(folder / CURVE, state.step)
-    elif begins and start_from is not None:
+        points = [point for point in read_curve(folder) if point.step <= state.step]
+        (folder / CURVE).unlink(missing_ok=True)
+        for point in points:
+            add_point(folder, point)
+    elif start_from is not None:
         _read_export(state, start_from)
     return state
 
 
-def _read_export(state: State, folder: Path) -> None:
-    path = folder / SINGLE_FILE
-    if not path.is_file():
-        raise BadInput(f"{folder} holds neither a run nor exported weights: name the folder of one.")
-    stored = {name.removeprefix("model.decoder."): value for name, value in load_file(path).items()}
-    _copy(stored, trained_parameters(state.module), folder)
-    told = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
-    state.step, state.tokens = told.get("trained_steps", 0), told.get("trained_tokens", 0)
-
-
-def newest_state(preset: Preset, folder: Path, seed: int, device: torch.device) -> State:
+def newest_state(recipe: Recipe, folder: Path) -> TrainingState:
     """The run in `folder` as it stands, to look at. Raises BadInput where there is none, or one of another shape."""
     if not (folder / CHECKPOINT).exists():
         raise BadInput(f"{folder} holds no run: train one first, or name its folder.")
-    return _state(preset, folder, seed, device, torch.load(folder / CHECKPOINT, weights_only=True))
+    return _state(recipe, folder, 0, torch.device("cpu"), torch.load(folder / CHECKPOINT, weights_only=True))
 
 
-def _state(preset: Preset, folder: Path, seed: int, device: torch.device, saved: dict[str, Any] | None) -> State:
-    module: Any = new_model(preset.shape, seed)
-    module.to(device)
-    parameters = trained_parameters(module)
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)
-    for parameter in parameters.values():
-        parameter.requires_grad_(True)
-    state = State(module=module, optimiser=Optimiser(parameters, preset.rates))
-    if saved is not None:
-        _copy(saved["weights"], parameters, folder)
-        state.optimiser.restore(saved["optimiser"])
-        state.step, state.tokens, state.seconds = saved["step"], saved["tokens"], saved["seconds"]
-    return state
-
-
-def save(state: State, path: Path, preset: Preset) -> None:
-    """Write a checkpoint of a run by `preset`; a cut at any moment leaves either the old or the new one."""
+def save(state: TrainingState, path: Path, recipe: Recipe) -> None:
+    """Write a checkpoint of a run by `recipe`; a cut at any moment leaves either the old or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     held = {
         "weights": {name: p.detach() for name, p in trained_parameters(state.module).items()},
@@ -104,8 +78,8 @@ def save(state: State, path: Path, preset: Preset) -> None:
         "step": state.step,
         "tokens": state.tokens,
         "seconds": state.seconds,
-        "planned": preset.tokens,
-        "decay": preset.decay,
+        "planned": recipe.tokens,
+        "decay": recipe.decay,
     }
     with replacing(path) as draft:
         torch.save(held, draft)
@@ -129,33 +103,49 @@ def read_curve(folder: Path) -> list[Point]:
 
 
 def add_point(folder: Path, point: Point) -> None:
-    """Append to the curve of the run in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / CURVE).open("a", encoding="utf-8") as curve:
         curve.write(json.dumps(asdict(point)) + "\n")
 
 
-def _saved(folder: Path, preset: Preset) -> dict[str, Any] | None:
-    if not (folder / CHECKPOINT).exists():
-        return None
+def _saved(folder: Path, recipe: Recipe) -> dict[str, Any]:
     newest = torch.load(folder / CHECKPOINT, weights_only=True)
     # What has decayed is no start for a longer run.
     decayed = newest["tokens"] > newest["planned"] - newest["decay"]
-    if decayed and newest["planned"] < preset.tokens and (folder / PLATEAU).exists():
+    if decayed and newest["planned"] < recipe.tokens and (folder / PLATEAU).exists():
         return torch.load(folder / PLATEAU, weights_only=True)
     return newest
+
+
+def _state(
+    recipe: Recipe, folder: Path, seed: int, device: torch.device, saved: dict[str, Any] | None
+) -> TrainingState:
+    module: Any = new_model(recipe.shape, seed)
+    module.to(device).requires_grad_(False)
+    parameters = trained_parameters(module)
+    for parameter in parameters.values():
+        parameter.requires_grad_(True)
+    state = TrainingState(module=module, optimiser=Optimiser(parameters, recipe.rates))
+    if saved is not None:
+        _copy(saved["weights"], parameters, folder)
+        state.optimiser.restore(saved["optimiser"])
+        state.step, state.tokens, state.seconds = saved["step"], saved["tokens"], saved["seconds"]
+    return state
+
+
+def _read_export(state: TrainingState, folder: Path) -> None:
+    path = folder / SINGLE_FILE
+    if not path.is_file():
+        raise BadInput(f"{folder} holds neither a run nor exported weights: name the folder of one.")
+    stored = {name.removeprefix("model.decoder."): value for name, value in load_file(path).items()}
+    _copy(stored, trained_parameters(state.module), folder)
+    told = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
+    state.step, state.tokens = told.get("trained_steps", 0), told.get("trained_tokens", 0)
 
 
 @torch.no_grad()
 def _copy(weights: dict[str, torch.Tensor], parameters: dict[str, torch.nn.Parameter], origin: Path) -> None:
     for name, parameter in parameters.items():
         if name not in weights or weights[name].shape != parameter.shape:
-            raise BadInput(f"{origin} holds a model of another shape: use the preset that it was trained with.")
+            raise BadInput(f"{origin} holds a model of another shape: use the recipe that it was trained with.")
         parameter.copy_(weights[name])
-
-
-def _cut_curve(path: Path, step: int) -> None:
-    points = [point for point in read_curve(path.parent) if point.step <= step]
-    path.unlink(missing_ok=True)
-    for point in points:
-        add_point(path.parent, point)

@@ -8,21 +8,19 @@ not join its dot, nor an argument its bracket: a cursor mostly stands there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 
 from engine.core.errors import ModelError
+from engine.models.prompts.layout import RESERVED
 
 VOCABULARY_SIZE = 6144
-PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
 _NAMED_SPECIALS = ("<pad>", "<eos>", "<bos>", "<mask>", "<suffix>", "<prefix>", "<snippet>")
-SPECIAL_TOKENS = (*_NAMED_SPECIALS, *(f"<reserved{i}>" for i in range(9)))
+SPECIAL_TOKENS = (*_NAMED_SPECIALS, *(f"<reserved{i}>" for i in range(RESERVED - len(_NAMED_SPECIALS))))
 
 _PIECES = "|".join(
     (
@@ -50,15 +48,13 @@ def train_tokenizer(texts: Iterable[str], vocabulary_size: int = VOCABULARY_SIZE
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.train_from_iterator(
-        texts,
-        BpeTrainer(
-            vocab_size=vocabulary_size,
-            special_tokens=list(SPECIAL_TOKENS),
-            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-            show_progress=False,
-        ),
+    trainer = BpeTrainer(
+        vocab_size=vocabulary_size,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
     )
+    tokenizer.train_from_iterator(texts, trainer)
     return _blind_to_specials(tokenizer)
 
 
@@ -89,19 +85,6 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 def encode(tokenizer: Tokenizer, text: str) -> list[int]:
     """Ids of `text` without special tokens; "<mask>" in a text is six characters like any others."""
     return tokenizer.encode(text, add_special_tokens=False).ids
-
-
-def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
-    """Text of `ids`, special tokens left out; the inverse of `encode`."""
-    return tokenizer.decode(list(ids), skip_special_tokens=True)
-
-
-def token_nbytes(tokenizer: Tokenizer) -> NDArray[np.uint8]:
-    """UTF-8 bytes that each token stands for, [vocabulary]; special tokens stand for none."""
-    # The byte-level alphabet writes each byte as one character.
-    lengths = [len(tokenizer.id_to_token(i) or "") for i in range(tokenizer.get_vocab_size())]
-    lengths[: len(SPECIAL_TOKENS)] = [0] * len(SPECIAL_TOKENS)
-    return np.array(lengths, dtype=np.uint8)
 
 
 def _blind_to_specials(tokenizer: Tokenizer) -> Tokenizer:

@@ -9,7 +9,7 @@ from engine.core.request import FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import Parts, infill
 from engine.loader.loading import Infiller
-from engine.train.toy import toy_program
+from tests.engine.toys.language import toy_program
 
 LINES_BEFORE, LINES_BEHIND = 3, 6
 """So many whole lines stand around a gap, at least."""

@@ -146,7 +146,6 @@ def _own(context: Context) -> TextContext:
 
 def _info(checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary) -> ModelInfo:
     published, metadata = found.published, checkpoint.metadata
-    empty = {*vocabulary.empty, *range(vocabulary.size, found.architecture.vocab)}
     own_prior = LengthPrior(**metadata["prior"]) if "prior" in metadata else None
     return ModelInfo(
         name=checkpoint.name,
@@ -158,7 +157,7 @@ def _info(checkpoint: Checkpoint, placement: Placement, found: Described, vocabu
         noise=Noise(mask_id=found.mask, vocab_size=found.architecture.vocab),
         sampling=sampling_of(published),
         pad_id=found.end,
-        forbidden_ids=tuple(sorted(empty - {found.end})),
+        forbidden_ids=tuple(token for token in vocabulary.empty if token != found.end),
         canvas_length=published.context // 2,
         widths=tuple(metadata.get("widths", widths_of(checkpoint.length))),
         context_limit=published.context,

@@ -17,8 +17,8 @@ from engine.core.request import FillRequest
 from engine.eval.rows import all_rows, chosen_rows, possible
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.oracle.model import Case, Oracle
-from engine.train.contexts import encode_rows
 from tests.engine.tiny import tiny_model
+from tests.engine.train.tiny import encode_rows
 
 REQUEST = FillRequest(prefix="def area(width):\n    return wid", suffix="\n\nprint(area(3))\n", max_tokens=12)
 

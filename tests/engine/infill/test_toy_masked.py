@@ -1,6 +1,6 @@
 """The second family's real path with real weights: a masked model of the toy language fills gaps with one right answer.
 
-Made with `python -m engine.train toy --family masked`.
+Made with `python -m tests.engine.toys toy-masked DIR`.
 """
 
 from __future__ import annotations

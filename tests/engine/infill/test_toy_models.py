@@ -1,6 +1,6 @@
 """The real path with real weights: models of a toy language, trained by the recipe, fill gaps with one right answer.
 
-Made with `python -m engine.train toy`, presets toy-absorbing (slack) and toy-uniform (discover).
+Made with `python -m tests.engine.toys NAME DIR`: toy-absorbing (slack) and toy-uniform (discover).
 """
 
 from __future__ import annotations

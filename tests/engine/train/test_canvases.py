@@ -11,16 +11,15 @@ from engine.train.canvases import (
     NO_CANVAS,
     WIDTHS,
     Canvases,
-    absorbing,
     canvas_batch,
     canvas_losses,
     decode_rows,
-    uniform,
+    noised,
 )
 from engine.train.contexts import next_token_loss
 from engine.train.examples import Examples
 from engine.train.packed import PackedCorpus
-from engine.train.presets import NoiseKind
+from engine.train.recipe import NoiseKind
 from tests.engine.train.test_run import tensors
 from tests.engine.train.tiny import random_network, tiny, toy_corpus
 
@@ -28,8 +27,8 @@ NOISES: list[NoiseKind] = ["absorbing", "uniform"]
 
 
 def batch(noise: NoiseKind = "absorbing", seed: int = 0, **shares: Any) -> Canvases:
-    preset, rng = replace(tiny(noise), **shares), random.Random(seed)
-    return canvas_batch(Examples(PackedCorpus(toy_corpus(), "train"), preset, rng), preset, 96, rng)
+    recipe, rng = replace(tiny(noise), **shares), random.Random(seed)
+    return canvas_batch(Examples(PackedCorpus(toy_corpus(), "train"), recipe, rng), recipe, 96, rng)
 
 
 def canvases(made: Canvases) -> list[tuple[int, torch.Tensor]]:
@@ -128,8 +127,9 @@ def test_a_gap_is_as_wide_as_it_was_drawn():
 def test_noise_levels_span_everything():
     rng = random.Random(0)
     gap = list(range(100, 140))
-    for noise in (absorbing(rng), uniform(rng, 300)):
-        shares = sorted(sum(a != b for a, b in zip(noise(gap)[0], gap, strict=True)) / 40 for _ in range(300))
+    for recipe in (replace(tiny(noise), blank_share=0.0) for noise in NOISES):
+        drawn = [noised(gap, recipe, rng)[0] for _ in range(300)]
+        shares = sorted(sum(a != b for a, b in zip(each, gap, strict=True)) / 40 for each in drawn)
         assert shares[15] < 0.1
         assert 0.4 < shares[150] < 0.6
         assert shares[285] > 0.9

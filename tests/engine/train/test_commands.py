@@ -8,14 +8,17 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import engine.train.__main__ as commands
-from engine.train.presets import PRESETS, changed
-from engine.train.state import read_curve
+from engine.eval.tasks import Task
+from engine.train.recipe import Recipe, changed
 from tests.engine.train.packages import install_python, python_code
+
+HOLE = Task(name="a", kind="line", language="python", prefix="def one():\n    ", suffix="\n", truth="return 1")
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(commands, "reserved_files", list)
+    monkeypatch.setattr(commands, "reserved_tasks", lambda split: [HOLE] * (3 if split == "development" else 0))
     monkeypatch.setattr(commands, "corpus_folder", lambda name: tmp_path / "cache" / name)
     return tmp_path / "cache"
 
@@ -31,39 +34,43 @@ def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
     made = call("corpus", "--site-packages", str(tmp_path / "site"))
     assert made.exit_code == 0, made.output
     assert "8 packages" in made.output or "9 packages" in made.output
-    sizes = ("step_tokens=512", "canvases_from=1024", "decay=512")
+    sizes = ("step_tokens=512", "canvases_from=1024", "decay=512", "shape.layers=2", "shape.hidden=64", "shape.heads=2")
     changes = [part for size in sizes for part in ("--set", size)]
     options = ("--tokens", "2048", *changes, "--threads", "1", "--no-compile")
     done = call("run", *options)
     assert done.exit_code == 0, done.output
     assert "Done: 2,048 tokens" in done.output
     assert "Done: 2,048 tokens" in call("run", *options).output
+    judged = call("judge", "--gaps", "3", "--holes", "2", *changes)
+    assert judged.exit_code == 0, judged.output
+    causal, filled = judged.stdout.splitlines()
+    assert causal.startswith("2,048 tokens: ")
+    assert "3 gaps: exact" in causal
+    assert filled.startswith("2 development holes, width told: canvas ")
     (tmp_path / "figures.md").write_text("| pass@1 |\n|--:|\n| 12% |\n")
     figures = ("--evaluation", str(tmp_path / "figures.md"))
-    written = call("export", "--out", str(tmp_path / "model"), "--gaps", "2", *figures)
+    written = call("export", "--out", str(tmp_path / "model"), "--holes", "2", *changes, *figures)
     assert written.exit_code == 0, written.output
     card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
     assert "| package0 | 1.0 | MIT | 1 |" in card
     assert "| Context tokens read | 2,048 |" in card
-    assert "| canvas |" in card
-    assert "## Evaluation\n\n| pass@1 |\n" in card
-    assert (tmp_path / "model" / "loss.svg").read_text().startswith("<svg")
-    assert json.loads((tmp_path / "model" / "dg_lsp.json").read_text())["noise"] == "absorbing"
+    assert f"## Evaluation\n\n{filled.strip()}.\n\n| pass@1 |\n" in card
+    facts = json.loads((tmp_path / "model" / "dg_lsp.json").read_text())
+    assert (facts["noise"], facts["threshold"]) == ("absorbing", 1.0)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "--preset", "huge"), "There is no preset 'huge'"),
         (("run", "--device", "tpu"), "There is no device 'tpu'"),
-        (("run", "--set", "depth=3"), "A preset has no 'depth': use one of noise, tokens,"),
-        (("run", "--set", "shape=3"), "A preset has no 'shape'"),
-        (("run", "--set", "shape.layers=many"), "shape.layers can't be 'many': it is 6 in the preset."),
-        (("run", "--set", "runs_on=perhaps"), "runs_on can't be 'perhaps': it is False in the preset."),
-        (("run", "--set", "noise=white"), "noise can't be 'white': it is 'absorbing' in the preset."),
+        (("run", "--set", "depth=3"), "A recipe has no 'depth': use one of noise, tokens,"),
+        (("run", "--set", "shape=3"), "A recipe has no 'shape'"),
+        (("run", "--set", "shape.layers=many"), "shape.layers can't be 'many': it is 6 in the recipe."),
+        (("run", "--set", "runs_on=perhaps"), "runs_on can't be 'perhaps': it is False in the recipe."),
+        (("run", "--set", "noise=white"), "noise can't be 'white': it is 'absorbing' in the recipe."),
         (("run", "--corpus", "none", "--no-compile"), "holds no packed corpus"),
         (("export", "--out", "model", "--name", "none"), "holds no run"),
-        (("compare", "--corpus", "none"), "holds no packed corpus"),
+        (("judge", "--name", "none"), "holds no run"),
     ],
 )
 def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str):
@@ -91,19 +98,12 @@ def test_a_signal_pauses_and_a_second_one_ends(number: signal.Signals):
     assert signal.getsignal(number) is before
 
 
-def test_the_toy_is_made_by_the_same_recipe(tmp_path: Path):
-    result = call("toy", "--out", str(tmp_path / "toy"), "--tokens", "1536")
-    assert result.exit_code == 0, result.output
-    assert (tmp_path / "toy" / "model.safetensors").stat().st_size < 2_000_000
-    assert read_curve(tmp_path) == []
-
-
-def test_a_part_of_a_preset_can_be_changed():
-    recipe = changed(PRESETS["small"], ["gap_share=0", "shape.layers=4", "runs_on=true", "rates.rest=0.001"])
+def test_a_part_of_the_recipe_can_be_changed():
+    recipe = changed(Recipe(), ["gap_share=0", "shape.layers=4", "runs_on=true", "rates.rest=0.001"])
     assert recipe == replace(
-        PRESETS["small"],
+        Recipe(),
         gap_share=0.0,
-        shape=replace(PRESETS["small"].shape, layers=4),
+        shape=replace(Recipe().shape, layers=4),
         runs_on=True,
-        rates=replace(PRESETS["small"].rates, rest=0.001),
+        rates=replace(Recipe().rates, rest=0.001),
     )

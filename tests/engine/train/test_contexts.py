@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from engine.models.prompts.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
-from engine.train.contexts import NOTHING, Contexts, Row, attend_within, contexts, filled_rows, next_token_loss
+from engine.train.contexts import NOTHING, ContextRow, Contexts, attend_within, contexts, filled_rows, next_token_loss
 from engine.train.corpus import Document
 from engine.train.examples import SHORTEST, Example, Examples, followed
 from engine.train.judge import judge
 from engine.train.packed import PackedCorpus, pack
-from engine.train.presets import Preset
-from engine.train.tokenizer import decode, save_tokenizer, train_tokenizer
+from engine.train.recipe import Recipe
+from engine.train.tokenizer import save_tokenizer, train_tokenizer
 from tests.engine.train.packages import python_code
 from tests.engine.train.tiny import random_network, tiny, toy_corpus
 
@@ -30,7 +30,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> PackedCorpus:
     ]
     tokenizer = train_tokenizer([document.text for document in documents], 600)
     save_tokenizer(tokenizer, folder / "tokenizer")
-    pack(documents, tokenizer, folder / "packed" / "train")
+    pack(documents, folder / "packed" / "train")
     return PackedCorpus(folder, "train")
 
 
@@ -39,14 +39,14 @@ def documented(name: str) -> str:
 
 
 def drawn(corpus: PackedCorpus, room: int = 200, seeds: int = 60, **shares: Any) -> list[Example]:
-    preset = replace(tiny(), **({"snippet_share": 0.0, "edit_share": 0.0, "span_share": 0.0} | shares))
-    made = [Examples(corpus, preset, random.Random(seed)).draw(room, 4) for seed in range(seeds)]
+    recipe = replace(tiny(), **({"snippet_share": 0.0, "edit_share": 0.0, "span_share": 0.0} | shares))
+    made = [Examples(corpus, recipe, random.Random(seed)).draw(room, 4) for seed in range(seeds)]
     return [example for example in made if example is not None]
 
 
-def batch(preset: Preset | None = None, seed: int = 0) -> Contexts:
-    examples = Examples(PackedCorpus(toy_corpus(), "train"), preset or tiny(), random.Random(seed))
-    return contexts([row for row, _ in filled_rows(examples, 3, BATCH_WIDTH)], BATCH_WIDTH)
+def batch(recipe: Recipe | None = None, seed: int = 0) -> Contexts:
+    examples = Examples(PackedCorpus(toy_corpus(), "train"), recipe or tiny(), random.Random(seed))
+    return contexts([*filled_rows(examples, 3, BATCH_WIDTH)], BATCH_WIDTH)
 
 
 def test_context_gap_and_suffix_are_one_text(code: PackedCorpus):
@@ -55,9 +55,9 @@ def test_context_gap_and_suffix_are_one_text(code: PackedCorpus):
     for example in drawn(code, gap_share=1.0):
         assert example.gap
         context = example.context
-        prefix = decode(code.tokenizer, context[context.index(PREFIX) + 1 :])
+        prefix = code.tokenizer.decode(context[context.index(PREFIX) + 1 :])
         suffix = context[context.index(SUFFIX) + 1 : context.index(PREFIX)] if SUFFIX in context else []
-        said = prefix + decode(code.tokenizer, example.gap) + decode(code.tokenizer, suffix)
+        said = prefix + code.tokenizer.decode(example.gap) + code.tokenizer.decode(suffix)
         whole += said in texts
         assert example.after == suffix[: tiny().shape.canvas]
     # Functions whose indentation was taken away, and those behind imports, are no part of a file.
@@ -82,9 +82,9 @@ def test_gaps_inside_are_cut_where_they_begin(code: PackedCorpus):
     found = 0
     for example in drawn(code, gap_share=0.5):
         for inner in example.inner:
-            before = decode(code.tokenizer, example.context[example.context.index(PREFIX) + 1 : inner.cut])
-            rest = decode(code.tokenizer, example.context[inner.cut :])
-            said = decode(code.tokenizer, [*inner.gap, *inner.after])
+            before = code.tokenizer.decode(example.context[example.context.index(PREFIX) + 1 : inner.cut])
+            rest = code.tokenizer.decode(example.context[inner.cut :])
+            said = code.tokenizer.decode([*inner.gap, *inner.after])
             assert said.startswith(rest[: len(said)]) or rest.startswith(said) or said[: len(rest)] == rest
             assert not before.endswith(said)
             found += 1
@@ -94,7 +94,7 @@ def test_gaps_inside_are_cut_where_they_begin(code: PackedCorpus):
 def test_snippets_come_from_neighbouring_files(code: PackedCorpus):
     seen = 0
     for example in drawn(code, room=300, snippet_share=1.0):
-        parts = decode(code.tokenizer, example.context[: example.context.index(PREFIX)])
+        parts = code.tokenizer.decode(example.context[: example.context.index(PREFIX)])
         assert example.context.count(SNIPPET) <= 2
         seen += SNIPPET in example.context
         names = {name for name in ("red", "green", "blue", "north", "south") if name in parts}
@@ -167,19 +167,17 @@ def test_a_token_sees_its_own_example_and_what_asks_for_a_width_sees_the_context
 
 
 def test_rows_side_by_side_lose_what_they_lose_alone():
-    network, preset = random_network(), replace(tiny(), gap_share=1.0)
-    examples = Examples(PackedCorpus(toy_corpus(), "train"), preset, random.Random(3))
-    rows = [kept for _, kept in filled_rows(examples, 2, 200)]
+    network, recipe = random_network(), replace(tiny(), gap_share=1.0)
+    examples = Examples(PackedCorpus(toy_corpus(), "train"), recipe, random.Random(3))
+    rows = [row.examples for row in filled_rows(examples, 2, 200)]
     assert all(len(kept) > 1 for kept in rows)
 
     def rowed(kept: list[list[Example]]) -> Contexts:
-        made: list[Row] = []
-        for part in kept:
-            row = Row()
+        made = [ContextRow() for _ in kept]
+        for row, part in zip(made, kept, strict=True):
             for example in part:
                 row.add(example)
-            made.append(row)
-        return contexts(made, max(len(row.ids) for row in made))
+        return contexts(made, max(len(row.tokens) for row in made))
 
     with torch.no_grad():
         together = next_token_loss(network, rowed(rows))

@@ -18,25 +18,25 @@ from engine.models.base import Rows
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import END, PREFIX, RESERVED, SUFFIX, WIDTHS
-from engine.train.card import loss_image
-from engine.train.contexts import Contexts, Row, attend_within, contexts, encode_rows
+from engine.train.card import loss_table
+from engine.train.contexts import ContextRow, Contexts, attend_within, contexts
 from engine.train.examples import Example
 from engine.train.export import export
 from engine.train.run import train
-from engine.train.state import Point, State, open_state
-from engine.train.toy import toy_program
-from tests.engine.train.tiny import CPU, tiny, toy_corpus
+from engine.train.state import Point, TrainingState, open_state
+from tests.engine.toys.language import toy_program
+from tests.engine.train.tiny import CPU, encode_rows, tiny, toy_corpus
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Path]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainingState, Path]:
     folder = tmp_path_factory.mktemp("export")
     state = train(tiny(steps=4), toy_corpus(), folder / "run", 0, CPU, lambda line: None)
     export(state, tiny(), toy_corpus() / "tokenizer", folder / "model", "slack")
     return state, folder / "model"
 
 
-def rounded(state: State) -> GemmaNetwork:
+def rounded(state: TrainingState) -> GemmaNetwork:
     """Our pass over the very weights that were written."""
     network = GemmaNetwork(state.module)
     with torch.no_grad():
@@ -46,7 +46,7 @@ def rounded(state: State) -> GemmaNetwork:
 
 
 @torch.no_grad()
-def test_what_is_exported_gives_equal_logits_in_the_published_class(trained: tuple[State, Path]):
+def test_what_is_exported_gives_equal_logits_in_the_published_class(trained: tuple[TrainingState, Path]):
     state, folder = trained
     reference: Any = DiffusionGemmaForBlockDiffusion.from_pretrained(folder, dtype=torch.float32).eval()
     network = rounded(state)
@@ -71,7 +71,7 @@ def test_what_is_exported_gives_equal_logits_in_the_published_class(trained: tup
     assert torch.allclose(ours, theirs, atol=1e-4)
 
 
-def test_the_engine_reads_what_the_recipe_knows(trained: tuple[State, Path]):
+def test_the_engine_reads_what_the_recipe_knows(trained: tuple[TrainingState, Path]):
     facts = load(str(trained[1]), "cpu").model.info
     assert (facts.length, facts.noise.mask_id, facts.noise.vocab_size) == ("slack", 3, 300)
     assert (facts.context_limit, facts.canvas_length, facts.widths) == (96, 96, (8, 24, 64))
@@ -79,7 +79,7 @@ def test_the_engine_reads_what_the_recipe_knows(trained: tuple[State, Path]):
     assert not facts.instructions
 
 
-def test_weights_are_stored_once_in_bfloat16(trained: tuple[State, Path]):
+def test_weights_are_stored_once_in_bfloat16(trained: tuple[TrainingState, Path]):
     state, folder = trained
     checkpoint = find(str(folder))
     assert {tensor.dtype for tensor in checkpoint.tensors} == {"BF16"}
@@ -88,7 +88,7 @@ def test_weights_are_stored_once_in_bfloat16(trained: tuple[State, Path]):
     assert json.loads((folder / "config.json").read_text())["dtype"] == "bfloat16"
 
 
-def test_a_run_can_start_from_an_export(trained: tuple[State, Path], tmp_path: Path):
+def test_a_run_can_start_from_an_export(trained: tuple[TrainingState, Path], tmp_path: Path):
     state, folder = trained
     begun = open_state(tiny(), tmp_path, 7, torch.device("cpu"), folder)
     assert (begun.step, begun.tokens) == (state.step, state.tokens)
@@ -97,16 +97,21 @@ def test_a_run_can_start_from_an_export(trained: tuple[State, Path], tmp_path: P
     assert not torch.equal(open_state(tiny(), tmp_path, 7, torch.device("cpu")).module.lm_head.weight.bfloat16(), table)
 
 
-def test_the_curve_is_drawn_from_start_to_end():
-    points = [Point(step=i, tokens=i * 1000, split="train", losses={"next_token": 8.0 - i}) for i in range(5)]
-    image = loss_image(points)
-    assert "36.0,36.0" in image
-    assert "604.0,120.0" in image
-    assert "0.0 million" in image
+def test_the_card_tells_how_losses_fell():
+    points = [
+        Point(step=i, tokens=i * 1000, split=split, losses={"next_token": 8.0 - i / 10})
+        for i in range(1, 31)
+        for split in ("train", "held-out")
+    ]
+    points[-1].losses["canvas"] = 4.5
+    rows = loss_table(points).splitlines()[2:]
+    assert len(rows) == 15
+    assert (rows[0], rows[-1]) == ("| 2,000 | - | 7.80 |", "| 30,000 | 4.50 | 5.00 |")
+    assert loss_table([]).count("\n") == 1
 
 
 @pytest.fixture(scope="module")
-def asked(trained: tuple[State, Path], tmp_path_factory: pytest.TempPathFactory) -> DiffusionGemma:
+def asked(trained: tuple[TrainingState, Path], tmp_path_factory: pytest.TempPathFactory) -> DiffusionGemma:
     """The same weights, asked for widths, in float32 as they were trained."""
     folder = tmp_path_factory.mktemp("asked")
     export(trained[0], tiny(), toy_corpus() / "tokenizer", folder, "asked")
@@ -123,9 +128,9 @@ REQUEST = FillRequest(prefix=PROGRAM[:60], suffix=PROGRAM[71:], language="python
 def trained_on(model: DiffusionGemma, gap: Sequence[int]) -> tuple[Contexts, int]:
     """The prompt with `gap` behind it as a row of training, and how many tokens it has."""
     context = list(model.prompt(REQUEST).context)
-    row = Row()
+    row = ContextRow()
     row.add(Example(context=context, gap=list(gap), after=[], inner=[]))
-    return contexts([row], len(row.ids)), len(context)
+    return contexts([row], len(row.tokens)), len(context)
 
 
 def test_a_prompt_is_laid_out_as_it_was_trained(asked: DiffusionGemma):

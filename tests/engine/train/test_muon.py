@@ -1,6 +1,6 @@
 import torch
 
-from engine.train.muon import BatchedMuon, orthogonal
+from engine.train.optimise import BatchedMuon, orthogonal
 
 SHAPES = [(32, 32), (32, 48), (48, 32), (32, 48)]
 

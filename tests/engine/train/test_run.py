@@ -9,19 +9,21 @@ from engine.core.errors import BadInput
 from engine.train.batches import BatchSource, batches
 from engine.train.canvases import Canvases
 from engine.train.contexts import Contexts
-from engine.train.presets import Phase, Preset
+from engine.train.recipe import Recipe
 from engine.train.run import Sitting, train
 from engine.train.shapes import trained_parameters
-from engine.train.state import CHECKPOINT, State, newest_state, open_state, read_curve
+from engine.train.state import CHECKPOINT, TrainingState, newest_state, open_state, read_curve
 from tests.engine.train.tiny import CPU, tiny, toy_corpus
 
 quiet = lambda line: None  # noqa: E731
 
 
-def run(folder: Path, preset: Preset, sitting: Sitting = CPU, pause_after: int | None = None, seed: int = 0) -> State:
+def run(
+    folder: Path, recipe: Recipe, sitting: Sitting = CPU, pause_after: int | None = None, seed: int = 0
+) -> TrainingState:
     asked = iter(range(10**6))
     return train(
-        preset,
+        recipe,
         toy_corpus(),
         folder,
         seed,
@@ -31,11 +33,11 @@ def run(folder: Path, preset: Preset, sitting: Sitting = CPU, pause_after: int |
     )
 
 
-def weights(state: State) -> dict[str, torch.Tensor]:
+def weights(state: TrainingState) -> dict[str, torch.Tensor]:
     return {name: p.detach().clone() for name, p in trained_parameters(state.module).items()}
 
 
-def same(a: State, b: State) -> bool:
+def same(a: TrainingState, b: TrainingState) -> bool:
     return all(torch.equal(x, y) for x, y in zip(weights(a).values(), weights(b).values(), strict=True))
 
 
@@ -64,12 +66,9 @@ def test_it_learns(tmp_path: Path):
 
 
 def test_workers_make_the_same_batches():
-    source = BatchSource(corpus=toy_corpus(), preset=tiny(), seed=3)
-
-    def plan(step: int) -> Phase:
-        return Phase(canvases=step > 1, best=step > 2)
-
-    here, there = (list(batches(source, plan, range(4), torch.device("cpu"), workers)) for workers in (0, 2))
+    source = BatchSource(corpus=toy_corpus(), recipe=tiny(), seed=3)
+    places = list(zip(range(4), range(0, 8 * 192, 2 * 192), strict=True))
+    here, there = (list(batches(source, places, torch.device("cpu"), workers)) for workers in (0, 2))
     assert [type(batch) for batch in here] == [Contexts, Contexts, Canvases, Canvases]
     for a, b in zip(here, there, strict=True):
         assert type(a) is type(b)
@@ -128,9 +127,9 @@ def test_the_curve_forgets_what_a_cut_undid(tmp_path: Path):
 
 def test_looking_at_a_run_leaves_its_end_alone(tmp_path: Path):
     with pytest.raises(BadInput, match="holds no run"):
-        newest_state(tiny(), tmp_path, 0, torch.device("cpu"))
+        newest_state(tiny(), tmp_path)
     run(tmp_path, tiny(steps=8))
     curve = read_curve(tmp_path)
-    looked_at = newest_state(tiny(steps=16), tmp_path, 0, torch.device("cpu"))
+    looked_at = newest_state(tiny(steps=16), tmp_path)
     assert looked_at.step == 8
     assert read_curve(tmp_path) == curve

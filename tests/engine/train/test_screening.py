@@ -3,7 +3,7 @@ from pathlib import PurePath
 import pytest
 
 from engine.train.contamination import shingles
-from engine.train.screening import SeenText, is_secondary, path_objection, text_objection, without_legal_header
+from engine.train.screening import is_near_copy, is_secondary, path_objection, text_objection, without_legal_header
 
 CODE = "".join(f"def area_{name}(width, height):\n    return width * height\n\n\n" for name in "abcdefgh")
 
@@ -58,8 +58,7 @@ def test_only_legal_comments_are_cut_off():
 
 
 def test_copies_and_near_copies_are_told():
-    seen = SeenText()
-    assert seen.add(shingles(CODE)) is None
-    assert seen.add(shingles(CODE.replace("    ", "\t"))) == "near duplicate"
-    assert seen.add(shingles(CODE + "\nLAST = 1\n")) == "near duplicate"
-    assert seen.add(shingles("".join(f"value_{i} = compute({i})\n" for i in range(30)))) is None
+    seen = shingles(CODE)
+    assert is_near_copy(shingles(CODE.replace("    ", "\t")), seen)
+    assert is_near_copy(shingles(CODE + "\nLAST = 1\n"), seen)
+    assert not is_near_copy(shingles("".join(f"value_{i} = compute({i})\n" for i in range(30))), seen)

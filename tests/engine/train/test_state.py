@@ -13,7 +13,7 @@ from engine.train.state import CHECKPOINT, newest_state, open_state, save
 from tests.engine.train.tiny import CPU, tiny, toy_corpus
 
 SHAPE = replace(tiny().shape, hidden=16, intermediate=16, layers=1, full_every=1)
-PRESET = replace(tiny(steps=3), shape=SHAPE)
+RECIPE = replace(tiny(steps=3), shape=SHAPE)
 LAYER, HEAD = "layers.0", "self_conditioning"
 MATRICES = {
     f"{LAYER}.self_attn.q_proj.weight": (32, 16),
@@ -57,26 +57,26 @@ def as_it_was() -> dict[str, Any]:
             },
         ],
         "step": 2,
-        "tokens": 2 * PRESET.step_tokens,
+        "tokens": 2 * RECIPE.step_tokens,
         "seconds": 3.5,
-        "planned": PRESET.tokens,
-        "decay": PRESET.decay,
+        "planned": RECIPE.tokens,
+        "decay": RECIPE.decay,
     }
 
 
 def test_a_checkpoint_of_before_the_modules_moved_is_read_and_gone_on_with(tmp_path: Path):
     torch.save(as_it_was(), tmp_path / CHECKPOINT)
-    state = newest_state(PRESET, tmp_path, 0, torch.device("cpu"))
-    assert (state.step, state.tokens, state.seconds) == (2, 2 * PRESET.step_tokens, 3.5)
+    state = newest_state(RECIPE, tmp_path)
+    assert (state.step, state.tokens, state.seconds) == (2, 2 * RECIPE.step_tokens, 3.5)
     assert all((p == 1).all() for p in state.module.model.decoder.parameters() if p.requires_grad)
     kept = [value for part in state.optimiser.state() for held in part["state"].values() for value in held.values()]
     assert {float(value.max()) for value in kept} == {0.5, 0.25, 0.125, 2.0}
-    assert train(PRESET, toy_corpus(), tmp_path, 0, CPU, lambda line: None, lambda: False).step == 3
+    assert train(RECIPE, toy_corpus(), tmp_path, 0, CPU, lambda line: None, lambda: False).step == 3
 
 
 def test_a_checkpoint_is_written_as_it_was(tmp_path: Path):
-    state = train(PRESET, toy_corpus(), tmp_path, 0, CPU, lambda line: None, lambda: False)
-    save(state, tmp_path / "again.pt", PRESET)
+    state = train(RECIPE, toy_corpus(), tmp_path, 0, CPU, lambda line: None, lambda: False)
+    save(state, tmp_path / "again.pt", RECIPE)
     written, told = torch.load(tmp_path / "again.pt", weights_only=True), as_it_was()
     assert written.keys() == told.keys()
     assert {name: tuple(value.shape) for name, value in written["weights"].items()} == MATRICES | OTHERS
@@ -89,7 +89,7 @@ def test_a_checkpoint_is_written_as_it_was(tmp_path: Path):
 
 
 def test_a_checkpoint_names_no_module_of_ours(tmp_path: Path):
-    save(open_state(PRESET, tmp_path, 0, torch.device("cpu")), tmp_path / CHECKPOINT, PRESET)
+    save(open_state(RECIPE, tmp_path, 0, torch.device("cpu")), tmp_path / CHECKPOINT, RECIPE)
     with zipfile.ZipFile(tmp_path / CHECKPOINT) as archive:
         (pickled,) = [archive.read(name) for name in archive.namelist() if name.endswith("data.pkl")]
     named = {str(value).split(" ")[0] for code, value, _ in pickletools.genops(pickled) if code.name == "GLOBAL"}

@@ -8,10 +8,13 @@ from tempfile import mkdtemp
 import torch
 
 from engine.models.gemma.network import GemmaNetwork
-from engine.train.presets import PRESETS, NoiseKind, Preset
+from engine.train.contexts import ContextRow, KeysAndValues, attend_within, contexts
+from engine.train.examples import Example
+from engine.train.recipe import NoiseKind, Recipe
 from engine.train.run import Sitting
 from engine.train.shapes import Shape, new_model
-from engine.train.toy import build_toy_corpus
+from tests.engine.toys.language import build_toy_corpus
+from tests.engine.toys.recipes import ABSORBING
 
 CPU = Sitting(device=torch.device("cpu"))
 _SHAPE = Shape(
@@ -28,9 +31,9 @@ _SHAPE = Shape(
 )
 
 
-def tiny(noise: NoiseKind = "absorbing", steps: int = 8) -> Preset:
+def tiny(noise: NoiseKind = "absorbing", steps: int = 8) -> Recipe:
     """Half of the steps without canvases, a quarter while the rate falls."""
-    recipe = replace(PRESETS["toy-absorbing"], shape=_SHAPE, noise=noise, contexts=(96,), step_tokens=192)
+    recipe = replace(ABSORBING, shape=_SHAPE, noise=noise, contexts=(96,), step_tokens=192)
     tokens = steps * recipe.step_tokens
     return replace(recipe, tokens=tokens, canvases_from=tokens // 2, decay=tokens // 4, narrow_share=0.0)
 
@@ -52,3 +55,12 @@ def random_network(seed: int = 0) -> GemmaNetwork:
             if "post_feedforward_layernorm_2" not in name:
                 parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
     return GemmaNetwork(module)
+
+
+def encode_rows(network: GemmaNetwork, ids: torch.Tensor, store: KeysAndValues | None = None) -> torch.Tensor:
+    """Hidden states [B, N, E] of rows [B, N] that are one text each, as training reads them."""
+    rows = [ContextRow() for _ in ids]
+    for row, text in zip(rows, ids.tolist(), strict=True):
+        row.add(Example(context=text, gap=None, after=[], inner=[]))
+    batch = contexts(rows, ids.shape[1])
+    return network.encode(batch.ids, batch.position, attend_within(network, batch, store))

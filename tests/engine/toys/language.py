@@ -55,7 +55,7 @@ def build_toy_corpus(out: Path, seed: int, vocabulary: int, programs: int = 3000
     tokenizer = train_tokenizer((document.text for document in splits["train"][:500]), vocabulary)
     save_tokenizer(tokenizer, out / "tokenizer")
     for split, documents in splits.items():
-        pack(documents, tokenizer, out / "packed" / split)
+        pack(documents, out / "packed" / split)
 
 
 def _document(split: Split, rng: random.Random) -> Document:

@@ -2,7 +2,7 @@ import random
 import re
 from itertools import pairwise, product
 
-from engine.train.toy import LATEST_START, RULES, program, rules, toy_program
+from tests.engine.toys.language import LATEST_START, RULES, program, rules, toy_program
 
 LINE = re.compile(r"([a-z]) = ([a-z]) ([-+*/%] \d)")
 

@@ -21,18 +21,18 @@ from engine.models.masked.config import read_architecture
 from engine.models.masked.description import OWN_TYPE
 from engine.models.masked.network import MaskedNetwork
 from engine.models.network import Attend
-from engine.train.masked_rows import EXPAND, NOTHING, MaskedRows, masked_rows
 from engine.train.optimise import Optimiser, Rates, schedule
 from engine.train.packed import PackedCorpus
 from engine.train.tokenizer import SPECIAL_TOKENS
+from tests.engine.toys.masked_rows import EXPAND, NOTHING, MaskedRows, masked_rows
 
 _ROPE_THETA = 10000.0
 _CONTEXT = 192
-"""Tokens that the model reads, gap included: see engine.train.masked_rows."""
+"""Tokens that the model reads, gap included: see tests.engine.toys.masked_rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedPreset:
+class MaskedRecipe:
     """Sizes in features, and what is trained on."""
 
     vocab: int = 400
@@ -46,30 +46,30 @@ class MaskedPreset:
 
 
 def train_masked(
-    preset: MaskedPreset, corpus: Path, seed: int, say: Callable[[str], None], every: int = 50
+    recipe: MaskedRecipe, corpus: Path, seed: int, say: Callable[[str], None], every: int = 50
 ) -> LlamaForCausalLM:
     """A model trained on the packed corpus in the folder `corpus`, on this processor."""
-    module = new_masked_model(preset, seed)
-    network = masked_network(module, preset)
-    optimiser = Optimiser(dict(module.named_parameters()), preset.rates)
+    module = new_masked_model(recipe, seed)
+    network = masked_network(module, recipe)
+    optimiser = Optimiser(dict(module.named_parameters()), recipe.rates)
     packed, rng = PackedCorpus(corpus, "train"), random.Random(f"{seed}/masked")
-    for step in range(preset.steps):
-        loss = masked_loss(network, masked_rows(packed, rng, preset.rows))
+    for step in range(recipe.steps):
+        loss = masked_loss(network, masked_rows(packed, rng, recipe.rows))
         loss.backward()
-        optimiser.step(schedule(step, 4 * (1 - step / preset.steps), max(1, preset.steps // 100)))
+        optimiser.step(schedule(step, 4 * (1 - step / recipe.steps), max(1, recipe.steps // 100)))
         if (step + 1) % every == 0:
-            say(f"step {step + 1} of {preset.steps}: {loss.item():.3f} nats")
+            say(f"step {step + 1} of {recipe.steps}: {loss.item():.3f} nats")
     return module
 
 
-def new_masked_model(preset: MaskedPreset, seed: int) -> LlamaForCausalLM:
+def new_masked_model(recipe: MaskedRecipe, seed: int) -> LlamaForCausalLM:
     """A freshly initialised model, its head tied to its embeddings."""
     config = LlamaConfig(
-        vocab_size=preset.vocab,
-        hidden_size=preset.hidden,
-        intermediate_size=preset.intermediate,
-        num_hidden_layers=preset.layers,
-        num_attention_heads=preset.heads,
+        vocab_size=recipe.vocab,
+        hidden_size=recipe.hidden,
+        intermediate_size=recipe.intermediate,
+        num_hidden_layers=recipe.layers,
+        num_attention_heads=recipe.heads,
         rope_parameters={"rope_type": "default", "rope_theta": _ROPE_THETA},
         tie_word_embeddings=True,
     )
@@ -78,9 +78,9 @@ def new_masked_model(preset: MaskedPreset, seed: int) -> LlamaForCausalLM:
         return LlamaForCausalLM(config)
 
 
-def masked_network(module: LlamaForCausalLM, preset: MaskedPreset) -> MaskedNetwork:
+def masked_network(module: LlamaForCausalLM, recipe: MaskedRecipe) -> MaskedNetwork:
     """Our passes over transformers' module."""
-    return MaskedNetwork(module, read_architecture(_config(preset), "the preset"))
+    return MaskedNetwork(module, read_architecture(_config(recipe), "the recipe"))
 
 
 def masked_loss(network: MaskedNetwork, batch: MaskedRows) -> Tensor:
@@ -92,7 +92,7 @@ def masked_loss(network: MaskedNetwork, batch: MaskedRows) -> Tensor:
 
 
 def export_masked(
-    module: LlamaForCausalLM, preset: MaskedPreset, tokenizer: Path, out: Path, length: LengthStrategy
+    module: LlamaForCausalLM, recipe: MaskedRecipe, tokenizer: Path, out: Path, length: LengthStrategy
 ) -> None:
     """Write config, weights in bfloat16, tokenizer and facts into the directory `out`, which is made."""
     out.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def export_masked(
     save_file(stored, out / SINGLE_FILE, metadata={"format": "pt"})
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(tokenizer / name, out / name)
-    for name, content in (("config.json", _config(preset)), (METADATA_FILE, _facts(length))):
+    for name, content in (("config.json", _config(recipe)), (METADATA_FILE, _facts(length))):
         (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
@@ -110,14 +110,14 @@ def _attend(network: MaskedNetwork, batch: MaskedRows) -> Attend:
     return lambda index, query, key, value: network.attention(query, key, value, mask)
 
 
-def _config(preset: MaskedPreset) -> dict[str, Any]:
+def _config(recipe: MaskedRecipe) -> dict[str, Any]:
     return {
         "model_type": OWN_TYPE,
-        "vocab_size": preset.vocab,
-        "hidden_size": preset.hidden,
-        "intermediate_size": preset.intermediate,
-        "num_hidden_layers": preset.layers,
-        "num_attention_heads": preset.heads,
+        "vocab_size": recipe.vocab,
+        "hidden_size": recipe.hidden,
+        "intermediate_size": recipe.intermediate,
+        "num_hidden_layers": recipe.layers,
+        "num_attention_heads": recipe.heads,
         "rms_norm_eps": 1e-6,
         "rope_theta": _ROPE_THETA,
         "tie_word_embeddings": True,

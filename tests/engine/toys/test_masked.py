@@ -12,12 +12,19 @@ from engine.loader.loading import load
 from engine.models.base import Rows
 from engine.models.masked.model import Masked
 from engine.models.prompts.layout import BOS, EOS, MASK
-from engine.train.masked import MaskedPreset, export_masked, masked_loss, masked_network, new_masked_model, train_masked
-from engine.train.masked_rows import EXPAND, NOTHING, hidden_gap, masked_rows
 from engine.train.packed import PackedCorpus
-from engine.train.toy import build_toy_corpus
+from tests.engine.toys.language import build_toy_corpus
+from tests.engine.toys.masked import (
+    MaskedRecipe,
+    export_masked,
+    masked_loss,
+    masked_network,
+    new_masked_model,
+    train_masked,
+)
+from tests.engine.toys.masked_rows import EXPAND, NOTHING, hidden_gap, masked_rows
 
-TINY = MaskedPreset(vocab=300, hidden=32, intermediate=48, layers=2, heads=2, rows=4, steps=12)
+TINY = MaskedRecipe(vocab=300, hidden=32, intermediate=48, layers=2, heads=2, rows=4, steps=12)
 
 
 @pytest.fixture(scope="module")

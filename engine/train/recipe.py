@@ -1,0 +1,94 @@
+"""What a run trains and how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from engine.core.errors import BadInput
+from engine.train.optimise import Rates
+from engine.train.shapes import Shape
+
+NoiseKind = Literal["absorbing", "uniform"]
+"""What an unknown position of a canvas holds: the mask token, or any token of the vocabulary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """That of the bundled model. A run reads `tokens` context tokens: first next tokens alone, then canvases beside
+    them, and at the end the learning rate falls to nothing."""
+
+    shape: Shape = field(default_factory=Shape)
+    noise: NoiseKind = "absorbing"
+    tokens: int = 150_000_000
+    canvases_from: int = 82_500_000
+    """Tokens before the first canvas."""
+    decay: int = 15_000_000
+    """Last tokens, over which the learning rate falls; the texts are mostly the best ones then."""
+    contexts: tuple[int, ...] = (256, 256, 256, 512)
+    """Tokens of a row, in turn from step to step."""
+    step_tokens: int = 8192
+    """Context tokens of one step."""
+    canvas_share: float = 0.5
+    """Canvas tokens for each token of context."""
+    next_token_weight: float = 0.3
+    """Of the next-token loss beside the canvases' own."""
+    gap_share: float = 0.7
+    """Texts with a gap at the end of their context, whose suffix comes first."""
+    snippet_share: float = 0.33
+    """Texts whose context has parts of neighbouring files."""
+    edit_share: float = 0.1
+    """Texts with a gap whose context has recent edits."""
+    span_share: float = 0.0
+    """Gaps between any two tokens, short and long ones alike; the others are placed by syntax."""
+    pinned: int = 16
+    """Suffix tokens on a canvas, at the most."""
+    free_share: float = 0.0
+    """Canvases without a suffix: the text just goes on."""
+    fitting_share: float = 1.0
+    """Of the canvases with a suffix, those that are as wide as they need to be; the others' unused slots are padded."""
+    narrow_share: float = 0.0
+    """Those that are too narrow: text up to their last slot, as nothing is unused there."""
+    blank_share: float = 0.5
+    """Canvases of which nothing is known yet, as a fill begins."""
+    runs_on: bool = False
+    """A fact of the model: see engine.models.base."""
+    steps: int = 8
+    """Denoise steps of a served canvas, at the most: a canvas of masks needs few, as what it accepted stays."""
+    widths: tuple[int, ...] = (6, 16, 64)
+    """Gap widths that are tried beside each other when the model is served and can't be asked."""
+    rates: Rates = field(default_factory=Rates)
+
+    @property
+    def plateau_tokens(self) -> int:
+        """Context tokens after which the learning rate falls."""
+        return self.tokens - self.decay
+
+    def rows(self, width: int) -> int:
+        """Rows of a step whose rows have `width` tokens."""
+        return max(1, self.step_tokens // width)
+
+
+def changed(recipe: Recipe, changes: Sequence[str]) -> Recipe:
+    """`recipe` with other values for parts of it, "name=value" or "shape.name=value" each.
+
+    Raises BadInput for a part that a recipe does not have, or a value that is none of its kind.
+    """
+    values: dict[str, Any] = msgspec.to_builtins(recipe)
+    holders = {name: values for name, value in values.items() if isinstance(value, str | float | int)}
+    inside = {name: part for name, part in values.items() if isinstance(part, dict)}
+    holders |= {f"{name}.{each}": part for name, part in inside.items() for each in part}
+    for change in changes:
+        name, _, text = change.partition("=")
+        if name not in holders:
+            raise BadInput(f"A recipe has no {name!r}: use one of {', '.join(holders)}.")
+        last = name.rpartition(".")[2]
+        before, holders[name][last] = holders[name][last], text
+        try:
+            msgspec.convert(values, Recipe, strict=False)
+        except msgspec.ValidationError:
+            raise BadInput(f"{name} can't be {text!r}: it is {before!r} in the recipe.") from None
+    return msgspec.convert(values, Recipe, strict=False)
