@@ -26,6 +26,7 @@ from tests.engine.server.test_server import serving
 
 ROOT = Path(__file__).parents[1]
 PACKAGES, HANDLERS = (str(ROOT / "dg_lsp"), str(ROOT / "engine")), str(ROOT / "dg_lsp" / "handlers")
+QUEUES = Scheduler.submit.__code__
 MOST_FUNCTIONS, MOST_FILES = 18, 13
 CODE = "x = ▮len(y)▮\n"
 
@@ -54,8 +55,8 @@ class KeyPath:
         self._makers[task] = [*self._made_by(), *stack(sys._getframe(1))]
         return task
 
-    def here(self, caller: FrameType) -> None:
-        """The key is handed on by `caller`."""
+    def here(self, caller: FrameType, called: CodeType) -> None:
+        """The key is handed on by `caller`; what is `called` to queue it hands it on itself."""
         if self.is_there:
             return
         frames = [*self._made_by(), *stack(caller)]
@@ -64,6 +65,7 @@ class KeyPath:
         frames = frames[at_handler.index(True) if any(at_handler) else 0 :]
         codes = [frame.f_code for frame in frames if not any(frame is loop for loop in self._loops)]
         codes += [code for generator in held(caller) for code in chain(generator)]
+        codes += [called] if called is QUEUES else []
         self.functions |= dict.fromkeys(code for code in codes if code.co_filename.startswith(PACKAGES))
 
     def _made_by(self) -> list[FrameType]:
@@ -128,7 +130,7 @@ async def test_a_warm_key_takes_few_steps(monkeypatch: pytest.MonkeyPatch):
 
 def seen(path: KeyPath, function: Any) -> Any:
     def seeing(*args: Any, **kwargs: Any) -> Any:
-        path.here(sys._getframe(1))
+        path.here(sys._getframe(1), function.__code__)
         path.is_there |= function.__qualname__ == "Oracle.step"
         return function(*args, **kwargs)
 

@@ -62,6 +62,10 @@ class Gap:
         """Whether the answer has to be what there is now."""
         return self.deadline.passed()
 
+    def _step_is_done(self) -> bool:
+        self.steps += 1
+        return self.should_stop()
+
     @property
     def suffix(self) -> tuple[int, ...]:
         """Tokens pinned behind the gap; at least half of a canvas is the gap's."""
@@ -110,24 +114,21 @@ class Gap:
         policies = published_policies(facts.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
         mask = end_behind_text(canvas, facts.pad_id) if slack else None
         policies = replace(policies, **{"mask": mask, **changes})
-        first = canvas.step
-        canvas = yield from denoise(
+        return denoise(
             canvas,
             policies,
             facts.noise,
             self.generator,
-            should_stop=self.should_stop,
+            should_stop=self._step_is_done,
             draft=lambda state: self.draft(state, widths),
         )
-        self.steps += canvas.step - first
-        return canvas
 
     def draft(self, canvas: Canvas, widths: Sequence[int]) -> Draft:
         """The most confident row as a person may see it: the one of the last draft, unless another is clearly surer."""
         sure = [float(canvas.confidence[row, :width].mean()) if width else 1.0 for row, width in enumerate(widths)]
         row = self.shown = steady(self.shown, sure)
         text = self.text(canvas.row(row)[: widths[row]])
-        return Draft(step=self.steps + canvas.step, text=text, cells=self._cells(canvas, row))
+        return Draft(step=self.steps, text=text, cells=self._cells(canvas, row))
 
     def text(self, ids: Sequence[int]) -> str:
         """What a gap's tokens say behind the cursor."""

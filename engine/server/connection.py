@@ -92,7 +92,9 @@ class Connection:
         try:
             while data := await self._read():
                 for body in self._splitter.feed(data):
-                    self._take(body)
+                    message = self._unpacked(body)
+                    if message is not None:
+                        (self._obey if self.greeted else self._greet)(message)
                 if not self.greeted:
                     self._count_strange(len(data))
         except FrameError as error:
@@ -144,18 +146,15 @@ class Connection:
         async with asyncio.timeout_at(frame_by if self.greeted else self._greet_by):
             return await self._reader.read(_CHUNK_NBYTES)
 
-    def _take(self, body: bytes) -> None:
+    def _unpacked(self, body: bytes) -> ClientMessage | None:
+        """The message of a frame; None where it is none, which the client has been told."""
         try:
-            message = unpack_from_client(body)
+            return unpack_from_client(body)
         except MalformedMessage as error:
             self.send(Failed(id=error.id, code="protocol", message=str(error)))
+            return None
         except VersionMismatch as error:
             raise self._refuse("version", str(error)) from None
-        else:
-            if self.greeted:
-                self._obey(message)
-            else:
-                self._greet(message)
 
     def _greet(self, message: ClientMessage) -> None:
         if self._proving:

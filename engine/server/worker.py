@@ -122,7 +122,10 @@ class Worker(threading.Thread):
             model = self._model_for(work.jobs)
             if model is not None and work.jobs:
                 with self._round(model):
-                    waiting = self._schedule(model, work.jobs)
+                    for job in work.jobs:
+                        if self._can_go_on(model, job):
+                            self._advance(job, job.reply)
+                    waiting = [job for job in work.jobs if job.step is not None and not job.ended]
                     for job, logits in self._forward(model, waiting):
                         self._advance(job, logits)
             elif not work.idle:
@@ -158,16 +161,16 @@ class Worker(threading.Thread):
             memory.settle()
         self._memory_short = False
 
-    def _schedule(self, model: Model, jobs: Sequence[Job]) -> list[Job]:
-        """Bring each job to its next forward pass, or to its end; those that wait for a pass."""
-        for job in jobs:
-            if isinstance(job.order, Warm):
-                self._rehearse(model)
-                self._idle_since = time.monotonic()
-                self._scheduler.finish(job, Done(id=job.id))
-            elif job.step is None and not job.ended and (job.filling or self._begin(model, job, job.order.request)):
-                self._advance(job, job.reply)
-        return [job for job in jobs if job.step is not None and not job.ended]
+    def _can_go_on(self, model: Model, job: Job) -> bool:
+        """Whether a job is begun and waits for no forward pass."""
+        if isinstance(job.order, Warm):
+            self._rehearse(model)
+            self._idle_since = time.monotonic()
+            self._scheduler.finish(job, Done(id=job.id))
+            return False
+        if job.step is not None or job.ended:
+            return False
+        return job.filling is not None or self._begin(model, job, job.order.request)
 
     def _rehearse(self, model: Model) -> None:
         if self._rehearsed:
