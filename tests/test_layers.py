@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -177,7 +178,7 @@ def copied(tmp_path: Path) -> Path:
         ),
         (
             "dg_lsp/handlers/completion.py",
-            "from dg_lsp.app.server import Server",
+            "from dg_lsp.app.server import DgServer",
             r"handlers\.completion imports dg_lsp\.app\.server .*, but app comes after handlers",
         ),
         (
@@ -245,6 +246,17 @@ def test_the_engine_can_be_imported_without_torch():
         & HEAVY
         == set()
     )
+
+
+def test_a_class_name_stands_for_one_thing():
+    names = Counter(
+        node.name
+        for package in ROOMS
+        for file in (ROOT / package).rglob("*.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def importers(package: str, of: set[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
-from dg_lsp.app.server import Server
+from dg_lsp.app.server import DgServer
 from dg_lsp.handlers.code_action import code_action
 from dg_lsp.handlers.completion import completion
 from dg_lsp.handlers.edit_commands import EDIT_COMMANDS
@@ -25,14 +25,14 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-def guarded(handler: Callable[[Server, P], Awaitable[R]]) -> Callable[[Server, P], Awaitable[R | None]]:
+def guarded(handler: Callable[[DgServer, P], Awaitable[R]]) -> Callable[[DgServer, P], Awaitable[R | None]]:
     """A defect costs one answer and is in the log; the client sees an empty answer instead of a traceback.
 
     Refusals are no defects and reach the client.
     """
 
     @functools.wraps(handler)
-    async def guarded_handler(ls: Server, params: P) -> R | None:
+    async def guarded_handler(ls: DgServer, params: P) -> R | None:
         try:
             return await handler(ls, params)
         except JsonRpcException:
@@ -45,7 +45,7 @@ def guarded(handler: Callable[[Server, P], Awaitable[R]]) -> Callable[[Server, P
 
 
 @guarded
-async def initialize(ls: Server, params: types.InitializeParams) -> None:
+async def initialize(ls: DgServer, params: types.InitializeParams) -> None:
     """The client says what it can do and where it works."""
     ls.begin(params)
     if ls.menu.begin(params.capabilities, ls.configuration.editor):
@@ -53,7 +53,7 @@ async def initialize(ls: Server, params: types.InitializeParams) -> None:
 
 
 @guarded
-async def initialized(ls: Server, params: types.InitializedParams) -> None:
+async def initialized(ls: DgServer, params: types.InitializedParams) -> None:
     """The client is ready."""
     if types.TEXT_DOCUMENT_COMPLETION not in ls.rpc.fm.features:
         # Later than the greeting, which would promise it.
@@ -62,7 +62,7 @@ async def initialized(ls: Server, params: types.InitializedParams) -> None:
 
 
 @guarded
-async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
+async def did_open(ls: DgServer, params: types.DidOpenTextDocumentParams) -> None:
     """A document was opened; what was known of one of that name is forgotten."""
     ls.forget(params.text_document.uri)
     ls.documents.open(params.text_document)
@@ -70,7 +70,7 @@ async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
 
 
 @guarded
-async def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
+async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) -> None:
     """A document changed. Where that fails, its text is no longer known."""
     document = params.text_document
     try:
@@ -89,7 +89,7 @@ async def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> N
 
 
 @guarded
-async def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
+async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> None:
     """A document was closed."""
     uri = params.text_document.uri
     ls.suggester.closed(uri)
@@ -100,7 +100,7 @@ async def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> Non
 
 
 @guarded
-async def did_change_configuration(ls: Server, params: types.DidChangeConfigurationParams) -> None:
+async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigurationParams) -> None:
     """The editor's settings changed; where it does not say how, it is asked."""
     if params.settings:
         ls.configuration.change(params.settings)
@@ -110,7 +110,7 @@ async def did_change_configuration(ls: Server, params: types.DidChangeConfigurat
 
 
 @guarded
-async def did_change_folders(ls: Server, params: types.DidChangeWorkspaceFoldersParams) -> None:
+async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
     """Workspace folders came and went."""
     event = params.event
     ls.configuration.change_folders([held.uri for held in event.added], [held.uri for held in event.removed])
@@ -120,13 +120,13 @@ async def did_change_folders(ls: Server, params: types.DidChangeWorkspaceFolders
 
 
 @guarded
-async def menu(ls: Server, params: types.CompletionParams) -> types.CompletionList | None:
+async def menu(ls: DgServer, params: types.CompletionParams) -> types.CompletionList | None:
     """Suggestions in the completion menu."""
     snapshot = ls.documents.get(params.text_document.uri)
     return await completion(ls, params) if snapshot and ls.menu.wanted(snapshot.policy.settings) else None
 
 
-async def execute(ls: Server, params: types.ExecuteCommandParams) -> Any:
+async def execute(ls: DgServer, params: types.ExecuteCommandParams) -> Any:
     """Run a command of this server."""
     command = COMMANDS.get(params.command)
     if command is None:
@@ -134,7 +134,7 @@ async def execute(ls: Server, params: types.ExecuteCommandParams) -> Any:
     return await command(ls, params)
 
 
-async def accepted(ls: Server, params: types.ExecuteCommandParams) -> None:
+async def accepted(ls: DgServer, params: types.ExecuteCommandParams) -> None:
     """The editor put a suggestion into the document."""
     told = cast(object, params.arguments[0]) if params.arguments else None
     id_ = cast(dict[str, object], told).get("id") if isinstance(told, dict) else None
@@ -143,7 +143,7 @@ async def accepted(ls: Server, params: types.ExecuteCommandParams) -> None:
 
 
 @guarded
-async def status(ls: Server, params: StatusParams | None) -> dict[str, Any]:
+async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
     """How things stand; who asks once is told of changes from then on."""
     ls.wants_status = True
     params = params or StatusParams()
@@ -151,7 +151,7 @@ async def status(ls: Server, params: StatusParams | None) -> dict[str, Any]:
 
 
 @guarded
-async def set_enabled(ls: Server, params: SetEnabledParams) -> dict[str, Any]:
+async def set_enabled(ls: DgServer, params: SetEnabledParams) -> dict[str, Any]:
     """Switch suggestions on or off."""
     try:
         ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
@@ -162,7 +162,7 @@ async def set_enabled(ls: Server, params: SetEnabledParams) -> dict[str, Any]:
 
 
 KINDS: list[types.CodeActionKind | str] = [*ACTION_KINDS]
-COMMANDS: dict[str, Callable[[Server, types.ExecuteCommandParams], Awaitable[Any]]] = {
+COMMANDS: dict[str, Callable[[DgServer, types.ExecuteCommandParams], Awaitable[Any]]] = {
     ACCEPTED: accepted,
     **EDIT_COMMANDS,
 }
@@ -183,7 +183,7 @@ ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
 """Handlers, with what the greeting says of them; the completion menu's comes where a client needs it."""
 
 
-def register(server: Server) -> None:
+def register(server: DgServer) -> None:
     """Give the server its features."""
     for method, (handler, options) in ROUTES.items():
         server.feature(method, options)(handler)
@@ -191,5 +191,5 @@ def register(server: Server) -> None:
         server.command(name)(handler)
 
 
-def _answer_menu(server: Server) -> None:
+def _answer_menu(server: DgServer) -> None:
     server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(menu)

@@ -34,8 +34,8 @@ from dg_lsp.config.configuration import SECTIONS, Configuration
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.config.looking import Looking
 from dg_lsp.documents.documents import Documents, Policy, Snapshot
+from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
-from dg_lsp.edits.findings import Surveys
 from dg_lsp.handlers.edit_commands import NOT_OPEN
 from dg_lsp.protocol.initialize import NAME
 from dg_lsp.protocol.messages import REOPEN, STATUS
@@ -57,7 +57,7 @@ LAUNCH_S = 2.0
 """How long the start of an engine, which may be set up by these settings, waits for them."""
 
 
-class Server(LanguageServer):
+class DgServer(LanguageServer):
     """One session. `launch` says how the engine is started if none runs; the editor's settings fill its gaps."""
 
     def __init__(self, launch: Launch) -> None:
@@ -70,7 +70,7 @@ class Server(LanguageServer):
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
         self.suggester = Suggester(documents=self.documents, resident=self.resident, silence=self.board.silence)
-        self.surveys = Surveys(self.resident)
+        self.analyses = Analyses(self.resident)
         self.edits = Edits(
             documents=self.documents, resident=self.resident, context_selector=self.suggester.context_selector
         )
@@ -180,7 +180,7 @@ class Server(LanguageServer):
         if state.name in ("off", "starting", "error"):
             # Nothing that is known of an engine holds for the next one.
             self.resident.forget()
-            self.surveys.forget()
+            self.analyses.forget()
             self.suggester.debounce.forget_answers()
             self.other_engine = ""
         elif state.name != "loading":

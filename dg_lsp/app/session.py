@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from dg_lsp.app.processes import is_alive
 from dg_lsp.app.routes import register
-from dg_lsp.app.server import Server
+from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.framing import Outbox
 from dg_lsp.protocol.rpc import read
@@ -49,7 +49,7 @@ async def _run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, gr
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(over.set)
 
-    server = Server(launch)
+    server = DgServer(launch)
     register(server)
     outbox = Outbox(outgoing, end)
     server.rpc.set_writer(outbox)
@@ -107,7 +107,7 @@ def _end_in_any_case() -> None:
     timer.start()
 
 
-def _watch_editor(server: Server, end: Callable[[], None]) -> None:
+def _watch_editor(server: DgServer, end: Callable[[], None]) -> None:
     """An editor that was killed closes its pipes, unless another child of it holds them open."""
     while server.editor_pid is None or is_alive(server.editor_pid):
         time.sleep(LOOK_FOR_EDITOR_S)

@@ -12,12 +12,14 @@ from typing import TypeVar
 from dg_lsp.backend.connection import EngineConnection, EngineFailure, EngineWedged, Reply, open_connection, watch
 from dg_lsp.backend.heartbeat import Silence
 from dg_lsp.backend.launch import Launch, start
+from engine.core.analysis import Analysis
 from engine.core.errors import BadInput, ProtocolError
-from engine.core.findings import Findings
 from engine.core.request import Draft, Filled, FillRequest
 from engine.core.runtime_paths import log_dir
 from engine.ipc.address import find_engine
 from engine.ipc.messages import (
+    Analyze,
+    AnalyzeReply,
     Cancel,
     ClientMessage,
     Done,
@@ -29,8 +31,6 @@ from engine.ipc.messages import (
     Priority,
     StatusQuery,
     StatusReply,
-    Survey,
-    Surveyed,
     Warm,
 )
 from engine.ipc.peercred import kill
@@ -39,7 +39,7 @@ R = TypeVar("R", bound=Reply)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Timeouts:
     """Seconds."""
 
     start_s: float = 90.0
@@ -50,7 +50,7 @@ class Patience:
     """For that sign to come, or for a welcome; an engine that needs longer is replaced."""
     fill_s: float = 120.0
     """For an answer, when the caller names no bound."""
-    survey_s: float = 1.5
+    analyze_s: float = 1.5
     """For what needs no model; a list of actions is of no use later."""
     return_s: float = 1.0
     """Between looks for an engine that was stopped and may be started again."""
@@ -72,12 +72,12 @@ class EngineClient:
         *,
         client: str = "",
         on_state: Callable[[EngineState], None] = lambda _: None,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
     ) -> None:
         self._launch = launch
         self._client = client
         self._on_state = on_state
-        self._patience = patience or Patience()
+        self._timeouts = timeouts or Timeouts()
         self._connection: EngineConnection | None = None
         self._connecting: asyncio.Task[EngineConnection] | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -108,26 +108,26 @@ class EngineClient:
             wants_drafts = on_draft is not None
             return Fill(id=number, request=request, document=document, priority=priority, drafts=wants_drafts)
 
-        bound_s = self._patience.fill_s if timeout_s is None else timeout_s
+        bound_s = self._timeouts.fill_s if timeout_s is None else timeout_s
         filled = (await self._ask(message, FillReply, bound_s, on_draft)).filled
         self._deaths = 0
         return filled
 
-    async def survey(self, text: str, cursor: int, language: str) -> Findings:
+    async def analyze(self, text: str, cursor: int, language: str) -> Analysis:
         """What a text offers at a place, without the model. Raises EngineFailure."""
 
-        def message(number: int) -> Survey:
-            return Survey(id=number, text=text, cursor=cursor, language=language)
+        def message(number: int) -> Analyze:
+            return Analyze(id=number, text=text, cursor=cursor, language=language)
 
-        return (await self._ask(message, Surveyed, self._patience.survey_s)).findings
+        return (await self._ask(message, AnalyzeReply, self._timeouts.analyze_s)).findings
 
     async def warm(self) -> None:
         """Load the weights if they are not loaded. Raises EngineFailure."""
-        await self._ask(lambda number: Warm(id=number), Done, self._patience.fill_s)
+        await self._ask(lambda number: Warm(id=number), Done, self._timeouts.fill_s)
 
     async def status(self) -> EngineStatus:
         """The engine's own account. Raises EngineFailure."""
-        bound_s = self._patience.start_s + self._patience.silence.busy_s
+        bound_s = self._timeouts.start_s + self._timeouts.silence.busy_s
         return (await self._ask(lambda number: StatusQuery(id=number), StatusReply, bound_s)).status
 
     async def connect(self) -> EngineConnection:
@@ -191,7 +191,7 @@ class EngineClient:
     async def _follow(self, connection: EngineConnection) -> None:
         """Replace an engine that says nothing any more while it is waited for."""
         try:
-            lives = await watch(connection, self._patience.beat_s, self._patience.silence)
+            lives = await watch(connection, self._timeouts.beat_s, self._timeouts.silence)
         finally:
             self._watched = None if self._watched is connection else self._watched
         if not lives:
@@ -200,13 +200,13 @@ class EngineClient:
 
     async def _connect(self) -> EngineConnection:
         try:
-            async with asyncio.timeout(self._patience.start_s):
+            async with asyncio.timeout(self._timeouts.start_s):
                 connection = await self._find_or_start()
         except _TooSoon:
             raise
         except TimeoutError:
             raise self._start_failed(
-                f"The engine did not start within {self._patience.start_s:g} s; run `dg-lsp doctor`."
+                f"The engine did not start within {self._timeouts.start_s:g} s; run `dg-lsp doctor`."
             ) from None
         except (EngineFailure, BadInput) as error:
             raise self._start_failed(str(error)) from None
@@ -238,7 +238,7 @@ class EngineClient:
             return None
         try:
             connection, welcome = await open_connection(
-                address, self._client, self._patience.silence, self._notice, self._lost
+                address, self._client, self._timeouts.silence, self._notice, self._lost
             )
         except EngineWedged as wedged:
             kill(wedged.peer)
@@ -252,7 +252,7 @@ class EngineClient:
         return connection
 
     def _start_failed(self, message: str) -> EngineFailure:
-        delay_s = min(self._patience.first_retry_s * 2**self._failures, self._patience.last_retry_s)
+        delay_s = min(self._timeouts.first_retry_s * 2**self._failures, self._timeouts.last_retry_s)
         self._failures += 1
         self._retry_at = time.monotonic() + delay_s
         self._show(EngineState(name="off" if self._stopped else "error", message=message))
@@ -288,7 +288,7 @@ class EngineClient:
 
     def _back_off(self) -> None:
         """What ends engine after engine shall not keep the machine busy starting them."""
-        delay_s = min(self._patience.first_retry_s * 2 ** (self._deaths - 2), self._patience.last_retry_s)
+        delay_s = min(self._timeouts.first_retry_s * 2 ** (self._deaths - 2), self._timeouts.last_retry_s)
         self._retry_at = time.monotonic() + delay_s
         message = (
             f"The engine ended {self._deaths} times without an answer; the next one starts in {delay_s:g} s. "
@@ -298,7 +298,7 @@ class EngineClient:
 
     async def _revive(self, was_ready: bool) -> None:
         while self._stopped and not self._closed and not _leaves_trace():
-            await asyncio.sleep(self._patience.return_s)
+            await asyncio.sleep(self._timeouts.return_s)
         await asyncio.sleep(max(self._retry_at - time.monotonic(), 0))
         # What goes wrong is in the state already.
         with contextlib.suppress(EngineFailure):

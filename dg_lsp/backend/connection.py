@@ -18,6 +18,7 @@ from engine.ipc.address import Address, TcpAddress, UnixAddress
 from engine.ipc.challenge import ClientSide, Impostor
 from engine.ipc.frames import FrameSplitter
 from engine.ipc.messages import (
+    AnalyzeReply,
     Challenge,
     ClientMessage,
     Done,
@@ -30,7 +31,6 @@ from engine.ipc.messages import (
     Notice,
     StatusQuery,
     StatusReply,
-    Surveyed,
     Welcome,
 )
 from engine.ipc.peercred import Peer, is_own, kill, listener, peer_of
@@ -39,7 +39,7 @@ from engine.ipc.protocol import OTHER_VERSION, VERSION, pack, unpack_from_engine
 _CHUNK_NBYTES = 256 * 1024
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024
 
-Reply = FillReply | Surveyed | Done | StatusReply
+Reply = FillReply | AnalyzeReply | Done | StatusReply
 
 
 class EngineFailure(Exception):

@@ -120,7 +120,7 @@ _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d++))+$")
 _secrets = Patterns(SECRETS)
 
 
-class _Refused(Exception):
+class _Unreadable(Exception):
     """An ignore file that can't be heeded. The message is a clause with its name."""
 
 
@@ -172,7 +172,7 @@ class Exclusions:
                 _is_secret(place.as_uri()) or self._ignored(place, _ground(place, around))
                 for place, around in places.items()
             )
-        except _Refused as refused:
+        except _Unreadable as refused:
             return str(refused)
         except (OSError, RuntimeError, ValueError) as error:
             return f"its file can't be looked at ({error})"
@@ -194,7 +194,7 @@ class Exclusions:
             for file in self._files(ground, below[:depth]):
                 patterns = self._patterns.get(file)
                 if isinstance(patterns, str):
-                    raise _Refused(f"{file} {patterns}")
+                    raise _Unreadable(f"{file} {patterns}")
                 verdict = patterns.verdict(inside)
                 if verdict is not None:
                     return verdict

@@ -21,7 +21,7 @@ LARGEST_CHARS = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class EditRequest:
     """[start, end) of a document shall be replaced by `before`, an answer to `request`, `after`."""
 
     snapshot: Snapshot
@@ -37,7 +37,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One way to grant a wish, for the document as it is now."""
+    """One way to make an edit, for the document as it is now."""
 
     text: str
     """What takes the place of the span."""
@@ -46,8 +46,8 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What came of a wish."""
+class EditOutcome:
+    """What came of an edit request."""
 
     snapshot: Snapshot
     """The document that the proposals are for."""
@@ -58,7 +58,7 @@ class Outcome:
 
 
 class Edits:
-    """Grants wishes."""
+    """Runs edit requests."""
 
     def __init__(self, *, documents: Documents, resident: Resident, context_selector: ContextSelector) -> None:
         self.tracking = Tracking()
@@ -66,38 +66,38 @@ class Edits:
         self._resident = resident
         self._context_selector = context_selector
 
-    async def ask(self, wish: Wish, on_draft: Callable[[Draft], None] | None = None) -> Filled:
-        """Ask the engine. A newer wish for the same document takes the place of this one. Raises EngineFailure."""
-        return await self._resident.edit(self._request(wish), f"edit {wish.snapshot.uri}", _around(wish, on_draft))
+    async def ask(self, edit: EditRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
+        """Ask the engine. A newer edit for the same document takes the place of this one. Raises EngineFailure."""
+        return await self._resident.edit(self._request(edit), f"edit {edit.snapshot.uri}", _around(edit, on_draft))
 
-    def outcome(self, wish: Wish, followed: Followed, filled: Filled) -> Outcome:
+    def outcome(self, edit: EditRequest, followed: Followed, filled: Filled) -> EditOutcome:
         """What the answer is for the document as it is now; nothing may be awaited between this and its use."""
-        now, span = self._documents.get(wish.snapshot.uri), followed.span_now(wish.start, wish.end)
+        now, span = self._documents.get(edit.snapshot.uri), followed.span_now(edit.start, edit.end)
         if now is None or span is None:
-            return Outcome(snapshot=wish.snapshot, message=CHANGED)
-        proposals = [_proposal(wish, span[0], candidate) for candidate in filled.candidates]
+            return EditOutcome(snapshot=edit.snapshot, message=CHANGED)
+        proposals = [_proposal(edit, span[0], candidate) for candidate in filled.candidates]
         useful = tuple(each for each in proposals if each.replacements)
-        return Outcome(
-            snapshot=now, proposals=useful, message=self._message(wish, useful, filled.model), model=filled.model
+        return EditOutcome(
+            snapshot=now, proposals=useful, message=self._message(edit, useful, filled.model), model=filled.model
         )
 
     def forget(self, uri: str) -> None:
         """The document was closed, or its text is no longer known."""
         self.tracking.forget(uri)
 
-    def _request(self, wish: Wish) -> FillRequest:
-        snippets = self._context_selector.snippets(wish.snapshot, wish.start)
-        return replace(wish.request, language=wish.snapshot.language, snippets=snippets)
+    def _request(self, edit: EditRequest) -> FillRequest:
+        snippets = self._context_selector.snippets(edit.snapshot, edit.start)
+        return replace(edit.request, language=edit.snapshot.language, snippets=snippets)
 
-    def _message(self, wish: Wish, useful: Sequence[Proposal], model: str) -> str:
+    def _message(self, edit: EditRequest, useful: Sequence[Proposal], model: str) -> str:
         if not useful:
-            return wish.nothing
-        if wish.request.instruction and self._resident.instructions is False:
+            return edit.nothing
+        if edit.request.instruction and self._resident.instructions is False:
             return f"The model {model} follows no instructions: it rewrote the text without one."
         return ""
 
 
-def rewrite_wish(
+def rewrite_request(
     snapshot: Snapshot,
     start: int,
     end: int,
@@ -106,14 +106,14 @@ def rewrite_wish(
     strength: float = 0.6,
     n: int = 1,
     keep: Sequence[tuple[int, int]] = (),
-) -> Wish | None:
+) -> EditRequest | None:
     """Rewrite a selection, whose blank ends stay; None where it is blank. `keep`: spans of the document."""
     selected = snapshot.text[start:end]
     if not selected.strip():
         return None
     first, last = start + len(selected) - len(selected.lstrip()), start + len(selected.rstrip())
     spans = [(max(low, first) - first, min(high, last) - first) for low, high in keep if low < last and high > first]
-    return Wish(
+    return EditRequest(
         snapshot=snapshot,
         start=start,
         end=end,
@@ -134,10 +134,10 @@ def rewrite_wish(
     )
 
 
-def fix_wish(snapshot: Snapshot, start: int, end: int, n: int = 1) -> Wish:
+def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditRequest:
     """Mend the syntax between two offsets; what is damaged there may end elsewhere."""
     text = snapshot.text
-    return Wish(
+    return EditRequest(
         snapshot=snapshot,
         start=start,
         end=end,
@@ -147,13 +147,13 @@ def fix_wish(snapshot: Snapshot, start: int, end: int, n: int = 1) -> Wish:
     )
 
 
-def _around(wish: Wish, on_draft: Callable[[Draft], None] | None) -> Callable[[Draft], None] | None:
+def _around(edit: EditRequest, on_draft: Callable[[Draft], None] | None) -> Callable[[Draft], None] | None:
     if on_draft is None:
         return None
-    return lambda draft: on_draft(replace(draft, text=wish.before + draft.text + wish.after))
+    return lambda draft: on_draft(replace(draft, text=edit.before + draft.text + edit.after))
 
 
-def _proposal(wish: Wish, at: int, candidate: Candidate) -> Proposal:
-    text = wish.before + candidate.text + wish.after
-    old = wish.snapshot.text[wish.start : wish.end]
+def _proposal(edit: EditRequest, at: int, candidate: Candidate) -> Proposal:
+    text = edit.before + candidate.text + edit.after
+    old = edit.snapshot.text[edit.start : edit.end]
     return Proposal(text=text, candidate=candidate, replacements=tuple(replacements(old, text, at)))

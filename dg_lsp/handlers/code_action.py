@@ -17,15 +17,15 @@ from lsprotocol.types import (
 
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import position_at, range_of, span_of
-from dg_lsp.edits.findings import TITLES, damages_in
-from dg_lsp.handlers.session import Session
+from dg_lsp.edits.analyses import TITLES, damages_in
+from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACTION_KINDS, FILL_HERE, FIX, REWRITE_SELECTION
 
 REWRITE_KIND, FIX_KIND, FIX_ALL_KIND = ACTION_KINDS
 _converter = get_converter()
 
 
-async def code_action(ls: Session, params: CodeActionParams) -> list[CodeAction]:
+async def code_action(ls: EditorSession, params: CodeActionParams) -> list[CodeAction]:
     """The actions of the kinds that are asked for."""
     snapshot = await ls.snapshot(params.text_document.uri)
     if snapshot is None or snapshot.policy.off:
@@ -37,17 +37,19 @@ async def code_action(ls: Session, params: CodeActionParams) -> list[CodeAction]
     return [action for action in found if is_wanted(str(action.kind), params.context)]
 
 
-def _rewrite(ls: Session, snapshot: Snapshot, start: int, end: int) -> Iterator[CodeAction]:
+def _rewrite(ls: EditorSession, snapshot: Snapshot, start: int, end: int) -> Iterator[CodeAction]:
     if snapshot.text[start:end].strip():
         deaf = " (the model follows no instructions)" if ls.resident.instructions is False else ""
         span = range_of(snapshot.lines, start, end, snapshot.encoding)
         yield _action(f"Rewrite selection{deaf}", REWRITE_KIND, REWRITE_SELECTION, snapshot, range=span)
 
 
-async def _found(ls: Session, snapshot: Snapshot, start: int, end: int, context: CodeActionContext) -> list[CodeAction]:
+async def _found(
+    ls: EditorSession, snapshot: Snapshot, start: int, end: int, context: CodeActionContext
+) -> list[CodeAction]:
     if not any(is_wanted(kind, context) for kind in ACTION_KINDS):
         return []
-    findings = await ls.surveys.at(snapshot, end)
+    findings = await ls.analyses.at(snapshot, end)
     actions: list[CodeAction] = []
     damages = damages_in(findings, snapshot.lines.line_start(start), snapshot.lines.line_end(end))
     if damages:

@@ -15,7 +15,7 @@ from lsprotocol.types import (
 
 from dg_lsp.documents.gap import CursorGap, gap_at
 from dg_lsp.documents.positions import offset_at, range_of
-from dg_lsp.handlers.session import Session
+from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACCEPTED, NAME
 from dg_lsp.suggest.insertion import is_name
 from dg_lsp.suggest.suggester import MENU
@@ -24,7 +24,7 @@ from dg_lsp.suggest.suggestions import Remainder
 LONGEST_LABEL = 60
 
 
-async def completion(ls: Session, params: CompletionParams) -> CompletionList | None:
+async def completion(ls: EditorSession, params: CompletionParams) -> CompletionList | None:
     """One item at most. It is last, never preselected, and asked for anew as the user types."""
     snapshot = await ls.snapshot(params.text_document.uri)
     if snapshot is None:

@@ -20,10 +20,10 @@ from dg_lsp.backend.client import EngineFailure
 from dg_lsp.documents.documents import Policy, Snapshot
 from dg_lsp.documents.positions import offset_at, span_of
 from dg_lsp.documents.tracking import Followed
-from dg_lsp.edits.edits import LARGEST_CHARS, Outcome, Proposal, Wish, fix_wish, rewrite_wish
-from dg_lsp.edits.findings import blank_wish, damage_wish, damages_in
+from dg_lsp.edits.analyses import damages_in, error_request, placeholder_request
+from dg_lsp.edits.edits import LARGEST_CHARS, EditOutcome, EditRequest, Proposal, fix_request, rewrite_request
 from dg_lsp.edits.workspace_edits import workspace_edit
-from dg_lsp.handlers.session import Session
+from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, argument
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
@@ -36,44 +36,44 @@ NOT_OPEN = "The document is not open."
 _converter = get_converter()
 
 
-async def rewrite_selection(ls: Session, params: ExecuteCommandParams) -> dict[str, Any]:
+async def rewrite_selection(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
     """Rewrite a selection and apply the best candidate."""
     return await _rewritten(ls, params, n=1, apply=True)
 
 
-async def rewrite(ls: Session, params: ExecuteCommandParams) -> dict[str, Any]:
+async def rewrite(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to rewrite a selection."""
     return await _rewritten(ls, params, n=CANDIDATES, apply=False)
 
 
-async def fix(ls: Session, params: ExecuteCommandParams) -> dict[str, Any]:
+async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to mend the syntax in a range or a document."""
     given = _given(FixArguments, params)
 
-    async def wish(snapshot: Snapshot) -> Wish | str:
+    async def edit(snapshot: Snapshot) -> EditRequest | str:
         if len(snapshot.text) > LARGEST_CHARS:
             return f"A document of {len(snapshot.text)} characters is too long."
-        return await _fix_wish(ls, snapshot, given)
+        return await _fix_request(ls, snapshot, given)
 
-    return await _answered(ls, params, given, wish, apply=given.apply)
+    return await _answered(ls, params, given, edit, apply=given.apply)
 
 
-async def fill_here(ls: Session, params: ExecuteCommandParams) -> dict[str, Any]:
+async def fill_here(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
     """Ways to fill in what is missing at a position."""
     given = _given(FillHereArguments, params)
 
-    async def wish(snapshot: Snapshot) -> Wish | str:
+    async def edit(snapshot: Snapshot) -> EditRequest | str:
         cursor = offset_at(snapshot.lines, given.position, snapshot.encoding)
         await ls.resident.wait_until_ready()
-        blank = (await ls.surveys.at(snapshot, cursor)).blank
+        blank = (await ls.analyses.at(snapshot, cursor)).blank
         if blank is None:
             return "There is nothing to fill in here."
-        return blank_wish(snapshot, blank, snapshot.policy.settings.inline.max_tokens)
+        return placeholder_request(snapshot, blank, snapshot.policy.settings.inline.max_tokens)
 
-    return await _answered(ls, params, given, wish, apply=given.apply)
+    return await _answered(ls, params, given, edit, apply=given.apply)
 
 
-EDIT_COMMANDS: dict[str, Callable[[Session, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
+EDIT_COMMANDS: dict[str, Callable[[EditorSession, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
     REWRITE_SELECTION: rewrite_selection,
     REWRITE: rewrite,
     FIX: fix,
@@ -82,14 +82,14 @@ EDIT_COMMANDS: dict[str, Callable[[Session, ExecuteCommandParams], Awaitable[dic
 
 
 async def _answered(
-    ls: Session,
+    ls: EditorSession,
     params: ExecuteCommandParams,
     given: Given,
-    wish_for: Callable[[Snapshot], Awaitable[Wish | str]],
+    edit_for: Callable[[Snapshot], Awaitable[EditRequest | str]],
     *,
     apply: bool,
 ) -> dict[str, Any]:
-    """From a snapshot to the answer. `wish_for` says what to ask of the engine, or in a sentence why nothing is.
+    """From a snapshot to the answer. `edit_for` says what to ask of the engine, or in a sentence why nothing is.
 
     The document is followed before anything is awaited, and nothing is awaited between the look at what became of it
     and the answer, so that no answer is for another text.
@@ -102,21 +102,21 @@ async def _answered(
             await ls.look(given.uri)
             now = ls.documents.get(given.uri)
             snapshot = replace(snapshot, policy=now.policy if now else Policy(off=NOT_OPEN))
-            wish = snapshot.policy.off or await wish_for(snapshot)
-            if isinstance(wish, str):
-                outcome = Outcome(snapshot=snapshot, message=wish)
+            edit = snapshot.policy.off or await edit_for(snapshot)
+            if isinstance(edit, str):
+                outcome = EditOutcome(snapshot=snapshot, message=edit)
             else:
-                outcome = await _granted(ls, params, given, wish, followed)
+                outcome = await _run_edit(ls, params, given, edit, followed)
     return await _applied(ls, given, outcome) if apply else _told(ls, outcome)
 
 
-async def _rewritten(ls: Session, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
+async def _rewritten(ls: EditorSession, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
     given = _given(RewriteArguments, params)
 
-    async def wish(snapshot: Snapshot) -> Wish | str:
+    async def edit(snapshot: Snapshot) -> EditRequest | str:
         encoding = snapshot.encoding
         start, end = span_of(snapshot.lines, given.range, encoding)
-        wish = rewrite_wish(
+        edit = rewrite_request(
             snapshot,
             start,
             end,
@@ -125,40 +125,42 @@ async def _rewritten(ls: Session, params: ExecuteCommandParams, *, n: int, apply
             n=given.n or n,
             keep=[span_of(snapshot.lines, each, encoding) for each in given.keep],
         )
-        return wish or "There is nothing to rewrite: select some text that is not blank."
+        return edit or "There is nothing to rewrite: select some text that is not blank."
 
-    return await _answered(ls, params, given, wish, apply=apply)
+    return await _answered(ls, params, given, edit, apply=apply)
 
 
-async def _fix_wish(ls: Session, snapshot: Snapshot, given: FixArguments) -> Wish:
+async def _fix_request(ls: EditorSession, snapshot: Snapshot, given: FixArguments) -> EditRequest:
     n = 1 if given.apply else CANDIDATES
     if given.range is None:
-        return fix_wish(snapshot, 0, len(snapshot.text), n)
+        return fix_request(snapshot, 0, len(snapshot.text), n)
     start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
     start, end = snapshot.lines.line_start(start), snapshot.lines.line_end(end)
     await ls.resident.wait_until_ready()
-    damages = damages_in(await ls.surveys.at(snapshot, end), start, end)
-    return damage_wish(snapshot, damages, n) if damages else fix_wish(snapshot, start, end, n)
+    damages = damages_in(await ls.analyses.at(snapshot, end), start, end)
+    return error_request(snapshot, damages, n) if damages else fix_request(snapshot, start, end, n)
 
 
-async def _granted(ls: Session, params: ExecuteCommandParams, given: Given, wish: Wish, followed: Followed) -> Outcome:
-    work = ls.edits.ask(wish, _drafts(ls, given.draft_token))
+async def _run_edit(
+    ls: EditorSession, params: ExecuteCommandParams, given: Given, edit: EditRequest, followed: Followed
+) -> EditOutcome:
+    work = ls.edits.ask(edit, _drafts(ls, given.draft_token))
     try:
-        filled = await ls.working.show(wish.title, params.work_done_token, work)
+        filled = await ls.working.show(edit.title, params.work_done_token, work)
     except EngineFailure as failure:
-        return Outcome(snapshot=wish.snapshot, message=str(failure))
+        return EditOutcome(snapshot=edit.snapshot, message=str(failure))
     if filled is None:
-        return Outcome(snapshot=wish.snapshot, message="The work was cancelled.")
-    return ls.edits.outcome(wish, followed, filled)
+        return EditOutcome(snapshot=edit.snapshot, message="The work was cancelled.")
+    return ls.edits.outcome(edit, followed, filled)
 
 
-def _drafts(ls: Session, token: int | str | None) -> Callable[[Draft], None] | None:
+def _drafts(ls: EditorSession, token: int | str | None) -> Callable[[Draft], None] | None:
     if token is None:
         return None
     return lambda draft: ls.rpc.tell(DRAFT, {"token": token, "step": draft.step, "text": draft.text})
 
 
-def _told(ls: Session, outcome: Outcome | None) -> dict[str, Any]:
+def _told(ls: EditorSession, outcome: EditOutcome | None) -> dict[str, Any]:
     if outcome is None:
         return {"version": None, "candidates": [], "message": NOT_OPEN}
     told: dict[str, Any] = {
@@ -168,7 +170,7 @@ def _told(ls: Session, outcome: Outcome | None) -> dict[str, Any]:
     return told | ({"message": outcome.message} if outcome.message else {})
 
 
-def _candidate(ls: Session, outcome: Outcome, proposal: Proposal) -> dict[str, Any]:
+def _candidate(ls: EditorSession, outcome: EditOutcome, proposal: Proposal) -> dict[str, Any]:
     return {
         "text": proposal.text,
         "confidence": proposal.candidate.confidence,
@@ -177,7 +179,7 @@ def _candidate(ls: Session, outcome: Outcome, proposal: Proposal) -> dict[str, A
     }
 
 
-def _edit(ls: Session, outcome: Outcome, proposal: Proposal) -> Any:
+def _edit(ls: EditorSession, outcome: EditOutcome, proposal: Proposal) -> Any:
     return workspace_edit(
         outcome.snapshot,
         proposal.replacements,
@@ -187,7 +189,7 @@ def _edit(ls: Session, outcome: Outcome, proposal: Proposal) -> Any:
     )
 
 
-async def _applied(ls: Session, given: Given, outcome: Outcome | None) -> dict[str, Any]:
+async def _applied(ls: EditorSession, given: Given, outcome: EditOutcome | None) -> dict[str, Any]:
     applied, message = False, NOT_OPEN if outcome is None else outcome.message
     if outcome and outcome.proposals:
         params = ApplyWorkspaceEditParams(

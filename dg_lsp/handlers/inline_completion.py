@@ -13,13 +13,13 @@ from lsprotocol.types import (
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.gap import CursorGap, Selected, gap_at
 from dg_lsp.documents.positions import offset_at, range_of, span_of
-from dg_lsp.handlers.session import Session
+from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACCEPTED
 from dg_lsp.suggest.suggester import INLINE
 from dg_lsp.suggest.suggestions import Remainder
 
 
-async def inline_completion(ls: Session, params: InlineCompletionParams) -> InlineCompletionList | None:
+async def inline_completion(ls: EditorSession, params: InlineCompletionParams) -> InlineCompletionList | None:
     """Ghost text: one item unasked, several when invoked, none where there is nothing good to show."""
     snapshot = await ls.snapshot(params.text_document.uri)
     if snapshot is None:

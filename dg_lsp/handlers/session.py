@@ -8,15 +8,15 @@ from lsprotocol.types import ApplyWorkspaceEditParams, ApplyWorkspaceEditResult,
 
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
-from dg_lsp.edits.findings import Surveys
 from dg_lsp.protocol.progress import Working
 from dg_lsp.protocol.rpc import Rpc
 from dg_lsp.suggest.acceptance import Acceptance
 from dg_lsp.suggest.suggester import Suggester
 
 
-class Session(Protocol):
+class EditorSession(Protocol):
     """One editor window's."""
 
     acceptance: Acceptance
@@ -25,7 +25,7 @@ class Session(Protocol):
     resident: Resident
     rpc: Rpc
     suggester: Suggester
-    surveys: Surveys
+    analyses: Analyses
     working: Working
 
     async def look(self, uri: str) -> None:

@@ -27,7 +27,7 @@ class ServerGone(Exception):
     """The server's process ended."""
 
 
-class Connection:
+class ServerConnection:
     """Made by `start`; all methods belong to one event loop."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -40,7 +40,7 @@ class Connection:
     @staticmethod
     async def start(
         command: Sequence[str], environment: Mapping[str, str], stderr: IO[bytes] | None = None
-    ) -> Connection:
+    ) -> ServerConnection:
         """Start a server; what it says on standard error goes to `stderr`, or where ours goes."""
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -50,7 +50,7 @@ class Connection:
             stderr=stderr,
             limit=_LIMIT_NBYTES,
         )
-        return Connection(process)
+        return ServerConnection(process)
 
     def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
         """Send a request; its id and its answer to come. The answer raises RequestError or ServerGone."""

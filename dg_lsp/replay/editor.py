@@ -13,7 +13,7 @@ from lsprotocol.types import Position, Range
 from dg_lsp.documents.positions import Encoding, Lines, position_at, range_of, span_of
 
 
-class Wire(Protocol):
+class EditorWire(Protocol):
     """What an editor needs of a connection."""
 
     def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
@@ -70,7 +70,7 @@ class Asked:
 class Editor:
     """Sends what editors send. Offsets everywhere; positions only on the wire."""
 
-    def __init__(self, wire: Wire, encoding: Encoding, folder: str = "/replay") -> None:
+    def __init__(self, wire: EditorWire, encoding: Encoding, folder: str = "/replay") -> None:
         self._wire = wire
         self._encoding: Encoding = encoding
         self._folder = folder

@@ -41,7 +41,7 @@ STYLES = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class ReplayOutcome:
     """What a session came to."""
 
     keys: int = 0
@@ -66,7 +66,7 @@ class Player:
     """Plays one session in one editor. `speed` 2 takes half the time."""
 
     def __init__(self, editor: Editor, style: Style, speed: float) -> None:
-        self.outcome = Outcome()
+        self.outcome = ReplayOutcome()
         self._editor = editor
         self._style = style
         self._speed = speed
@@ -74,7 +74,7 @@ class Player:
         self._answered: dict[str, int] = {}
         self._shown: tuple[Asked, list[Ghost]] | None = None
 
-    async def play(self, session: Session) -> Outcome:
+    async def play(self, session: Session) -> ReplayOutcome:
         """From the first event to the last answer."""
         began_s = time.perf_counter()
         for event in session.events:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from dg_lsp.replay.player import Outcome
+from dg_lsp.replay.player import ReplayOutcome
 from engine.core.percentiles import percentile
 
 
@@ -64,7 +64,7 @@ def report(
     title: str,
     client: str,
     cost: Cost,
-    outcome: Outcome,
+    outcome: ReplayOutcome,
     before: Mapping[str, Any],
     after: Mapping[str, Any],
 ) -> Report:

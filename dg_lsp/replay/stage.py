@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from dg_lsp.documents.positions import Encoding
-from dg_lsp.replay.connection import Connection
+from dg_lsp.replay.connection import ServerConnection
 from dg_lsp.replay.editor import Editor
 from dg_lsp.replay.player import Player, Style
 from dg_lsp.replay.report import Cost, Report, report
@@ -78,15 +78,15 @@ def own_engine() -> Generator[dict[str, str]]:
 @asynccontextmanager
 async def _served(
     command: list[str], environment: Mapping[str, str], style: Style, settings: Mapping[str, Any]
-) -> AsyncGenerator[tuple[Connection, Encoding]]:
-    wire = await Connection.start(command, environment)
+) -> AsyncGenerator[tuple[ServerConnection, Encoding]]:
+    wire = await ServerConnection.start(command, environment)
     try:
         yield wire, await _greeted(wire, style, settings)
     finally:
         await wire.close()
 
 
-async def _greeted(wire: Connection, style: Style, settings: Mapping[str, Any]) -> Encoding:
+async def _greeted(wire: ServerConnection, style: Style, settings: Mapping[str, Any]) -> Encoding:
     offered = {
         "general": {"positionEncodings": list(style.encodings)},
         "textDocument": {"inlineCompletion": {"dynamicRegistration": False}},
@@ -99,7 +99,7 @@ async def _greeted(wire: Connection, style: Style, settings: Mapping[str, Any]) 
     return result["capabilities"]["positionEncoding"]
 
 
-async def _ready(wire: Connection) -> dict[str, Any]:
+async def _ready(wire: ServerConnection) -> dict[str, Any]:
     """The server's account once the model is loaded."""
     ends_s = time.monotonic() + READY_S
     while time.monotonic() < ends_s:

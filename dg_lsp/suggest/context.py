@@ -47,7 +47,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class DocumentReading:
     """What of a document matters for its closeness to others."""
 
     snapshot: Snapshot
@@ -74,7 +74,7 @@ class ContextSelector:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._readings: dict[str, Reading] = {}
+        self._readings: dict[str, DocumentReading] = {}
         self._choices: dict[str, _Choice] = {}
 
     def snippets(self, snapshot: Snapshot, cursor: int) -> tuple[Snippet, ...]:
@@ -98,7 +98,7 @@ class ContextSelector:
         """Read a document that may help in others, before it is needed; in any thread."""
         self.reading(snapshot)
 
-    def reading(self, snapshot: Snapshot) -> Reading:
+    def reading(self, snapshot: Snapshot) -> DocumentReading:
         """The reading of a document, kept until its text is another; a version may come again after it was closed."""
         held = self._readings.get(snapshot.uri)
         if held is None or held.snapshot != snapshot:
@@ -111,11 +111,11 @@ class ContextSelector:
         self._readings.pop(uri, None)
 
 
-def read(snapshot: Snapshot) -> Reading:
+def read(snapshot: Snapshot) -> DocumentReading:
     """Read the start of a document."""
     text = snapshot.text[:READ_CHARS]
     parts = tuple(_Part(start=start, text=part, names=names(part)) for start, part in _cut(text))
-    return Reading(
+    return DocumentReading(
         snapshot=snapshot,
         parts=parts,
         names=frozenset[str]().union(*(part.names for part in parts)),
@@ -123,7 +123,7 @@ def read(snapshot: Snapshot) -> Reading:
     )
 
 
-def closeness(document: Reading, other: Reading) -> float:
+def closeness(document: DocumentReading, other: DocumentReading) -> float:
     """How likely `other` helps in `document`: imports weigh most, then shared names, then a shared folder."""
     imports = (other.path.stem in document.imported) + 0.5 * (document.path.stem in other.imported)
     beside = document.path.parent == other.path.parent
@@ -146,7 +146,7 @@ def _around(snapshot: Snapshot, line: int) -> str:
     return snapshot.text[starts[max(line - FAR_LINES, 0)] : end]
 
 
-def _pieces(document: Reading, other: Reading, near: frozenset[str]) -> Iterator[_Piece]:
+def _pieces(document: DocumentReading, other: DocumentReading, near: frozenset[str]) -> Iterator[_Piece]:
     close = closeness(document, other)
     for part in other.parts:
         yield _Piece(uri=other.snapshot.uri, part=part, score=close * (0.1 + _likeness(part.names, near)))

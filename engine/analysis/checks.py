@@ -9,6 +9,7 @@ from typing import TypeVar
 from engine.analysis.parsed_text import ParsedText, parsed_text
 from engine.analysis.placeholders import placeholder_at
 from engine.analysis.questions import (
+    AnalyzeText,
     Better,
     Diagnose,
     Diagnosis,
@@ -17,12 +18,11 @@ from engine.analysis.questions import (
     Judgements,
     Question,
     Reply,
-    SurveyText,
     Tried,
     TryEdits,
 )
 from engine.analysis.syntax_errors import syntax_errors
-from engine.core.findings import Findings
+from engine.core.analysis import Analysis
 from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, undoubled
 from engine.syntax.heads import longest_valid_head
@@ -55,7 +55,7 @@ class Checks:
                     return text and Diagnosis(severity=text.severity, damages=syntax_errors(text, budget))
                 case TryEdits():
                     return self._try(question, budget)
-                case SurveyText():
+                case AnalyzeText():
                     tree = self._trees.tree(question.text, question.language, budget)
                     return tree and analyze(tree, question.cursor, budget)
         except (MemoryError, RecursionError):
@@ -142,11 +142,11 @@ class _GapCheck:
         return found
 
 
-def analyze(tree: SyntaxTree, cursor: int, budget: Budget) -> Findings:
+def analyze(tree: SyntaxTree, cursor: int, budget: Budget) -> Analysis:
     """What a text offers to somebody at a place in it, without a model: for lists of actions."""
     text = parsed_text(tree, budget)
     errors = syntax_errors(text, budget) if text else ()
-    return Findings(damages=errors, blank=placeholder_at(tree.text, cursor, tree.language))
+    return Analysis(damages=errors, blank=placeholder_at(tree.text, cursor, tree.language))
 
 
 def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:

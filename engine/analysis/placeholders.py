@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.core.findings import Blank
+from engine.core.analysis import Placeholder
 from engine.syntax.brackets import Brackets, brackets_near, line_start, statement_start
 from engine.syntax.extent import extent
 
@@ -18,7 +18,7 @@ _BODY_FOLLOWS = re.compile(r"(?:[)>\w]|^)\s*\Z")
 _DEFINES = re.compile(r"\b(?:def|function|func|fn|fun|class|sub|if|elif|while|for|foreach|switch|match|catch|with)\b")
 
 
-def placeholder_at(text: str, cursor: int, language: str) -> Blank | None:
+def placeholder_at(text: str, cursor: int, language: str) -> Placeholder | None:
     """The place to fill at a cursor; None where there is none. `language`: `Grammar.name`."""
     around = brackets_near(text[:cursor], text[cursor:], language)
     if around.at_gap.pending and around.at_gap.pending.kind == "string":
@@ -32,7 +32,7 @@ def placeholder_at(text: str, cursor: int, language: str) -> Blank | None:
     )
 
 
-def _arguments(text: str, cursor: int) -> Blank | None:
+def _arguments(text: str, cursor: int) -> Placeholder | None:
     """Empty brackets of a call around the cursor, or the ones that open or close at it."""
     found = _EMPTY_CALL.search(text, max(0, text.rfind("(", 0, cursor + 1)))
     if found is None or not found.start() <= cursor <= found.end():
@@ -40,10 +40,10 @@ def _arguments(text: str, cursor: int) -> Blank | None:
     line = text[line_start(text, found.start()) : found.start()]
     if not _CALL.search(line) or _DEFINES.search(line.rpartition("=")[2]):
         return None
-    return Blank(kind="arguments", start=found.start(1), end=found.end(1), single_line=True)
+    return Placeholder(kind="arguments", start=found.start(1), end=found.end(1), single_line=True)
 
 
-def _braces(text: str, cursor: int, around: Brackets) -> Blank | None:
+def _braces(text: str, cursor: int, around: Brackets) -> Placeholder | None:
     """Empty braces of a body around the cursor."""
     place = extent(around)
     if place.kind != "block" or place.closer != "}" or not place.closed:
@@ -52,10 +52,10 @@ def _braces(text: str, cursor: int, around: Brackets) -> Blank | None:
     if not _BODY_FOLLOWS.search(text, line_start(text, opener), opener):
         return None
     before, after = _new_line(text, opener, deeper="  "), _new_line(text, opener)
-    return Blank(kind="body", start=opener + 1, end=text.index("}", cursor), before=before, after=after)
+    return Placeholder(kind="body", start=opener + 1, end=text.index("}", cursor), before=before, after=after)
 
 
-def _placeholder(text: str, cursor: int) -> Blank | None:
+def _placeholder(text: str, cursor: int) -> Placeholder | None:
     """A line that only says that something is to come; or the end of a header line that says so."""
     start = line_start(text, cursor)
     line = text[start : _line_end(text, cursor)]
@@ -67,19 +67,19 @@ def _placeholder(text: str, cursor: int) -> Blank | None:
     code = start + shift + found.start("code")
     end = code + len(found["code"])
     if not header:
-        return Blank(kind="placeholder", start=code, end=end)
-    return Blank(kind="placeholder", start=start + shift, end=end, before=_new_line(text, start, deeper="    "))
+        return Placeholder(kind="placeholder", start=code, end=end)
+    return Placeholder(kind="placeholder", start=start + shift, end=end, before=_new_line(text, start, deeper="    "))
 
 
-def _todo(text: str, cursor: int) -> Blank | None:
+def _todo(text: str, cursor: int) -> Placeholder | None:
     """Below a comment that says so; the comment stays."""
     start, end = line_start(text, cursor), _line_end(text, cursor)
     if not _TODO.match(text[start:end]):
         return None
-    return Blank(kind="placeholder", start=end, end=end, before=_new_line(text, start))
+    return Placeholder(kind="placeholder", start=end, end=end, before=_new_line(text, start))
 
 
-def _empty_block(text: str, cursor: int, language: str) -> Blank | None:
+def _empty_block(text: str, cursor: int, language: str) -> Placeholder | None:
     """Below a header whose block is missing, at the header or on the blank line below it."""
     if language != "python":
         return None
@@ -92,7 +92,7 @@ def _empty_block(text: str, cursor: int, language: str) -> Blank | None:
     before = _new_line(text, len(above) - len(near) + statement_start(near, language), deeper="    ")
     if extent(brackets_near(above + before, text[end:] or "\n", language)).kind != "block":
         return None
-    return Blank(kind="body", start=len(above), end=stop, before=before)
+    return Placeholder(kind="body", start=len(above), end=stop, before=before)
 
 
 def indent_unit(text: str, default: str) -> str:

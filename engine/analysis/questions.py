@@ -11,7 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from engine.core.findings import Damage, Findings
+from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.wire import Wire
 from engine.syntax.verdict import Verdict
 
@@ -57,7 +57,7 @@ class Diagnosis(Wire, frozen=True, kw_only=True):
 
     severity: tuple[int, int]
     """Orders texts; see `ParsedText.severity`."""
-    damages: tuple[Damage, ...]
+    damages: tuple[SyntaxErrorRegion, ...]
 
 
 class Diagnose(Asks[Diagnosis], frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class TryEdits(Asks[Tried], frozen=True, kw_only=True):
     most: int
 
 
-class SurveyText(Asks[Findings], frozen=True, kw_only=True):
+class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
     """What a text offers to somebody at a place in it."""
 
     text: str
@@ -102,8 +102,8 @@ class SurveyText(Asks[Findings], frozen=True, kw_only=True):
     cursor: int
 
 
-Question = JudgeFills | Diagnose | TryEdits | SurveyText
-Reply = Judgements | Diagnosis | Tried | Findings
+Question = JudgeFills | Diagnose | TryEdits | AnalyzeText
+Reply = Judgements | Diagnosis | Tried | Analysis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

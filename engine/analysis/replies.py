@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from engine.analysis.questions import (
+    AnalyzeText,
     Diagnose,
     Diagnosis,
     Judged,
@@ -16,20 +17,19 @@ from engine.analysis.questions import (
     Judgements,
     Question,
     Reply,
-    SurveyText,
     Tried,
     TryEdits,
 )
 from engine.analysis.wire import unpacked
+from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.errors import MalformedMessage
-from engine.core.findings import Damage, Findings
 from engine.ipc.frames import structured
 
 _REPLIES: dict[type[Question], type[Reply]] = {
     JudgeFills: Judgements,
     Diagnose: Diagnosis,
     TryEdits: Tried,
-    SurveyText: Findings,
+    AnalyzeText: Analysis,
 }
 
 
@@ -60,7 +60,7 @@ def _answers(reply: Reply, question: Question) -> bool:
             )
         case Diagnose(), Diagnosis():
             return _lie_in(reply.damages, len(question.text))
-        case SurveyText(), Findings():
+        case AnalyzeText(), Analysis():
             blank = reply.blank
             fits = blank is None or 0 <= blank.start <= blank.end <= len(question.text)
             return fits and _lie_in(reply.damages, len(question.text))
@@ -73,7 +73,7 @@ def _lies_within(judged: Judged, size: int) -> bool:
     return all(0 <= problem.start <= problem.end <= size for problem in problems)
 
 
-def _lie_in(damages: Sequence[Damage], size: int) -> bool:
+def _lie_in(damages: Sequence[SyntaxErrorRegion], size: int) -> bool:
     return all(
         0 <= each.start <= each.end <= size and all(0 <= spot <= size for spot in each.spots) for each in damages
     )

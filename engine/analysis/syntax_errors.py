@@ -11,7 +11,7 @@ from itertools import takewhile
 from tree_sitter import Node
 
 from engine.analysis.parsed_text import ParsedText
-from engine.core.findings import Damage
+from engine.core.analysis import SyntaxErrorRegion
 from engine.syntax.brackets import pair
 from engine.syntax.budget import Budget
 from engine.syntax.problems import Found
@@ -26,7 +26,7 @@ _DETAIL = re.compile(r" \(.*\)$|[.:] .*$")
 """What a compiler adds to its message."""
 
 
-def syntax_errors(text: ParsedText, budget: Budget | None = None) -> tuple[Damage, ...]:
+def syntax_errors(text: ParsedText, budget: Budget | None = None) -> tuple[SyntaxErrorRegion, ...]:
     """Where a text is broken, in order; as much as there is time for."""
     if text.is_sound:
         return ()
@@ -85,7 +85,7 @@ def _joints(root: Node, found: Found) -> list[int]:
     return [child.start_byte for child in children[-2:]]
 
 
-def _region(text: str, starts: list[int], first: int, last: int, spots: list[_Spot]) -> Damage:
+def _region(text: str, starts: list[int], first: int, last: int, spots: list[_Spot]) -> SyntaxErrorRegion:
     """The lines from `first` to `last`."""
     start = starts[first]
     end = starts[last + 1] - 1 if last + 1 < len(starts) else len(text)
@@ -93,4 +93,6 @@ def _region(text: str, starts: list[int], first: int, last: int, spots: list[_Sp
     middle = (start + end) / 2
     here = sorted(spots, key=lambda spot: (not start <= spot.at <= end, spot.rank, abs(spot.at - middle)))
     what = next((spot.what for spot in here if spot.what and start <= spot.at <= end), "")
-    return Damage(start=start, end=end, what=what, spots=tuple(dict.fromkeys(spot.at for spot in here))[:_MOST_SPOTS])
+    return SyntaxErrorRegion(
+        start=start, end=end, what=what, spots=tuple(dict.fromkeys(spot.at for spot in here))[:_MOST_SPOTS]
+    )

@@ -25,7 +25,7 @@ from engine.ipc.client import Exchange, conversation
 from engine.ipc.messages import Fill, StatusQuery, StatusReply, Warm
 from engine.loader.loading import load
 from engine.server import launch
-from engine.server.server import Settings
+from engine.server.server import EngineOptions
 
 STARTS, OVERHEAD = "start", "protocol"
 _CODE = "def add(a, b):\n    total = ▮a + b▮\n    return total\n"
@@ -92,7 +92,7 @@ def own_engine(model: str, device: str) -> Generator[tuple[Exchange, float]]:
         try:
             began = time.perf_counter()
             named = rooted(model, Path.cwd())
-            process = launch.start(Settings(model=named, device=device, unload_after_s=600.0, exit_after_s=60.0))
+            process = launch.start(EngineOptions(model=named, device=device, unload_after_s=600.0, exit_after_s=60.0))
             start_ms = (time.perf_counter() - began) * 1000
             assert process
             try:

@@ -16,7 +16,7 @@ from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusRe
 from engine.loader.catalog import find
 
 if TYPE_CHECKING:
-    from engine.server.settings import Settings
+    from engine.server.settings import EngineOptions
 
 _UNLOAD_AFTER_S, _EXIT_AFTER_S, _STALL_AFTER_S = 600.0, 1800.0, 300.0
 _ALREADY = "An engine is running already."
@@ -106,18 +106,18 @@ def restart(
     typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
 
 
-def _run(settings: Settings) -> bool:
+def _run(settings: EngineOptions) -> bool:
     # Who starts one in the background needs none of it.
     from engine.server import process
 
     return process.run(settings)
 
 
-def _checked(**options: Any) -> Settings:
+def _checked(**options: Any) -> EngineOptions:
     """Raises ModelError, before anything starts or ends, for what no engine could ever run."""
-    from engine.server.settings import Settings
+    from engine.server.settings import EngineOptions
 
-    settings = Settings(**options)
+    settings = EngineOptions(**options)
     check_device(settings.device)
     if not settings.model.startswith(ORACLE):
         find(settings.model)

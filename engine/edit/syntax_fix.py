@@ -15,7 +15,7 @@ from msgspec import structs
 from torch import Tensor
 
 from engine.analysis.questions import Diagnose, TryEdits, asked
-from engine.core.findings import Damage
+from engine.core.analysis import SyntaxErrorRegion
 from engine.core.request import Candidate, Filled, FillRequest, Timings
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, Work
@@ -146,7 +146,7 @@ class _Broken:
     text: str
     language: str
     """`Grammar.name`"""
-    regions: tuple[Damage, ...]
+    regions: tuple[SyntaxErrorRegion, ...]
 
 
 class _Fixing:
@@ -185,13 +185,13 @@ class _Fixing:
         found = yield from asked(question, _CHECK_MS, self._deadline.left_ms())
         return found and _Broken(text=text, language=language, regions=found.damages)
 
-    def _next(self, now: _Broken, hopeless: set[int]) -> Damage | None:
+    def _next(self, now: _Broken, hopeless: set[int]) -> SyntaxErrorRegion | None:
         """The first error region in the text that is asked for and has not been tried."""
         size = len(now.text)
         inside = (each for each in now.regions if each.end >= self._before and each.start <= size - self._after)
         return next((each for each in inside if size - each.end not in hopeless), None)
 
-    def _fixes(self, now: _Broken, region: Damage) -> Work[list[Fix]]:
+    def _fixes(self, now: _Broken, region: SyntaxErrorRegion) -> Work[list[Fix]]:
         """What fixes one error region, best first; of the first way that fixes it."""
         sites = list(self._sites(now, region))
         for way in self._ways:
@@ -205,7 +205,7 @@ class _Fixing:
                 return _best_first(fixes)
         return []
 
-    def _sites(self, now: _Broken, region: Damage) -> Iterator[Site]:
+    def _sites(self, now: _Broken, region: SyntaxErrorRegion) -> Iterator[Site]:
         """The lines of the likeliest spots in the text that is asked for."""
         end = len(now.text) - self._after
         inside = [spot for spot in region.spots if self._before <= spot <= end] or [min(region.start, end)]

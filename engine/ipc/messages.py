@@ -1,9 +1,9 @@
 """What the language server and the engine say to each other; how it travels: engine.ipc.protocol, engine.ipc.frames.
 
 A conversation: the client says `Hello`, the engine `Welcome`; over TCP a `Challenge` and a `Proof` stand between them,
-see engine.ipc.challenge. Then each message with an `id` that the client chose gets exactly one `FillReply`, `Surveyed`,
-`StatusReply`, `Done` or `Failed` with that id, `Drafted` ones before it where asked for.
-`Notice` comes unasked whenever the model's state changes.
+see engine.ipc.challenge. Then each message with an `id` that the client chose gets exactly one `FillReply`,
+`AnalyzeReply`, `StatusReply`, `Done` or `Failed` with that id, `Drafted` ones before it where asked for. `Notice` comes
+unasked whenever the model's state changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import field
 
-from engine.core.findings import Findings
+from engine.core.analysis import Analysis
 from engine.core.request import Draft, Filled, FillRequest
 from engine.core.wire import Wire
 
@@ -95,8 +95,8 @@ class Fill(Numbered, frozen=True, kw_only=True):
             raise ValueError("`request.keep` must hold spans of `old`")
 
 
-class Survey(Numbered, frozen=True, kw_only=True):
-    """Ask what a text offers at a place, without the model; answered by `Surveyed`."""
+class Analyze(Numbered, frozen=True, kw_only=True, tag="survey"):
+    """Ask what a text offers at a place, without the model; answered by `AnalyzeReply`."""
 
     text: str
     cursor: int
@@ -150,10 +150,10 @@ class FillReply(Numbered, frozen=True, kw_only=True, tag="answer"):
     filled: Filled
 
 
-class Surveyed(Numbered, frozen=True, kw_only=True):
-    """The answer to `Survey`."""
+class AnalyzeReply(Numbered, frozen=True, kw_only=True, tag="surveyed"):
+    """The answer to `Analyze`."""
 
-    findings: Findings
+    findings: Analysis
 
 
 class Done(Numbered, frozen=True, kw_only=True):
@@ -246,5 +246,5 @@ class StatusReply(Numbered, frozen=True, kw_only=True, tag="report"):
     status: EngineStatus
 
 
-ClientMessage = Hello | Proof | Fill | Survey | Cancel | Warm | StatusQuery | Stop
-EngineMessage = Challenge | Welcome | Drafted | FillReply | Surveyed | Done | Failed | Notice | StatusReply
+ClientMessage = Hello | Proof | Fill | Analyze | Cancel | Warm | StatusQuery | Stop
+EngineMessage = Challenge | Welcome | Drafted | FillReply | AnalyzeReply | Done | Failed | Notice | StatusReply

@@ -12,6 +12,7 @@ from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionM
 from engine.ipc.challenge import EngineSide
 from engine.ipc.frames import FrameSplitter
 from engine.ipc.messages import (
+    Analyze,
     Cancel,
     ClientMessage,
     Done,
@@ -26,24 +27,23 @@ from engine.ipc.messages import (
     StatusQuery,
     StatusReply,
     Stop,
-    Survey,
     Warm,
     Welcome,
 )
 from engine.ipc.protocol import pack, unpack_from_client
+from engine.server.analyzer import Analyzer
 from engine.server.scheduler import Job, Scheduler
 from engine.server.settings import Bounds
-from engine.server.surveyor import Surveyor
 
 _log = logging.getLogger(__name__)
 _CHUNK_NBYTES = 256 * 1024
 
 
-class Desk(Protocol):
+class Host(Protocol):
     """What a connection needs of the engine around it."""
 
     scheduler: Scheduler
-    surveyor: Surveyor
+    analyzer: Analyzer
     bounds: Bounds
     secret: str
     """What a client must prove to know; empty where the system tells who a client is."""
@@ -72,15 +72,15 @@ class _Refused(Exception):
 class Connection:
     """Runs until the client goes or breaks the rules; its work ends with it."""
 
-    def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, desk: Desk) -> None:
+    def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: Host) -> None:
         self._number = number
         self._reader = reader
         self._writer = writer
         self._transport = writer.transport
-        self._desk = desk
+        self._host = host
         self._splitter = FrameSplitter()
         self._loop = asyncio.get_running_loop()
-        self._greet_by = self._loop.time() + desk.bounds.greeting_s
+        self._greet_by = self._loop.time() + host.bounds.greeting_s
         self._proving: EngineSide | None = None
         self._strange_nbytes = 0
         self.name = ""
@@ -104,8 +104,8 @@ class Connection:
         except (OSError, _Refused) as error:
             _log.info("client %d: %s", self._number, error)
         finally:
-            self._desk.scheduler.drop(self._number)
-            self._desk.surveyor.drop(self._number)
+            self._host.scheduler.drop(self._number)
+            self._host.analyzer.drop(self._number)
             self.close()
 
     def send(self, message: EngineMessage) -> None:
@@ -113,10 +113,10 @@ class Connection:
         if self._transport.is_closing():
             return
         unsent = self._transport.get_write_buffer_size()
-        if isinstance(message, Drafted) and unsent > self._desk.bounds.unsent_draft_nbytes:
+        if isinstance(message, Drafted) and unsent > self._host.bounds.unsent_draft_nbytes:
             return
         self._transport.write(_packed(message))
-        if self._transport.get_write_buffer_size() > self._desk.bounds.unsent_nbytes:
+        if self._transport.get_write_buffer_size() > self._host.bounds.unsent_nbytes:
             _log.warning("client %d does not read and is dropped", self._number)
             self._transport.abort()
 
@@ -129,7 +129,7 @@ class Connection:
     def close(self) -> None:
         """Let what is written go out, but not for long."""
         self._transport.close()
-        self._loop.call_later(self._desk.bounds.farewell_s, self._transport.abort)
+        self._loop.call_later(self._host.bounds.farewell_s, self._transport.abort)
 
     def drop(self) -> None:
         """End it at once."""
@@ -137,11 +137,11 @@ class Connection:
 
     def _count_strange(self, nbytes: int) -> None:
         self._strange_nbytes += nbytes
-        if self._strange_nbytes > self._desk.bounds.greeting_nbytes:
+        if self._strange_nbytes > self._host.bounds.greeting_nbytes:
             raise self._refuse("protocol", "That is too long for a greeting.")
 
     async def _read(self) -> bytes:
-        bounds = self._desk.bounds
+        bounds = self._host.bounds
         frame_by = self._loop.time() + bounds.frame_s if self._splitter.mid_frame else None
         async with asyncio.timeout_at(frame_by if self.greeted else self._greet_by):
             return await self._reader.read(_CHUNK_NBYTES)
@@ -164,17 +164,17 @@ class Connection:
             raise self._refuse("protocol", "The first message must be a hello.")
         else:
             self.name, self.package = message.client, message.package
-            if self._desk.secret:
+            if self._host.secret:
                 self._challenge(message)
                 return
-        if not self._desk.has_room():
+        if not self._host.has_room():
             raise self._refuse("busy", "The engine has too many clients; close some editors.")
         self.greeted = True
-        self.send(self._desk.welcome())
+        self.send(self._host.welcome())
 
     def _challenge(self, hello: Hello) -> None:
         try:
-            self._proving = EngineSide(self._desk.secret, hello.nonce)
+            self._proving = EngineSide(self._host.secret, hello.nonce)
         except MalformedMessage as error:
             raise self._refuse("protocol", str(error)) from None
         self.send(self._proving.challenge)
@@ -185,17 +185,17 @@ class Connection:
                 now = time.monotonic()
                 rows = message.request.n if isinstance(message, Fill) else 0
                 job = Job(client=self._number, order=message, deliver=self.deliver, arrived=now, touched=now, rows=rows)
-                self._desk.scheduler.submit(job)
-            case Survey():
-                self._desk.surveyor.survey(self._number, message, self.send)
+                self._host.scheduler.submit(job)
+            case Analyze():
+                self._host.analyzer.analyze(self._number, message, self.send)
             case Cancel():
-                self._desk.scheduler.cancel(self._number, message.id)
-                self._desk.surveyor.cancel(self._number, message.id)
+                self._host.scheduler.cancel(self._number, message.id)
+                self._host.analyzer.cancel(self._number, message.id)
             case StatusQuery():
-                self.send(StatusReply(id=message.id, status=self._desk.status()))
+                self.send(StatusReply(id=message.id, status=self._host.status()))
             case Stop():
                 self.send(Done(id=message.id))
-                self._desk.stop(f"client {self._number} asked for it")
+                self._host.stop(f"client {self._number} asked for it")
             case Hello() | Proof():
                 self.send(Failed(id=None, code="protocol", message="One greeting is enough."))
 

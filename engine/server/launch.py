@@ -17,7 +17,7 @@ from engine.core.runtime_paths import lock_path, make_runtime_dir, runtime_dir_u
 from engine.ipc.client import NoAnswer, ask, running_peer, welcome
 from engine.ipc.messages import Stop
 from engine.ipc.peercred import kill
-from engine.server.settings import Settings
+from engine.server.settings import EngineOptions
 
 _START_S = 30.0
 _STOP_S = 1.5
@@ -30,12 +30,12 @@ if sys.platform == "win32":
     _CREATION_FLAGS = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
 
 
-def start_detached(settings: Settings) -> bool:
+def start_detached(settings: EngineOptions) -> bool:
     """Start an engine in the background and wait until it answers; False where one runs already. Raises EngineError."""
     return start(settings) is not None
 
 
-def start(settings: Settings) -> subprocess.Popen[bytes] | None:
+def start(settings: EngineOptions) -> subprocess.Popen[bytes] | None:
     """The same, for who waits for its end; None where one runs already."""
     # What the user must put right is said before there is a process that could come to life later.
     folder = make_runtime_dir()
@@ -79,7 +79,7 @@ def stop() -> bool:
     return found
 
 
-def _arguments(settings: Settings) -> list[str]:
+def _arguments(settings: EngineOptions) -> list[str]:
     return [
         *("--model", settings.model),
         *("--device", settings.device),

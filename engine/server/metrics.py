@@ -14,7 +14,7 @@ _KEPT = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class MetricsReading:
     """The meters at one moment, fields as in `Status`."""
 
     served: int
@@ -26,7 +26,7 @@ class Reading:
     total_ms: Percentiles
 
 
-class Meters:
+class Metrics:
     """Written by the model thread, read by the event loop."""
 
     def __init__(self) -> None:
@@ -54,10 +54,10 @@ class Meters:
             self._served += 1
             self._tokens += tokens
 
-    def read(self) -> Reading:
+    def read(self) -> MetricsReading:
         """All of it now."""
         with self._lock:
-            return Reading(
+            return MetricsReading(
                 served=self._served,
                 forwards=self._forwards,
                 shared_forwards=self._shared_forwards,

@@ -22,8 +22,8 @@ from engine.core.errors import BadInput, EngineError
 from engine.core.names import Device
 from engine.core.version import __version__
 from engine.ipc.client import welcome
-from engine.server.server import Server
-from engine.server.settings import Settings
+from engine.server.server import EngineServer
+from engine.server.settings import EngineOptions
 
 if TYPE_CHECKING:
     from engine.models.base import Model
@@ -35,7 +35,7 @@ _LOCK_PATIENCE_S = 20.0
 _HUNG_EXIT = 70
 
 
-def run(settings: Settings) -> bool:
+def run(settings: EngineOptions) -> bool:
     """Be the engine until its end, which is the process's; False where one is running already. Raises EngineError."""
     is_well = True
     runtime_paths.make_runtime_dir()
@@ -80,7 +80,7 @@ def _try(lock: FileLock) -> bool:
     return True
 
 
-def _run_loop(settings: Settings, why_no_log: str) -> bool:
+def _run_loop(settings: EngineOptions, why_no_log: str) -> bool:
     # The event loop shares the interpreter with the model thread; at the default of 5 ms each message would wait that
     # long for its turn.
     sys.setswitchinterval(0.0005)
@@ -96,13 +96,13 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
     return uvloop.Loop
 
 
-async def _serve(settings: Settings, why_no_log: str) -> bool:
+async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
     def load(on_percent: Callable[[float], None]) -> Model:
         from engine.loader.loading import load
 
         return load(settings.model, cast(Device, settings.device), on_percent).model
 
-    server = Server(settings, load, why_no_log)
+    server = EngineServer(settings, load, why_no_log)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows has no handlers on the loop; there Ctrl-C ends the loop by an exception.
         with contextlib.suppress(NotImplementedError):

@@ -22,12 +22,12 @@ from engine.ipc.messages import EngineState, EngineStatus, Failed, Notice, Welco
 from engine.ipc.peercred import is_own, peer_of
 from engine.ipc.protocol import VERSION, pack
 from engine.server import memory
+from engine.server.analyzer import Analyzer
 from engine.server.checker import Checker, Ticket
 from engine.server.connection import Connection
-from engine.server.metrics import Meters
+from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Scheduler
-from engine.server.settings import Settings
-from engine.server.surveyor import Surveyor
+from engine.server.settings import EngineOptions
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
 
@@ -41,11 +41,11 @@ _STARTER_S = 10.0
 _ASIDE = "A document is set aside: twice its syntax could not be checked to the end. Its suggestions are unchecked."
 
 
-class Server:
-    """Implements `connection.Desk`. Everything but `Worker` runs on one event loop."""
+class EngineServer:
+    """Implements `connection.Host`. Everything but `Worker` runs on one event loop."""
 
     def __init__(
-        self, settings: Settings, load: Callable[[Callable[[float], None]], Model], why_no_log: str = ""
+        self, settings: EngineOptions, load: Callable[[Callable[[float], None]], Model], why_no_log: str = ""
     ) -> None:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
@@ -55,14 +55,14 @@ class Server:
         self._why_no_log = why_no_log
         self._state = EngineState(name="unloaded", message=why_no_log)
         self._began = self._alone_since = time.monotonic()
-        self._meters = Meters()
+        self._meters = Metrics()
         self._had_own_window = False
         self._is_broken = False
         self.bounds = settings.bounds
         self.secret = secrets.token_urlsafe(32) if runtime_paths.uses_tcp() else ""
         self.scheduler = Scheduler(settings.limits)
         self._checker = Checker(crashes=runtime_paths.log_dir() / "syntax.crash")
-        self.surveyor = Surveyor(self._checker)
+        self.analyzer = Analyzer(self._checker)
         self._watchdog = Watchdog(settings.stall_s, read_nbytes=memory.read_nbytes)
         self._worker = Worker(
             self.scheduler,

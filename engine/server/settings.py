@@ -38,7 +38,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class EngineOptions:
     """How an engine is run."""
 
     model: str

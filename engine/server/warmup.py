@@ -10,9 +10,9 @@ from engine.models.base import Model
 _MOST_MS = 1000.0
 
 
-def rehearse(model: Model) -> None:
+def warm_up(model: Model) -> None:
     """Fill a gap. Without a language: the process that checks syntax warms up by itself."""
     request = FillRequest(
-        prefix="def rehearse(values):\n    return sorted(", suffix=")\n", max_tokens=8, deadline_ms=_MOST_MS
+        prefix="def warm_up(values):\n    return sorted(", suffix=")\n", max_tokens=8, deadline_ms=_MOST_MS
     )
     drive(model, answering(model, request))

@@ -16,7 +16,7 @@ from engine.core.errors import is_broken_device
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import Done, Drafted, EngineState, Failed, Fill, FillReply, Warm
 from engine.server import memory
-from engine.server.metrics import Meters
+from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Scheduler
 from engine.server.watchdog import Watchdog
 
@@ -60,7 +60,7 @@ class Worker(threading.Thread):
     def __init__(
         self,
         scheduler: Scheduler,
-        meters: Meters,
+        meters: Metrics,
         load: Callable[[Callable[[float], None]], Model],
         *,
         watchdog: Watchdog,
@@ -82,7 +82,7 @@ class Worker(threading.Thread):
         self._load_began = self._load_ended = self._idle_since = time.monotonic()
         self._memory_short = False
         self._shortages = 0
-        self._rehearsed = False
+        self._warmed_up = False
         self.broken = False
         """The device fails for good; only another process can use it."""
         self.torch_imported = False
@@ -164,7 +164,7 @@ class Worker(threading.Thread):
     def _can_go_on(self, model: Model, job: Job) -> bool:
         """Whether a job is begun and waits for no forward pass."""
         if isinstance(job.order, Warm):
-            self._rehearse(model)
+            self._warm_up(model)
             self._idle_since = time.monotonic()
             self._scheduler.finish(job, Done(id=job.id))
             return False
@@ -172,14 +172,14 @@ class Worker(threading.Thread):
             return False
         return job.filling is not None or self._begin(model, job, job.order.request)
 
-    def _rehearse(self, model: Model) -> None:
-        if self._rehearsed:
+    def _warm_up(self, model: Model) -> None:
+        if self._warmed_up:
             return
-        self._rehearsed = True
-        from engine.server.warmup import rehearse
+        self._warmed_up = True
+        from engine.server.warmup import warm_up
 
         try:
-            rehearse(model)
+            warm_up(model)
         except BaseException as error:  # noqa: BLE001 whatever it is, requests will say so
             _log.warning("the first fill failed: %s", error)
         memory.settle()
@@ -329,5 +329,5 @@ class Worker(threading.Thread):
 
     def _drop_model(self) -> None:
         self._model = None
-        self._rehearsed = False
+        self._warmed_up = False
         memory.give_back()

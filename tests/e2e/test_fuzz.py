@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dg_lsp.protocol.framing import frame
-from dg_lsp.replay.connection import Connection, RequestError
+from dg_lsp.replay.connection import RequestError, ServerConnection
 from tests.e2e.test_start import HELLO
 from tests.engine.processes import WAIT_S, Home
 
@@ -80,7 +80,7 @@ class Session:
 
     async def start(self) -> None:
         command = [sys.executable, "-m", "dg_lsp", "serve"]
-        self.wire = await Connection.start(command, self.place.environment)
+        self.wire = await ServerConnection.start(command, self.place.environment)
         self.wire.on_notification = lambda method, _: self.popups.append(method) if "show" in method else None
         options = {"inline": {"deadline_ms": 200}, "stats": False}
         await self.wire.request("initialize", {**HELLO, "initializationOptions": options})

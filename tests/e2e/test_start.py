@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dg_lsp.app.routes import register
-from dg_lsp.app.server import Server
+from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.framing import frame, messages
 from dg_lsp.protocol.initialize import answer_to, capabilities
@@ -94,7 +94,7 @@ class Kept:
 
 
 async def answer_of_the_server(body: bytes) -> Any:
-    server, kept = Server(Launch()), Kept()
+    server, kept = DgServer(Launch()), Kept()
     register(server)
     server.rpc.set_writer(kept)
     server.rpc.receive(body)

@@ -15,7 +15,7 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from tests.torture import fuzz_formats, fuzz_protocols
-from tests.torture.target import Findings
+from tests.torture.target import Analysis
 
 TARGETS = {**fuzz_formats.TARGETS, **fuzz_protocols.TARGETS}
 _START_S = 120.0
@@ -50,23 +50,23 @@ def main() -> int:
     return 0 if all_well else 1
 
 
-def run_apart(name: str, seconds: float, seed: int) -> Findings:
+def run_apart(name: str, seconds: float, seed: int) -> Analysis:
     """A target in a process of its own, whose death is a crash and whose silence is a hang."""
     command = [sys.executable, "-m", "tests.torture.fuzz", "--inside", "--only", name]
     command += ["--seconds", str(seconds), "--seed", str(seed)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + _START_S, check=False)
     except subprocess.TimeoutExpired:
-        return Findings(target=name, seed=seed, hangs=1, told=["the target did not end"])
+        return Analysis(target=name, seed=seed, hangs=1, told=["the target did not end"])
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        return Findings(target=name, seed=seed, crashes=1, told=[f"ended with {done.returncode}: {last}"])
-    return Findings(**json.loads(done.stdout.splitlines()[-1]))
+        return Analysis(target=name, seed=seed, crashes=1, told=[f"ended with {done.returncode}: {last}"])
+    return Analysis(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def run(name: str, seconds: float, seed: int) -> Findings:
+def run(name: str, seconds: float, seed: int) -> Analysis:
     """Examples until the time is up; the same seed draws the same ones in the same order."""
-    found = Findings(target=name, seed=seed)
+    found = Analysis(target=name, seed=seed)
     # Hypothesis draws the random numbers: it begins with simple ones, and keeps away from what it drew before.
     chance = random.Random()
     with TARGETS[name](chance) as example:

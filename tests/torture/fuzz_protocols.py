@@ -17,7 +17,7 @@ import msgpack
 from dg_lsp.protocol.framing import frame, messages
 from engine.core.request import FillRequest, Snippet
 from engine.ipc.frames import unframe
-from engine.ipc.messages import Cancel, Fill, Hello, StatusQuery, Survey, Warm
+from engine.ipc.messages import Analyze, Cancel, Fill, Hello, StatusQuery, Warm
 from engine.ipc.protocol import VERSION, pack
 from tests.engine.processes import Home, home, running
 from tests.torture.mutation import mutated, sentence, torn
@@ -191,7 +191,7 @@ _FRAMES = tuple(
     for message in (
         Hello(version=VERSION, client="torture"),
         Fill(id=1, request=_REQUEST, document="a", drafts=True),
-        Survey(id=2, text="def f(:\n", cursor=3, language="python"),
+        Analyze(id=2, text="def f(:\n", cursor=3, language="python"),
         Warm(id=3),
         Cancel(id=1),
         StatusQuery(id=4),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from dg_lsp.replay.connection import Connection
+from dg_lsp.replay.connection import ServerConnection
 from dg_lsp.replay.report import percentile
 from engine.syntax.languages import GRAMMARS
 from tests.engine.processes import home
@@ -77,13 +77,13 @@ async def hostile(seconds: float, keys: int, seed: int = 0) -> dict[str, Any]:
     }
 
 
-async def _typed(wire: Connection, keys: int, seed: int, seconds: float) -> Figures:
+async def _typed(wire: ServerConnection, keys: int, seed: int, seconds: float) -> Figures:
     typist = Typist(wire, seed)
     await typist.type(keys, time.monotonic() + seconds)
     return typist.figures
 
 
-async def _attack(wire: Connection, done: asyncio.Event) -> int:
+async def _attack(wire: ServerConnection, done: asyncio.Event) -> int:
     """Type into every document, over and over, until the innocent window is done; how many were typed into."""
     typist = Typist(wire, 1)
     tried = 0

@@ -13,7 +13,7 @@ _KEPT = 5
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class Analysis:
     """Of one target."""
 
     target: str
@@ -62,5 +62,5 @@ def _waited_for_a_core_s() -> float:
         return 0.0
 
 
-Example = Callable[[Findings], None]
+Example = Callable[[Analysis], None]
 """Draws one example and tries it; what it draws from is bound to it."""

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import psutil
 
-from dg_lsp.replay.connection import Connection, RequestError
+from dg_lsp.replay.connection import RequestError, ServerConnection
 from dg_lsp.replay.editor import Asked, Editor
 from engine.syntax.languages import language_of
 from tests.engine.processes import WAIT_S, Home
@@ -58,7 +58,7 @@ class Figures:
 class Typist:
     """Types files into one window, with slips, undo, leaps, accepted suggestions and requests given up."""
 
-    def __init__(self, wire: Connection, seed: int) -> None:
+    def __init__(self, wire: ServerConnection, seed: int) -> None:
         self.wire, self.figures = wire, Figures()
         self.editor = Editor(wire, "utf-16", f"/torture{seed}")
         self._rng = random.Random(seed)
@@ -168,10 +168,10 @@ def _whole(text: str, offset: int) -> int:
 
 
 @asynccontextmanager
-async def window(place: Home, model: str, stderr: IO[bytes], **settings: Any) -> AsyncGenerator[Connection]:
+async def window(place: Home, model: str, stderr: IO[bytes], **settings: Any) -> AsyncGenerator[ServerConnection]:
     """A language server, greeted."""
     command = [sys.executable, "-m", "dg_lsp", "serve", "--model", model]
-    wire = await Connection.start(command, place.environment, stderr)
+    wire = await ServerConnection.start(command, place.environment, stderr)
     try:
         options = {"stats": False, **settings}
         params = {"processId": None, "rootUri": None, "capabilities": OFFERED, "initializationOptions": options}
@@ -183,7 +183,7 @@ async def window(place: Home, model: str, stderr: IO[bytes], **settings: Any) ->
             await wire.close()
 
 
-async def ready(wire: Connection) -> int:
+async def ready(wire: ServerConnection) -> int:
     """Wait until the model is loaded; the engine's process."""
     async with asyncio.timeout(WAIT_S * 2):
         while True:

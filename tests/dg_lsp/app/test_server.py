@@ -14,15 +14,15 @@ from lsprotocol.types import TextDocumentItem
 
 from dg_lsp.app import session as session_module
 from dg_lsp.app.routes import register
-from dg_lsp.app.server import Server
+from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import EngineFailure, Launch
 from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
 from dg_lsp.backend.status import StatusBoard
 from dg_lsp.documents import documents
 from dg_lsp.documents.positions import Lines
-from dg_lsp.edits.findings import NOTHING
+from dg_lsp.edits.analyses import NOTHING
 from dg_lsp.protocol.rpc import UNREADABLE
-from engine.core.findings import Damage, Findings
+from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import EngineState
 
@@ -33,7 +33,7 @@ class Session:
     """A server past its greeting."""
 
     def __init__(self) -> None:
-        self.server = Server(Launch())
+        self.server = DgServer(Launch())
         register(self.server)
         self.server.rpc.set_writer(self, include_headers=False)
         self.told: list[Any] = []
@@ -119,7 +119,7 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     server.resident.learned(device="cuda:0", instructions=False)
     assert server.resident.deadline_ms == GPU_DEADLINE_MS
     server.resident.retry_at_s = time.monotonic() + 1000
-    server.surveys.found(snapshot, 0, Findings(damages=(Damage(start=0, end=4, spots=(), what=""),)))
+    server.analyses.found(snapshot, 0, Analysis(damages=(SyntaxErrorRegion(start=0, end=4, spots=(), what=""),)))
     server.suggester.debounce.max_delay_ms = 150
     for at_ms in (0, 10, 20):
         server.suggester.debounce.key(at_ms)
@@ -131,7 +131,7 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     assert server.resident.deadline_ms == CPU_DEADLINE_MS
     assert server.resident.instructions is None
     assert server.resident.retry_at_s == 0
-    assert await server.surveys.at(snapshot, 0) == NOTHING
+    assert await server.analyses.at(snapshot, 0) == NOTHING
     assert server.suggester.debounce.delay_ms(20) == 0
     assert server.other_engine == ""
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dg_lsp.backend.client import EngineClient, EngineFailure, Launch, Patience
+from dg_lsp.backend.client import EngineClient, EngineFailure, Launch, Timeouts
 from dg_lsp.backend.heartbeat import Silence
 from dg_lsp.backend.launch import difference
 from engine.core.processes import python_module
@@ -29,7 +29,7 @@ LONG = "+".join("abcdefghijklmnop")
 CASES = ("quick = ▮1▮\n", {"text": f"slow = ▮{LONG}▮\n", "reveal": 1, "delay_ms": 20})
 QUICK = FillRequest(prefix="quick = ", suffix="\n")
 SLOW = FillRequest(prefix="slow = ", suffix="\n")
-PATIENCE = Patience(start_s=WAIT_S, return_s=0.05, first_retry_s=0.2)
+PATIENCE = Timeouts(start_s=WAIT_S, return_s=0.05, first_retry_s=0.2)
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ def launching(*launches: Launch):
 
 
 @asynccontextmanager
-async def client_of(place: Home, patience: Patience = PATIENCE, model: str = "oracle:/none.json"):
+async def client_of(place: Home, timeouts: Timeouts = PATIENCE, model: str = "oracle:/none.json"):
     """A client and the states that it showed."""
     states: list[EngineState] = []
-    client = EngineClient(launching(Launch(model=model)), client="test", on_state=states.append, patience=patience)
+    client = EngineClient(launching(Launch(model=model)), client="test", on_state=states.append, timeouts=timeouts)
     try:
         yield client, states
     finally:
@@ -138,7 +138,7 @@ async def test_an_engine_killed_at_work_is_replaced_before_the_next_request(plac
 
 @pytest.mark.asyncio
 async def test_a_wedged_engine_is_replaced(place):
-    impatient = Patience(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
+    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
     async with client_of(place, impatient) as (client, _):
         pid = (await client.status()).pid
         os.kill(pid, signal.SIGSTOP)
@@ -154,7 +154,7 @@ async def test_a_wedged_engine_is_replaced(place):
 async def test_a_wedged_engine_is_replaced_where_there_are_no_unix_sockets(place, monkeypatch):
     monkeypatch.setenv("DG_LSP_TRANSPORT", "tcp")
     place.environment["DG_LSP_TRANSPORT"] = "tcp"
-    impatient = Patience(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
+    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
     async with client_of(place, impatient) as (client, _):
         pid = (await client.status()).pid
         try:
@@ -172,7 +172,7 @@ async def test_a_wedged_engine_is_replaced_where_there_are_no_unix_sockets(place
 
 @pytest.mark.asyncio
 async def test_an_engine_at_work_for_long_is_not_taken_for_wedged(place):
-    impatient = Patience(start_s=WAIT_S, beat_s=0.02, silence=Silence(idle_s=WAIT_S))
+    impatient = Timeouts(start_s=WAIT_S, beat_s=0.02, silence=Silence(idle_s=WAIT_S))
     slow = {"text": "slow = ▮a▮\n", "delay_ms": 700}
     async with client_of(place, impatient, place.oracle(slow)) as (client, states):
         await client.warm()
@@ -201,7 +201,7 @@ async def died(client: EngineClient) -> None:
 
 @pytest.mark.asyncio
 async def test_restarts_back_off_where_engine_after_engine_dies(place):
-    async with client_of(place, Patience(start_s=WAIT_S, first_retry_s=WAIT_S)) as (client, states):
+    async with client_of(place, Timeouts(start_s=WAIT_S, first_retry_s=WAIT_S)) as (client, states):
         await died(client)
         await until(lambda: client.state.name == "unloaded", "the next engine, at once")
         await died(client)
@@ -221,7 +221,7 @@ async def test_restarts_back_off_where_engine_after_engine_dies(place):
 
 @pytest.mark.asyncio
 async def test_restarts_go_on_by_themselves(place):
-    async with client_of(place, Patience(start_s=WAIT_S, first_retry_s=0.3)) as (client, _):
+    async with client_of(place, Timeouts(start_s=WAIT_S, first_retry_s=0.3)) as (client, _):
         for _ in range(3):
             await died(client)
             await until(lambda: client.state.name == "unloaded", "the next engine")
@@ -229,8 +229,8 @@ async def test_restarts_go_on_by_themselves(place):
 
 @pytest.mark.asyncio
 async def test_an_engine_that_answered_is_replaced_at_once_each_time(place):
-    patience = Patience(start_s=WAIT_S, first_retry_s=10 * WAIT_S)
-    async with client_of(place, patience, place.oracle(*CASES)) as (client, states):
+    timeouts = Timeouts(start_s=WAIT_S, first_retry_s=10 * WAIT_S)
+    async with client_of(place, timeouts, place.oracle(*CASES)) as (client, states):
         for _ in range(3):
             assert (await client.fill(QUICK)).candidates
             await died(client)
@@ -242,7 +242,7 @@ async def test_an_engine_that_answered_is_replaced_at_once_each_time(place):
 async def test_an_engine_wedged_before_the_client_came_is_replaced(place):
     with running(place) as process:
         process.send_signal(signal.SIGSTOP)
-        async with client_of(place, Patience(start_s=WAIT_S, silence=Silence(idle_s=1.5))) as (client, _):
+        async with client_of(place, Timeouts(start_s=WAIT_S, silence=Silence(idle_s=1.5))) as (client, _):
             assert (await client.status()).pid != process.pid
 
 
@@ -271,7 +271,7 @@ async def test_an_engine_at_work_is_waited_for_by_a_second_window_too(place):
     busy = await asyncio.create_subprocess_exec(*python_module("engine")[:2], "-c", _BUSY, str(place.socket_path))
     try:
         await until(place.socket_path.exists, "its socket")
-        async with client_of(place, Patience(start_s=WAIT_S, silence=Silence(idle_s=1))) as (client, _):
+        async with client_of(place, Timeouts(start_s=WAIT_S, silence=Silence(idle_s=1))) as (client, _):
             await client.connect()
             assert client.state.name == "loading"
         assert busy.returncode is None
@@ -288,7 +288,7 @@ async def test_an_engine_at_work_for_ever_is_replaced_all_the_same(place):
     busy = await asyncio.create_subprocess_exec(*python_module("engine")[:2], "-c", endless, str(place.socket_path))
     try:
         await until(place.socket_path.exists, "its socket")
-        async with client_of(place, Patience(start_s=WAIT_S, silence=Silence(idle_s=1, busy_s=2))) as (client, _):
+        async with client_of(place, Timeouts(start_s=WAIT_S, silence=Silence(idle_s=1, busy_s=2))) as (client, _):
             assert (await client.status()).served == 0
         assert await asyncio.wait_for(busy.wait(), WAIT_S) == -signal.SIGKILL
     finally:
@@ -315,7 +315,7 @@ async def test_an_engine_is_started_as_it_is_wanted_at_that_time(place):
         Launch(model="oracle:/none.json", device="cpu", unload_after_s=33, exit_after_s=77),
         Launch(model="oracle:/other.json"),
     )
-    client = EngineClient(launches, patience=PATIENCE)
+    client = EngineClient(launches, timeouts=PATIENCE)
     status = await client.status()
     assert (status.model, status.device_asked) == ("oracle:/none.json", "cpu")
     assert (status.unload_after_s, status.exit_after_s) == (33, 77)
@@ -481,8 +481,8 @@ async def test_what_an_engine_may_not_say_costs_one_failure_and_a_fresh_connecti
                 writer.write(pack(Done(id=message.id)))
         writer.close()
 
-    patience = Patience(beat_s=WAIT_S)
-    async with await asyncio.start_unix_server(meet, place.socket_path), client_of(place, patience) as (client, states):
+    timeouts = Timeouts(beat_s=WAIT_S)
+    async with await asyncio.start_unix_server(meet, place.socket_path), client_of(place, timeouts) as (client, states):
         with pytest.raises(EngineFailure) as raised:
             await client.warm()
         assert raised.value.code == "unavailable"
@@ -494,7 +494,7 @@ async def test_what_an_engine_may_not_say_costs_one_failure_and_a_fresh_connecti
 @pytest.mark.asyncio
 async def test_an_engine_that_cannot_start_is_one_sentence_and_not_tried_at_each_keystroke(place):
     place.runtime.write_text("in the way")
-    async with client_of(place, Patience(first_retry_s=WAIT_S)) as (client, states):
+    async with client_of(place, Timeouts(first_retry_s=WAIT_S)) as (client, states):
         for _ in range(3):
             with pytest.raises(EngineFailure, match="is not a folder") as raised:
                 await client.fill(QUICK)
@@ -508,7 +508,7 @@ async def test_an_engine_that_cannot_start_is_one_sentence_and_not_tried_at_each
 async def test_a_starter_that_fails_is_quoted_and_tried_again_later(place):
     broken = Launch(engine=("python3", "-c", "import sys; sys.exit('No torch here.')"))
     launches = launching(broken, Launch(model="oracle:/none.json"))
-    client = EngineClient(launches, patience=Patience(first_retry_s=0.1))
+    client = EngineClient(launches, timeouts=Timeouts(first_retry_s=0.1))
     with pytest.raises(EngineFailure, match="No torch here"):
         await client.status()
     await asyncio.sleep(0.15)

@@ -5,14 +5,14 @@ import pytest
 from engine.analysis.checks import analyze
 from engine.analysis.parsed_text import parse_text
 from engine.analysis.syntax_errors import syntax_errors
-from engine.core.findings import Damage
+from engine.core.analysis import SyntaxErrorRegion
 from engine.syntax.budget import Budget
 from engine.syntax.languages import language_of
 from engine.syntax.tree import parsed
 from tests.engine.syntax.test_languages import CASES
 
 
-def errors_in(text: str, language: str = "python") -> tuple[Damage, ...]:
+def errors_in(text: str, language: str = "python") -> tuple[SyntaxErrorRegion, ...]:
     parsed_text = parse_text(text, language)
     assert parsed_text is not None
     return syntax_errors(parsed_text)

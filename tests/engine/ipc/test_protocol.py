@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.core.analysis import Analysis, Placeholder, SyntaxErrorRegion
 from engine.core.errors import MalformedMessage, VersionMismatch
-from engine.core.findings import Blank, Damage, Findings
 from engine.core.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Timings
 from engine.ipc.frames import frame
 from engine.ipc.messages import (
+    Analyze,
+    AnalyzeReply,
     Cancel,
     Done,
     Drafted,
@@ -31,8 +33,6 @@ from engine.ipc.messages import (
     StatusQuery,
     StatusReply,
     Stop,
-    Survey,
-    Surveyed,
     Warm,
     Welcome,
 )
@@ -88,7 +88,7 @@ STATUS = EngineStatus(
         Hello(version=VERSION, client="nvim", package="0.1.0", nonce=b"\x00\xff"),
         Proof(proof=b"\x00\xff"),
         Fill(id=1, request=FULL_REQUEST, document="file:///a.py", priority="background", drafts=True),
-        Survey(id=6, text="x = (😋", cursor=6, language="python"),
+        Analyze(id=6, text="x = (😋", cursor=6, language="python"),
         Cancel(id=2),
         Warm(id=3),
         StatusQuery(id=4),
@@ -110,11 +110,11 @@ def test_a_clients_message_arrives_as_it_was_sent(message):
                 model="m", device="cpu", candidates=(CANDIDATE,), width=4, steps=2, forwards=2, ms=Timings(total=1.0)
             ),
         ),
-        Surveyed(
+        AnalyzeReply(
             id=1,
-            findings=Findings(
-                damages=(Damage(start=0, end=5, what="missing )", spots=(5, 3)),),
-                blank=Blank(kind="body", start=1, end=2, before="\n", after="\n", single_line=False),
+            findings=Analysis(
+                damages=(SyntaxErrorRegion(start=0, end=5, what="missing )", spots=(5, 3)),),
+                blank=Placeholder(kind="body", start=1, end=2, before="\n", after="\n", single_line=False),
             ),
         ),
         Done(id=1),

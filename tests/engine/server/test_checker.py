@@ -12,12 +12,12 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.analysis.questions import Check, Diagnose, Diagnosis, JudgeFills, Judgements, Question, Reply, SurveyText
+from engine.analysis.questions import AnalyzeText, Check, Diagnose, Diagnosis, JudgeFills, Judgements, Question, Reply
 from engine.analysis.questions import asked as asking
 from engine.analysis.replies import unpacked_reply
 from engine.analysis.wire import ReceivedTexts, SentTexts, framed
+from engine.core.analysis import Analysis
 from engine.core.errors import MalformedMessage
-from engine.core.findings import Findings
 from engine.server.checker import Checker, Ticket, rest_s
 from engine.server.suspects import ASIDE_S, Suspects
 
@@ -60,7 +60,7 @@ async def test_questions_are_answered_by_another_process():
         assert isinstance(reply, Judgements)
         assert [each and each.text for each in reply.fills] == ["a"]
         assert isinstance(await asked(checker, Diagnose(text="x = (", language="python")), Diagnosis)
-        assert isinstance(await asked(checker, SurveyText(text="x = (", language="python", cursor=0)), Findings)
+        assert isinstance(await asked(checker, AnalyzeText(text="x = (", language="python", cursor=0)), Analysis)
         assert checker.pid in [child.pid for child in psutil.Process().children()]
     assert checker.pid is None
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from engine.core.request import FillRequest
-from engine.ipc.messages import Cancel, Failed, Fill, FillReply, Survey, Surveyed
+from engine.ipc.messages import Analyze, AnalyzeReply, Cancel, Failed, Fill, FillReply
 from tests.engine.processes import Home, Wire, home, running, wait_until
 
 INNOCENT = "total = max(▮first, second▮)\n"
@@ -79,7 +79,7 @@ def test_a_document_that_stalls_a_check_stalls_no_other_window(served, language)
     with served.client() as good, served.client() as bad:
         innocent_again(good)
         text = STALLS[language]
-        bad.send(Survey(id=1, text=text, cursor=len(text), language=language))
+        bad.send(Analyze(id=1, text=text, cursor=len(text), language=language))
         bad.send(Fill(id=2, request=FillRequest(prefix=text, suffix="\n", language=language, max_tokens=8)))
         filled(good, 2, "total = max(", ")\n", "python")
         assert isinstance(bad.reply(2), FillReply)
@@ -93,12 +93,12 @@ def test_surveys_are_given_up_when_newer_ones_come_or_their_client_says_so(serve
         innocent_again(wire)
         texts = [f"x{number} = (\n" + "y = (1\n" * 20_000 for number in range(12)]
         for number, text in enumerate(texts):
-            wire.send(Survey(id=number, text=text, cursor=0, language="python"))
+            wire.send(Analyze(id=number, text=text, cursor=0, language="python"))
         wire.send(Cancel(id=11))
         codes: dict[int | None, str] = {}
         while len(codes) < 12:
             reply = wire.receive()
-            assert isinstance(reply, Failed | Surveyed)
+            assert isinstance(reply, Failed | AnalyzeReply)
             codes[reply.id] = reply.code if isinstance(reply, Failed) else "surveyed"
         assert list(codes.values()).count("superseded") == 8
         assert codes[11] == "cancelled"
@@ -106,9 +106,9 @@ def test_surveys_are_given_up_when_newer_ones_come_or_their_client_says_so(serve
 
         def surveyed() -> bool:
             number = next(numbers)
-            wire.send(Survey(id=number, text="x = (\n", cursor=0, language="python"))
+            wire.send(Analyze(id=number, text="x = (\n", cursor=0, language="python"))
             reply = wire.reply(number)
-            return isinstance(reply, Surveyed) and len(reply.findings.damages) == 1
+            return isinstance(reply, AnalyzeReply) and len(reply.findings.damages) == 1
 
         wait_until(surveyed, "a survey that is answered")
 
@@ -117,8 +117,8 @@ def test_surveys_are_given_up_when_newer_ones_come_or_their_client_says_so(serve
 def test_the_engine_itself_parses_nothing(place):
     with running(place, "--model", oracle(place)) as engine, place.client() as wire:
         innocent(wire, 1)
-        wire.send(Survey(id=2, text="x = (\n", cursor=0, language="python"))
-        assert isinstance(wire.reply(2), Surveyed)
+        wire.send(Analyze(id=2, text="x = (\n", cursor=0, language="python"))
+        assert isinstance(wire.reply(2), AnalyzeReply)
         wire.send(Fill(id=3, request=FillRequest(task="fix", prefix="", old="x = (1\n", suffix="", language="python")))
         assert isinstance(wire.reply(3), FillReply)
         assert "tree_sitter_python" not in Path(f"/proc/{engine.pid}/maps").read_text()

@@ -22,7 +22,7 @@ import pytest
 from engine.core.runtime_paths import MAX_SOCKET_PATH_NBYTES
 from engine.ipc.address import TcpAddress
 from engine.ipc.challenge import ClientSide, Impostor
-from engine.ipc.messages import Done, Failed, FillReply, Hello, Notice, Proof, Stop, Survey, Warm
+from engine.ipc.messages import Analyze, Done, Failed, FillReply, Hello, Notice, Proof, Stop, Warm
 from engine.ipc.protocol import VERSION
 from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
@@ -295,8 +295,8 @@ def test_a_wedged_engine_is_ended_by_stop(place):
 
 _NEVER_DONE = """
 import re, runpy, sys, time
-import engine.server.surveyor
-engine.server.surveyor.language_of = lambda *_: {work}
+import engine.server.analyzer
+engine.server.analyzer.language_of = lambda *_: {work}
 sys.argv[0] = "engine"
 runpy.run_module("engine", run_name="__main__", alter_sys=True)
 """
@@ -312,7 +312,7 @@ def test_stop_ends_the_process_whatever_it_is_at(place, work):
             wait_until(place.answers, "the engine to listen")
             wire = place.connect()
             wire.greet()
-            wire.send(Survey(id=1, text="x", cursor=0, language="python"))
+            wire.send(Analyze(id=1, text="x", cursor=0, language="python"))
             # Seen by the loop, and given to its thread, before anything else comes.
             time.sleep(0.5)
             assert place.command("stop").stdout.strip() == "The engine has ended."

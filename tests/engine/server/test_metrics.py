@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.ipc.messages import Percentiles
-from engine.server.metrics import Meters, percentiles
+from engine.server.metrics import Metrics, percentiles
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_percentiles(values, p50, p95):
 
 
 def test_a_reading_tells_what_was_counted():
-    meters = Meters()
+    meters = Metrics()
     assert meters.read().tokens_per_forward is None
     for ms, jobs in ((1.0, 1), (2.0, 3), (3.0, 1)):
         meters.forward(ms, jobs)

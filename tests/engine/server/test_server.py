@@ -20,8 +20,8 @@ from engine.ipc.messages import Failed, Fill, FillReply, Hello, StatusQuery
 from engine.ipc.protocol import VERSION, pack
 from engine.models.base import Rows
 from engine.models.oracle.model import Case, Oracle
-from engine.server.server import Server
-from engine.server.settings import Bounds, Settings
+from engine.server.server import EngineServer
+from engine.server.settings import Bounds, EngineOptions
 from tests.engine.processes import Home, Wire, home, wait_until
 
 LONG = "+".join("abcdefghijklmnop")
@@ -32,14 +32,14 @@ def new_oracle(_on_percent: object) -> Oracle:
 
 
 @contextmanager
-def serving(place: Home, load=new_oracle, *, in_order: bool = True, **settings: object) -> Iterator[Server]:
+def serving(place: Home, load=new_oracle, *, in_order: bool = True, **settings: object) -> Iterator[EngineServer]:
     """A server on a thread of its own, which ends `in_order` or because it is broken."""
     place.runtime.mkdir(mode=0o700)
-    found: list[Server] = []
+    found: list[EngineServer] = []
 
     async def serve() -> None:
-        asked = Settings(model="oracle", device="cpu", unload_after_s=60, exit_after_s=60, **settings)
-        found.append(Server(asked, load))
+        asked = EngineOptions(model="oracle", device="cpu", unload_after_s=60, exit_after_s=60, **settings)
+        found.append(EngineServer(asked, load))
         assert await found[0].serve() == in_order
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))

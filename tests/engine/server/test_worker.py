@@ -18,7 +18,7 @@ from engine.decoding.executor import Step
 from engine.ipc.messages import EngineMessage, EngineState, Failed, Fill, FillReply, Warm
 from engine.models.base import Model, Rows
 from engine.models.oracle.model import Case, Oracle
-from engine.server.metrics import Meters
+from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Scheduler
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
@@ -64,7 +64,7 @@ def test_what_a_failed_pass_made_is_gone_when_each_job_gets_its_own():
     model, jobs = Small(), [job(1), job(2)]
     worker = Worker(
         Scheduler(),
-        Meters(),
+        Metrics(),
         lambda percent: None,  # type: ignore[arg-type, return-value]
         watchdog=Watchdog(9),
         unload_after_s=9,
@@ -86,7 +86,7 @@ def test_a_panic_while_loading_is_an_answer_and_the_thread_goes_on():
 
     scheduler, told, states = Scheduler(), [], []
     worker = Worker(
-        scheduler, Meters(), load, watchdog=Watchdog(60), unload_after_s=9, check=unasked, on_state=states.append
+        scheduler, Metrics(), load, watchdog=Watchdog(60), unload_after_s=9, check=unasked, on_state=states.append
     )
     worker.start()
     answered = threading.Event()
@@ -117,7 +117,7 @@ def test_a_panic_in_one_job_is_that_job_s_alone(caplog: pytest.LogCaptureFixture
     jobs[0].step.rows.canvas[0, 0] = 1  # type: ignore[union-attr]
     worker = Worker(
         Scheduler(),
-        Meters(),
+        Metrics(),
         lambda percent: None,
         watchdog=Watchdog(60),
         unload_after_s=9,
@@ -157,7 +157,7 @@ def working(
     loads, numbers = iter(models), itertools.count(1)
     worker = Worker(
         scheduler,
-        Meters(),
+        Metrics(),
         lambda percent: next(loads),
         watchdog=Watchdog(60),
         check=unasked,

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.analysis.questions import Check, Reply, SurveyText
-from engine.core.findings import Findings
-from engine.ipc.messages import EngineMessage, Failed, FailureCode, Survey, Surveyed
+from engine.analysis.questions import AnalyzeText, Check, Reply
+from engine.core.analysis import Analysis
+from engine.ipc.messages import Analyze, AnalyzeReply, EngineMessage, Failed, FailureCode
 from engine.server.checker import Checker, Ticket
 from engine.syntax.languages import language_of
 
 URGENCY = 2
 """Fills come before."""
 SURVEY_MS = 500.0
-"""For one survey."""
+"""For one analysis."""
 LEFT_MS = 1500.0
 """A list of actions that comes later is of no use."""
 _PER_CLIENT = 4
-"""Surveys of one client; actions are listed at every move of a cursor, and the oldest is of no use."""
+"""Analyses of one client; actions are listed at every move of a cursor, and the oldest is of no use."""
 Deliver = Callable[[EngineMessage], None]
 
 
-class Surveyor:
+class Analyzer:
     """All methods belong to the event loop."""
 
     def __init__(self, checker: Checker) -> None:
@@ -29,18 +29,18 @@ class Surveyor:
         self._open: dict[tuple[int, int], Deliver] = {}
         """By client and the client's number, oldest first."""
 
-    def survey(self, client: int, asked: Survey, deliver: Deliver) -> None:
+    def analyze(self, client: int, asked: Analyze, deliver: Deliver) -> None:
         """Look at a text, and deliver what was found, once."""
         language = language_of(asked.language)
         if language is None:
-            deliver(Surveyed(id=asked.id, findings=Findings(damages=())))
+            deliver(AnalyzeReply(id=asked.id, findings=Analysis(damages=())))
             return
         own = [key for key in self._open if key[0] == client]
         if len(own) >= _PER_CLIENT:
             self._fail(own[0], "superseded", "Newer texts came to be looked at.")
         key = (client, asked.id)
         self._open[key] = deliver
-        question = SurveyText(text=asked.text, language=language, cursor=asked.cursor)
+        question = AnalyzeText(text=asked.text, language=language, cursor=asked.cursor)
         self._checker.submit(
             Ticket(
                 check=Check(question=question, budget_ms=SURVEY_MS, left_ms=LEFT_MS),
@@ -51,7 +51,7 @@ class Surveyor:
         )
 
     def cancel(self, client: int, id: int) -> None:
-        """Give up a survey, if there is one of that id."""
+        """Give up an analysis, if there is one of that id."""
         self._fail((client, id), "cancelled", "The request was cancelled.")
 
     def drop(self, client: int) -> None:
@@ -60,10 +60,10 @@ class Surveyor:
             del self._open[key]
 
     def _replied(self, key: tuple[int, int], reply: Reply | None) -> None:
-        if isinstance(reply, Findings):
+        if isinstance(reply, Analysis):
             deliver = self._open.pop(key, None)
             if deliver:
-                deliver(Surveyed(id=key[1], findings=reply))
+                deliver(AnalyzeReply(id=key[1], findings=reply))
         else:
             self._fail(key, "late", "The text could not be looked at in time.")
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 from engine.core.wire import Wire
 
-BlankKind = Literal["body", "placeholder", "arguments"]
+PlaceholderKind = Literal["body", "placeholder", "arguments"]
 
 
-class Damage(Wire, frozen=True, kw_only=True):
+class SyntaxErrorRegion(Wire, frozen=True, kw_only=True):
     """Whole lines `text[start:end]`, without the last line break, in which something is wrong."""
 
     start: int
@@ -20,10 +20,10 @@ class Damage(Wire, frozen=True, kw_only=True):
     """Where the cause may lie, likeliest first; not all of them need to lie in these lines."""
 
 
-class Blank(Wire, frozen=True, kw_only=True):
+class Placeholder(Wire, frozen=True, kw_only=True):
     """`text[start:end]` wants to become `before`, something new, `after`."""
 
-    kind: BlankKind
+    kind: PlaceholderKind
     start: int
     end: int
     before: str = ""
@@ -31,10 +31,10 @@ class Blank(Wire, frozen=True, kw_only=True):
     single_line: bool = False
 
 
-class Findings(Wire, frozen=True, kw_only=True):
+class Analysis(Wire, frozen=True, kw_only=True):
     """What a text offers to somebody at a place in it."""
 
-    damages: tuple[Damage, ...]
+    damages: tuple[SyntaxErrorRegion, ...]
     """Of the whole text, in order."""
-    blank: Blank | None = None
+    blank: Placeholder | None = None
     """At the place."""

@@ -8,29 +8,29 @@ from dg_lsp.backend.client import EngineFailure
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.gap import gap_at, window
-from dg_lsp.edits.edits import LARGEST_CHARS, Wish, fix_wish
-from engine.core.findings import Blank, BlankKind, Damage, Findings
+from dg_lsp.edits.edits import LARGEST_CHARS, EditRequest, fix_request
+from engine.core.analysis import Analysis, Placeholder, PlaceholderKind, SyntaxErrorRegion
 from engine.core.request import FillRequest
 
-NOTHING = Findings(damages=())
+NOTHING = Analysis(damages=())
 FAR_CHARS = 2000
 """Between broken lines and a place where the cause may lie, at the most."""
 CAUSES = 3
-TITLES: dict[BlankKind, str] = {
+TITLES: dict[PlaceholderKind, str] = {
     "body": "Fill in the body",
     "placeholder": "Fill in what is still to come",
     "arguments": "Fill in the arguments",
 }
 
 
-class Surveys:
+class Analyses:
     """Asks the engine, if it runs, and remembers the latest answer: editors ask again and again."""
 
     def __init__(self, resident: Resident) -> None:
         self._resident = resident
-        self._latest: tuple[Snapshot, int, Findings] | None = None
+        self._latest: tuple[Snapshot, int, Analysis] | None = None
 
-    async def at(self, snapshot: Snapshot, cursor: int) -> Findings:
+    async def at(self, snapshot: Snapshot, cursor: int) -> Analysis:
         """What a document offers at a cursor; nothing where nobody can tell."""
         if self._latest and self._latest[0] is snapshot and self._latest[1] == cursor:
             return self._latest[2]
@@ -39,13 +39,13 @@ class Surveys:
         if len(snapshot.text) > LARGEST_CHARS:
             return NOTHING
         try:
-            found = await self._resident.client.survey(snapshot.text, cursor, snapshot.language)
+            found = await self._resident.client.analyze(snapshot.text, cursor, snapshot.language)
         except EngineFailure:
             return NOTHING
         self.found(snapshot, cursor, found)
         return found
 
-    def found(self, snapshot: Snapshot, cursor: int, findings: Findings) -> None:
+    def found(self, snapshot: Snapshot, cursor: int, findings: Analysis) -> None:
         """Remember an answer."""
         self._latest = (snapshot, cursor, findings)
 
@@ -54,26 +54,26 @@ class Surveys:
         self._latest = None
 
 
-def damages_in(findings: Findings, start: int, end: int) -> list[Damage]:
+def damages_in(findings: Analysis, start: int, end: int) -> list[SyntaxErrorRegion]:
     """The broken lines that a span touches."""
     return [each for each in findings.damages if each.start <= end and each.end >= start]
 
 
-def damage_wish(snapshot: Snapshot, damages: Sequence[Damage], n: int = 1) -> Wish:
+def error_request(snapshot: Snapshot, damages: Sequence[SyntaxErrorRegion], n: int = 1) -> EditRequest:
     """Mend some damages, wherever near them their causes lie."""
     start, end = min(each.start for each in damages), max(each.end for each in damages)
     causes = [spot for each in damages for spot in each.spots[:CAUSES]]
     near = [start, end, *(spot for spot in causes if start - FAR_CHARS <= spot <= end + FAR_CHARS)]
     lines = snapshot.lines
-    return fix_wish(snapshot, lines.line_start(min(near)), lines.line_end(min(max(near), len(snapshot.text))), n)
+    return fix_request(snapshot, lines.line_start(min(near)), lines.line_end(min(max(near), len(snapshot.text))), n)
 
 
-def blank_wish(snapshot: Snapshot, blank: Blank, max_tokens: int) -> Wish:
+def placeholder_request(snapshot: Snapshot, blank: Placeholder, max_tokens: int) -> EditRequest:
     """Fill in what is missing at a place."""
     before = window(gap_at(snapshot, blank.start))[0] + blank.before
     after = blank.after + window(gap_at(snapshot, blank.end))[1]
     placeholder = "" if blank.before else snapshot.text[blank.start : blank.end]
-    return Wish(
+    return EditRequest(
         snapshot=snapshot,
         start=blank.start,
         end=blank.end,
