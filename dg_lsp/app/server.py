@@ -85,7 +85,7 @@ class DgServer(LanguageServer):
         self.other_engine = ""
         """The last word on an engine that runs otherwise than it was set up here."""
         self._exclusions = Exclusions()
-        self._looking = Looking(self._look)
+        self._looking = Looking(self._look, self._looked)
         self._progress = LoadProgress(self.work_done_progress)
         self._stats = Stats(stats_path())
         self._background = set[asyncio.Task[None]]()
@@ -154,8 +154,8 @@ class DgServer(LanguageServer):
         """Wait until a document's policy is what its project says now, and see to it for all others."""
         for other in self.documents.uris():
             if other != uri and not self.is_looked_at(other):
-                self.in_background(self._look_at(other))
-        await self._look_at(uri)
+                self.in_background(self._looking.at(other))
+        await self._looking.at(uri)
 
     async def snapshot(self, uri: str) -> Snapshot | None:
         """A document as its policy is now; None where it is not open, or changes while the project is looked at."""
@@ -283,13 +283,11 @@ class DgServer(LanguageServer):
                 self.complain(other)
             self.other_engine = other
 
-    async def _look_at(self, uri: str) -> None:
-        if not self.is_looked_at(uri):
-            await self._looking.at(uri)
-            self.documents.renew(uri)
-            snapshot = self.documents.get(uri)
-            if snapshot:
-                self.menu.offer(snapshot.policy.settings)
+    def _looked(self, uri: str) -> None:
+        self.documents.renew(uri)
+        snapshot = self.documents.get(uri)
+        if snapshot:
+            self.menu.offer(snapshot.policy.settings)
 
     def _look(self, uri: str) -> None:
         self.configuration.look(uri)

@@ -27,18 +27,18 @@ class Launch:
 
     def command(self) -> list[str]:
         """The command line; it returns once the engine answers, or with a sentence on stderr."""
-        options = (word for name, value in self.options().items() for word in (name, str(value)))
+        options = (word for name, value in self.options().items() for word in (name, value))
         return [*self.engine, "run", "--detach", *options]
 
-    def options(self) -> dict[str, str | float]:
+    def options(self) -> dict[str, str]:
         """What is not left to the engine, by the names that `dg-lsp engine run` has for it."""
-        options: dict[str, str | float | None] = {
-            "--model": self.model or None,
-            "--device": self.device or None,
-            "--unload-after": self.unload_after_s,
-            "--exit-after": self.exit_after_s,
+        options = {
+            "--model": self.model,
+            "--device": self.device,
+            "--unload-after": _seconds(self.unload_after_s),
+            "--exit-after": _seconds(self.exit_after_s),
         }
-        return {name: value for name, value in options.items() if value is not None}
+        return {name: value for name, value in options.items() if value}
 
 
 def difference(wanted: Launch, running: EngineStatus) -> str:
@@ -49,21 +49,25 @@ def difference(wanted: Launch, running: EngineStatus) -> str:
             f"window of {running.engine} closes; `dg-lsp engine restart` does it now, for all editors."
         )
     device = wanted.device if _is_on(wanted.device, running) else running.device_asked
-    has: dict[str, str | float] = {
+    has = {
         "--model": running.model,
         "--device": device,
-        "--unload-after": running.unload_after_s,
-        "--exit-after": running.exit_after_s,
+        "--unload-after": _seconds(running.unload_after_s),
+        "--exit-after": _seconds(running.exit_after_s),
     }
     other = {name: value for name, value in wanted.options().items() if has[name] != value}
     if not other:
         return ""
     runs = ", ".join(f"{name.lstrip('-')} {has[name]}" for name in other)
-    options = " ".join(f"{name} {shlex.quote(str(value))}" for name, value in other.items())
+    options = " ".join(f"{name} {shlex.quote(value)}" for name, value in other.items())
     return (
         f"The engine runs with {runs}, not as the settings say; `dg-lsp engine restart {options}` changes that "
         "for all editors."
     )
+
+
+def _seconds(time_s: float | None) -> str:
+    return "" if time_s is None else f"{time_s:g}"
 
 
 def _is_on(device: str, running: EngineStatus) -> bool:

@@ -19,10 +19,19 @@ AT_ONCE = 2
 
 
 class Looking:
-    """Calls `look(uri)` in threads that nobody waits for at the end, again and again as somebody asks."""
+    """Calls `look(uri)` in threads that nobody waits for at the end, again and again as somebody asks.
 
-    def __init__(self, look: Callable[[str], None], clock_s: Callable[[], float] = time.monotonic) -> None:
+    `looked(uri)` is told on the event loop, before anybody who waits goes on.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[str], None],
+        looked: Callable[[str], None] = lambda uri: None,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._look = look
+        self._looked = looked
         self._clock_s = clock_s
         self._looked_at_s: dict[str, float] = {}
         self._turns = threading.Semaphore(AT_ONCE)
@@ -52,6 +61,7 @@ class Looking:
         def finish() -> None:
             self._looked_at_s[uri] = self._clock_s()
             self._under_way.pop(uri, None)
+            self._looked(uri)
             if not job[1].done():
                 job[1].set_result(None)
 

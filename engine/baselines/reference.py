@@ -33,16 +33,17 @@ def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
     took, or the loop that masked models are published with."""
     if generates(model):
         from engine.baselines.generate import generate
+        from engine.baselines.released_class import released_class
         from engine.models.gemma.model import DiffusionGemma
 
         assert isinstance(model, DiffusionGemma)
-        network, facts = model.network, model.info
+        module, facts = released_class(model.network), model.info
         context, sampling = list(model.prompt(request).context), replace(facts.sampling, max_steps=ours.steps)
         return Reference(
             name=f"generate, {ours.steps} steps",
             told="same weights and steps",
             aim=">= 4",
-            run=lambda: generate(network, facts, context, sampling, in_full=True),
+            run=lambda: generate(module, facts, context, sampling, in_full=True),
         )
     from engine.baselines.published_loop import published_loop
     from engine.models.masked.model import Masked

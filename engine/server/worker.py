@@ -128,10 +128,13 @@ class Worker(threading.Thread):
                     waiting = [job for job in work.jobs if job.step is not None and not job.ended]
                     for job, logits in self._forward(model, waiting):
                         self._advance(job, logits)
+                        del logits
             elif not work.idle:
                 self._idle_since = time.monotonic()
             elif self._model is not None and self._rest_s() <= 0:
                 self._unload()
+            # This frame lives on, and must not keep what is given back meanwhile.
+            del model
 
     def _rest_s(self) -> float:
         return max(self._idle_since + self._unload_after_s - time.monotonic(), 0) if self._model else _REST_S

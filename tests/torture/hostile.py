@@ -38,8 +38,8 @@ def documents() -> Iterator[tuple[str, str, str]]:
         "comments": "/*" * 20_000,
         "tags": "<a>" * 8000,
     }
-    for grammar in GRAMMARS:
-        ending = min(grammar.extensions, key=lambda each: (len(each), each))
+    for grammar in GRAMMARS.values():
+        ending = min(grammar.extensions.split(), key=lambda each: (len(each), each))
         for name, text in shapes.items():
             yield f"{name.replace(' ', '-')}.{ending}", grammar.name, text
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from dg_lsp.backend.launch import Launch, difference
 from tests.engine.ipc.test_protocol import STATUS

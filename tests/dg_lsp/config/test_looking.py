@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 
 async def test_it_looks_once_a_second_at_most_however_many_ask():
     now_s, looks = 0.0, list[str]()
-    held = Looking(looks.append, lambda: now_s)
+    held = Looking(looks.append, clock_s=lambda: now_s)
     await asyncio.gather(*(held.at("a") for _ in range(5)))
     await held.at("a")
     assert (looks, held.is_fresh("a")) == (["a"], True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec import structs
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -218,7 +219,7 @@ def test_contexts_are_forgotten(small: DiffusionGemma):
 
 
 def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):
-    text = replace(request_for(tiny, 4), max_tokens=8)
+    text = structs.replace(request_for(tiny, 4), max_tokens=8)
     assert text.language == "python"
     figures, ratios = end_to_end(tiny, WATCH, width=4)
     assert [figure.name for figure in figures] == [

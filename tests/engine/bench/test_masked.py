@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 

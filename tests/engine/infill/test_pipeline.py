@@ -5,6 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from engine.core.errors import BadInput
 from engine.core.request import Draft, FillRequest
@@ -91,9 +92,9 @@ def test_a_single_line_holds_no_line_break(model):
 
 def test_an_answer_takes_the_files_line_ends(model):
     # The model babbles: some of its answers have line breaks, where no language cuts them.
-    asked = replace(ask("a = [\r\n  1,\r\n", "\r\n]\r\n", width=10, n=4), language="")
+    asked = structs.replace(ask("a = [\r\n  1,\r\n", "\r\n]\r\n", width=10, n=4), language="")
     for seed in range(100):
-        filled = fill(model, replace(asked, seed=seed))
+        filled = fill(model, structs.replace(asked, seed=seed))
         texts = [candidate.text for candidate in filled.candidates]
         assert not any("\n" in text.replace("\r\n", "") for text in texts)
         if any("\r\n" in text for text in texts):

@@ -1,12 +1,12 @@
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 from transformers import DiffusionGemmaForBlockDiffusion
 
 from engine.baselines.left_to_right import fill_by_causal_head
