@@ -40,4 +40,4 @@ def test_hostile_documents_beside_an_innocent_window():
 def test_there_are_hostile_documents_in_every_language():
     made = list(documents())
     assert len(made) >= 200
-    assert {language for _, language, _ in made} == {grammar.name for grammar in GRAMMARS}
+    assert {language for _, language, _ in made} == set(GRAMMARS)

@@ -37,7 +37,7 @@ def test_a_device_that_nobody_knows_yet_needs_no_word():
         (Launch(model="bundled", device="cpu"), "device auto", "--device cpu"),
         (
             Launch(unload_after_s=30, exit_after_s=60.5),
-            "unload-after 600.0, exit-after 1800.0",
+            "unload-after 600, exit-after 1800",
             "--unload-after 30 --exit-after 60.5",
         ),
     ],
