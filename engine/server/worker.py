@@ -119,8 +119,9 @@ class Worker(threading.Thread):
                 self._abandon(job)
             if work.closed or self.broken:
                 return
-            model = self._model_for(work.jobs)
-            if model is not None and work.jobs:
+            # Not a name for it while it is given back: memory that is in use is not.
+            model = self._model_for(work.jobs) if work.jobs else None
+            if model is not None:
                 with self._round(model):
                     for job in work.jobs:
                         if self._can_go_on(model, job):
@@ -133,7 +134,6 @@ class Worker(threading.Thread):
                 self._idle_since = time.monotonic()
             elif self._model is not None and self._rest_s() <= 0:
                 self._unload()
-            # This frame lives on, and must not keep what is given back meanwhile.
             del model
 
     def _rest_s(self) -> float:
@@ -141,7 +141,7 @@ class Worker(threading.Thread):
 
     def _model_for(self, jobs: Sequence[Job]) -> Model | None:
         """The model, loaded where somebody wants it; where it can't be, they are told why."""
-        if self._model is None and jobs and self._try_load() is None:
+        if self._model is None and self._try_load() is None:
             for job in jobs:
                 assert self._load_failure is not None
                 self._scheduler.finish(job, replace(self._load_failure, id=job.id))
