@@ -53,7 +53,7 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
         "wrong_documents": figures.wrong[:5],
         "logged": said[:5],
         "back_ms": {
-            name: [percentile(sorted(ms), percent) for percent in (50, 100)] for name, ms in back_ms.items() if ms
+            name: [round(percentile(ms, percent) or 0) for percent in (50, 100)] for name, ms in back_ms.items() if ms
         },
         "passed": not (unserved or figures.errors or figures.wrong or said),
     }
