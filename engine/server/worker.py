@@ -119,7 +119,6 @@ class Worker(threading.Thread):
                 self._abandon(job)
             if work.closed or self.broken:
                 return
-            # Not a name for it while it is given back: memory that is in use is not.
             model = self._model_for(work.jobs) if work.jobs else None
             if model is not None:
                 with self._round(model):
@@ -134,7 +133,10 @@ class Worker(threading.Thread):
                 self._idle_since = time.monotonic()
             elif self._model is not None and self._rest_s() <= 0:
                 self._unload()
+            # Only what nothing names any more is given back.
             del model
+            if self._shortages >= _SHORTAGES:
+                self._give_up()
 
     def _rest_s(self) -> float:
         return max(self._idle_since + self._unload_after_s - time.monotonic(), 0) if self._model else _REST_S
@@ -154,9 +156,7 @@ class Worker(threading.Thread):
 
         with self._watchdog.round(model.info.device), torch.inference_mode():
             yield
-        if self._shortages >= _SHORTAGES:
-            self._give_up()
-        elif self._memory_short:
+        if self._memory_short and self._shortages < _SHORTAGES:
             # Not before the round is over: until then its own tensors are in use.
             if isinstance(model, ShrinksCaches):
                 model.shrink_caches()
