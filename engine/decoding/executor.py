@@ -62,17 +62,10 @@ def _checks() -> Checks:
 
 
 def merged(steps: Sequence[Step]) -> Rows:
-    """One ragged batch for the forward passes of several fills."""
-    return steps[0].rows if len(steps) == 1 else merge([step.rows for step in steps])
-
-
-def parted(logits: Tensor, steps: Sequence[Step]) -> list[Tensor]:
-    """The logits of every step, [F_i, V] each, from those of their batch."""
-    return list(logits.split([int(step.rows.open.sum()) for step in steps])) if len(steps) > 1 else [logits]
-
-
-def merge(batches: Sequence[Rows]) -> Rows:
-    """Several ragged batches as one, as wide as the widest."""
+    """One ragged batch, as wide as the widest, for the forward passes of several fills."""
+    batches = [step.rows for step in steps]
+    if len(batches) == 1:
+        return batches[0]
     width = max(rows.canvas.shape[1] for rows in batches)
 
     def widened(tensor: Tensor) -> Tensor:
@@ -86,6 +79,11 @@ def merge(batches: Sequence[Rows]) -> Rows:
         self_conditioning=_merged_conditioning(batches),
         conditioned=[flag for rows in batches for flag in rows.conditioned],
     )
+
+
+def parted(logits: Tensor, steps: Sequence[Step]) -> list[Tensor]:
+    """The logits of every step, [F_i, V] each, from those of their batch."""
+    return list(logits.split([int(step.rows.open.sum()) for step in steps])) if len(steps) > 1 else [logits]
 
 
 def _merged_conditioning(batches: Sequence[Rows]) -> Tensor | None:

@@ -60,7 +60,7 @@ async def hostile(seconds: float, keys: int, seed: int = 0) -> dict[str, Any]:
             again = Typist(victim, seed + 2)
             await again.type(200)
         said = [line for line in complaints(place, stderr) if "Traceback" in line]
-    before, during = (percentile(sorted(each.ms), 99) or math.nan for each in (alone, beside))
+    before, during = (percentile(each.ms, 99) or math.nan for each in (alone, beside))
     return {
         "part": "hostile documents",
         "documents": tried,
