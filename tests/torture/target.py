@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 SLOW_S = 2.0
 """What takes longer counts as a hang."""
 _KEPT = 5
+_SHOWN_CHARACTERS = 10_000
+"""Of what was given: enough to try it again with."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +44,8 @@ class Analysis:
             if isinstance(error, KeyboardInterrupt):
                 raise
             self.crashes += 1
-            self._tell(0, f"{type(error).__name__}: {error}", shown)
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            self._tell(0, f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})", shown)
         took_s = time.perf_counter() - began - (_waited_for_a_core_s() - waited)
         self.examples += 1
         self.slowest_ms = max(self.slowest_ms, took_s * 1000)
@@ -50,7 +54,7 @@ class Analysis:
             self._tell(self.crashes, f"took {took_s:.1f} s", shown)
 
     def _tell(self, at: int, what: str, shown: object) -> None:
-        self.told.insert(at, f"{' '.join(what.split())[:300]} | {str(shown)[:700]}")
+        self.told.insert(at, f"{' '.join(what.split())[:300]} | {str(shown)[:_SHOWN_CHARACTERS]}")
         del self.told[_KEPT:]
 
 
