@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lsprotocol.types import Position
+from lsprotocol.types import CodeActionParams, Position
 
 from dg_lsp.protocol.rpc import converter, parsed
 
@@ -34,3 +34,12 @@ def test_positions_outside_of_any_text_are_taken(given, taken):
 def test_what_is_no_position_is_refused(given):
     with pytest.raises(msgspec.ValidationError):
         converter().structure(given, Position)
+
+
+def test_the_first_thing_that_is_wrong_is_enough():
+    context = {"diagnostics": "a" * 10_000}
+    range_ = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+    with pytest.raises(TypeError):  # and no group of ten thousand errors
+        converter().structure(
+            {"textDocument": {"uri": "file:///a.py"}, "range": range_, "context": context}, CodeActionParams
+        )
