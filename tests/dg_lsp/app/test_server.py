@@ -18,6 +18,7 @@ from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import EngineFailure, Launch
 from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
 from dg_lsp.backend.status import StatusBoard
+from dg_lsp.backend.timeouts import Timeouts
 from dg_lsp.documents import documents
 from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.analyses import NOTHING
@@ -138,6 +139,8 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
 
 class NoStatus:
     """An engine that goes away right after an answer."""
+
+    timeouts = Timeouts()
 
     async def fill(self, request: FillRequest, **_: Any) -> Filled:
         return Filled(model="", device="", candidates=(), width=1, steps=1, forwards=1)
