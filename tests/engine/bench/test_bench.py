@@ -19,7 +19,7 @@ from dg_lsp.cli import run as command
 from engine.bench.end_to_end import end_to_end
 from engine.bench.families import random_model
 from engine.bench.keystroke import keystroke
-from engine.bench.numbered import NumberedPrompt
+from engine.bench.random_models import NumberedPrompt
 from engine.bench.plot import plot
 from engine.bench.processes import overhead, starts
 from engine.bench.run import PARTS, Benchmark, Effort, about, run
@@ -133,7 +133,7 @@ def test_a_shape_that_does_not_fit_is_refused_with_numbers(monkeypatch: pytest.M
 
     held = psutil.virtual_memory()
     monkeypatch.setattr(psutil, "virtual_memory", lambda: held._replace(available=1 << 30))
-    with pytest.raises(ModelError, match=r"needs .* GiB .* 1\.0 GiB are free"):
+    with pytest.raises(ModelError, match=r"needs 4\.4 GiB, but 1\.0 GiB of main memory are free"):
         random_model("26b-layers=2", "cpu")
 
 
