@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -27,12 +26,9 @@ def bench(
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer figures, under a minute.")] = False,
     part: Annotated[list[str] | None, typer.Option(help="Only this part; several may be named.")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="DIR", help="Write a PNG and an SVG there.")] = None,
 ) -> None:
     """Measure fills, steps, keystrokes and starts: ratios first, then medians; the last line is one JSON object."""
     # Imported here because `--help` needs none of it.
-    from engine.bench.plot import check_plotting
-    from engine.bench.plot import plot as draw
     from engine.bench.processes import STARTS
     from engine.bench.report import as_object, tables
     from engine.bench.run import PARTS, QUICK, Effort, run
@@ -44,8 +40,6 @@ def bench(
     if shape is not None and model != BUNDLED:
         raise BadInput("--shape makes a model of its own: leave out --model.")
     parts = dict.fromkeys(part or (each for each in PARTS if shape is None or each != STARTS))
-    if plot:
-        check_plotting(plot, parts)
     where = cast("Device", device)
     measured = _model(model, shape, where)
     served = None if shape else (model, device)
@@ -60,8 +54,6 @@ def bench(
     console = Console(highlight=False)
     for table in tables(made):
         console.print(table)
-    for path in draw(made, plot) if plot else ():
-        console.print(f"plotted: {path}", soft_wrap=True)
     typer.echo(json.dumps(as_object(made)))
 
 

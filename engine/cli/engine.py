@@ -59,7 +59,7 @@ def run(
 @one_line_errors()
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Show how the engine is; exits with 1 where none runs."""
-    report = _ask_status()
+    report = ask_status()
     if as_json:
         typer.echo(json.dumps(to_builtins(report)))
     else:
@@ -90,7 +90,7 @@ def restart(
     from engine.server import launch
 
     try:
-        before = _ask_status()
+        before = ask_status()
     except NoAnswer:
         before = None
     wanted = {
@@ -135,7 +135,8 @@ def _options_of(status: EngineStatus | None) -> dict[str, Any]:
     }
 
 
-def _ask_status() -> EngineStatus | None:
+def ask_status() -> EngineStatus | None:
+    """Of the running engine; None where none runs."""
     report = ask(StatusQuery(id=1))
     return report.status if isinstance(report, StatusReply) else None
 
