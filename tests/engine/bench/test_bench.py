@@ -18,8 +18,8 @@ from dg_lsp.cli import run as command
 from engine.bench.end_to_end import end_to_end
 from engine.bench.families import random_model
 from engine.bench.keystroke import keystroke
-from engine.bench.random_models import NumberedPrompt
 from engine.bench.processes import overhead, starts
+from engine.bench.random_models import NumberedPrompt
 from engine.bench.run import PARTS, Benchmark, Effort, about, run
 from engine.bench.steps import bounds, grid, products, run_all, step_kinds
 from engine.bench.timing import Stopwatch, spread
