@@ -28,7 +28,7 @@ class DemoExample(NamedTuple):
     text: str
 
 
-_EXAMPLE = re.compile(r"^## (.+)\n\n```(\w+)\n(.*?)```$", re.DOTALL | re.MULTILINE)
+_EXAMPLE = re.compile(r"^## ([^\n]+)\n\n```(\w+)\n(.*?)```$", re.DOTALL | re.MULTILINE)
 EXAMPLES = tuple(map(DemoExample._make, _EXAMPLE.findall(Path(__file__).with_suffix(".md").read_text("utf-8"))))
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.engine.cli.picture FILE.svg`: the picture of the demo in the README, as the bundled model fills it."""
+"""`python -m tests.engine.cli.picture FILE.svg`: the demo in the README, filled by the bundled model."""
 
 import io
 import sys
