@@ -23,8 +23,6 @@ PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is measured, and how often."""
-
     repetitions: int = 20
     limit_s: float = 20.0
     """For one figure."""
@@ -49,8 +47,6 @@ QUICK = Effort(
 
 @dataclass(slots=True, kw_only=True)
 class Benchmark:
-    """What came of it."""
-
     about: dict[str, str | int]
     ratios: list[Ratio] = field(default_factory=list[Ratio])
     figures: list[Figure] = field(default_factory=list[Figure])

@@ -35,8 +35,6 @@ _SPARE_NBYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was found about one subject."""
-
     subject: str
     ok: bool
     detail: str

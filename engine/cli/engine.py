@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from msgspec import to_builtins
+from msgspec.json import encode
 
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.names import ORACLE, check_device, rooted
@@ -56,7 +55,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     """Show how the engine is; exits with 1 where none runs."""
     report = ask_status()
     if as_json:
-        typer.echo(json.dumps(to_builtins(report)))
+        typer.echo(encode(report))
     else:
         typer.echo("\n".join(_lines(report)) if report else "No engine is running.")
     if report is None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_format
 import time
 from contextlib import nullcontext
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
-from msgspec import to_builtins
+from msgspec.json import encode
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -62,16 +61,9 @@ def fill(
             raise EngineError(f"The model has no answer for this gap: {source.name} is unchanged.")
         replace_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
     if json:
-        typer.echo(json_format.dumps(answer_object(filled)))
+        typer.echo(encode(filled))
     else:
         _show(gap, filled)
-
-
-def answer_object(filled: Filled) -> dict[str, Any]:
-    """What `--json` prints."""
-    fields = ("text", "tokens", "confidence", "score", "syntax")
-    candidates = [{name: getattr(candidate, name) for name in fields} for candidate in filled.candidates]
-    return {**to_builtins(filled), "candidates": candidates}
 
 
 def _gap(text: str, at: str | None, to: str | None) -> MarkedText:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json as json_format
 from typing import Annotated, cast
 
 import typer
+from msgspec.json import encode
 
-from engine.cli.fill import answer_object
 from engine.cli.options import Candidates, DeviceName, Diff, FileName, ModelName, Seed, Write
 from engine.cli.source import language_in, show_or_write, span_in
 from engine.core.errors import BadInput, EngineError
@@ -69,7 +68,7 @@ def rewrite(
     )
     filled = infiller.answer(request)
     if json:
-        typer.echo(json_format.dumps(answer_object(filled)))
+        typer.echo(encode(filled))
     if not filled.candidates:
         raise EngineError(f"Nothing better was found for this range: {source.name} is unchanged.")
     if write or not json:

@@ -19,8 +19,6 @@ _FILE, _ABOUT, _LOCK = "results.jsonl", "run.json", "run.lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One gap filled in one way."""
-
     row: str
     task: str
     kind: str

@@ -32,8 +32,6 @@ Width = Callable[[Model, FillRequest, str], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalRow:
-    """One way to fill a gap."""
-
     name: str
     fill: Callable[[Any, FillRequest], Filled]
     width: Width | None = None

@@ -56,8 +56,6 @@ def diagnose(text: str) -> Diagnostic | None:
 
 
 class CompilerValidator:
-    """Validates fills of one gap."""
-
     def __init__(self, before: str, after: str, old: str, brackets: Brackets) -> None:
         self._before, self._after, self._old, self._brackets = before, after, old, brackets
         self._chunks = _chunks(before, after, len(before) - brackets.depth)
