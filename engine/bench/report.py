@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from engine.bench.run import Benchmark
-
-
-def as_object(made: Benchmark) -> dict[str, Any]:
-    measured = asdict(made)
-    return {**measured.pop("about"), **measured}
 
 
 def tables(made: Benchmark) -> list[Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -29,7 +30,7 @@ def bench(
 ) -> None:
     """Measure fills, steps and keystrokes: ratios first, then medians; the last line is one JSON object."""
     # Imported here because `--help` needs none of it.
-    from engine.bench.report import as_object, tables
+    from engine.bench.report import tables
     from engine.bench.run import PARTS, QUICK, Effort, run
 
     if unknown := set(part or ()) - set(PARTS):
@@ -43,7 +44,8 @@ def bench(
     console = Console(highlight=False)
     for table in tables(made):
         console.print(table)
-    typer.echo(json.dumps(as_object(made)))
+    measured = asdict(made)
+    typer.echo(json.dumps({**measured.pop("about"), **measured}))
 
 
 def _model(name: str, shape: str | None, device: Device) -> Measured:

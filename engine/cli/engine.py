@@ -11,6 +11,7 @@ from msgspec.json import encode
 
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.names import ORACLE, check_device, rooted
+from engine.core.sizes import binary_bytes
 from engine.ipc.client import NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.loader.catalog import find
@@ -124,7 +125,9 @@ def ask_status() -> EngineStatus | None:
 
 def _lines(status: EngineStatus) -> list[str]:
     loaded = "not loaded" if status.loaded_s is None else f"loaded {_duration(status.loaded_s)} ago"
-    memory = _mib(status.rss_nbytes) + (f", {_mib(status.device_nbytes)} on the device" if status.device_nbytes else "")
+    memory = binary_bytes(status.rss_nbytes) + (
+        f", {binary_bytes(status.device_nbytes)} on the device" if status.device_nbytes else ""
+    )
     failed = "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
     tokens = "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
     return [
@@ -156,7 +159,3 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-def _mib(nbytes: int) -> str:
-    return f"{nbytes / 2**20:.0f} MiB"

@@ -45,6 +45,21 @@ class Grammar:
     """What may have stood where an opening bracket, the last of the line, is missing."""
 
 
+def _types(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+ARGUMENTS = _types("argument_list arguments annotation_argument_list attribute_argument_list bracketed_argument_list")
+"""Nodes that are bracketed arguments of a call, in all grammars; the names do not clash."""
+BLOCKS = _types(
+    """
+    block statement_block compound_statement declaration_list field_declaration_list class_body constructor_body
+    interface_body enum_body annotation_type_body module_body body_statement block_body match_block switch_body
+    switch_block enum_declaration_list enum_member_declaration_list enum_variant_list enumerator_list
+    keyframe_block_list heredoc_body object array table element fenced_code_block
+    """
+)
+"""Bodies: with their braces where the language has some."""
 _FILE = Path(__file__).with_suffix(".json")
 GRAMMARS = {name: convert({"name": name, **about}, Grammar) for name, about in decode(_FILE.read_bytes()).items()}
 _BY_ALIAS = {alias: each.name for each in GRAMMARS.values() for alias in (each.name, *each.aliases.split())}
