@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json as json_format
 from contextlib import nullcontext
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from msgspec import to_builtins
+from msgspec.json import encode
 from rich.console import Console
 
 from engine.cli.answers import answer
@@ -63,18 +62,9 @@ def fill(
             raise EngineError(f"The model has no answer for this gap: {source.name} is unchanged.")
         replace_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
     if json:
-        typer.echo(json_format.dumps(answer_object(filled)))
+        typer.echo(encode(filled))
     else:
         _show(gap, filled, answered.source)
-
-
-def answer_object(filled: Filled) -> dict[str, Any]:
-    """What `--json` prints."""
-    fields = ("text", "tokens", "confidence", "score", "syntax")
-    candidates = [{name: getattr(candidate, name) for name in fields} for candidate in filled.candidates]
-    shown: dict[str, Any] = {**to_builtins(filled), "candidates": candidates}
-    del shown["threshold"]
-    return shown
 
 
 def _gap(text: str, at: str | None, to: str | None) -> MarkedText:

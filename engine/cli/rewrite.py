@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_format
 from typing import Annotated
 
 import typer
+from msgspec.json import encode
 
 from engine.cli.answers import answer
-from engine.cli.fill import answer_object
 from engine.cli.options import AnyDevice, AnyModel, ByEngine, Candidates, Diff, FileName, Seed, Write
 from engine.cli.source import language_in, show_or_write, span_in
 from engine.core.errors import BadInput, EngineError
@@ -68,7 +67,7 @@ def rewrite(
     if instruction and not answered.instructions:
         typer.echo(f"dg-lsp: {filled.model} follows no instructions: the text was rewritten without one.", err=True)
     if json:
-        typer.echo(json_format.dumps(answer_object(filled)))
+        typer.echo(encode(filled))
     if not filled.candidates:
         raise EngineError(f"Nothing better was found for this range: {source.name} is unchanged.")
     if write or not json:

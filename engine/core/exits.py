@@ -17,12 +17,6 @@ def one_line_errors() -> Generator[None]:
     """As a decorator of a command or around a block: BadInput exits with 2, other EngineErrors with 1."""
     try:
         yield
-    except BadInput as error:
-        _stop(error, BAD_INPUT)
     except EngineError as error:
-        _stop(error, FAILURE)
-
-
-def _stop(error: EngineError, code: int) -> None:
-    typer.echo(f"dg-lsp: {' '.join(str(error).split())}", err=True)
-    raise typer.Exit(code)
+        typer.echo(f"dg-lsp: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(BAD_INPUT if isinstance(error, BadInput) else FAILURE) from error

@@ -54,8 +54,6 @@ class FillRequest(Wire, frozen=True, kw_only=True):
 
 
 class Candidate(Wire, frozen=True, kw_only=True):
-    """One way to fill the gap."""
-
     text: str
     tokens: int
     confidence: float

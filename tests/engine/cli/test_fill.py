@@ -54,7 +54,7 @@ def test_json_has_the_promised_form(work: Path, capsys: pytest.CaptureFixture[st
     Path("a.py").write_text(GAP)
     found = answer(capsys, "a.py")
     assert list(found) == ["model", "device", "candidates", "width", "steps", "forwards", "ms"]
-    assert list(found["candidates"][0]) == ["text", "tokens", "confidence", "score", "syntax"]
+    assert list(found["candidates"][0]) == ["text", "tokens", "confidence", "score", "syntax", "token_confidence"]
     assert list(found["ms"]) == ["load", "encode", "denoise", "total"]
     assert found["candidates"][0]["text"] == "a + b"
     assert found["candidates"][0]["syntax"] == "ok"

@@ -1,4 +1,4 @@
-"""(e) Start, load and resident memory of both processes; (f) what lies between a request and the model."""
+"""Start, load and resident memory of both processes; what lies between a request and the model."""
 
 from __future__ import annotations
 
