@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -66,7 +65,6 @@ def _made(repository: Path, commits: int, seed: int) -> Session:
 
 def _play(session: Session, client: str, *, model: str, knows: bool, speed: float) -> None:
     from dg_lsp.replay.oracle import SETTINGS, oracle
-    from dg_lsp.replay.player import STYLES
     from dg_lsp.replay.report import fault, table
     from dg_lsp.replay.stage import own_engine, play
     from engine.core.names import rooted
@@ -76,10 +74,10 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
         model = stack.enter_context(oracle(session)) if knows else rooted(model, Path.cwd())
         environment = stack.enter_context(own_engine()) if model else dict(os.environ)
         settings = SETTINGS if knows else {}
-        playing = play(session, STYLES[client], model=model, speed=speed, environment=environment, settings=settings)
+        playing = play(session, client, model=model, speed=speed, environment=environment, settings=settings)
         made = asyncio.run(playing)
     Console().print(table(made))
-    typer.echo(json.dumps(asdict(made)))
+    typer.echo(json.dumps(made))
     if problem := fault(made):
         typer.echo(f"dg-lsp: {problem}", err=True)
         raise typer.Exit(1)

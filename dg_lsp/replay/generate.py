@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, Type, Undo
 
@@ -20,7 +21,7 @@ _HOPED_LINES = 3
 _REGRET = 0.03
 """Share of words that are undone and typed again."""
 _TOKEN = re.compile(r"\r?\n[ \t]*|\w+|[^\S\n]+|[^\w\s]")
-_LANGUAGES = {
+LANGUAGES = {
     ".py": "python",
     ".js": "javascript",
     ".ts": "typescript",
@@ -31,8 +32,6 @@ _LANGUAGES = {
     ".c": "c",
     ".h": "c",
     ".cpp": "cpp",
-    ".md": "markdown",
-    ".toml": "toml",
 }
 
 
@@ -47,7 +46,7 @@ class Edited:
     @property
     def language(self) -> str:
         """Its LSP identifier, by the file's extension; empty where that is unknown."""
-        return _LANGUAGES.get(self.path[self.path.rfind(".") :], "")
+        return LANGUAGES.get(PurePosixPath(self.path).suffix, "")
 
 
 def events(files: Sequence[Edited], seed: int) -> tuple[Event, ...]:
