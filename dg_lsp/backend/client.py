@@ -9,8 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from dg_lsp.backend.connection import EngineConnection, Reply, Request, open_connection
-from dg_lsp.backend.heartbeat import EngineSilent
+from dg_lsp.backend.connection import EngineConnection, EngineSilent, Reply, Request, open_connection
 from dg_lsp.backend.launch import Launch, start
 from dg_lsp.backend.timeouts import Timeouts
 from engine.core.analysis import Analysis

@@ -1,4 +1,8 @@
-"""One connection to the engine: greeting, one reader, answers by id. Once lost it stays lost; see `client`."""
+"""One connection to the engine: greeting, one reader, answers by id. Once lost it stays lost; see `client`.
+
+A process that was stopped or hangs keeps its socket open. One rule for all windows and whatever the engine is at: it
+answers, or it makes progress, or it is replaced.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,35 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from dg_lsp.backend.heartbeat import EngineSilent, answer_or_silence
 from dg_lsp.backend.timeouts import Timeouts
-from engine.core.errors import BodyError, ProtocolError
+from engine.core.errors import BodyError, EngineError, ProtocolError
 from engine.core.request import Draft
 from engine.core.version import __version__
 from engine.ipc import messages
 from engine.ipc.address import Address, TcpAddress, UnixAddress
 from engine.ipc.client import EngineFailure, Greeting
 from engine.ipc.frames import HEAD_NBYTES, announced
-from engine.ipc.peercred import Peer, is_own, kill, listener, peer_of
+from engine.ipc.peercred import Peer, is_own, is_stopped, kill, listener, peer_of, work_done
 from engine.ipc.protocol import pack, unpack_from_engine
 
+T = TypeVar("T")
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024
 _SIGN_OF_LIFE = messages.StatusQuery(id=0)
 """Callers count their requests from 1."""
 
 Request = messages.Fill | messages.Analyze | messages.Warm | messages.StatusQuery
 Reply = messages.FillReply | messages.AnalyzeReply | messages.Done | messages.StatusReply
+
+
+class EngineSilent(EngineError):
+    """An engine said nothing for longer than it may. `peer` is its process, where known."""
+
+    def __init__(self, peer: Peer | None) -> None:
+        super().__init__("The engine accepts connections but does not answer.")
+        self.peer = peer
 
 
 class EngineConnection:
@@ -195,3 +208,22 @@ async def open_connection(
         if connection is not None:
             connection.close()
         raise
+
+
+async def answer_or_silence(answer: Awaitable[T], peer: Callable[[], Peer | None], timeouts: Timeouts) -> T:
+    """What `answer` comes to. Raises what it raises, and EngineSilent where `peer` neither gives it nor works on it."""
+    task = asyncio.ensure_future(answer)
+    began_s = moved_s = time.monotonic()
+    done = work_done(peer())
+    try:
+        while not (await asyncio.wait({task}, timeout=min(timeouts.look_s, timeouts.idle_s / 4)))[0]:
+            who = peer()
+            now_s, before, done = time.monotonic(), done, work_done(who)
+            if done != before:
+                moved_s = now_s
+            still_s = timeouts.stopped_s if is_stopped(who) else timeouts.idle_s
+            if now_s - moved_s >= still_s or now_s - began_s >= timeouts.busy_s:
+                raise EngineSilent(who)
+        return task.result()
+    finally:
+        task.cancel()

@@ -31,8 +31,6 @@ class Ghost:
 
 @dataclass(slots=True, kw_only=True)
 class Buffer:
-    """An open document."""
-
     uri: str
     language: str
     lines: Lines
@@ -58,7 +56,10 @@ class Asked:
 
 
 class Editor:
-    """Sends what editors send, to nobody where there is no `wire`. Offsets everywhere; positions only on the wire."""
+    """Sends what editors send, to nobody where there is no `wire`. Offsets everywhere; positions only on the wire.
+
+    What it does, it does to the document that has the focus, at its cursor.
+    """
 
     def __init__(self, wire: ServerConnection | None, encoding: Encoding, folder: str = "/replay") -> None:
         self._wire = wire
@@ -69,7 +70,6 @@ class Editor:
 
     @property
     def buffer(self) -> Buffer:
-        """The document that has the focus."""
         return self.buffers[self.path]
 
     def do(self, event: Event) -> None:
@@ -89,26 +89,21 @@ class Editor:
                 self.undo()
 
     def open(self, path: str, language: str, text: str, cursor: int) -> None:
-        """Open a document and turn to it."""
         uri = "file://" + quote(f"{self._folder}/{path}")
         self.path = path
         self.buffers[path] = Buffer(uri=uri, language=language, lines=Lines(text), cursor=cursor)
         self._tell("didOpen", {"uri": uri, "languageId": language, "version": 1, "text": text})
 
     def close(self) -> None:
-        """Close the document that has the focus."""
         self._tell("didClose", {"uri": self.buffers.pop(self.path).uri})
 
     def type(self, text: str) -> None:
-        """Insert at the cursor."""
         self.replace(self.buffer.cursor, self.buffer.cursor, text)
 
     def delete(self, count: int) -> None:
-        """Delete before the cursor."""
         self.replace(max(self.buffer.cursor - count, 0), self.buffer.cursor, "")
 
     def undo(self) -> None:
-        """Take the last change back."""
         if self.buffer.undo:
             start, removed, inserted, cursor = self.buffer.undo.pop()
             self._change(start, start + len(inserted), removed, cursor)
@@ -119,7 +114,6 @@ class Editor:
         self._change(start, end, text, start + len(text))
 
     def ask(self, *, invoked: bool = False) -> Asked:
-        """Ask for ghost text at the cursor."""
         assert self._wire
         buffer = copy(self.buffer)
         position = to_builtins(position_at(buffer.lines, buffer.cursor, self._encoding))
