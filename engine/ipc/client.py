@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable, Generator, Iterator
-from typing import Literal
+from typing import Literal, Protocol
 
 from engine.core.errors import EngineError, MalformedMessage, ProtocolError, VersionMismatch
 from engine.ipc.address import Address, TcpAddress, find_engine
@@ -25,8 +25,7 @@ from engine.ipc.messages import (
 from engine.ipc.peercred import Peer, is_own, listener, peer_of
 from engine.ipc.protocol import OTHER_VERSION, VERSION, pack, unpack_from_engine
 
-Exchange = Callable[[ClientMessage], EngineMessage]
-"""Send a message, wait for its reply. Raises as `ask` does."""
+OnEvent = Callable[[Notice | Drafted], None]
 _CHUNK_NBYTES = 64 * 1024
 
 
@@ -47,6 +46,12 @@ class EngineFailure(EngineError):
     def __init__(self, code: FailureCode | Literal["unavailable", "timeout"], message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class Exchange(Protocol):
+    def __call__(self, message: ClientMessage, on_event: OnEvent | None = None, /) -> EngineMessage:
+        """Send a message, wait for its reply; `on_event` is told what comes before that. Raises as `ask` does."""
+        ...
 
 
 class Greeting:
@@ -124,10 +129,12 @@ def _greeted(sock: socket.socket, address: Address) -> Exchange:
     with _no_answer(peer):
         _, messages = _greet(sock, address, FrameSplitter())
 
-    def exchange(message: ClientMessage) -> EngineMessage:
+    def exchange(message: ClientMessage, on_event: OnEvent | None = None, /) -> EngineMessage:
         with _no_answer(peer):
             sock.sendall(pack(message))
-            reply = next(reply for reply in messages if not isinstance(reply, Notice | Drafted))
+            while isinstance(reply := next(messages), Notice | Drafted):
+                if on_event:
+                    on_event(reply)
         if isinstance(reply, Failed):
             raise EngineFailure(reply.code, reply.message)
         return reply
