@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from dg_lsp.backend.connection import EngineConnection, EngineSilent, Reply, Request, open_connection
@@ -213,7 +213,9 @@ class EngineClient:
                     f"{log_dir() / 'engine.crash'} may say why."
                 )
                 self._show(messages.EngineState(name="error", message=message))
-        self._in_background(self._revive(was_ready))
+        task = asyncio.create_task(self._revive(was_ready), name="engine revival")
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _hold_off(self, times: int) -> float:
         delay_s = min(self.timeouts.first_retry_s * 2**times, self.timeouts.last_retry_s)
@@ -224,21 +226,17 @@ class EngineClient:
         while self._stopped and not self._closed:
             await asyncio.sleep(self.timeouts.return_s)
             # Its socket may be there though it has not gone yet, or does not listen yet.
-            with contextlib.suppress(EngineFailure):
-                if _leaves_trace():
+            with contextlib.suppress(EngineFailure, BadInput):
+                if find_engine():
                     await self.connect()
-        await asyncio.sleep(max(self._retry_at - time.monotonic(), 0))
+        if not self._connection:
+            await asyncio.sleep(max(self._retry_at - time.monotonic(), 0))
         # What goes wrong is in the state already.
         with contextlib.suppress(EngineFailure):
             await self.connect()
             if was_ready:
                 # An engine that died while it was loading might do so again; that one waits for a request.
                 await self.warm()
-
-    def _in_background(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
 
     def _show(self, state: messages.EngineState) -> None:
         if state != self.state:
@@ -248,10 +246,3 @@ class EngineClient:
 
 class _TooSoon(EngineFailure):
     """No engine runs, and it is not time yet to start the next one."""
-
-
-def _leaves_trace() -> bool:
-    try:
-        return find_engine() is not None
-    except BadInput:
-        return False

@@ -30,7 +30,6 @@ from dg_lsp.protocol.messages import PARAMS
 
 if TYPE_CHECKING:
     from cattrs import Converter
-    from pygls.protocol.json_rpc import MessageCallback, MessageHandler
 
 log = logging.getLogger(__name__)
 
@@ -135,11 +134,11 @@ class Rpc(LanguageServerProtocol):
 
     def _execute_handler(
         self,
-        msg_id: int | str,
-        handler: MessageHandler,
-        callback: MessageCallback,
-        args: tuple[Any, ...] | None = None,
-        kwargs: dict[str, Any] | None = None,
+        msg_id: Any,
+        handler: Callable[..., Any],
+        callback: Callable[[Any], None],
+        args: Any = None,
+        kwargs: Any = None,
     ) -> None:
         def done(future: Any) -> None:
             # pygls keeps those of notifications.
@@ -148,9 +147,7 @@ class Rpc(LanguageServerProtocol):
 
         super()._execute_handler(msg_id, handler, done, args, kwargs)
 
-    def _send_response(
-        self, msg_id: int | str, result: Any | None = None, error: types.ResponseError | None = None
-    ) -> None:
+    def _send_response(self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None) -> None:
         if msg_id == self.greeted_id:
             self.greeted_id = None
             return
