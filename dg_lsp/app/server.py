@@ -39,7 +39,7 @@ from dg_lsp.edits.edits import Edits
 from dg_lsp.handlers.edit_commands import NOT_OPEN
 from dg_lsp.protocol.initialize import NAME
 from dg_lsp.protocol.messages import REOPEN, STATUS
-from dg_lsp.protocol.progress import LoadProgress, Working
+from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc, converter
 from dg_lsp.suggest.acceptance import Acceptance, Event
 from dg_lsp.suggest.stats import Stats, StatsError, stats_path
@@ -75,7 +75,7 @@ class DgServer(LanguageServer):
             documents=self.documents, resident=self.resident, context_selector=self.suggester.context_selector
         )
         self.menu = Menu(self.client_register_capability, self.complain)
-        self.working = Working(self.work_done_progress, self.in_background, self._shows_progress)
+        self.working = ProgressBars(self.work_done_progress, self.in_background, self._shows_progress)
         self.wants_status = False
         self.editor_pid: int | None = None
         """The process whose end is the session's, too."""
@@ -86,7 +86,6 @@ class DgServer(LanguageServer):
         """The last word on an engine that runs otherwise than it was set up here."""
         self._exclusions = Exclusions()
         self._looking = Looking(self._look, self._looked)
-        self._progress = LoadProgress(self.work_done_progress)
         self._stats = Stats(stats_path())
         self._background = set[asyncio.Task[None]]()
         self.rpc.on_lost = self.lose
@@ -308,8 +307,7 @@ class DgServer(LanguageServer):
     def _publish(self, status: Status) -> None:
         if self.wants_status:
             self.rpc.tell(STATUS, dataclasses.asdict(status))
-        if self._shows_progress():
-            self._progress.show(status)
+        self.working.show_load(status)
 
     def _shows_progress(self) -> bool:
         window = self.client_capabilities.window

@@ -6,33 +6,19 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from dg_lsp.backend.connection import EngineConnection, Reply, Request, open_connection
-from dg_lsp.backend.heartbeat import EngineSilent
+from dg_lsp.backend.connection import EngineConnection, EngineSilent, Reply, Request, open_connection
 from dg_lsp.backend.launch import Launch, start
 from dg_lsp.backend.timeouts import Timeouts
 from engine.core.analysis import Analysis
 from engine.core.errors import BadInput, ProtocolError, VersionMismatch
 from engine.core.request import Draft, Filled, FillRequest
 from engine.core.runtime_paths import log_dir
+from engine.ipc import messages
 from engine.ipc.address import find_engine
 from engine.ipc.client import EngineFailure
-from engine.ipc.messages import (
-    Analyze,
-    AnalyzeReply,
-    Done,
-    EngineState,
-    EngineStatus,
-    Fill,
-    FillReply,
-    Notice,
-    Priority,
-    StatusQuery,
-    StatusReply,
-    Warm,
-)
 from engine.ipc.peercred import kill
 
 R = TypeVar("R", bound=Reply)
@@ -49,7 +35,7 @@ class EngineClient:
         launch: Callable[[], Awaitable[Launch]],
         *,
         client: str = "",
-        on_state: Callable[[EngineState], None] = lambda _: None,
+        on_state: Callable[[messages.EngineState], None] = lambda _: None,
         timeouts: Timeouts | None = None,
     ) -> None:
         self._launch = launch
@@ -66,14 +52,14 @@ class EngineClient:
         self._deaths = 0
         """Engines that ended since the last answer."""
         self._retry_at = 0.0
-        self.state = EngineState(name="off")
+        self.state = messages.EngineState(name="off")
 
     async def fill(
         self,
         request: FillRequest,
         *,
         document: str = "",
-        priority: Priority = "interactive",
+        priority: messages.Priority = "interactive",
         on_draft: Callable[[Draft], None] | None = None,
         timeout_s: float | None = None,
     ) -> Filled:
@@ -83,25 +69,27 @@ class EngineClient:
         """
 
         drafts = on_draft is not None
-        message = Fill(id=next(self._ids), request=request, document=document, priority=priority, drafts=drafts)
+        message = messages.Fill(
+            id=next(self._ids), request=request, document=document, priority=priority, drafts=drafts
+        )
         bound_s = self.timeouts.fill_s if timeout_s is None else timeout_s
-        filled = (await self._ask(message, FillReply, bound_s, on_draft)).filled
+        filled = (await self._ask(message, messages.FillReply, bound_s, on_draft)).filled
         self._deaths = 0
         return filled
 
     async def analyze(self, text: str, cursor: int, language: str) -> Analysis:
         """What a text offers at a place, without the model. Raises EngineFailure."""
-        message = Analyze(id=next(self._ids), text=text, cursor=cursor, language=language)
-        return (await self._ask(message, AnalyzeReply, self.timeouts.analyze_s)).findings
+        message = messages.Analyze(id=next(self._ids), text=text, cursor=cursor, language=language)
+        return (await self._ask(message, messages.AnalyzeReply, self.timeouts.analyze_s)).findings
 
     async def warm(self) -> None:
         """Load the weights if they are not loaded. Raises EngineFailure."""
-        await self._ask(Warm(id=next(self._ids)), Done, self.timeouts.fill_s)
+        await self._ask(messages.Warm(id=next(self._ids)), messages.Done, self.timeouts.fill_s)
 
-    async def status(self) -> EngineStatus:
+    async def status(self) -> messages.EngineStatus:
         """The engine's own account. Raises EngineFailure."""
         bound_s = self.timeouts.start_s + self.timeouts.busy_s
-        return (await self._ask(StatusQuery(id=next(self._ids)), StatusReply, bound_s)).status
+        return (await self._ask(messages.StatusQuery(id=next(self._ids)), messages.StatusReply, bound_s)).status
 
     async def connect(self) -> EngineConnection:
         """The live connection; finds or starts an engine if there is none. Raises EngineFailure."""
@@ -151,8 +139,6 @@ class EngineClient:
             ) from None
         except (EngineFailure, BadInput) as error:
             raise self._start_failed(str(error)) from None
-        self._connection = connection
-        self._stopped = False
         self._failures = 0
         return connection
 
@@ -161,7 +147,7 @@ class EngineClient:
             raise EngineFailure("unavailable", "The engine was stopped; run `dg-lsp engine run --detach`.")
         if time.monotonic() < self._retry_at:
             raise _TooSoon("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
-        self._show(EngineState(name="starting"))
+        self._show(messages.EngineState(name="starting"))
         await start(await self._launch())
         while not (connection := await self._find()):
             await asyncio.sleep(0.1)
@@ -183,13 +169,16 @@ class EngineClient:
         if welcome.state.name == "stopping":
             connection.close()
             return None
-        self._notice(Notice(state=welcome.state))
+        self._connection = connection
+        self._stopped = False
+        self._notice(messages.Notice(state=welcome.state))
+        connection.listen()
         return connection
 
     def _start_failed(self, message: str) -> EngineFailure:
         self._hold_off(self._failures)
         self._failures += 1
-        self._show(EngineState(name="off" if self._stopped else "error", message=message))
+        self._show(messages.EngineState(name="off" if self._stopped else "error", message=message))
         return EngineFailure("unavailable", message)
 
     def _connect_ended(self, task: asyncio.Task[EngineConnection]) -> None:
@@ -197,11 +186,11 @@ class EngineClient:
         if not task.cancelled():
             task.exception()  # Seen by whoever waits; nobody may be left to.
 
-    def _notice(self, notice: Notice) -> None:
+    def _notice(self, notice: messages.Notice) -> None:
         state = notice.state
         if state.name == "stopping":
             self._stopped = True
-            state = EngineState(name="off", message=state.message)
+            state = messages.EngineState(name="off", message=state.message)
         self._show(state)
 
     def _lost(self, connection: EngineConnection) -> None:
@@ -215,7 +204,7 @@ class EngineClient:
             self._deaths += 1
             if self._deaths == 1:
                 # An engine that died is replaced before the next keystroke asks for it.
-                self._show(EngineState(name="starting"))
+                self._show(messages.EngineState(name="starting"))
             else:
                 # What ends engine after engine shall not keep the machine busy starting them.
                 delay_s = self._hold_off(self._deaths - 2)
@@ -223,8 +212,10 @@ class EngineClient:
                     f"The engine ended {self._deaths} times without an answer; the next one starts in {delay_s:g} s. "
                     f"{log_dir() / 'engine.crash'} may say why."
                 )
-                self._show(EngineState(name="error", message=message))
-        self._in_background(self._revive(was_ready))
+                self._show(messages.EngineState(name="error", message=message))
+        task = asyncio.create_task(self._revive(was_ready), name="engine revival")
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _hold_off(self, times: int) -> float:
         delay_s = min(self.timeouts.first_retry_s * 2**times, self.timeouts.last_retry_s)
@@ -232,9 +223,14 @@ class EngineClient:
         return delay_s
 
     async def _revive(self, was_ready: bool) -> None:
-        while self._stopped and not self._closed and not _leaves_trace():
+        while self._stopped and not self._closed:
             await asyncio.sleep(self.timeouts.return_s)
-        await asyncio.sleep(max(self._retry_at - time.monotonic(), 0))
+            # Its socket may be there though it has not gone yet, or does not listen yet.
+            with contextlib.suppress(EngineFailure, BadInput):
+                if find_engine():
+                    await self.connect()
+        if not self._connection:
+            await asyncio.sleep(max(self._retry_at - time.monotonic(), 0))
         # What goes wrong is in the state already.
         with contextlib.suppress(EngineFailure):
             await self.connect()
@@ -242,12 +238,7 @@ class EngineClient:
                 # An engine that died while it was loading might do so again; that one waits for a request.
                 await self.warm()
 
-    def _in_background(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    def _show(self, state: EngineState) -> None:
+    def _show(self, state: messages.EngineState) -> None:
         if state != self.state:
             self.state = state
             self._on_state(state)
@@ -255,10 +246,3 @@ class EngineClient:
 
 class _TooSoon(EngineFailure):
     """No engine runs, and it is not time yet to start the next one."""
-
-
-def _leaves_trace() -> bool:
-    try:
-        return find_engine() is not None
-    except BadInput:
-        return False

@@ -1,4 +1,8 @@
-"""One connection to the engine: greeting, one reader, answers by id. Once lost it stays lost; see `client`."""
+"""One connection to the engine: greeting, one reader, answers by id. Once lost it stays lost; see `client`.
+
+A process that was stopped or hangs keeps its socket open. One rule for all windows and whatever the engine is at: it
+answers, or it makes progress, or it is replaced.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +10,35 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from dg_lsp.backend.heartbeat import EngineSilent, answer_or_silence
 from dg_lsp.backend.timeouts import Timeouts
-from engine.core.errors import BodyError, ProtocolError
+from engine.core.errors import BodyError, EngineError, ProtocolError
 from engine.core.request import Draft
 from engine.core.version import __version__
+from engine.ipc import messages
 from engine.ipc.address import Address, TcpAddress, UnixAddress
 from engine.ipc.client import EngineFailure, Greeting
 from engine.ipc.frames import HEAD_NBYTES, announced
-from engine.ipc.messages import (
-    Analyze,
-    AnalyzeReply,
-    Cancel,
-    Challenge,
-    ClientMessage,
-    Done,
-    Drafted,
-    EngineMessage,
-    Failed,
-    Fill,
-    FillReply,
-    Notice,
-    StatusQuery,
-    StatusReply,
-    Warm,
-    Welcome,
-)
-from engine.ipc.peercred import Peer, is_own, kill, listener, peer_of
+from engine.ipc.peercred import Peer, is_own, is_stopped, kill, listener, peer_of, work_done
 from engine.ipc.protocol import pack, unpack_from_engine
 
+T = TypeVar("T")
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024
-_SIGN_OF_LIFE = StatusQuery(id=0)
+_SIGN_OF_LIFE = messages.StatusQuery(id=0)
 """Callers count their requests from 1."""
 
-Request = Fill | Analyze | Warm | StatusQuery
-Reply = FillReply | AnalyzeReply | Done | StatusReply
+Request = messages.Fill | messages.Analyze | messages.Warm | messages.StatusQuery
+Reply = messages.FillReply | messages.AnalyzeReply | messages.Done | messages.StatusReply
+
+
+class EngineSilent(EngineError):
+    """An engine said nothing for longer than it may. `peer` is its process, where known."""
+
+    def __init__(self, peer: Peer | None) -> None:
+        super().__init__("The engine accepts connections but does not answer.")
+        self.peer = peer
 
 
 class EngineConnection:
@@ -54,7 +50,7 @@ class EngineConnection:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         timeouts: Timeouts,
-        on_notice: Callable[[Notice], None],
+        on_notice: Callable[[messages.Notice], None],
         on_lost: Callable[[EngineConnection], None],
     ) -> None:
         self._address = address
@@ -70,17 +66,20 @@ class EngineConnection:
         self._heard_s = time.monotonic()
         self._unix_peer = peer_of(writer.get_extra_info("socket"))
 
-    async def greet(self, client: str) -> Welcome:
-        """Meet the engine and start listening. Raises EngineFailure, ProtocolError, OSError, EOFError."""
+    async def greet(self, client: str) -> messages.Welcome:
+        """Meet the engine. Raises EngineFailure, ProtocolError, OSError, EOFError."""
         if not isinstance(self._address, TcpAddress) and not is_own(self._unix_peer):
             raise EngineFailure("unavailable", "The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
         greeting = Greeting(self._address, client, __version__)
         said = greeting.hello
-        while not isinstance(said, Welcome):
+        while not isinstance(said, messages.Welcome):
             self._writer.write(self._packed(said))
             said = greeting.answer(await self._next())
-        self._listening = asyncio.create_task(self._listen(), name="engine reader")
         return said
+
+    def listen(self) -> None:
+        """From now on `on_notice` and `on_lost` are told what happens, and requests are answered."""
+        self._listening = asyncio.create_task(self._listen(), name="engine reader")
 
     async def request(self, message: Request, on_draft: Callable[[Draft], None] | None = None) -> Reply:
         """Ask and wait; to cancel the task cancels the work. Raises EngineFailure."""
@@ -96,7 +95,7 @@ class EngineConnection:
             # Awaiting cancels the reply along with the caller. A connection that takes no more is lost, and its work.
             if reply.cancelled():
                 with contextlib.suppress(EngineFailure):
-                    self._writer.write(self._packed(Cancel(id=message.id)))
+                    self._writer.write(self._packed(messages.Cancel(id=message.id)))
 
     def close(self) -> None:
         """Close at once; whatever is waited for fails as "unavailable"."""
@@ -120,7 +119,7 @@ class EngineConnection:
         address = self._address
         return listener(address.pid, address.port) if isinstance(address, TcpAddress) else self._unix_peer
 
-    def _packed(self, message: ClientMessage) -> bytes:
+    def _packed(self, message: messages.ClientMessage) -> bytes:
         if self._closed or self._writer.transport.get_write_buffer_size() > _MAX_UNSENT_NBYTES:
             raise EngineFailure("unavailable", "The engine does not take messages; it is being replaced.")
         try:
@@ -128,7 +127,7 @@ class EngineConnection:
         except BodyError as error:
             raise EngineFailure("bad_request", str(error)) from None
 
-    async def _next(self) -> EngineMessage:
+    async def _next(self) -> messages.EngineMessage:
         head = await self._reader.readexactly(HEAD_NBYTES)
         body = await self._reader.readexactly(announced(head))
         self._heard_s = time.monotonic()
@@ -142,19 +141,19 @@ class EngineConnection:
             # Whatever broke, nothing that follows can be trusted; the client opens a fresh connection.
             self.close()
 
-    def _take(self, message: EngineMessage) -> None:
-        if isinstance(message, Notice):
+    def _take(self, message: messages.EngineMessage) -> None:
+        if isinstance(message, messages.Notice):
             self._on_notice(message)
             return
-        if isinstance(message, Challenge | Welcome) or message.id not in self._waiting:
+        if isinstance(message, messages.Challenge | messages.Welcome) or message.id not in self._waiting:
             return
         reply, on_draft = self._waiting[message.id]
         if reply.done():
             return
-        if isinstance(message, Drafted):
+        if isinstance(message, messages.Drafted):
             if on_draft:
                 on_draft(message.draft)
-        elif isinstance(message, Failed):
+        elif isinstance(message, messages.Failed):
             reply.set_exception(EngineFailure(message.code, message.message))
         else:
             reply.set_result(message)
@@ -185,16 +184,16 @@ async def open_connection(
     address: Address,
     client: str,
     timeouts: Timeouts,
-    on_notice: Callable[[Notice], None],
+    on_notice: Callable[[messages.Notice], None],
     on_lost: Callable[[EngineConnection], None],
-) -> tuple[EngineConnection, Welcome]:
+) -> tuple[EngineConnection, messages.Welcome]:
     """Connect and greet.
 
     Raises OSError, EOFError, EngineFailure, EngineSilent, and ProtocolError where it is no engine.
     """
     connection: EngineConnection | None = None
 
-    async def greet() -> tuple[EngineConnection, Welcome]:
+    async def greet() -> tuple[EngineConnection, messages.Welcome]:
         nonlocal connection
         if isinstance(address, UnixAddress):
             reader, writer = await asyncio.open_unix_connection(address.path)
@@ -209,3 +208,22 @@ async def open_connection(
         if connection is not None:
             connection.close()
         raise
+
+
+async def answer_or_silence(answer: Awaitable[T], peer: Callable[[], Peer | None], timeouts: Timeouts) -> T:
+    """What `answer` comes to. Raises what it raises, and EngineSilent where `peer` neither gives it nor works on it."""
+    task = asyncio.ensure_future(answer)
+    began_s = moved_s = time.monotonic()
+    done = work_done(peer())
+    try:
+        while not (await asyncio.wait({task}, timeout=min(timeouts.look_s, timeouts.idle_s / 4)))[0]:
+            who = peer()
+            now_s, before, done = time.monotonic(), done, work_done(who)
+            if done != before:
+                moved_s = now_s
+            still_s = timeouts.stopped_s if is_stopped(who) else timeouts.idle_s
+            if now_s - moved_s >= still_s or now_s - began_s >= timeouts.busy_s:
+                raise EngineSilent(who)
+        return task.result()
+    finally:
+        task.cancel()

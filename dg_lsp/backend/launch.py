@@ -49,16 +49,12 @@ def difference(wanted: Launch, running: EngineStatus) -> str:
             f"window of {running.engine} closes; `dg-lsp engine restart` does it now, for all editors."
         )
     device = wanted.device if _is_on(wanted.device, running) else running.device_asked
-    has = {
-        "--model": running.model,
-        "--device": device,
-        "--unload-after": _seconds(running.unload_after_s),
-        "--exit-after": _seconds(running.exit_after_s),
-    }
-    other = {name: value for name, value in wanted.options().items() if has[name] != value}
+    unload_s, exit_s = running.unload_after_s, running.exit_after_s
+    has = Launch(model=running.model, device=device, unload_after_s=unload_s, exit_after_s=exit_s).options()
+    other = {name: value for name, value in wanted.options().items() if has.get(name) != value}
     if not other:
         return ""
-    runs = ", ".join(f"{name.lstrip('-')} {has[name]}" for name in other)
+    runs = ", ".join(f"{name.lstrip('-')} {has.get(name, 'none')}" for name in other)
     options = " ".join(f"{name} {shlex.quote(value)}" for name, value in other.items())
     return (
         f"The engine runs with {runs}, not as the settings say; `dg-lsp engine restart {options}` changes that "

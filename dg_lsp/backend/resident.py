@@ -27,7 +27,7 @@ class Resident:
     def __init__(self, client: EngineClient, board: StatusBoard) -> None:
         self.client = client
         self._board = board
-        self._long = set[object]()
+        self._long = frozenset[object]()
         self._warming: asyncio.Task[None] | None = None
         self.retry_at_s = 0.0
         """When a model that could not be loaded may be tried again, monotonic seconds."""
@@ -112,20 +112,17 @@ class Resident:
     @contextlib.contextmanager
     def _shown_busy(self) -> Generator[None]:
         """Says that the engine is busy once this has lasted, until the last of several is over."""
-        me = object()
-
-        def lasts() -> None:
-            self._long.add(me)
-            self._board.busy(True)
-
-        timer = asyncio.get_running_loop().call_later(BUSY_AFTER_S, lasts)
+        work = object()
+        timer = asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._lasts, work, True)
         try:
             yield
         finally:
             timer.cancel()
-            if me in self._long:
-                self._long.remove(me)
-                self._board.busy(bool(self._long))
+            self._lasts(work, False)
+
+    def _lasts(self, work: object, lasts: bool) -> None:
+        self._long = self._long | {work} if lasts else self._long - {work}
+        self._board.busy(bool(self._long))
 
     async def _warm(self) -> None:
         self._board.warming(True)

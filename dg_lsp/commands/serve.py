@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated, BinaryIO
 
 import typer
@@ -38,12 +38,7 @@ def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str
     from dg_lsp.app.session import run
     from dg_lsp.backend.client import Launch
 
-    return run(_chained(first, bodies), outgoing, Launch(model=model, device=device), greeting and greeting[0])
-
-
-def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
+    return run(chain([first], bodies), outgoing, Launch(model=model, device=device), greeting and greeting[0])
 
 
 def _standard_streams() -> tuple[BinaryIO, BinaryIO]:

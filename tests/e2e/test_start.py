@@ -19,6 +19,7 @@ from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.framing import frame, messages
 from dg_lsp.protocol.initialize import answer_to, capabilities
+from dg_lsp.protocol.rpc import read
 from tests.e2e.window import CLIENTS, recorded
 from tests.engine.processes import WAIT_S, Home, home
 
@@ -97,7 +98,7 @@ async def answer_of_the_server(body: bytes) -> Any:
     server, kept = DgServer(Launch()), Kept()
     register(server)
     server.rpc.set_writer(kept)
-    server.rpc.receive(body)
+    server.rpc.take(read(body))
     while not kept.data:
         await asyncio.sleep(0)
     return json.loads(next(messages(io.BytesIO(kept.data))))

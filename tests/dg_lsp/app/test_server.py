@@ -22,7 +22,7 @@ from dg_lsp.backend.timeouts import Timeouts
 from dg_lsp.documents import documents
 from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.analyses import NOTHING
-from dg_lsp.protocol.rpc import UNREADABLE
+from dg_lsp.protocol.rpc import UNREADABLE, read
 from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import EngineState
@@ -43,7 +43,7 @@ class Session:
         self.told.append(json.loads(data))
 
     async def send(self, method: str, params: Any, **more: Any) -> None:
-        self.server.rpc.receive(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode())
+        self.server.rpc.take(read(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()))
         for _ in range(5):
             await asyncio.sleep(0)
 

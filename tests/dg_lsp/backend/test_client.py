@@ -246,12 +246,13 @@ async def test_an_engine_wedged_before_the_client_came_is_replaced(place):
 
 
 _BUSY = """
-import socket, sys, time
+import os, socket, sys, time
 from engine.ipc.messages import EngineState, Welcome
 from engine.ipc.protocol import VERSION, pack
 listening = socket.socket(socket.AF_UNIX)
-listening.bind(sys.argv[1])
+listening.bind(sys.argv[1] + "0")
 listening.listen()
+os.rename(sys.argv[1] + "0", sys.argv[1])  # Who sees it can connect.
 ends = time.monotonic() + 3
 while time.monotonic() < ends:
     pass
@@ -304,6 +305,27 @@ async def test_an_engine_that_was_stopped_stays_stopped_until_somebody_starts_it
         with pytest.raises(EngineFailure, match=r"stop|went away"):
             await client.fill(QUICK)
         assert not place.answers()
+        assert (await asyncio.to_thread(place.command, "run", "--detach")).returncode == 0
+        await until(lambda: client.state.name == "unloaded", "the client's return")
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_was_stopped_is_looked_for_again_though_its_socket_is_left_behind(place):
+    place.runtime.mkdir(mode=0o700)
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        state = EngineState(name="unloaded")
+        await reader.read(65536)
+        writer.write(pack(Welcome(version=VERSION, engine="0", pid=0, model="", device="", state=state)))
+        writer.write(pack(Notice(state=EngineState(name="stopping"))))
+        server.close()
+        writer.close()
+
+    async with await asyncio.start_unix_server(meet, place.socket_path) as server, client_of(place) as (client, _):
+        await client.connect()
+        await until(lambda: client.state.name == "off", "the news")
+        # As long as an engine takes to go down.
+        await asyncio.sleep(0.2)
         assert (await asyncio.to_thread(place.command, "run", "--detach")).returncode == 0
         await until(lambda: client.state.name == "unloaded", "the client's return")
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from dg_lsp.backend.heartbeat import EngineSilent, answer_or_silence
+from dg_lsp.backend.connection import EngineSilent, answer_or_silence
 from dg_lsp.backend.timeouts import Timeouts
 from engine.ipc.peercred import Peer
 from tests.engine.processes import WAIT_S
