@@ -86,6 +86,7 @@ class DgServer(LanguageServer):
         """The last word on an engine that runs otherwise than it was set up here."""
         self._exclusions = Exclusions()
         self._looking = Looking(self._look, self._looked)
+        self._looks_soon = False
         self._progress = LoadProgress(self.work_done_progress)
         self._stats = Stats(stats_path())
         self._background = set[asyncio.Task[None]]()
@@ -157,7 +158,9 @@ class DgServer(LanguageServer):
 
     def look_soon(self) -> None:
         """See to it that all policies are what projects say; a key that came just now is answered first."""
-        asyncio.get_running_loop().call_later(SOON_S, self._look_again)
+        if not self._looks_soon:
+            self._looks_soon = True
+            asyncio.get_running_loop().call_later(SOON_S, self._look_again)
 
     async def snapshot(self, uri: str) -> Snapshot | None:
         """A document with its policy of a moment ago; None where it is not open, or changes while its project is looked
@@ -300,6 +303,7 @@ class DgServer(LanguageServer):
         return [each for each in shown if not self._looking.is_trusted(each)]
 
     def _look_again(self) -> None:
+        self._looks_soon = False
         for held in self.documents.others(""):
             if not self.is_looked_at(held.uri):
                 self.in_background(self._looking.at(held.uri))

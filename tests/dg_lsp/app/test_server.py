@@ -86,6 +86,18 @@ async def test_a_change_that_fails_costs_the_document_and_the_editor_is_asked_fo
 
 
 @pytest.mark.asyncio
+async def test_a_change_to_what_is_no_text_costs_the_document_until_all_of_it_comes(session):
+    await session.begin(experimental={"dgReopen": True})
+    await session.open("a = 1\n")
+    document = {"uri": URI, "version": 2}
+    await session.send("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": 3}]})
+    assert session.server.documents.get(URI) is None
+    assert session.told[-1] == {"jsonrpc": "2.0", "method": "dg/reopen", "params": {"uri": URI}}
+    await session.send("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": "3"}]})
+    assert session.server.documents.get(URI).text == "3"
+
+
+@pytest.mark.asyncio
 async def test_opening_large_documents_costs_the_loop_little(session):
     await session.begin()
     text = "some_name = another_name + 1\n" * 30_000
@@ -101,7 +113,7 @@ async def test_opening_large_documents_costs_the_loop_little(session):
         await asyncio.sleep(0)
     opening_s = time.thread_time() - began_s
     assert len(session.server.documents.uris()) == 30
-    assert all(Lines(text).starts for _ in range(10))
+    assert all(Lines(text).starts for _ in range(20))
     assert opening_s < time.thread_time() - began_s - opening_s
 
 
