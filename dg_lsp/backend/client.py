@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from dg_lsp.backend.connection import EngineConnection, EngineFailure, EngineWedged, Reply, open_connection, watch
-from dg_lsp.backend.heartbeat import Silence
+from dg_lsp.backend.connection import EngineConnection, Reply, Request, open_connection
+from dg_lsp.backend.heartbeat import EngineSilent
 from dg_lsp.backend.launch import Launch, start
+from dg_lsp.backend.timeouts import Timeouts
 from engine.core.analysis import Analysis
-from engine.core.errors import BadInput, ProtocolError
+from engine.core.errors import BadInput, ProtocolError, VersionMismatch
 from engine.core.request import Draft, Filled, FillRequest
 from engine.core.runtime_paths import log_dir
 from engine.ipc.address import find_engine
+from engine.ipc.client import EngineFailure
 from engine.ipc.messages import (
     Analyze,
     AnalyzeReply,
-    Cancel,
-    ClientMessage,
     Done,
     EngineState,
     EngineStatus,
@@ -36,28 +36,6 @@ from engine.ipc.messages import (
 from engine.ipc.peercred import kill
 
 R = TypeVar("R", bound=Reply)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeouts:
-    """Seconds."""
-
-    start_s: float = 90.0
-    """For an engine to start and answer."""
-    beat_s: float = 1.0
-    """Of silence, while somebody waits, before the engine is asked for a sign of life."""
-    silence: Silence = field(default_factory=Silence)
-    """For that sign to come, or for a welcome; an engine that needs longer is replaced."""
-    fill_s: float = 120.0
-    """For an answer, when the caller names no bound."""
-    analyze_s: float = 1.5
-    """For what needs no model; a list of actions is of no use later."""
-    return_s: float = 1.0
-    """Between looks for an engine that was stopped and may be started again."""
-    first_retry_s: float = 1.0
-    last_retry_s: float = 60.0
-    """After a failed start the next one waits, twice as long each time; so it does after engines that ended unasked and
-    answered nothing, from the second on."""
 
 
 class EngineClient:
@@ -77,11 +55,11 @@ class EngineClient:
         self._launch = launch
         self._client = client
         self._on_state = on_state
-        self._timeouts = timeouts or Timeouts()
+        self.timeouts = timeouts or Timeouts()
+        self._ids = itertools.count(1)
         self._connection: EngineConnection | None = None
         self._connecting: asyncio.Task[EngineConnection] | None = None
         self._background: set[asyncio.Task[None]] = set()
-        self._watched: EngineConnection | None = None
         self._stopped = False
         self._closed = False
         self._failures = 0
@@ -104,31 +82,26 @@ class EngineClient:
         Raises EngineFailure: its code says whether that is worth a word ("superseded" is not).
         """
 
-        def message(number: int) -> Fill:
-            wants_drafts = on_draft is not None
-            return Fill(id=number, request=request, document=document, priority=priority, drafts=wants_drafts)
-
-        bound_s = self._timeouts.fill_s if timeout_s is None else timeout_s
+        drafts = on_draft is not None
+        message = Fill(id=next(self._ids), request=request, document=document, priority=priority, drafts=drafts)
+        bound_s = self.timeouts.fill_s if timeout_s is None else timeout_s
         filled = (await self._ask(message, FillReply, bound_s, on_draft)).filled
         self._deaths = 0
         return filled
 
     async def analyze(self, text: str, cursor: int, language: str) -> Analysis:
         """What a text offers at a place, without the model. Raises EngineFailure."""
-
-        def message(number: int) -> Analyze:
-            return Analyze(id=number, text=text, cursor=cursor, language=language)
-
-        return (await self._ask(message, AnalyzeReply, self._timeouts.analyze_s)).findings
+        message = Analyze(id=next(self._ids), text=text, cursor=cursor, language=language)
+        return (await self._ask(message, AnalyzeReply, self.timeouts.analyze_s)).findings
 
     async def warm(self) -> None:
         """Load the weights if they are not loaded. Raises EngineFailure."""
-        await self._ask(lambda number: Warm(id=number), Done, self._timeouts.fill_s)
+        await self._ask(Warm(id=next(self._ids)), Done, self.timeouts.fill_s)
 
     async def status(self) -> EngineStatus:
         """The engine's own account. Raises EngineFailure."""
-        bound_s = self._timeouts.start_s + self._timeouts.silence.busy_s
-        return (await self._ask(lambda number: StatusQuery(id=number), StatusReply, bound_s)).status
+        bound_s = self.timeouts.start_s + self.timeouts.busy_s
+        return (await self._ask(StatusQuery(id=next(self._ids)), StatusReply, bound_s)).status
 
     async def connect(self) -> EngineConnection:
         """The live connection; finds or starts an engine if there is none. Raises EngineFailure."""
@@ -145,68 +118,36 @@ class EngineClient:
     async def close(self) -> None:
         """Let go of the engine, which goes on for others; nothing is awaited after this."""
         self._closed = True
+        tasks: list[asyncio.Task[Any]] = [*self._background, *([self._connecting] if self._connecting else ())]
         if self._connection:
+            tasks += self._connection.tasks()
             self._connection.close()
-        tasks = [task for task in (self._connecting, *self._background) if task]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
     async def _ask(
-        self,
-        make: Callable[[int], ClientMessage],
-        kind: type[R],
-        bound_s: float,
-        on_draft: Callable[[Draft], None] | None = None,
+        self, message: Request, kind: type[R], bound_s: float, on_draft: Callable[[Draft], None] | None = None
     ) -> R:
-        connection = waiting = None
         try:
             async with asyncio.timeout(bound_s):
-                connection = await self.connect()
-                self._watch(connection)
-                waiting = connection.waiting(on_draft)
-                connection.send(make(waiting.id), waiting)
-                reply = await waiting.reply
+                reply = await (await self.connect()).request(message, on_draft)
         except TimeoutError:
             raise EngineFailure("timeout", f"The engine gave no answer within {bound_s:g} s.") from None
-        finally:
-            # Awaiting cancels the reply along with the caller.
-            if connection and waiting and waiting.reply.cancelled():
-                self._give_up(connection, waiting.id)
         if not isinstance(reply, kind):
             raise EngineFailure("protocol", f"The engine answered with {type(reply).__name__}.")
         return reply
 
-    def _give_up(self, connection: EngineConnection, number: int) -> None:
-        # A connection that takes no more is lost, and its work with it.
-        with contextlib.suppress(EngineFailure):
-            connection.send(Cancel(id=number))
-
-    def _watch(self, connection: EngineConnection) -> None:
-        if self._watched is not connection:
-            self._watched = connection
-            self._in_background(self._follow(connection))
-
-    async def _follow(self, connection: EngineConnection) -> None:
-        """Replace an engine that says nothing any more while it is waited for."""
-        try:
-            lives = await watch(connection, self._timeouts.beat_s, self._timeouts.silence)
-        finally:
-            self._watched = None if self._watched is connection else self._watched
-        if not lives:
-            connection.kill_peer()
-            connection.close()
-
     async def _connect(self) -> EngineConnection:
         try:
-            async with asyncio.timeout(self._timeouts.start_s):
-                connection = await self._find_or_start()
+            async with asyncio.timeout(self.timeouts.start_s):
+                connection = await self._find() or await self._start()
         except _TooSoon:
             raise
         except TimeoutError:
             raise self._start_failed(
-                f"The engine did not start within {self._timeouts.start_s:g} s; run `dg-lsp doctor`."
+                f"The engine did not start within {self.timeouts.start_s:g} s; run `dg-lsp doctor`."
             ) from None
         except (EngineFailure, BadInput) as error:
             raise self._start_failed(str(error)) from None
@@ -215,35 +156,29 @@ class EngineClient:
         self._failures = 0
         return connection
 
-    async def _find_or_start(self) -> EngineConnection:
-        launched = False
-        while True:
-            connection = await self._find()
-            if connection:
-                return connection
-            if self._stopped:
-                raise EngineFailure("unavailable", "The engine was stopped; run `dg-lsp engine run --detach`.")
-            if launched:
-                await asyncio.sleep(0.1)
-            elif time.monotonic() < self._retry_at:
-                raise _TooSoon("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
-            else:
-                self._show(EngineState(name="starting"))
-                await start(await self._launch())
-                launched = True
+    async def _start(self) -> EngineConnection:
+        if self._stopped:
+            raise EngineFailure("unavailable", "The engine was stopped; run `dg-lsp engine run --detach`.")
+        if time.monotonic() < self._retry_at:
+            raise _TooSoon("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
+        self._show(EngineState(name="starting"))
+        await start(await self._launch())
+        while not (connection := await self._find()):
+            await asyncio.sleep(0.1)
+        return connection
 
     async def _find(self) -> EngineConnection | None:
         address = find_engine()
         if address is None:
             return None
         try:
-            connection, welcome = await open_connection(
-                address, self._client, self._timeouts.silence, self._notice, self._lost
-            )
-        except EngineWedged as wedged:
-            kill(wedged.peer)
+            connection, welcome = await open_connection(address, self._client, self.timeouts, self._notice, self._lost)
+        except EngineSilent as silent:
+            kill(silent.peer)
             return None
-        except (OSError, ProtocolError):
+        except VersionMismatch as error:
+            raise EngineFailure("version", f"{error} Run `dg-lsp engine restart`.") from None
+        except (OSError, EOFError, ProtocolError):
             return None  # A stale socket file, or a port that now is somebody else's.
         if welcome.state.name == "stopping":
             connection.close()
@@ -252,9 +187,8 @@ class EngineClient:
         return connection
 
     def _start_failed(self, message: str) -> EngineFailure:
-        delay_s = min(self._timeouts.first_retry_s * 2**self._failures, self._timeouts.last_retry_s)
+        self._hold_off(self._failures)
         self._failures += 1
-        self._retry_at = time.monotonic() + delay_s
         self._show(EngineState(name="off" if self._stopped else "error", message=message))
         return EngineFailure("unavailable", message)
 
@@ -283,22 +217,23 @@ class EngineClient:
                 # An engine that died is replaced before the next keystroke asks for it.
                 self._show(EngineState(name="starting"))
             else:
-                self._back_off()
+                # What ends engine after engine shall not keep the machine busy starting them.
+                delay_s = self._hold_off(self._deaths - 2)
+                message = (
+                    f"The engine ended {self._deaths} times without an answer; the next one starts in {delay_s:g} s. "
+                    f"{log_dir() / 'engine.crash'} may say why."
+                )
+                self._show(EngineState(name="error", message=message))
         self._in_background(self._revive(was_ready))
 
-    def _back_off(self) -> None:
-        """What ends engine after engine shall not keep the machine busy starting them."""
-        delay_s = min(self._timeouts.first_retry_s * 2 ** (self._deaths - 2), self._timeouts.last_retry_s)
+    def _hold_off(self, times: int) -> float:
+        delay_s = min(self.timeouts.first_retry_s * 2**times, self.timeouts.last_retry_s)
         self._retry_at = time.monotonic() + delay_s
-        message = (
-            f"The engine ended {self._deaths} times without an answer; the next one starts in {delay_s:g} s. "
-            f"{log_dir() / 'engine.crash'} may say why."
-        )
-        self._show(EngineState(name="error", message=message))
+        return delay_s
 
     async def _revive(self, was_ready: bool) -> None:
         while self._stopped and not self._closed and not _leaves_trace():
-            await asyncio.sleep(self._timeouts.return_s)
+            await asyncio.sleep(self.timeouts.return_s)
         await asyncio.sleep(max(self._retry_at - time.monotonic(), 0))
         # What goes wrong is in the state already.
         with contextlib.suppress(EngineFailure):

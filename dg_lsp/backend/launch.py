@@ -7,9 +7,9 @@ import contextlib
 import shlex
 from dataclasses import dataclass
 
-from dg_lsp.backend.connection import EngineFailure
 from engine.core.processes import neutral_dir, python_module
 from engine.core.version import __version__
+from engine.ipc.client import EngineFailure
 from engine.ipc.messages import EngineStatus
 
 

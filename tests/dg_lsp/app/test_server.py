@@ -19,6 +19,7 @@ from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import EngineFailure, Launch
 from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
 from dg_lsp.backend.status import StatusBoard
+from dg_lsp.backend.timeouts import Timeouts
 from dg_lsp.config.looking import LOOK_S, TRUSTED_S, Looking
 from dg_lsp.config.rereading import LOOK_AGAIN_S
 from dg_lsp.documents import documents
@@ -232,6 +233,8 @@ async def test_a_file_that_the_editor_says_changed_is_looked_at_before_the_next_
 
 class NoStatus:
     """An engine that goes away right after an answer."""
+
+    timeouts = Timeouts()
 
     async def fill(self, request: FillRequest, **_: Any) -> Filled:
         return Filled(model="", device="", candidates=(), width=1, steps=1, forwards=1)

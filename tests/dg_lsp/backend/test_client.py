@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dg_lsp.backend.client import EngineClient, EngineFailure, Launch, Timeouts
-from dg_lsp.backend.heartbeat import Silence
 from dg_lsp.backend.launch import difference
 from engine.core.processes import python_module
 from engine.core.request import FillRequest
@@ -138,7 +137,7 @@ async def test_an_engine_killed_at_work_is_replaced_before_the_next_request(plac
 
 @pytest.mark.asyncio
 async def test_a_wedged_engine_is_replaced(place):
-    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
+    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, idle_s=1.5)
     async with client_of(place, impatient) as (client, _):
         pid = (await client.status()).pid
         os.kill(pid, signal.SIGSTOP)
@@ -154,7 +153,7 @@ async def test_a_wedged_engine_is_replaced(place):
 async def test_a_wedged_engine_is_replaced_where_there_are_no_unix_sockets(place, monkeypatch):
     monkeypatch.setenv("DG_LSP_TRANSPORT", "tcp")
     place.environment["DG_LSP_TRANSPORT"] = "tcp"
-    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
+    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, idle_s=1.5)
     async with client_of(place, impatient) as (client, _):
         pid = (await client.status()).pid
         try:
@@ -172,7 +171,7 @@ async def test_a_wedged_engine_is_replaced_where_there_are_no_unix_sockets(place
 
 @pytest.mark.asyncio
 async def test_an_engine_at_work_for_long_is_not_taken_for_wedged(place):
-    impatient = Timeouts(start_s=WAIT_S, beat_s=0.02, silence=Silence(idle_s=WAIT_S))
+    impatient = Timeouts(start_s=WAIT_S, beat_s=0.02, idle_s=WAIT_S)
     slow = {"text": "slow = ▮a▮\n", "delay_ms": 700}
     async with client_of(place, impatient, place.oracle(slow)) as (client, states):
         await client.warm()
@@ -242,7 +241,7 @@ async def test_an_engine_that_answered_is_replaced_at_once_each_time(place):
 async def test_an_engine_wedged_before_the_client_came_is_replaced(place):
     with running(place) as process:
         process.send_signal(signal.SIGSTOP)
-        async with client_of(place, Timeouts(start_s=WAIT_S, silence=Silence(idle_s=1.5))) as (client, _):
+        async with client_of(place, Timeouts(start_s=WAIT_S, idle_s=1.5)) as (client, _):
             assert (await client.status()).pid != process.pid
 
 
@@ -271,7 +270,7 @@ async def test_an_engine_at_work_is_waited_for_by_a_second_window_too(place):
     busy = await asyncio.create_subprocess_exec(*python_module("engine")[:2], "-c", _BUSY, str(place.socket_path))
     try:
         await until(place.socket_path.exists, "its socket")
-        async with client_of(place, Timeouts(start_s=WAIT_S, silence=Silence(idle_s=1))) as (client, _):
+        async with client_of(place, Timeouts(start_s=WAIT_S, idle_s=1)) as (client, _):
             await client.connect()
             assert client.state.name == "loading"
         assert busy.returncode is None
@@ -288,7 +287,7 @@ async def test_an_engine_at_work_for_ever_is_replaced_all_the_same(place):
     busy = await asyncio.create_subprocess_exec(*python_module("engine")[:2], "-c", endless, str(place.socket_path))
     try:
         await until(place.socket_path.exists, "its socket")
-        async with client_of(place, Timeouts(start_s=WAIT_S, silence=Silence(idle_s=1, busy_s=2))) as (client, _):
+        async with client_of(place, Timeouts(start_s=WAIT_S, idle_s=1, busy_s=2)) as (client, _):
             assert (await client.status()).served == 0
         assert await asyncio.wait_for(busy.wait(), WAIT_S) == -signal.SIGKILL
     finally:
