@@ -32,7 +32,7 @@ from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import Status, StatusBoard
 from dg_lsp.config.configuration import SECTIONS, Configuration
 from dg_lsp.config.exclusion import Exclusions
-from dg_lsp.config.looking import Looking
+from dg_lsp.config.looking import SOON_S, Looking
 from dg_lsp.documents.documents import Documents, Policy, Snapshot
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
@@ -86,6 +86,7 @@ class DgServer(LanguageServer):
         """The last word on an engine that runs otherwise than it was set up here."""
         self._exclusions = Exclusions()
         self._looking = Looking(self._look, self._looked)
+        self._looks_soon = False
         self._stats = Stats(stats_path())
         self._background = set[asyncio.Task[None]]()
         self.rpc.on_lost = self.lose
@@ -150,23 +151,36 @@ class DgServer(LanguageServer):
             self.resident.warm()
 
     async def look(self, uri: str) -> None:
-        """Wait until a document's policy is what its project says now, and see to it for all others."""
-        for other in self.documents.uris():
-            if other != uri and not self.is_looked_at(other):
-                self.in_background(self._looking.at(other))
-        await self._looking.at(uri)
+        """Wait until a document's policy is what its project says now, and no other's is by a look that is old."""
+        self.look_soon()
+        await asyncio.gather(*map(self._looking.at, {uri, *self._outdated(uri)}))
+
+    def look_soon(self) -> None:
+        """See to it that all policies are what projects say; a key that came just now is answered first."""
+        if not self._looks_soon:
+            self._looks_soon = True
+            asyncio.get_running_loop().call_later(SOON_S, self._look_again)
 
     async def snapshot(self, uri: str) -> Snapshot | None:
-        """A document as its policy is now; None where it is not open, or changes while the project is looked at."""
+        """A document with its policy of a moment ago; None where it is not open, or changes while its project is looked
+        at."""
         before = self.documents.get(uri)
         if before and not self.is_looked_at(uri):
-            await self.look(uri)
+            self.look_soon()
+            await asyncio.gather(*map(self._looking.at, self._outdated(uri)))
         now = self.documents.get(uri)
         return now if before and now and now.lines is before.lines else None
 
     def is_looked_at(self, uri: str) -> bool:
         """Whether what is known of a document's project is new."""
         return self._looking.is_fresh(uri)
+
+    def look_anew(self) -> None:
+        """Files changed that may be a project's: what is known of them is gone by no longer."""
+        self.configuration.forget_files()
+        self._exclusions.forget_files()
+        for held in self.documents.others(""):
+            self._looking.forget(held.uri)
 
     def forget_project(self, uri: str) -> None:
         """Its folder or the document itself is gone."""
@@ -281,6 +295,17 @@ class DgServer(LanguageServer):
             if other and other != self.other_engine:
                 self.complain(other)
             self.other_engine = other
+
+    def _outdated(self, uri: str) -> list[str]:
+        """Of a document and those that the model may see beside it, the ones of which too little is known."""
+        shown = {uri, *(other.uri for other in self.documents.others(uri) if other.policy.may_show)}
+        return [each for each in shown if not self._looking.is_trusted(each)]
+
+    def _look_again(self) -> None:
+        self._looks_soon = False
+        for held in self.documents.others(""):
+            if not self.is_looked_at(held.uri):
+                self.in_background(self._looking.at(held.uri))
 
     def _looked(self, uri: str) -> None:
         self.documents.renew(uri)

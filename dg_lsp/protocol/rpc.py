@@ -10,9 +10,13 @@ import asyncio
 import json
 import logging
 import re
+from collections import abc
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, cast
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, Union, cast, get_args, get_origin
 
+import attrs
 import msgspec
 from lsprotocol import types
 from pygls.exceptions import (
@@ -35,6 +39,7 @@ log = logging.getLogger(__name__)
 
 _ESCAPED_SURROGATES = (b"\\ud", b"\\uD")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_CAPITAL = re.compile("_([a-z])")
 _ABOUT_TEXT = "textDocument/did"
 _OWN = (
     "textDocument/",
@@ -155,7 +160,10 @@ class Rpc(LanguageServerProtocol):
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """A message, also of this server's own."""
-        kind = PARAMS.get(data.get("method", ""))
+        method = data.get("method", "")
+        if not _fits(_params_type(method))(data.get("params")):
+            raise JsonRpcInvalidParams()
+        kind = PARAMS.get(method)
         if kind is None or "error" in data:
             return super().structure_message(data)
         if "id" not in data:
@@ -228,6 +236,39 @@ def converter() -> Converter:
 
     lenient.register_structure_hook(types.TextDocumentClientCapabilities, capabilities)
     return lenient
+
+
+def _params_type(method: str) -> Any:
+    """What a message's parameters must be to be taken. Of itself, and of what it can do, a client may say anything: to
+    refuse that would leave an editor without a server.
+    """
+    about = None if method == types.INITIALIZE else types.METHOD_TO_TYPES.get(method)
+    return about[2] if about and about[2] else Any
+
+
+@cache
+def _fits(kind: Any) -> Callable[[Any], bool]:
+    """Says whether a JSON value is of a type of the protocol's.
+
+    pygls would make a text of a number, and a list of a text.
+    """
+    parts = [_fits(each) for each in get_args(kind)]
+    if kind is Any:
+        return lambda value: True
+    if attrs.has(kind):
+        fields = attrs.fields(kind)
+        held = {_CAPITAL.sub(lambda found: found[1].upper(), field.name): _fits(field.type) for field in fields}
+        # What holds nothing may be spelt in any way, as by a language that has one empty table for lists and objects.
+        return lambda value: (
+            not held
+            or (isinstance(value, dict) and all(fits(value[name]) for name, fits in held.items() if name in value))
+        )
+    if get_origin(kind) is Union:
+        return lambda value: any(fits(value) for fits in parts)
+    if get_origin(kind) is abc.Sequence:
+        return lambda value: isinstance(value, list) and all(map(parts[0], cast(list[Any], value)))
+    kind = type(next(iter(kind)).value) if issubclass(kind, Enum) else kind
+    return lambda value: type(value) is kind
 
 
 def within_texts(value: Any, depth: int = 4) -> Any:
