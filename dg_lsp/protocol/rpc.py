@@ -227,6 +227,8 @@ def converter() -> Converter:
     A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
     """
     lenient = default_converter()
+    # The first thing that is wrong is enough: a text in the place of a list has one for each of its characters.
+    lenient.detailed_validation = False
     lenient.register_structure_hook(types.Position, lambda value, kind: msgspec.convert(within_texts(value), kind))
     as_told = lenient.get_structure_hook(types.TextDocumentClientCapabilities)
 

@@ -10,8 +10,9 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
+from msgspec import Meta
 from safetensors import SafetensorError, safe_open
 
 from engine.core.errors import BadInput, EngineError, ModelError, is_out_of_memory
@@ -19,6 +20,9 @@ from engine.core.files import read_regular
 
 _log = logging.getLogger(__name__)
 
+Size = Annotated[int, Meta(ge=1, le=1 << 40)]
+Positive = Annotated[float, Meta(gt=0, le=1e12)]
+"""Numbers of a file that something is computed with: no bool, no string, no NaN."""
 LengthStrategy = Literal["asked", "slack", "discover", "expand", "calibrated"]
 """How the width of a gap is found: see engine.infill.lengths."""
 METADATA_FILE = "dg_lsp.json"

@@ -89,7 +89,7 @@ def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
         model = family_named(checkpoint.family).open(checkpoint, placement, on_percent or show)
         # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
         model.prompt(_TRIAL)
-    check_info(model.info)
+        check_info(model.info)
     return model
 
 

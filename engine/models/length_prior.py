@@ -7,34 +7,34 @@ user's code.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.core.errors import ModelError
+from engine.core.wire import Wire
 
+NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 _FAST = np.geomspace(0.2, 4.0, 25)
 _SLOW = np.geomspace(0.005, 0.4, 30)
 """Rates per token that are tried."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LengthPrior:
+class LengthPrior(Wire, frozen=True, kw_only=True):
     """fast * exp(-fast_rate * width) + slow * exp(-slow_rate * width) + floor, widths in tokens."""
 
-    fast: float
-    fast_rate: float
-    slow: float
-    slow_rate: float
-    floor: float
+    fast: NonNegative
+    fast_rate: NonNegative
+    slow: NonNegative
+    slow_rate: NonNegative
+    floor: NonNegative
 
     def __call__(self, width: int) -> float:
         """The mean probability that is usual for a gap this wide, above 0."""
@@ -59,7 +59,7 @@ def fit_prior(usual: Mapping[int, float]) -> LengthPrior:
 
 def write_prior(prior: LengthPrior, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(asdict(prior), indent=2) + "\n", encoding="utf-8")
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(prior)) + b"\n")
 
 
 def read_prior(file: Path) -> LengthPrior | None:
@@ -67,8 +67,8 @@ def read_prior(file: Path) -> LengthPrior | None:
     if not file.is_file():
         return None
     try:
-        return LengthPrior(**json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return msgspec.json.decode(file.read_bytes(), type=LengthPrior)
+    except (OSError, ValueError):
         raise ModelError(
             f"{file} is no calibration: delete it, or run `python -m engine.cli.calibrate` again."
         ) from None

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dg_lsp.replay.session import SessionError, read_session
-from engine.checkpoints.directory import read_header
+from engine.checkpoints.directory import INDEX_FILE, METADATA_FILE, read_header
 from engine.core.errors import BadInput, EngineError, ModelError
 from engine.text.marked import gap_at_markers, gap_between, parse_position
 from engine.text.textfile import read_text
@@ -31,6 +31,21 @@ _SESSION: list[dict[str, Any]] = [
     {"at": 1700, "do": "undo"},
     {"at": 2000, "do": "focus", "path": "a.py"},
 ]
+_TOLD = {"length": "discover", "widths": [2, 4], "context": 64, "layout": "tokens", "pinned": 8, "noise": "absorbing"}
+_TOLD_MASKED = {
+    "length": "calibrated",
+    "widths": [2, 4],
+    "prior": {"fast": 0.5, "fast_rate": 1.0, "slow": 0.5, "slow_rate": 0.1, "floor": 0.1},
+    "masked": {
+        "mask": "<|endoftext|>",
+        "end": "<|endoftext|>",
+        "shifted": True,
+        "context": 64,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "entropy_bound": 0.1,
+    },
+}
 
 
 @contextmanager
@@ -98,27 +113,39 @@ def safetensors_header(chance: random.Random) -> Generator[Example]:
 
 
 def _model_file(*names: str) -> Callable[[random.Random], Any]:
-    """A target that changes some of the JSON files of a tiny model, then lists and loads it and fills a gap with it."""
+    """A target that changes one of the JSON files of a tiny model, then loads it and fills a gap with it."""
 
     @contextmanager
     def target(chance: random.Random) -> Generator[Example]:
+        import torch
+
         from engine.loader.loading import load
+        from tests.engine.models.masked.published import write_published
         from tests.engine.released import write_checkpoint
 
+        # What a second thread of torch waits for a core would count as time of this one.
+        torch.set_num_threads(1)
         with TemporaryDirectory() as folder:
-            good, path = write_checkpoint(Path(folder) / "good"), Path(folder) / "model"
-            trees = {name: json.loads((good / name).read_text()) for name in names if (good / name).exists()}
-            trees["dg_lsp.json"] = {"length": "discover", "widths": [2, 4], "context": 64, "layout": "tokens"}
+            path = Path(folder) / "model"
+            good: dict[Path, dict[str, Any]] = {write_checkpoint(Path(folder) / "gemma"): _TOLD}
+            for layout in ("dreamon", "llada", "open-dcoder"):
+                good[write_published(Path(folder) / layout, layout)] = _TOLD_MASKED
 
             def example(found: Any) -> None:
+                chosen = chance.choice(list(good))
                 shutil.rmtree(path, ignore_errors=True)
-                shutil.copytree(good, path, copy_function=shutil.copy)
-                name = chance.choice([each for each in names if each in trees])
-                raw = json.dumps(mutated(trees[name], chance))
+                shutil.copytree(chosen, path, copy_function=shutil.copy)
+                if told := chance.random() < 0.5:
+                    (path / METADATA_FILE).write_text(json.dumps(good[chosen]))
+                name = chance.choice([each for each in names if (path / each).exists()])
+                raw = json.dumps(mutated(json.loads((path / name).read_text()), chance))
                 (path / name).write_text(raw, errors="replace")
                 work = lambda: load(str(path), "cpu").fill("x = ", "\n", deadline_ms=200, max_tokens=4)  # noqa: E731
-                found.attempt(work, (EngineError,), f"{name} {raw}")
+                found.attempt(work, (EngineError,), f"{chosen.name} {told} {name} {raw}")
 
+            # The first of each imports what the others find.
+            for each in good:
+                load(str(each), "cpu").fill("x = ", "\n", width=2)
             yield example
 
     return target
@@ -129,6 +156,6 @@ TARGETS: dict[str, Callable[[random.Random], Any]] = {
     "text file": text_file,
     "session": session_file,
     "safetensors": safetensors_header,
-    "model config": _model_file("config.json", "generation_config.json", "dg_lsp.json", "model.safetensors.index.json"),
-    "tokenizer": _model_file("tokenizer.json", "tokenizer_config.json"),
+    "model config": _model_file("config.json", "generation_config.json", METADATA_FILE, INDEX_FILE),
+    "tokenizer": _model_file("tokenizer.json", "tokenizer_config.json", "vocab.json", "added_tokens.json"),
 }

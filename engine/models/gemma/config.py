@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any, Required, TypedDict
 
-from engine.checkpoints.directory import TensorHeader, check_fields
+from msgspec import Meta, convert
+
+from engine.checkpoints.directory import Positive, Size, TensorHeader, check_fields
+from engine.core.errors import ModelError
 
 MODEL_TYPES = ("diffusion_gemma",)
 SLIDING = "sliding_attention"
@@ -24,33 +27,42 @@ _KNOWN: dict[str, tuple[object, ...]] = {
 """What else a text_config may say, where it says it: anything other would change the computation."""
 
 
+class Rope(TypedDict, total=False):
+    """How far the heads of a type of layer are turned."""
+
+    rope_type: str
+    rope_theta: Required[Positive]
+    partial_rotary_factor: Annotated[float, Meta(ge=0, le=1)]
+    factor: Positive
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmaConfig:
     """Sizes in features, heads, layers and tokens; names and defaults are those of transformers."""
 
-    vocab_size: int = 262_144
-    hidden_size: int = 2304
-    intermediate_size: int = 9216
-    num_hidden_layers: int
-    num_attention_heads: int = 8
+    vocab_size: Size = 262_144
+    hidden_size: Size = 2304
+    intermediate_size: Size = 9216
+    num_hidden_layers: Size
+    num_attention_heads: Size = 8
     attention_bias: bool = False
-    rms_norm_eps: float = 1e-6
-    final_logit_softcapping: float = 30.0
-    sliding_window: int = 512
-    num_experts: int
-    top_k_experts: int
-    moe_intermediate_size: int
+    rms_norm_eps: Positive = 1e-6
+    final_logit_softcapping: Positive = 30.0
+    sliding_window: Size = 512
+    num_experts: Size
+    top_k_experts: Size
+    moe_intermediate_size: Size
     layer_types: tuple[str, ...]
-    heads: tuple[tuple[int, int], ...]
+    heads: tuple[tuple[Size, Size], ...]
     """(size of a head, heads of keys and values) of each layer."""
-    rope_parameters: dict[str, dict[str, Any]]
+    rope_parameters: dict[str, Rope]
     """By the type of layer."""
     tie_word_embeddings: bool
     canvas_length: int
 
 
 def read_config(config: dict[str, Any], name: str) -> GemmaConfig:
-    """Raises ModelError for what can't be computed."""
+    """Raises ModelError for what can't be computed, ValidationError for a value of another type or out of range."""
     text: dict[str, Any] = config["text_config"]
     rope: dict[str, dict[str, Any]] = text.get("rope_parameters") or _ROPE
     check_fields(text, _KNOWN, name)
@@ -69,7 +81,13 @@ def read_config(config: dict[str, Any], name: str) -> GemmaConfig:
         "canvas_length": config.get("canvas_length", 256),
     }
     sizes = {each.name: text[each.name] for each in fields(GemmaConfig) if each.name in text}
-    return GemmaConfig(**{**sizes, **own})
+    read = convert({**sizes, **own}, GemmaConfig)
+    if read.top_k_experts > read.num_experts:
+        raise ModelError(
+            f"The config.json of {name} says top_k_experts is {read.top_k_experts}, which contradicts its "
+            f"{read.num_experts} experts: pull or copy the model again."
+        )
+    return read
 
 
 def layers(config: dict[str, Any]) -> int:

@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.checkpoints.directory import check_fields
+from msgspec import convert
+
+from engine.checkpoints.directory import Positive, Size, check_fields
 from engine.core.errors import ModelError
 
 
@@ -19,14 +21,14 @@ class Architecture:
 
     kind: Literal["qwen2", "llama"]
     """The class of transformers; they differ in the bias of queries, keys and values."""
-    vocab: int
-    hidden: int
-    intermediate: int
-    layers: int
-    heads: int
-    kv_heads: int
-    norm_eps: float
-    rope_theta: float
+    vocab: Size
+    hidden: Size
+    intermediate: Size
+    layers: Size
+    heads: Size
+    kv_heads: Size
+    norm_eps: Positive
+    rope_theta: Positive
     tied: bool
     """Whether the head is the embedding table."""
 
@@ -100,7 +102,8 @@ def our_name(tensor: str) -> str | None:
 
 
 def read_architecture(config: dict[str, Any], name: str) -> Architecture:
-    """What config.json describes. Raises ModelError, naming the field that is missing, unknown or contradictory."""
+    """What config.json describes. Raises ModelError, naming the field that is missing, unknown or contradictory, and
+    ValidationError for a value of another type or out of range."""
     olmo = config.get("model_type") == "llada"
     check_fields(config, _OLMO if olmo else _PLAIN, name)
     fields = _OLMO_FIELDS if olmo else {}
@@ -119,7 +122,7 @@ def read_architecture(config: dict[str, Any], name: str) -> Architecture:
 
     heads, hidden, vocab = size("num_attention_heads"), size("hidden_size"), size("vocab_size")
     biased = not olmo and config.get("attention_bias", config["model_type"] in _BIASED)
-    kv_heads = int(said("num_key_value_heads") or heads)
+    kv_heads = said("num_key_value_heads") or heads
     head_size = config.get("head_dim") or hidden // heads
     for field, value, fits, against in (
         ("num_attention_heads", heads, hidden % heads == 0, f"hidden size {hidden}"),
@@ -130,24 +133,25 @@ def read_architecture(config: dict[str, Any], name: str) -> Architecture:
             raise ModelError(
                 f"The config.json of {name} says {field} is {value!r}, which contradicts its {against}: pull it again."
             )
-    return Architecture(
-        kind="qwen2" if biased else "llama",
+    read = {
+        "kind": "qwen2" if biased else "llama",
         # LLaDA's table may be longer than its vocabulary.
-        vocab=int(config.get("embedding_size") or vocab),
-        hidden=hidden,
-        intermediate=size("intermediate_size"),
-        layers=size("num_hidden_layers"),
-        heads=heads,
-        kv_heads=kv_heads,
-        norm_eps=float(config.get("rms_norm_eps", 1e-5 if olmo else 1e-6)),
-        rope_theta=_rope_theta(config, name),
-        tied=bool(said("tie_word_embeddings", False)),
-    )
+        "vocab": config.get("embedding_size") or vocab,
+        "hidden": hidden,
+        "intermediate": size("intermediate_size"),
+        "layers": size("num_hidden_layers"),
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "norm_eps": config.get("rms_norm_eps", 1e-5 if olmo else 1e-6),
+        "rope_theta": _rope_theta(config, name),
+        "tied": bool(said("tie_word_embeddings", False)),
+    }
+    return convert(read, Architecture)
 
 
-def _rope_theta(config: dict[str, Any], name: str) -> float:
+def _rope_theta(config: dict[str, Any], name: str) -> object:
     """Where transformers writes it today, or where it wrote it before."""
     today: dict[str, Any] = config.get("rope_parameters") or {}
     kind = "rope_parameters.rope_type"
     check_fields({kind: today.get("rope_type", "default")}, {kind: ("default",)}, name)
-    return float(today.get("rope_theta") or config.get("rope_theta", 10000.0))
+    return today.get("rope_theta") or config.get("rope_theta", 10000.0)

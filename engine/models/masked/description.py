@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from engine.checkpoints.directory import Files, LengthStrategy, TensorHeader, read_json_if_there
 from engine.core.errors import ModelError
 from engine.models.masked.config import Architecture, our_name, read_architecture
@@ -71,7 +73,7 @@ def added_tokens(path: Path, name: str) -> dict[str, int]:
 def _published(files: Files, added: dict[str, int]) -> Published:
     kind = files.config["model_type"]
     if "masked" in files.metadata:
-        return Published(title=files.name, model_type=kind, sources=(), **files.metadata["masked"])
+        return convert({"title": files.name, "model_type": kind, "sources": (), **files.metadata["masked"]}, Published)
     for each in PUBLISHED:
         if each.model_type == kind and (not each.mark or each.mark in added):
             return each
@@ -84,7 +86,7 @@ def _published(files: Files, added: dict[str, int]) -> Published:
 def _token(added: dict[str, int], name: str, vocab: int, text: str) -> int:
     if text not in added:
         raise ModelError(f"The tokenizer of {name} has no {text}: pull or copy the model again.")
-    if added[text] >= vocab:
+    if added[text] not in range(vocab):
         raise ModelError(
             f"The config.json of {name} says vocab_size is {vocab}, but {text} is {added[text]} in its tokenizer: "
             "pull or copy the model again."

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from msgspec import convert
 from torch import Tensor
 
 from engine.checkpoints.directory import Checkpoint, LengthStrategy
@@ -146,7 +147,7 @@ def _own(context: Context) -> TextContext:
 
 def _info(checkpoint: Checkpoint, placement: Placement, found: Described, vocabulary: Vocabulary) -> ModelInfo:
     published, metadata = found.published, checkpoint.metadata
-    own_prior = LengthPrior(**metadata["prior"]) if "prior" in metadata else None
+    own_prior = convert(metadata["prior"], LengthPrior) if "prior" in metadata else None
     return ModelInfo(
         name=checkpoint.name,
         family=checkpoint.family,

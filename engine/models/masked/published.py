@@ -6,11 +6,10 @@ its facts are from. Token ids are not in it: they are read from the tokenizer's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from engine.core.wire import Wire
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class Published(Wire, frozen=True, kw_only=True):
     """One released checkpoint, or several that only their weights tell apart."""
 
     title: str

@@ -12,6 +12,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from engine.checkpoints.directory import Files, read_json_if_there, read_text
+from engine.core.errors import ModelError
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.prompts.window import CHARACTERS, before_gap, cut_at_cursor, last_tokens
@@ -83,4 +84,8 @@ def _template(tokenizer: Tokenizer, files: Files) -> Any:
     named = {name: token["content"] if isinstance(token, dict) else token for name, token in tokens.items()}
     file = files.path / "chat_template.jinja"
     template = read_text(file, files.name) if file.exists() else said.get("chat_template")
-    return PreTrainedTokenizerFast(tokenizer_object=twin, chat_template=template, **named)
+    found = PreTrainedTokenizerFast(tokenizer_object=twin, chat_template=template, **named)
+    if len(found) > tokenizer.get_vocab_size():
+        # It adds what it is told of, as tokens that the weights have no row for.
+        raise ModelError(f"{files.name} has not all of the control tokens that it names: pull or copy the model again.")
+    return found

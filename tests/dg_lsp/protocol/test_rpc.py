@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lsprotocol.types import Position
+from lsprotocol.types import CodeActionParams, Position
 from pygls.exceptions import JsonRpcException
 
 from dg_lsp.app.routes import register
@@ -113,3 +113,12 @@ def test_a_token_is_a_number_or_a_text(rpc):
         assert rpc.structure_message(told("textDocument/completion", params)).params.work_done_token == token
     with pytest.raises(JsonRpcException):
         rpc.structure_message(told("textDocument/completion", params | {"workDoneToken": [3]}))
+
+
+def test_the_first_thing_that_is_wrong_is_enough():
+    context = {"diagnostics": "a" * 10_000}
+    range_ = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+    with pytest.raises(TypeError):  # and no group of ten thousand errors
+        converter().structure(
+            {"textDocument": {"uri": "file:///a.py"}, "range": range_, "context": context}, CodeActionParams
+        )

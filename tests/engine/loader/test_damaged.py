@@ -1,6 +1,7 @@
 """Checkpoints whose files lie: each is one sentence, before anything of the size they claim is allocated."""
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -28,10 +29,17 @@ def text_config(path: Path, **values: Any) -> None:
     change(path / "config.json", "text_config", **values)
 
 
+def write_facts(path: Path, **facts: Any) -> None:
+    (path / "dg_lsp.json").write_text(json.dumps(facts))
+
+
 def widen_vocabulary(path: Path) -> None:
     change(path / "tokenizer.json", "model", "vocab", surplus=30_000_000)
 
 
+MASKED = {"mask": "<M>", "end": "<M>", "shifted": True, "context": 64, "temperature": 1, "top_p": 1, "entropy_bound": 0}
+FAR = {**MASKED, "mask": "<far>"}
+PRIOR = {"fast": 0, "fast_rate": 1, "slow": 0, "slow_rate": 1, "floor": 1}
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
@@ -61,12 +69,19 @@ DEEP = "[" * 100_000 + "]" * 100_000
         (lambda path: (path / "dg_lsp.json").write_text('{"context": 1e300}'), "context"),
         (lambda path: (path / "dg_lsp.json").write_text('{"threshold": 40}'), "threshold"),
         (lambda path: change(path / "tokenizer_config.json", bos_token=[1]), "tiny can't be loaded"),
+        (lambda path: change(path / "tokenizer_config.json", bos_token="unheard"), "has not all of the control tokens"),
         (lambda path: text_config(path, hidden_activation="relu"), "says hidden_activation is 'relu'"),
         (
             lambda path: text_config(path, use_bidirectional_attention="all"),
             "says use_bidirectional_attention is 'all'",
         ),
         (lambda path: text_config(path, rope_parameters={"sliding_attention": {"rope_type": "yarn"}}), "is 'yarn'"),
+        (lambda path: text_config(path, sliding_window="16"), "Expected `int`, got `str` - at `$.sliding_window`"),
+        (lambda path: text_config(path, sliding_window=10**40), "at `$.sliding_window`"),
+        (lambda path: text_config(path, rms_norm_eps=[]), "at `$.rms_norm_eps`"),
+        (lambda path: text_config(path, final_logit_softcapping=math.nan), "at `$.final_logit_softcapping`"),
+        (lambda path: text_config(path, top_k_experts=2.0), "at `$.top_k_experts`"),
+        (lambda path: text_config(path, top_k_experts=5), "top_k_experts is 5, which contradicts its 4 experts"),
         (lambda path: (path / "chat_template.jinja").write_text("{{ nothing.at.all }}"), "tiny can't be loaded"),
         (lambda path: (path / "adapter_config.json").write_text("{}"), "adapter"),
     ],
@@ -88,6 +103,12 @@ def test_a_checkpoint_that_lies_is_a_sentence(changeable: Path, damage: Callable
         (lambda path: change(path / "config.json", vocab_size=2_000_000_000), "embed_tokens.weight of"),
         (lambda path: change(path / "config.json", rope_parameters="x"), "can't be loaded"),
         (lambda path: change(path / "config.json", num_key_value_heads="x"), "can't be loaded"),
+        (lambda path: change(path / "config.json", rms_norm_eps=math.nan), "norm_eps"),
+        (lambda path: change(path / "config.json", rope_theta=0), "rope_theta"),
+        (lambda path: (path / "added_tokens.json").write_text('{"<far>": -9}') and write_facts(path, masked=FAR), "-9"),
+        (lambda path: write_facts(path, masked={**MASKED, "shifted": -1_000}), "shifted"),
+        (lambda path: write_facts(path, masked={**MASKED, "unheard_of": 1}), "unheard_of"),
+        (lambda path: write_facts(path, prior={**PRIOR, "fast_rate": -1e9}), "fast_rate"),
         (lambda path: change(path / "tokenizer_config.json", added_tokens_decoder=[1]), "can't be loaded"),
     ],
 )
