@@ -53,7 +53,7 @@ def test_the_lines_around_the_gap_and_one_line_of_figures_are_shown(work: Path, 
 def test_json_has_the_promised_form(work: Path, capsys: pytest.CaptureFixture[str]):
     Path("a.py").write_text(GAP)
     found = answer(capsys, "a.py")
-    assert list(found) == ["model", "device", "candidates", "width", "steps", "forwards", "ms"]
+    assert list(found) == ["model", "device", "candidates", "width", "steps", "forwards", "threshold", "ms"]
     assert list(found["candidates"][0]) == ["text", "tokens", "confidence", "score", "syntax", "token_confidence"]
     assert list(found["ms"]) == ["load", "encode", "denoise", "total"]
     assert found["candidates"][0]["text"] == "a + b"
