@@ -282,7 +282,7 @@ def modules_for_any_family() -> list[Path]:
         "loader/released.py",
         "baselines/",
         "bench/families.py",
-        "bench/random_",
+        "bench/random_models.py",
         "train/",
         "weights/",
     ]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from engine.syntax import lexing
+from engine.syntax.languages import GRAMMARS
 from tests.test_layers import modules
 
 UNBOUNDED = 1000
@@ -56,7 +57,7 @@ def test_no_pattern_repeats_what_repeats(name: str):
     assert [each.pattern for each in found if nested(_parser.parse(each.pattern, each.flags))] == []
 
 
-@pytest.mark.parametrize("language", lexing._LEXES)
+@pytest.mark.parametrize("language", [each.name for each in GRAMMARS.values() if each.lexes])
 def test_no_lexer_repeats_what_repeats(language: str):
     pattern = lexing._pattern(language)
     assert pattern is not None

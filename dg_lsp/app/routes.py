@@ -85,7 +85,7 @@ async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) ->
         ls.lose(document.uri)
         raise
     if not ls.is_looked_at(document.uri):
-        ls.in_background(ls.look(document.uri))
+        ls.look_soon()
 
 
 @guarded
@@ -113,10 +113,16 @@ async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigur
 async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
     """Workspace folders came and went."""
     event = params.event
-    ls.configuration.change_folders([held.uri for held in event.added], [held.uri for held in event.removed])
-    for uri in ls.documents.uris():
-        ls.forget_project(uri)
+    ls.configuration.change_folders([each.uri for each in event.added], [each.uri for each in event.removed])
+    for held in ls.documents.others(""):
+        ls.forget_project(held.uri)
     ls.documents.renew()
+
+
+@guarded
+async def did_change_watched_files(ls: DgServer, params: types.DidChangeWatchedFilesParams) -> None:
+    """Files changed that the editor was told to watch."""
+    ls.look_anew()
 
 
 @guarded
@@ -176,6 +182,7 @@ ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
     types.TEXT_DOCUMENT_CODE_ACTION: (guarded(code_action), types.CodeActionOptions(code_action_kinds=KINDS)),
     types.WORKSPACE_DID_CHANGE_CONFIGURATION: (did_change_configuration, None),
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: (did_change_folders, None),
+    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: (did_change_watched_files, None),
     types.WORKSPACE_EXECUTE_COMMAND: (execute, None),
     STATUS: (status, None),
     SET_ENABLED: (set_enabled, None),

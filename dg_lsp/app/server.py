@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import subprocess
 import zlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, cast
@@ -32,20 +33,18 @@ from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import Status, StatusBoard
 from dg_lsp.config.configuration import SECTIONS, Configuration
 from dg_lsp.config.exclusion import Exclusions
-from dg_lsp.config.looking import Looking
+from dg_lsp.config.looking import SOON_S, Looking
 from dg_lsp.documents.documents import Documents, Policy, Snapshot
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
 from dg_lsp.handlers.edit_commands import NOT_OPEN
 from dg_lsp.protocol.initialize import NAME
 from dg_lsp.protocol.messages import REOPEN, STATUS
-from dg_lsp.protocol.progress import LoadProgress, Working
+from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc, converter
 from dg_lsp.suggest.acceptance import Acceptance, Event
 from dg_lsp.suggest.stats import Stats, StatsError, stats_path
 from dg_lsp.suggest.suggester import Suggester
-from engine.core.names import rooted
-from engine.core.processes import home_dir
 from engine.ipc.messages import EngineState
 
 log = logging.getLogger(__name__)
@@ -58,15 +57,16 @@ LAUNCH_S = 2.0
 
 
 class DgServer(LanguageServer):
-    """One session. `launch` says how the engine is started if none runs; the editor's settings fill its gaps."""
+    """One session. `launch` says how the engine is started if none runs; the editor's settings fill its gaps. `begun`:
+    the start of one that is under way."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, begun: subprocess.Popen[bytes] | None = None) -> None:
         super().__init__(NAME, __version__, protocol_cls=Rpc, converter_factory=converter)
         self.rpc = cast(Rpc, self.protocol)
         self.documents = Documents(policy=self._policy)
         self.configuration = Configuration(self.complain)
         self.board = StatusBoard(self._publish)
-        client = EngineClient(self._launch_known, client=NAME, on_state=self.engine_is)
+        client = EngineClient(self._launch_known, client=NAME, on_state=self.engine_is, begun=begun)
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
         self.suggester = Suggester(documents=self.documents, resident=self.resident, silence=self.board.silence)
@@ -75,7 +75,7 @@ class DgServer(LanguageServer):
             documents=self.documents, resident=self.resident, context_selector=self.suggester.context_selector
         )
         self.menu = Menu(self.client_register_capability, self.complain)
-        self.working = Working(self.work_done_progress, self.in_background, self._shows_progress)
+        self.working = ProgressBars(self.work_done_progress, self.in_background, self._shows_progress)
         self.wants_status = False
         self.editor_pid: int | None = None
         """The process whose end is the session's, too."""
@@ -86,7 +86,7 @@ class DgServer(LanguageServer):
         """The last word on an engine that runs otherwise than it was set up here."""
         self._exclusions = Exclusions()
         self._looking = Looking(self._look, self._looked)
-        self._progress = LoadProgress(self.work_done_progress)
+        self._looks_soon = False
         self._stats = Stats(stats_path())
         self._background = set[asyncio.Task[None]]()
         self.rpc.on_lost = self.lose
@@ -151,23 +151,36 @@ class DgServer(LanguageServer):
             self.resident.warm()
 
     async def look(self, uri: str) -> None:
-        """Wait until a document's policy is what its project says now, and see to it for all others."""
-        for other in self.documents.uris():
-            if other != uri and not self.is_looked_at(other):
-                self.in_background(self._looking.at(other))
-        await self._looking.at(uri)
+        """Wait until a document's policy is what its project says now, and no other's is by a look that is old."""
+        self.look_soon()
+        await asyncio.gather(*map(self._looking.at, {uri, *self._outdated(uri)}))
+
+    def look_soon(self) -> None:
+        """See to it that all policies are what projects say; a key that came just now is answered first."""
+        if not self._looks_soon:
+            self._looks_soon = True
+            asyncio.get_running_loop().call_later(SOON_S, self._look_again)
 
     async def snapshot(self, uri: str) -> Snapshot | None:
-        """A document as its policy is now; None where it is not open, or changes while the project is looked at."""
+        """A document with its policy of a moment ago; None where it is not open, or changes while its project is looked
+        at."""
         before = self.documents.get(uri)
         if before and not self.is_looked_at(uri):
-            await self.look(uri)
+            self.look_soon()
+            await asyncio.gather(*map(self._looking.at, self._outdated(uri)))
         now = self.documents.get(uri)
         return now if before and now and now.lines is before.lines else None
 
     def is_looked_at(self, uri: str) -> bool:
         """Whether what is known of a document's project is new."""
         return self._looking.is_fresh(uri)
+
+    def look_anew(self) -> None:
+        """Files changed that may be a project's: what is known of them is gone by no longer."""
+        self.configuration.forget_files()
+        self._exclusions.forget_files()
+        for held in self.documents.others(""):
+            self._looking.forget(held.uri)
 
     def forget_project(self, uri: str) -> None:
         """Its folder or the document itself is gone."""
@@ -263,15 +276,7 @@ class DgServer(LanguageServer):
         return self._wanted_engine()
 
     def _wanted_engine(self) -> Launch:
-        wanted = self.configuration.editor.engine
-        return dataclasses.replace(
-            self._launch,
-            # Not of the working directory, which is the editor's choice or the project.
-            model=rooted(self._launch.model or wanted.model, home_dir()),
-            device=self._launch.device or wanted.device,
-            unload_after_s=wanted.unload_after_s,
-            exit_after_s=wanted.exit_after_s,
-        )
+        return self._launch.chosen(self.configuration.editor.engine)
 
     async def _compare_engine(self) -> None:
         """Say once where the engine, which others may have started, is another than the one set up here."""
@@ -282,6 +287,17 @@ class DgServer(LanguageServer):
             if other and other != self.other_engine:
                 self.complain(other)
             self.other_engine = other
+
+    def _outdated(self, uri: str) -> list[str]:
+        """Of a document and those that the model may see beside it, the ones of which too little is known."""
+        shown = {uri, *(other.uri for other in self.documents.others(uri) if other.policy.may_show)}
+        return [each for each in shown if not self._looking.is_trusted(each)]
+
+    def _look_again(self) -> None:
+        self._looks_soon = False
+        for held in self.documents.others(""):
+            if not self.is_looked_at(held.uri):
+                self.in_background(self._looking.at(held.uri))
 
     def _looked(self, uri: str) -> None:
         self.documents.renew(uri)
@@ -308,8 +324,7 @@ class DgServer(LanguageServer):
     def _publish(self, status: Status) -> None:
         if self.wants_status:
             self.rpc.tell(STATUS, dataclasses.asdict(status))
-        if self._shows_progress():
-            self._progress.show(status)
+        self.working.show_load(status)
 
     def _shows_progress(self) -> bool:
         window = self.client_capabilities.window

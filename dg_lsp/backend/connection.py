@@ -1,273 +1,229 @@
-"""One connection to the engine: greeting, one reader, answers by id. Once lost it stays lost; see `engine_client`."""
+"""One connection to the engine: greeting, one reader, answers by id. Once lost it stays lost; see `client`.
+
+A process that was stopped or hangs keeps its socket open. One rule for all windows and whatever the engine is at: it
+answers, or it makes progress, or it is replaced.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
+import contextlib
 import socket
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from dg_lsp.backend.heartbeat import EngineSilent, Silence, answer_or_silence
-from engine.core.errors import BodyError, MalformedMessage, ProtocolError, VersionMismatch
+from dg_lsp.backend.timeouts import Timeouts
+from engine.core.errors import BodyError, EngineError, ProtocolError
 from engine.core.request import Draft
 from engine.core.version import __version__
+from engine.ipc import messages
 from engine.ipc.address import Address, TcpAddress, UnixAddress
-from engine.ipc.challenge import ClientSide, Impostor
-from engine.ipc.frames import FrameSplitter
-from engine.ipc.messages import (
-    AnalyzeReply,
-    Challenge,
-    ClientMessage,
-    Done,
-    Drafted,
-    EngineMessage,
-    Failed,
-    FailureCode,
-    FillReply,
-    Hello,
-    Notice,
-    StatusQuery,
-    StatusReply,
-    Welcome,
-)
-from engine.ipc.peercred import Peer, is_own, kill, listener, peer_of
-from engine.ipc.protocol import OTHER_VERSION, VERSION, pack, unpack_from_engine
+from engine.ipc.client import EngineFailure, Greeting
+from engine.ipc.frames import HEAD_NBYTES, announced
+from engine.ipc.peercred import Peer, is_own, is_stopped, kill, listener, peer_of, work_done
+from engine.ipc.protocol import pack, unpack_from_engine
 
-_CHUNK_NBYTES = 256 * 1024
+T = TypeVar("T")
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024
+_SIGN_OF_LIFE = messages.StatusQuery(id=0)
+"""Callers count their requests from 1."""
 
-Reply = FillReply | AnalyzeReply | Done | StatusReply
-
-
-class EngineFailure(Exception):
-    """The engine did not do what was asked. The message is one sentence for users.
-
-    `code` is the engine's own, or "unavailable" (no engine can be reached or started) or "timeout".
-    """
-
-    def __init__(self, code: FailureCode | Literal["unavailable", "timeout"], message: str) -> None:
-        super().__init__(message)
-        self.code = code
+Request = messages.Fill | messages.Analyze | messages.Warm | messages.StatusQuery
+Reply = messages.FillReply | messages.AnalyzeReply | messages.Done | messages.StatusReply
 
 
-class EngineWedged(Exception):
-    """An engine accepts connections and says nothing. `peer` is the process that holds the socket, where known."""
+class EngineSilent(EngineError):
+    """An engine said nothing for longer than it may. `peer` is its process, where known."""
 
     def __init__(self, peer: Peer | None) -> None:
         super().__init__("The engine accepts connections but does not answer.")
         self.peer = peer
 
 
-@dataclass(slots=True, kw_only=True)
-class Waiting:
-    """Somebody who waits for the reply to a request. `reply`: cancelling it is giving up."""
-
-    id: int
-    reply: asyncio.Future[Reply] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    on_draft: Callable[[Draft], None] | None = None
-
-
 class EngineConnection:
-    """An open, greeted connection. Made by `open_connection`."""
+    """An open, greeted connection. Made by `open_connection`. Replaces an engine that is silent while it is asked."""
 
     def __init__(
         self,
         address: Address,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        on_notice: Callable[[Notice], None],
+        timeouts: Timeouts,
+        on_notice: Callable[[messages.Notice], None],
         on_lost: Callable[[EngineConnection], None],
     ) -> None:
         self._address = address
         self._reader = reader
         self._writer = writer
+        self._timeouts = timeouts
         self._on_notice = on_notice
         self._on_lost = on_lost
-        self._splitter = FrameSplitter()
-        self._bodies: Iterator[bytes] = iter(())
-        self._waiting: dict[int, Waiting] = {}
-        self._ids = itertools.count(1)
-        self._read: asyncio.Task[None] | None = None
-        self.closed = False
-        self.heard_s = time.monotonic()
-        """When the engine last said anything, monotonic seconds."""
+        self._waiting: dict[int, tuple[asyncio.Future[Reply], Callable[[Draft], None] | None]] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._closed = False
+        self._heard_s = time.monotonic()
         self._unix_peer = peer_of(writer.get_extra_info("socket"))
 
-    async def greet(self, client: str) -> Welcome:
-        """Say hello, over TCP prove and have proven, read the welcome, start listening.
+    async def greet(self, client: str) -> messages.Welcome:
+        """Meet the engine. Raises EngineFailure, ProtocolError, OSError, EOFError."""
+        if not isinstance(self._address, TcpAddress) and not is_own(self._unix_peer):
+            raise EngineFailure("unavailable", "The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
+        greeting = Greeting(self._address, client, __version__)
+        said = greeting.hello
+        while not isinstance(said, messages.Welcome):
+            self._writer.write(self._packed(said))
+            said = greeting.answer(await self._next())
+        return said
 
-        Raises EngineFailure, ConnectionError, ProtocolError.
-        """
-        address = self._address
-        proving = ClientSide(address.secret) if isinstance(address, TcpAddress) else None
-        self.send(Hello(version=VERSION, client=client, package=__version__, nonce=proving.nonce if proving else b""))
-        welcome = await self._next()
-        if proving and isinstance(welcome, Challenge):
-            self.send(proving.answer(welcome))
-            welcome = await self._next()
-        elif proving and not isinstance(welcome, Failed):
-            raise Impostor("What listens at the engine's port proves nothing.")
-        if isinstance(welcome, Failed):
-            if welcome.code == "version":
-                raise VersionMismatch(OTHER_VERSION)
-            raise EngineFailure(welcome.code, welcome.message)
-        if not isinstance(welcome, Welcome):
-            raise MalformedMessage("The engine's first message is no welcome.")
-        self._read = asyncio.create_task(self._listen(), name="engine reader")
-        return welcome
+    def listen(self) -> None:
+        """From now on `on_notice` and `on_lost` are told what happens, and requests are answered."""
+        self._listening = asyncio.create_task(self._listen(), name="engine reader")
 
-    @property
-    def is_awaited(self) -> bool:
-        """Whether somebody waits for an answer."""
-        return bool(self._waiting)
-
-    def waiting(self, on_draft: Callable[[Draft], None] | None = None) -> Waiting:
-        """For the next request; its id is one that no other request on this connection has."""
-        return Waiting(id=next(self._ids), on_draft=on_draft)
-
-    def send(self, message: ClientMessage, waiting: Waiting | None = None) -> None:
-        """Queue a message, and expect its reply where somebody waits. Raises EngineFailure where it can't be sent."""
-        if self.closed or self._writer.transport.get_write_buffer_size() > _MAX_UNSENT_NBYTES:
-            raise EngineFailure("unavailable", "The engine does not take messages; it is being replaced.")
+    async def request(self, message: Request, on_draft: Callable[[Draft], None] | None = None) -> Reply:
+        """Ask and wait; to cancel the task cancels the work. Raises EngineFailure."""
+        reply = asyncio.get_running_loop().create_future()
+        self._writer.write(self._packed(message))
+        self._waiting[message.id] = (reply, on_draft)
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch(), name="engine heartbeat")
         try:
-            self._writer.write(pack(message))
-        except BodyError as error:
-            raise EngineFailure("bad_request", str(error)) from None
-        if waiting:
-            self._waiting[waiting.id] = waiting
-            waiting.reply.add_done_callback(lambda _: self._waiting.pop(waiting.id, None))
+            return await reply
+        finally:
+            del self._waiting[message.id]
+            # Awaiting cancels the reply along with the caller. A connection that takes no more is lost, and its work.
+            if reply.cancelled():
+                with contextlib.suppress(EngineFailure):
+                    self._writer.write(self._packed(messages.Cancel(id=message.id)))
 
     def close(self) -> None:
         """Close at once; whatever is waited for fails as "unavailable"."""
-        if self.closed:
+        if self._closed:
             return
-        self.closed = True
-        if self._read:
-            self._read.cancel()
+        self._closed = True
+        for task in self.tasks():
+            task.cancel()
         self._writer.transport.abort()
-        for waiting in list(self._waiting.values()):
-            if not waiting.reply.done():
-                waiting.reply.set_exception(EngineFailure("unavailable", "The engine went away."))
+        for reply, _ in self._waiting.values():
+            if not reply.done():
+                reply.set_exception(EngineFailure("unavailable", "The engine went away."))
         self._on_lost(self)
 
-    def kill_peer(self) -> None:
-        """End the process at the other end. Only the system's word about who that is counts."""
-        kill(self.peer)
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """What goes on by itself."""
+        return [task for task in (self._listening, self._watching) if task]
 
-    @property
     def peer(self) -> Peer | None:
-        """The process at the other end, where it is known; over TCP to find out takes a while."""
+        """The process at the other end, where the system knows it; over TCP to find out takes a while."""
         address = self._address
         return listener(address.pid, address.port) if isinstance(address, TcpAddress) else self._unix_peer
 
-    @property
-    def is_own(self) -> bool:
-        """Whether the other end runs as this user; over TCP the challenge sees to that."""
-        return isinstance(self._address, TcpAddress) or is_own(self._unix_peer)
+    def _packed(self, message: messages.ClientMessage) -> bytes:
+        if self._closed or self._writer.transport.get_write_buffer_size() > _MAX_UNSENT_NBYTES:
+            raise EngineFailure("unavailable", "The engine does not take messages; it is being replaced.")
+        try:
+            return pack(message)
+        except BodyError as error:
+            raise EngineFailure("bad_request", str(error)) from None
 
-    async def _receive(self) -> bytes:
-        data = await self._reader.read(_CHUNK_NBYTES)
-        if not data:
-            raise ConnectionResetError("The engine closed the connection.")
-        self.heard_s = time.monotonic()
-        return data
-
-    async def _next(self) -> EngineMessage:
-        while (body := next(self._bodies, None)) is None:
-            self._bodies = self._splitter.feed(await self._receive())
+    async def _next(self) -> messages.EngineMessage:
+        head = await self._reader.readexactly(HEAD_NBYTES)
+        body = await self._reader.readexactly(announced(head))
+        self._heard_s = time.monotonic()
         return unpack_from_engine(body)
 
     async def _listen(self) -> None:
         try:
             while True:
                 self._take(await self._next())
-        except (OSError, ProtocolError):
+        except (OSError, EOFError, ProtocolError):
             # Whatever broke, nothing that follows can be trusted; the client opens a fresh connection.
             self.close()
 
-    def _take(self, message: EngineMessage) -> None:
-        if isinstance(message, Notice):
+    def _take(self, message: messages.EngineMessage) -> None:
+        if isinstance(message, messages.Notice):
             self._on_notice(message)
             return
-        if isinstance(message, Challenge | Welcome) or message.id is None:
+        if isinstance(message, messages.Challenge | messages.Welcome) or message.id not in self._waiting:
             return
-        waiting = self._waiting.get(message.id)
-        if waiting is None or waiting.reply.done():
+        reply, on_draft = self._waiting[message.id]
+        if reply.done():
             return
-        if isinstance(message, Drafted):
-            if waiting.on_draft:
-                waiting.on_draft(message.draft)
-        elif isinstance(message, Failed):
-            waiting.reply.set_exception(EngineFailure(message.code, message.message))
+        if isinstance(message, messages.Drafted):
+            if on_draft:
+                on_draft(message.draft)
+        elif isinstance(message, messages.Failed):
+            reply.set_exception(EngineFailure(message.code, message.message))
         else:
-            waiting.reply.set_result(message)
+            reply.set_result(message)
+
+    async def _watch(self) -> None:
+        """While somebody waits: ask an engine that says nothing for a sign of life, and without one end it.
+
+        Its event loop gives that sign whatever the model is at.
+        """
+        while True:
+            began_s = time.monotonic()
+            await asyncio.sleep(self._timeouts.beat_s)
+            try:
+                if self._heard_s < began_s:
+                    await answer_or_silence(self.request(_SIGN_OF_LIFE), self.peer, self._timeouts)
+            except EngineSilent as silent:
+                # Only the system's word about who that is counts.
+                kill(silent.peer)
+                self.close()
+                return
+            except EngineFailure:
+                return  # Lost or refused in the meantime: then it isn't silent.
+            if not self._waiting:
+                return
 
 
 async def open_connection(
     address: Address,
     client: str,
-    silence: Silence,
-    on_notice: Callable[[Notice], None],
+    timeouts: Timeouts,
+    on_notice: Callable[[messages.Notice], None],
     on_lost: Callable[[EngineConnection], None],
-) -> tuple[EngineConnection, Welcome]:
+) -> tuple[EngineConnection, messages.Welcome]:
     """Connect and greet.
 
-    Raises OSError, EngineFailure, EngineWedged, and ProtocolError where it is no engine.
+    Raises OSError, EOFError, EngineFailure, EngineSilent, and ProtocolError where it is no engine.
     """
     connection: EngineConnection | None = None
 
-    async def greet() -> tuple[EngineConnection, Welcome]:
+    async def greet() -> tuple[EngineConnection, messages.Welcome]:
         nonlocal connection
-        reader, writer = await _open(address)
-        connection = EngineConnection(address, reader, writer, on_notice, on_lost)
-        _check_owner(connection)
+        if isinstance(address, UnixAddress):
+            reader, writer = await asyncio.open_unix_connection(address.path)
+        else:
+            reader, writer = await asyncio.open_connection("127.0.0.1", address.port, family=socket.AF_INET)
+        connection = EngineConnection(address, reader, writer, timeouts, on_notice, on_lost)
         return connection, await connection.greet(client)
 
     try:
-        return await answer_or_silence(greet(), lambda: connection and connection.peer, silence)
-    except BaseException as error:
+        return await answer_or_silence(greet(), lambda: connection and connection.peer(), timeouts)
+    except BaseException:
         if connection is not None:
             connection.close()
-        if isinstance(error, EngineSilent):
-            raise EngineWedged(connection and connection.peer) from None
-        if isinstance(error, VersionMismatch):
-            raise EngineFailure("version", f"{error} Run `dg-lsp engine restart`.") from None
         raise
 
 
-async def watch(connection: EngineConnection, beat_s: float, silence: Silence) -> bool:
-    """Follow a connection for as long as somebody waits for answers; False where the engine is silent.
-
-    An engine that said nothing for `beat_s` is asked for a sign of life, which its event loop gives whatever the model
-    is at. Costs nothing while nobody waits.
-    """
-    while True:
-        began_s = time.monotonic()
-        await asyncio.sleep(beat_s)
-        if connection.closed:
-            return True
-        if connection.heard_s < began_s:
-            waiting = connection.waiting()
-            try:
-                connection.send(StatusQuery(id=waiting.id), waiting)
-                await answer_or_silence(waiting.reply, lambda: connection.peer, silence)
-            except EngineSilent:
-                return False
-            except EngineFailure:
-                return True  # Lost or refused in the meantime: then it isn't silent.
-        elif not connection.is_awaited:
-            return True
-
-
-async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    if isinstance(address, UnixAddress):
-        return await asyncio.open_unix_connection(address.path)
-    return await asyncio.open_connection("127.0.0.1", address.port, family=socket.AF_INET)
-
-
-def _check_owner(connection: EngineConnection) -> None:
-    if not connection.is_own:
-        raise EngineFailure("unavailable", "The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
+async def answer_or_silence(answer: Awaitable[T], peer: Callable[[], Peer | None], timeouts: Timeouts) -> T:
+    """What `answer` comes to. Raises what it raises, and EngineSilent where `peer` neither gives it nor works on it."""
+    task = asyncio.ensure_future(answer)
+    began_s = moved_s = time.monotonic()
+    done = work_done(peer())
+    try:
+        while not (await asyncio.wait({task}, timeout=min(timeouts.look_s, timeouts.idle_s / 4)))[0]:
+            who = peer()
+            now_s, before, done = time.monotonic(), done, work_done(who)
+            if done != before:
+                moved_s = now_s
+            still_s = timeouts.stopped_s if is_stopped(who) else timeouts.idle_s
+            if now_s - moved_s >= still_s or now_s - began_s >= timeouts.busy_s:
+                raise EngineSilent(who)
+        return task.result()
+    finally:
+        task.cancel()

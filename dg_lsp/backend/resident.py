@@ -14,17 +14,6 @@ from engine.ipc.messages import EngineStatus
 
 GPU_DEADLINE_MS = 300.0
 CPU_DEADLINE_MS = 1000.0
-LOAD_S = 60.0
-"""How long somebody who asked for suggestions waits for the model."""
-GRACE_S = 2.0
-"""An answer may come so much later than its deadline; then it is no longer waited for."""
-EDIT_S = 600.0
-"""For an edit that somebody waits for and can cancel."""
-LEARN_S = 1.0
-"""For the engine to say what it is, where an answer waits for that."""
-RETRY_S = 10.0
-"""Between two attempts to load a model that could not be loaded."""
-
 BUSY_AFTER_S = 0.15
 """Shorter fills would only make a status line flicker."""
 
@@ -38,7 +27,7 @@ class Resident:
     def __init__(self, client: EngineClient, board: StatusBoard) -> None:
         self.client = client
         self._board = board
-        self._long = set[object]()
+        self._long = frozenset[object]()
         self._warming: asyncio.Task[None] | None = None
         self.retry_at_s = 0.0
         """When a model that could not be loaded may be tried again, monotonic seconds."""
@@ -82,12 +71,12 @@ class Resident:
         """Wait for the model, within bounds; whether it is there."""
         self.warm()
         if self._warming and not self.is_ready:
-            await asyncio.wait({self._warming}, timeout=LOAD_S)
+            await asyncio.wait({self._warming}, timeout=self.client.timeouts.load_s)
         return self.is_ready
 
     async def fill(self, request: FillRequest, document: str) -> Filled | None:
         """The engine's answer, or None where it has none."""
-        timeout_s = None if request.deadline_ms is None else request.deadline_ms / 1000 + GRACE_S
+        timeout_s = None if request.deadline_ms is None else request.deadline_ms / 1000 + self.client.timeouts.grace_s
         try:
             with self._shown_busy():
                 filled = await self.client.fill(request, document=document, timeout_s=timeout_s)
@@ -102,14 +91,15 @@ class Resident:
         self, request: FillRequest, document: str, on_draft: Callable[[Draft], None] | None = None
     ) -> Filled:
         """The engine's answer to work that somebody waits for; typing goes first. Raises EngineFailure."""
+        bound_s = self.client.timeouts.edit_s
         with self._shown_busy():
             filled = await self.client.fill(
-                request, document=document, priority="background", on_draft=on_draft, timeout_s=EDIT_S
+                request, document=document, priority="background", on_draft=on_draft, timeout_s=bound_s
             )
         if self.instructions is None:
             # To know that is worth little beside the answer.
             with contextlib.suppress(EngineFailure, TimeoutError):
-                async with asyncio.timeout(LEARN_S):
+                async with asyncio.timeout(self.client.timeouts.learn_s):
                     await self.learn()
         return filled
 
@@ -122,20 +112,17 @@ class Resident:
     @contextlib.contextmanager
     def _shown_busy(self) -> Generator[None]:
         """Says that the engine is busy once this has lasted, until the last of several is over."""
-        me = object()
-
-        def lasts() -> None:
-            self._long.add(me)
-            self._board.busy(True)
-
-        timer = asyncio.get_running_loop().call_later(BUSY_AFTER_S, lasts)
+        work = object()
+        timer = asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._lasts, work, True)
         try:
             yield
         finally:
             timer.cancel()
-            if me in self._long:
-                self._long.remove(me)
-                self._board.busy(bool(self._long))
+            self._lasts(work, False)
+
+    def _lasts(self, work: object, lasts: bool) -> None:
+        self._long = self._long | {work} if lasts else self._long - {work}
+        self._board.busy(bool(self._long))
 
     async def _warm(self) -> None:
         self._board.warming(True)
@@ -143,7 +130,7 @@ class Resident:
             await self.client.warm()
             await self.learn()
         except EngineFailure as failure:
-            self.retry_at_s = time.monotonic() + RETRY_S
+            self.retry_at_s = time.monotonic() + self.client.timeouts.reload_s
             self._board.trouble(str(failure))
         else:
             self._board.trouble("")

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +13,7 @@ import typer
 from rich.console import Console
 
 from dg_lsp.replay.session import Session, read_session, write_session
-from engine.core.exits import one_line_errors
+from engine.core.exits import interruptible, one_line_errors
 
 CLIENTS = ("vscode", "neovim", "emacs")
 
@@ -66,43 +63,19 @@ def _made(repository: Path, commits: int, seed: int) -> Session:
 
 def _play(session: Session, client: str, *, model: str, knows: bool, speed: float) -> None:
     from dg_lsp.replay.oracle import SETTINGS, oracle
-    from dg_lsp.replay.player import STYLES
     from dg_lsp.replay.report import fault, table
     from dg_lsp.replay.stage import own_engine, play
     from engine.core.names import rooted
 
     with ExitStack() as stack:
-        stack.enter_context(_ended_in_order())
+        stack.enter_context(interruptible())
         model = stack.enter_context(oracle(session)) if knows else rooted(model, Path.cwd())
         environment = stack.enter_context(own_engine()) if model else dict(os.environ)
         settings = SETTINGS if knows else {}
-        playing = play(session, STYLES[client], model=model, speed=speed, environment=environment, settings=settings)
+        playing = play(session, client, model=model, speed=speed, environment=environment, settings=settings)
         made = asyncio.run(playing)
     Console().print(table(made))
-    typer.echo(json.dumps(asdict(made)))
+    typer.echo(json.dumps(made))
     if problem := fault(made):
         typer.echo(f"dg-lsp: {problem}", err=True)
         raise typer.Exit(1)
-
-
-@contextmanager
-def _ended_in_order() -> Generator[None]:
-    """SIGTERM ends the block as Ctrl-C does, so that an engine and folders of its own don't outlast it.
-
-    What a script starts in the background begins with Ctrl-C's signal ignored; here it counts there, too.
-    """
-
-    def end(number: int, _frame: object) -> None:
-        signal.signal(number, signal.SIG_IGN)
-        # asyncio cancels what runs when this signal comes, and what is no loop is interrupted.
-        signal.raise_signal(signal.SIGINT)
-
-    before = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, end),
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

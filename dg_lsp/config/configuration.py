@@ -94,6 +94,10 @@ class Configuration:
         if folder:
             self._tables[folder] = self._projects.get(folder / PROJECT_FILE)
 
+    def forget_files(self) -> None:
+        """Read projects' files again at the next look."""
+        self._projects.forget()
+
     def settings_of(self, uri: str) -> Settings:
         """The settings for a document; a project's own file has the last word."""
         folder, editor = self.folder_of(uri), replace(self._editor, enabled=self.switched_on)

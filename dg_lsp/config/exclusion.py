@@ -151,6 +151,10 @@ class Exclusions:
         """The document was closed."""
         self._reasons.pop(uri, None)
 
+    def forget_files(self) -> None:
+        """Read ignore files again at the next look."""
+        self._patterns.forget()
+
     def why_excluded(self, uri: str) -> str:
         """Why the document may not be shown to the model, in a clause; empty where it may."""
         if _is_secret(uri):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,10 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 2.0
 """For one look; who waits for it goes on then with what was known before."""
+TRUSTED_S = 5.0
+"""How long what a look found may be gone by while there is no newer one."""
+SOON_S = 0.03
+"""By then most keys are answered; a look beside them, in the same interpreter, holds them up."""
 AT_ONCE = 2
 
 
@@ -39,7 +44,11 @@ class Looking:
 
     def is_fresh(self, uri: str) -> bool:
         """Whether somebody looked a moment ago."""
-        return self._clock_s() - self._looked_at_s.get(uri, float("-inf")) < LOOK_AGAIN_S
+        return self._age_s(uri) < LOOK_AGAIN_S
+
+    def is_trusted(self, uri: str) -> bool:
+        """Whether what the last look found may be gone by."""
+        return self._age_s(uri) < TRUSTED_S
 
     async def at(self, uri: str) -> None:
         """Look, unless that was done a moment ago; what takes too long is no longer waited for, now or later."""
@@ -51,16 +60,21 @@ class Looking:
             await asyncio.wait({done}, timeout=left_s)
 
     def forget(self, uri: str) -> None:
-        """Look anew when asked next."""
+        """Look anew when asked next; a look under way may have come too early."""
         self._looked_at_s.pop(uri, None)
+        self._under_way.pop(uri, None)
+
+    def _age_s(self, uri: str) -> float:
+        return self._clock_s() - self._looked_at_s.get(uri, -math.inf)
 
     def _begin(self, uri: str) -> tuple[float, asyncio.Future[None]]:
         loop = asyncio.get_running_loop()
         job = self._under_way[uri] = self._clock_s(), loop.create_future()
 
         def finish() -> None:
-            self._looked_at_s[uri] = self._clock_s()
-            self._under_way.pop(uri, None)
+            if self._under_way.get(uri) is job:
+                self._looked_at_s[uri] = self._clock_s()
+                del self._under_way[uri]
             self._looked(uri)
             if not job[1].done():
                 job[1].set_result(None)

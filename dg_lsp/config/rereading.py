@@ -57,6 +57,10 @@ class Rereading(Generic[T]):
         held.looked_at_s = now_s
         return held.value
 
+    def forget(self) -> None:
+        """Read again whatever is asked for next."""
+        self._held.clear()
+
     def _value(self, path: Path) -> T:
         try:
             text = read_regular(path, self._max_nbytes).decode(errors="replace")

@@ -27,9 +27,12 @@ class InlineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Ghost text."""
 
     threshold: Annotated[
-        float,
-        Meta(ge=0, le=1, description="Suggestions that the model is less sure of than this are not shown unasked."),
-    ] = 0.4
+        Literal["auto"] | Annotated[float, Meta(ge=0, le=1)],
+        Meta(
+            description="Suggestions that the model is less sure of than this are not shown unasked. "
+            '"auto": as fitted for the model\'s weights, else 0.4.'
+        ),
+    ] = "auto"
     deadline_ms: Annotated[
         Literal["auto"] | Annotated[float, Meta(ge=1, le=60_000)],
         by_user(

@@ -34,23 +34,20 @@ class Analyses:
         """What a document offers at a cursor; nothing where nobody can tell."""
         if self._latest and self._latest[0] is snapshot and self._latest[1] == cursor:
             return self._latest[2]
-        if self._resident.client.state.name not in ("unloaded", "loading", "ready"):
-            return NOTHING
-        if len(snapshot.text) > LARGEST_CHARS:
+        client = self._resident.client
+        if client.state.name not in ("unloaded", "loading", "ready") or len(snapshot.text) > LARGEST_CHARS:
             return NOTHING
         try:
-            found = await self._resident.client.analyze(snapshot.text, cursor, snapshot.language)
+            found = await client.analyze(snapshot.text, cursor, snapshot.language)
         except EngineFailure:
             return NOTHING
         self.found(snapshot, cursor, found)
         return found
 
     def found(self, snapshot: Snapshot, cursor: int, findings: Analysis) -> None:
-        """Remember an answer."""
         self._latest = (snapshot, cursor, findings)
 
     def forget(self) -> None:
-        """Another engine may answer otherwise."""
         self._latest = None
 
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lsprotocol.types import (
-    AnnotatedTextEdit,
-    ChangeAnnotation,
-    ClientCapabilities,
-    OptionalVersionedTextDocumentIdentifier,
-    TextDocumentEdit,
-    TextEdit,
-    WorkspaceEdit,
-)
+from lsprotocol import types
 
 from dg_lsp.documents.diffs import Replacement
 from dg_lsp.documents.documents import Snapshot
@@ -27,23 +19,23 @@ def workspace_edit(
     *,
     label: str,
     encoding: Encoding,
-    client: ClientCapabilities,
-) -> WorkspaceEdit:
+    client: types.ClientCapabilities,
+) -> types.WorkspaceEdit:
     """Versioned where the client can, and annotated as made by a model where it shows that."""
     edits = [
-        TextEdit(range=range_of(snapshot.lines, each.start, each.end, encoding), new_text=each.new)
+        types.TextEdit(range=range_of(snapshot.lines, each.start, each.end, encoding), new_text=each.new)
         for each in replacements
     ]
     takes = client.workspace.workspace_edit if client.workspace else None
     if takes is None or not takes.document_changes:
-        return WorkspaceEdit(changes={snapshot.uri: edits})
-    document = OptionalVersionedTextDocumentIdentifier(uri=snapshot.uri, version=snapshot.version)
+        return types.WorkspaceEdit(changes={snapshot.uri: edits})
+    document = types.OptionalVersionedTextDocumentIdentifier(uri=snapshot.uri, version=snapshot.version)
     if takes.change_annotation_support is None:
-        return WorkspaceEdit(document_changes=[TextDocumentEdit(text_document=document, edits=edits)])
+        return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(text_document=document, edits=edits)])
     annotated = [
-        AnnotatedTextEdit(range=each.range, new_text=each.new_text, annotation_id=ANNOTATION) for each in edits
+        types.AnnotatedTextEdit(range=each.range, new_text=each.new_text, annotation_id=ANNOTATION) for each in edits
     ]
-    return WorkspaceEdit(
-        document_changes=[TextDocumentEdit(text_document=document, edits=annotated)],
-        change_annotations={ANNOTATION: ChangeAnnotation(label=label, description="Made by a model: read it.")},
+    return types.WorkspaceEdit(
+        document_changes=[types.TextDocumentEdit(text_document=document, edits=annotated)],
+        change_annotations={ANNOTATION: types.ChangeAnnotation(label=label, description="Made by a model: read it.")},
     )

@@ -10,7 +10,7 @@ from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
-from dg_lsp.protocol.progress import Working
+from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc
 from dg_lsp.suggest.acceptance import Acceptance
 from dg_lsp.suggest.suggester import Suggester
@@ -26,7 +26,7 @@ class EditorSession(Protocol):
     rpc: Rpc
     suggester: Suggester
     analyses: Analyses
-    working: Working
+    working: ProgressBars
 
     async def look(self, uri: str) -> None:
         """Wait until a document's policy is what its project says now."""

@@ -23,61 +23,8 @@ CREATE_S = 10.0
 """For the client to agree to a progress bar."""
 
 
-class LoadProgress:
-    """Follows the status; shows a bar for as long as something is starting or loading."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._numbers = itertools.count(1)
-        self._status = Status(state="starting")
-        self._changed = asyncio.Event()
-        self._following: asyncio.Task[None] | None = None
-
-    def show(self, status: Status) -> None:
-        """The status changed."""
-        self._status = status
-        self._changed.set()
-        if self._is_loading and self._following is None:
-            self._following = asyncio.create_task(self._follow(), name="progress")
-
-    @property
-    def _is_loading(self) -> bool:
-        return self._status.state in ("starting", "loading")
-
-    async def _follow(self) -> None:
-        try:
-            await asyncio.sleep(SHORT_S)
-            # A client that refuses or does not answer has no bar.
-            with contextlib.suppress(JsonRpcException, TimeoutError):
-                if self._is_loading:
-                    await self._draw(f"dg-lsp/load/{next(self._numbers)}")
-        finally:
-            self._following = None
-
-    async def _draw(self, token: str) -> None:
-        async with asyncio.timeout(CREATE_S):
-            await self._progress.create_async(token)
-        # A bar that begins without a percentage may ignore all that come later.
-        percentage = self._percentage or 0
-        self._progress.begin(token, WorkDoneProgressBegin(title="dg-lsp", message=self._words, percentage=percentage))
-        while self._is_loading:
-            self._changed.clear()
-            await self._changed.wait()
-            self._progress.report(token, WorkDoneProgressReport(message=self._words, percentage=self._percentage))
-        self._progress.end(token, WorkDoneProgressEnd(message=self._words))
-
-    @property
-    def _words(self) -> str:
-        words = {"starting": "Starting the engine", "loading": "Loading the model", "ready": "Ready"}
-        return self._status.message or words.get(self._status.state, self._status.state)
-
-    @property
-    def _percentage(self) -> int | None:
-        return None if self._status.percent is None else round(self._status.percent)
-
-
-class Working:
-    """Shows work in the client. `in_background` runs the bar, `can_create` says whether bars may be made unasked."""
+class ProgressBars:
+    """Those of one client. `in_background` runs a bar, `can_create` says whether bars may be made unasked."""
 
     def __init__(
         self,
@@ -89,6 +36,17 @@ class Working:
         self._in_background = in_background
         self._can_create = can_create
         self._numbers = itertools.count(1)
+        self._status = Status(state="starting")
+        self._changed = asyncio.Event()
+        self._shows_load = False
+
+    def show_load(self, status: Status) -> None:
+        """The status changed; a bar is there for as long as something is starting or loading."""
+        self._status = status
+        self._changed.set()
+        if self._is_loading and not self._shows_load and self._can_create():
+            self._shows_load = True
+            self._in_background(self._follow_load())
 
     async def show(self, title: str, token: ProgressToken | None, work: Coroutine[Any, Any, T]) -> T | None:
         """Do the work; None where the user cancelled it by its bar. `token`: the client's own bar."""
@@ -101,21 +59,53 @@ class Working:
             task.cancel()
         return None if task.cancelled() else task.result()
 
+    @property
+    def _is_loading(self) -> bool:
+        return self._status.state in ("starting", "loading")
+
+    async def _created(self, kind: str) -> ProgressToken | None:
+        """A bar of our own; a client that refuses or does not answer has none."""
+        token = f"dg-lsp/{kind}/{next(self._numbers)}"
+        with contextlib.suppress(JsonRpcException, TimeoutError):
+            async with asyncio.timeout(CREATE_S):
+                await self._progress.create_async(token)
+                return token
+        return None
+
+    async def _follow_load(self) -> None:
+        try:
+            await asyncio.sleep(SHORT_S)
+            token = await self._created("load") if self._is_loading else None
+            if token is None:
+                return
+            # A bar that begins without a percentage may ignore all that come later.
+            begin = WorkDoneProgressBegin(title="dg-lsp", message=self._words, percentage=self._percentage or 0)
+            self._progress.begin(token, begin)
+            while self._is_loading:
+                self._changed.clear()
+                await self._changed.wait()
+                report = WorkDoneProgressReport(message=self._words, percentage=self._percentage)
+                self._progress.report(token, report)
+            self._progress.end(token, WorkDoneProgressEnd(message=self._words))
+        finally:
+            self._shows_load = False
+
+    @property
+    def _words(self) -> str:
+        words = {"starting": "Starting the engine", "loading": "Loading the model", "ready": "Ready"}
+        return self._status.message or words.get(self._status.state, self._status.state)
+
+    @property
+    def _percentage(self) -> int | None:
+        return None if self._status.percent is None else round(self._status.percent)
+
     async def _follow(self, title: str, token: ProgressToken | None, task: asyncio.Task[Any]) -> None:
         if token is None:
             await asyncio.wait({task}, timeout=SHORT_S)
-            if task.done():
+            token = None if task.done() else await self._created("work")
+            if token is None:
                 return
-            token = f"dg-lsp/work/{next(self._numbers)}"
-            # A client that refuses or does not answer has no bar.
-            with contextlib.suppress(JsonRpcException, TimeoutError):
-                async with asyncio.timeout(CREATE_S):
-                    await self._progress.create_async(token)
-            if token not in self._progress.tokens:
-                return
-        await self._draw(title, token, task)
 
-    async def _draw(self, title: str, token: ProgressToken, task: asyncio.Task[Any]) -> None:
         def cancel(future: Future[Any]) -> None:
             if future.cancelled():
                 task.cancel()

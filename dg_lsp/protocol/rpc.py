@@ -10,9 +10,13 @@ import asyncio
 import json
 import logging
 import re
+from collections import abc
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, cast
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, Union, cast, get_args, get_origin
 
+import attrs
 import msgspec
 from lsprotocol import types
 from pygls.exceptions import (
@@ -30,12 +34,12 @@ from dg_lsp.protocol.messages import PARAMS
 
 if TYPE_CHECKING:
     from cattrs import Converter
-    from pygls.protocol.json_rpc import MessageCallback, MessageHandler
 
 log = logging.getLogger(__name__)
 
 _ESCAPED_SURROGATES = (b"\\ud", b"\\uD")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_CAPITAL = re.compile("_([a-z])")
 _ABOUT_TEXT = "textDocument/did"
 _OWN = (
     "textDocument/",
@@ -72,29 +76,21 @@ class Rpc(LanguageServerProtocol):
             if id_ != but and not future.done():
                 future.cancel()
 
-    def receive(self, body: bytes) -> None:
-        """Handle one message. Never raises."""
-        self.take(read(body))
-
     def take(self, message: object) -> None:
         """Handle one message that was read. Never raises."""
-        if message is UNREADABLE:
-            self._refuse(None, JsonRpcParseError("The message is not valid JSON."))
-            self._lose(None)
-            return
-        if not isinstance(message, dict):
-            self._refuse(None, JsonRpcInvalidRequest("The message is not a JSON object; batches are not supported."))
-            self._lose(None)
-            return
-        fields = cast(dict[str, Any], message)
+        fields = cast(dict[str, Any], message) if isinstance(message, dict) else None
         try:
+            if message is UNREADABLE:
+                raise JsonRpcParseError("The message is not valid JSON.")
+            if fields is None:
+                raise JsonRpcInvalidRequest("The message is not a JSON object; batches are not supported.")
             self._receive(fields)
         except JsonRpcException as error:
-            self._refuse_message(fields, error)
-            self._lose_change(fields)
+            self._refuse(fields, error)
+            self._lose_change(fields or {})
         except Exception:  # whatever it is, the next message may be fine
             log.exception("A message could not be handled.")
-            self._lose_change(fields)
+            self._lose_change(fields or {})
 
     def _receive(self, fields: dict[str, Any]) -> None:
         if fields.get("jsonrpc") != self.VERSION:
@@ -126,33 +122,28 @@ class Rpc(LanguageServerProtocol):
     def _is_known(self, method: str) -> bool:
         return method in self.fm.features or method in self.fm.builtin_features or method == types.CANCEL_REQUEST
 
-    def _refuse_message(self, fields: dict[str, Any], error: JsonRpcException) -> None:
+    def _refuse(self, fields: dict[str, Any] | None, error: JsonRpcException) -> None:
+        """Answer a request, or what nobody can tell from one."""
         log.info("Refused a message: %s", error)
-        if "id" in fields and "method" in fields:
-            id_ = fields["id"]
-            self._refuse(id_ if type(id_) in (int, str) else None, error)
+        if fields is None or ("id" in fields and "method" in fields):
+            id_ = fields["id"] if fields and type(fields["id"]) in (int, str) else None
+            refusal = {"code": error.code, "message": error.message}
+            self._send_data({"jsonrpc": self.VERSION, "id": id_, "error": refusal})
 
     def _lose_change(self, fields: dict[str, Any]) -> None:
         is_answer = "id" in fields and "method" not in fields
         method = fields.get("method")
         if not is_answer and (not isinstance(method, str) or method.startswith(_ABOUT_TEXT)):
-            self._lose(_uri_in(fields))
-
-    def _lose(self, uri: str | None) -> None:
-        # Behind the handlers of the messages before, which have not begun yet.
-        asyncio.get_running_loop().call_soon(self.on_lost, uri)
-
-    def _refuse(self, id_: int | str | None, error: JsonRpcException) -> None:
-        refusal = {"code": error.code, "message": error.message}
-        self._send_data({"jsonrpc": self.VERSION, "id": id_, "error": refusal})
+            # Behind the handlers of the messages before, which have not begun yet.
+            asyncio.get_running_loop().call_soon(self.on_lost, _uri_in(fields))
 
     def _execute_handler(
         self,
-        msg_id: int | str,
-        handler: MessageHandler,
-        callback: MessageCallback,
-        args: tuple[Any, ...] | None = None,
-        kwargs: dict[str, Any] | None = None,
+        msg_id: Any,
+        handler: Callable[..., Any],
+        callback: Callable[[Any], None],
+        args: Any = None,
+        kwargs: Any = None,
     ) -> None:
         def done(future: Any) -> None:
             # pygls keeps those of notifications.
@@ -161,9 +152,7 @@ class Rpc(LanguageServerProtocol):
 
         super()._execute_handler(msg_id, handler, done, args, kwargs)
 
-    def _send_response(
-        self, msg_id: int | str, result: Any | None = None, error: types.ResponseError | None = None
-    ) -> None:
+    def _send_response(self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None) -> None:
         if msg_id == self.greeted_id:
             self.greeted_id = None
             return
@@ -171,7 +160,10 @@ class Rpc(LanguageServerProtocol):
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """A message, also of this server's own."""
-        kind = PARAMS.get(data.get("method", ""))
+        method = data.get("method", "")
+        if not _fits(_params_type(method))(data.get("params")):
+            raise JsonRpcInvalidParams()
+        kind = PARAMS.get(method)
         if kind is None or "error" in data:
             return super().structure_message(data)
         if "id" not in data:
@@ -224,17 +216,9 @@ def parsed(body: bytes) -> Any:
         text, is_whole = body.decode(), not any(escape in body for escape in _ESCAPED_SURROGATES)
     except UnicodeDecodeError:
         text, is_whole = body.decode("utf-8", "surrogatepass"), False
-    return json.loads(text) if is_whole else _whole(json.loads(text))
-
-
-def _whole(value: Any) -> Any:
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_whole(held) for held in cast(list[Any], value)]
-    if isinstance(value, dict):
-        return {_whole(key): _whole(held) for key, held in cast(dict[str, Any], value).items()}
-    return value
+    value = json.loads(text)
+    # Written down again, as a pair of two halves is one character by now.
+    return value if is_whole else json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
 def converter() -> Converter:
@@ -254,6 +238,39 @@ def converter() -> Converter:
 
     lenient.register_structure_hook(types.TextDocumentClientCapabilities, capabilities)
     return lenient
+
+
+def _params_type(method: str) -> Any:
+    """What a message's parameters must be to be taken. Of itself, and of what it can do, a client may say anything: to
+    refuse that would leave an editor without a server.
+    """
+    about = None if method == types.INITIALIZE else types.METHOD_TO_TYPES.get(method)
+    return about[2] if about and about[2] else Any
+
+
+@cache
+def _fits(kind: Any) -> Callable[[Any], bool]:
+    """Says whether a JSON value is of a type of the protocol's.
+
+    pygls would make a text of a number, and a list of a text.
+    """
+    parts = [_fits(each) for each in get_args(kind)]
+    if kind is Any:
+        return lambda value: True
+    if attrs.has(kind):
+        fields = attrs.fields(kind)
+        held = {_CAPITAL.sub(lambda found: found[1].upper(), field.name): _fits(field.type) for field in fields}
+        # What holds nothing may be spelt in any way, as by a language that has one empty table for lists and objects.
+        return lambda value: (
+            not held
+            or (isinstance(value, dict) and all(fits(value[name]) for name, fits in held.items() if name in value))
+        )
+    if get_origin(kind) is Union:
+        return lambda value: any(fits(value) for fits in parts)
+    if get_origin(kind) is abc.Sequence:
+        return lambda value: isinstance(value, list) and all(map(parts[0], cast(list[Any], value)))
+    kind = type(next(iter(kind)).value) if issubclass(kind, Enum) else kind
+    return lambda value: type(value) is kind
 
 
 def within_texts(value: Any, depth: int = 4) -> Any:

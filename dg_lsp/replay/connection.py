@@ -5,34 +5,29 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import IO, Any
+
+from pygls.exceptions import JsonRpcException
 
 from dg_lsp.protocol.framing import frame, read_body
 
 GONE_S = 10.0
 """For a server to end after it was told to."""
-_LIMIT_NBYTES = 16 * 1024 * 1024
-
-
-class RequestError(Exception):
-    """The server answered with an error."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class ServerGone(Exception):
-    """The server's process ended."""
 
 
 class ServerConnection:
-    """Made by `start`; all methods belong to one event loop."""
+    """Made by `start` or `served`; all methods belong to one event loop."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin
+        assert process.stdout
         self.process = process
+        self.initialized: dict[str, Any] = {}
+        """The server's answer to `initialize`."""
         self.on_notification: Callable[[str, Any], None] = lambda _method, _params: None
+        self._stdin, self._stdout = process.stdin, process.stdout
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._reading = asyncio.create_task(self._read(), name="replay reader")
@@ -42,25 +37,21 @@ class ServerConnection:
         command: Sequence[str], environment: Mapping[str, str], stderr: IO[bytes] | None = None
     ) -> ServerConnection:
         """Start a server; what it says on standard error goes to `stderr`, or where ours goes."""
+        pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=dict(environment),
-            stderr=stderr,
-            limit=_LIMIT_NBYTES,
+            *command, stdin=pipe, stdout=pipe, stderr=stderr, env=dict(environment)
         )
         return ServerConnection(process)
 
     def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
-        """Send a request; its id and its answer to come. The answer raises RequestError or ServerGone."""
+        """Send a request; its id and its answer to come, which raises JsonRpcException or ConnectionError."""
         id_ = next(self._ids)
         answer = self._waiting[id_] = asyncio.get_running_loop().create_future()
         self._send({"id": id_, "method": method, "params": params})
         return id_, answer
 
     async def request(self, method: str, params: Any) -> Any:
-        """Send a request and wait for the answer. Raises RequestError, ServerGone."""
+        """Send a request and wait for the answer. Raises JsonRpcException, ConnectionError."""
         return await self.ask(method, params)[1]
 
     def notify(self, method: str, params: Any) -> None:
@@ -81,18 +72,16 @@ class ServerConnection:
             self._reading.cancel()
 
     def _send(self, message: dict[str, Any]) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(frame(json.dumps({"jsonrpc": "2.0", **message}).encode()))
+        self._stdin.write(frame(json.dumps({"jsonrpc": "2.0", **message}).encode()))
 
     async def _read(self) -> None:
-        assert self.process.stdout is not None
         try:
             while True:
-                self._handle(json.loads(await read_body(self.process.stdout)))
+                self._handle(json.loads(await read_body(self._stdout)))
         except (asyncio.IncompleteReadError, ConnectionError):
             for answer in self._waiting.values():
                 if not answer.done():
-                    answer.set_exception(ServerGone("The language server ended."))
+                    answer.set_exception(ConnectionError("The language server ended."))
 
     def _handle(self, message: dict[str, Any]) -> None:
         if "method" in message and "id" in message:
@@ -102,6 +91,32 @@ class ServerConnection:
             self.on_notification(message["method"], message.get("params"))
         elif (answer := self._waiting.pop(message["id"], None)) and not answer.done():
             if error := message.get("error"):
-                answer.set_exception(RequestError(error["code"], error["message"]))
+                answer.set_exception(JsonRpcException(error["message"], error["code"]))
             else:
                 answer.set_result(message.get("result"))
+
+
+@asynccontextmanager
+async def served(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    encodings: Sequence[str] = ("utf-16",),
+    settings: Mapping[str, Any],
+    stderr: IO[bytes] | None = None,
+) -> AsyncGenerator[ServerConnection]:
+    """A server that was greeted by an editor with ghost text, until it has ended. It counts nothing."""
+    wire = await ServerConnection.start(command, environment, stderr)
+    try:
+        offered = {
+            "general": {"positionEncodings": list(encodings)},
+            "textDocument": {"inlineCompletion": {"dynamicRegistration": False}},
+        }
+        options = {**settings, "stats": False}
+        params = {"processId": None, "rootUri": None, "capabilities": offered, "initializationOptions": options}
+        wire.initialized = await wire.request("initialize", params)
+        wire.notify("initialized", {})
+        yield wire
+    finally:
+        if wire.process.returncode is None:
+            await wire.close()

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
-from lsprotocol.types import Position, Range
+from lsprotocol.types import Range
+from msgspec import convert, to_builtins
 
 from dg_lsp.documents.positions import Encoding, Lines, position_at, range_of, span_of
-
-
-class EditorWire(Protocol):
-    """What an editor needs of a connection."""
-
-    def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
-        """Send a request; its id and its answer to come."""
-        ...
-
-    def notify(self, method: str, params: Any) -> None:
-        """Send a notification."""
-        ...
+from dg_lsp.replay.connection import ServerConnection
+from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, Type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +31,8 @@ class Ghost:
 
 @dataclass(slots=True, kw_only=True)
 class Buffer:
-    """An open document."""
-
     uri: str
+    language: str
     lines: Lines
     cursor: int
     version: int = 1
@@ -50,7 +41,6 @@ class Buffer:
 
     @property
     def text(self) -> str:
-        """All of it."""
         return self.lines.text
 
 
@@ -59,18 +49,19 @@ class Asked:
     """A request for ghost text under way."""
 
     id: int
-    uri: str
-    version: int
-    lines: Lines
-    cursor: int
+    buffer: Buffer
+    """As it was then."""
     answer: asyncio.Future[Any]
     at_s: float
 
 
 class Editor:
-    """Sends what editors send. Offsets everywhere; positions only on the wire."""
+    """Sends what editors send, to nobody where there is no `wire`. Offsets everywhere; positions only on the wire.
 
-    def __init__(self, wire: EditorWire, encoding: Encoding, folder: str = "/replay") -> None:
+    What it does, it does to the document that has the focus, at its cursor.
+    """
+
+    def __init__(self, wire: ServerConnection | None, encoding: Encoding, folder: str = "/replay") -> None:
         self._wire = wire
         self._encoding: Encoding = encoding
         self._folder = folder
@@ -79,31 +70,40 @@ class Editor:
 
     @property
     def buffer(self) -> Buffer:
-        """The document that has the focus."""
         return self.buffers[self.path]
 
+    def do(self, event: Event) -> None:
+        """What a person does; text that is accepted is typed."""
+        match event:
+            case Open():
+                self.open(event.path, event.language, event.text, event.cursor)
+            case Focus():
+                self.path = event.path
+            case Type() | Accept():
+                self.type(event.text)
+            case Delete():
+                self.delete(event.count)
+            case Move():
+                self.buffer.cursor = event.cursor
+            case _:
+                self.undo()
+
     def open(self, path: str, language: str, text: str, cursor: int) -> None:
-        """Open a document and turn to it."""
         uri = "file://" + quote(f"{self._folder}/{path}")
         self.path = path
-        self.buffers[path] = Buffer(uri=uri, lines=Lines(text), cursor=cursor)
-        document = {"uri": uri, "languageId": language, "version": 1, "text": text}
-        self._wire.notify("textDocument/didOpen", {"textDocument": document})
+        self.buffers[path] = Buffer(uri=uri, language=language, lines=Lines(text), cursor=cursor)
+        self._tell("didOpen", {"uri": uri, "languageId": language, "version": 1, "text": text})
 
     def close(self) -> None:
-        """Close the document that has the focus."""
-        self._wire.notify("textDocument/didClose", {"textDocument": {"uri": self.buffers.pop(self.path).uri}})
+        self._tell("didClose", {"uri": self.buffers.pop(self.path).uri})
 
     def type(self, text: str) -> None:
-        """Insert at the cursor."""
         self.replace(self.buffer.cursor, self.buffer.cursor, text)
 
     def delete(self, count: int) -> None:
-        """Delete before the cursor."""
         self.replace(max(self.buffer.cursor - count, 0), self.buffer.cursor, "")
 
     def undo(self) -> None:
-        """Take the last change back."""
         if self.buffer.undo:
             start, removed, inserted, cursor = self.buffer.undo.pop()
             self._change(start, start + len(inserted), removed, cursor)
@@ -114,24 +114,17 @@ class Editor:
         self._change(start, end, text, start + len(text))
 
     def ask(self, *, invoked: bool = False) -> Asked:
-        """Ask for ghost text at the cursor."""
-        buffer = self.buffer
-        position = _plain_position(position_at(buffer.lines, buffer.cursor, self._encoding))
+        assert self._wire
+        buffer = copy(self.buffer)
+        position = to_builtins(position_at(buffer.lines, buffer.cursor, self._encoding))
         context = {"triggerKind": 1 if invoked else 2}
         params = {"textDocument": {"uri": buffer.uri}, "position": position, "context": context}
         id_, answer = self._wire.ask("textDocument/inlineCompletion", params)
-        return Asked(
-            id=id_,
-            uri=buffer.uri,
-            version=buffer.version,
-            lines=buffer.lines,
-            cursor=buffer.cursor,
-            answer=answer,
-            at_s=time.perf_counter(),
-        )
+        return Asked(id=id_, buffer=buffer, answer=answer, at_s=time.perf_counter())
 
     def cancel(self, asked: Asked) -> None:
         """Tell the server that an answer is no longer wanted."""
+        assert self._wire
         self._wire.notify("$/cancelRequest", {"id": asked.id})
 
     def ghosts(self, asked: Asked, result: Any) -> list[Ghost]:
@@ -142,32 +135,26 @@ class Editor:
     def accept(self, ghost: Ghost) -> None:
         """Put a suggestion into the document and run its command, as editors do."""
         self.replace(ghost.start, ghost.end, ghost.text)
-        if ghost.command:
+        if ghost.command and self._wire:
             called = {key: ghost.command.get(key) for key in ("command", "arguments")}
             _, done = self._wire.ask("workspace/executeCommand", called)
             done.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
 
     def _ghost(self, asked: Asked, item: dict[str, Any]) -> Ghost:
-        start, end = span_of(asked.lines, _range(item["range"]), self._encoding)
+        start, end = span_of(asked.buffer.lines, convert(item["range"], Range), self._encoding)
         command = item.get("command")
-        version = command["arguments"][0]["version"] if command else asked.version
+        version = command["arguments"][0]["version"] if command else asked.buffer.version
         return Ghost(start=start, end=end, text=item["insertText"], command=command, version=version)
 
     def _change(self, start: int, end: int, text: str, cursor: int) -> None:
         buffer = self.buffer
-        span = range_of(buffer.lines, start, end, self._encoding)
-        range_ = {"start": _plain_position(span.start), "end": _plain_position(span.end)}
+        range_ = to_builtins(range_of(buffer.lines, start, end, self._encoding))
         buffer.lines = buffer.lines.replace(start, end, text)
         buffer.cursor = cursor
         buffer.version += 1
-        document = {"uri": buffer.uri, "version": buffer.version}
         changes = [{"range": range_, "text": text}]
-        self._wire.notify("textDocument/didChange", {"textDocument": document, "contentChanges": changes})
+        self._tell("didChange", {"uri": buffer.uri, "version": buffer.version}, contentChanges=changes)
 
-
-def _plain_position(position: Position) -> dict[str, int]:
-    return {"line": position.line, "character": position.character}
-
-
-def _range(plain: dict[str, dict[str, int]]) -> Range:
-    return Range(start=Position(**plain["start"]), end=Position(**plain["end"]))
+    def _tell(self, what: str, document: dict[str, Any], **more: Any) -> None:
+        if self._wire:
+            self._wire.notify(f"textDocument/{what}", {"textDocument": document, **more})

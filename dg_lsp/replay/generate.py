@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
 
 from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, Type, Undo
 
-_KEY_GAP_MS = 110.0
-_THINK_MS = 900.0
+_KEY, _THOUGHT = (110.0, 0.4), (900.0, 0.5)
+"""Pauses: the median in milliseconds, and how much they vary."""
 _SLIP = 0.02
 """Share of keys that hit a neighbour and are taken back."""
 _HOPE = 0.08
@@ -20,7 +22,7 @@ _HOPED_LINES = 3
 _REGRET = 0.03
 """Share of words that are undone and typed again."""
 _TOKEN = re.compile(r"\r?\n[ \t]*|\w+|[^\S\n]+|[^\w\s]")
-_LANGUAGES = {
+LANGUAGES = {
     ".py": "python",
     ".js": "javascript",
     ".ts": "typescript",
@@ -31,8 +33,6 @@ _LANGUAGES = {
     ".c": "c",
     ".h": "c",
     ".cpp": "cpp",
-    ".md": "markdown",
-    ".toml": "toml",
 }
 
 
@@ -47,18 +47,18 @@ class Edited:
     @property
     def language(self) -> str:
         """Its LSP identifier, by the file's extension; empty where that is unknown."""
-        return _LANGUAGES.get(self.path[self.path.rfind(".") :], "")
+        return LANGUAGES.get(PurePosixPath(self.path).suffix, "")
 
 
 def events(files: Sequence[Edited], seed: int) -> tuple[Event, ...]:
     """Somebody opens all files and makes the changes, one after the other."""
     typist = _Typist(random=random.Random(seed))
     for file in files:
-        typist.do(Open(at=typist.now_ms, path=file.path, language=file.language, text=file.before))
+        typist.do(Open, path=file.path, language=file.language, text=file.before)
     for file in files:
-        typist.think()
+        typist.pause(*_THOUGHT)
         if len(files) > 1:
-            typist.do(Focus(at=typist.now_ms, path=file.path))
+            typist.do(Focus, path=file.path)
         for start, removed, new in changes(file.before, file.after):
             typist.change(start, removed, new)
     return tuple(typist.done)
@@ -96,26 +96,26 @@ class _Typist:
     now_ms: float = 0.0
     done: list[Event] = field(default_factory=list[Event])
 
-    def do(self, event: Event) -> None:
-        self.done.append(event)
+    def pause(self, median_ms: float, spread: float) -> None:
+        self.now_ms = round(self.now_ms + self.random.lognormvariate(0, spread) * median_ms)
 
-    def think(self) -> None:
-        self.now_ms = round(self.now_ms + self.random.lognormvariate(0, 0.5) * _THINK_MS)
+    def do(self, kind: Callable[..., Event], **what: Any) -> None:
+        self.done.append(kind(at=self.now_ms, **what))
 
     def change(self, start: int, removed: int, new: str) -> None:
-        self.think()
-        self.do(Move(at=self.now_ms, cursor=start + removed))
+        self.pause(*_THOUGHT)
+        self.do(Move, cursor=start + removed)
         if removed:
-            self._wait()
-            self.do(Delete(at=self.now_ms, count=removed))
+            self._key(Delete, count=removed)
         at = 0
         while at < len(new):
             hoped = self._hoped(new[at:]) if at else ""
             token = _TOKEN.match(new, at)
             assert token, "the tokens cover every character"
-            if hoped:
-                self.think()
-                self.do(Accept(at=self.now_ms, text=hoped))
+            if hoped or "\n" in token[0]:
+                # The editor indents by itself.
+                self.pause(*_THOUGHT)
+                self.do(Accept if hoped else Type, text=hoped or token[0])
             else:
                 self._write(token[0])
             at += len(hoped or token[0])
@@ -128,30 +128,21 @@ class _Typist:
         return "\n".join(lines[: self.random.randint(1, len(lines))])
 
     def _write(self, token: str) -> None:
-        if "\n" in token:
-            # The editor indents by itself.
-            self.think()
-            self.do(Type(at=self.now_ms, text=token))
-            return
         self._type(token)
         if self.random.random() < _REGRET:
             for _ in token:
-                self._wait()
-                self.do(Undo(at=self.now_ms))
+                self._key(Undo)
             self._type(token)
 
     def _type(self, token: str) -> None:
         for character in token:
-            self._slip()
-            self._wait()
-            self.do(Type(at=self.now_ms, text=character))
+            if self.random.random() < _SLIP:
+                self.pause(*_KEY)
+                self.do(Type, text=self.random.choice("asdfjkl"))
+                self.pause(*_KEY)
+                self.do(Undo if self.random.random() < 0.5 else Delete)
+            self._key(Type, text=character)
 
-    def _slip(self) -> None:
-        if self.random.random() < _SLIP:
-            self._wait()
-            self.do(Type(at=self.now_ms, text=self.random.choice("asdfjkl")))
-            self._wait()
-            self.do(Undo(at=self.now_ms) if self.random.random() < 0.5 else Delete(at=self.now_ms))
-
-    def _wait(self) -> None:
-        self.now_ms = round(self.now_ms + self.random.lognormvariate(0, 0.4) * _KEY_GAP_MS)
+    def _key(self, kind: Callable[..., Event], **what: Any) -> None:
+        self.pause(*_KEY)
+        self.do(kind, **what)

@@ -7,44 +7,36 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from dg_lsp.config.git import run_git
-from dg_lsp.replay.generate import Edited, changes
+from dg_lsp.replay.generate import LANGUAGES, Edited, changes
 from dg_lsp.replay.session import SessionError
 
 GIT_S = 60.0
 MAX_CHANGED_CHARS = 4000
 """More than this was not typed but pasted or generated."""
-_CODE = {".py", ".js", ".ts", ".lua", ".go", ".rs", ".java", ".c", ".h", ".cpp"}
 
 
 def edited_files(repository: Path, commits: int) -> list[Edited]:
     """What the latest `commits` commits that somebody could have typed did, oldest first. Raises SessionError."""
-    hashes = _git(repository, "rev-list", "--no-merges", "HEAD").split()
-    found = list[Edited]()
-    taken = 0
-    for commit in hashes:
-        files = list(_typed(repository, commit))
-        found = files + found
+    found, taken = dict[str, Edited](), 0
+    for commit in _git(repository, "rev-list", "--no-merges", "HEAD").split():
+        files = {file.path: file for file in _typed(repository, commit)}
+        # A session opens a document once: each file is as its last commit found it.
+        found = files | found
         taken += bool(files)
         if taken == commits:
             break
     if not found:
         raise SessionError(f"The history of {repository} holds no change to code that somebody could have typed.")
-    return _latest(found)
+    return list(found.values())
 
 
 def _typed(repository: Path, commit: str) -> Iterator[Edited]:
     names = _git(repository, "diff-tree", "-r", "--no-commit-id", "--name-only", "--diff-filter=M", "-z", commit)
     for name in filter(None, names.split("\0")):
-        if PurePosixPath(name).suffix in _CODE:
+        if PurePosixPath(name).suffix in LANGUAGES:
             before, after = (_git(repository, "cat-file", "blob", f"{tree}:{name}") for tree in (f"{commit}^", commit))
-            file = Edited(path=name, before=before, after=after)
             if 0 < sum(len(new) for _, _, new in changes(before, after)) <= MAX_CHANGED_CHARS:
-                yield file
-
-
-def _latest(files: list[Edited]) -> list[Edited]:
-    """Each file once, as its last commit found it: a session opens a document once."""
-    return list({file.path: file for file in files}.values())
+                yield Edited(path=name, before=before, after=after)
 
 
 def _git(repository: Path, *arguments: str) -> str:

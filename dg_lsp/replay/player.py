@@ -8,35 +8,31 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from dg_lsp.documents.positions import Encoding
-from dg_lsp.replay.connection import RequestError
-from dg_lsp.replay.editor import Asked, Editor, Ghost
-from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, Session, Type
+from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
 
-REQUEST_CANCELLED = -32800
+from dg_lsp.documents.positions import Encoding
+from dg_lsp.replay.editor import Asked, Editor, Ghost
+from dg_lsp.replay.session import Accept, Event, Focus, Open, Session, Type
+
 LOOK_S = 2.0
 """How long a person who wants to accept waits for something to appear."""
 KEY_GAP_S = 0.08
 """Between keys typed because the hoped-for suggestion was not there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Style:
     """How an editor behaves."""
 
-    name: str
     encodings: tuple[Encoding, ...]
-    cancels: bool
+    cancels: bool = False
     """Whether it cancels a request when it sends the next."""
 
 
 STYLES = {
-    style.name: style
-    for style in (
-        Style(name="vscode", encodings=("utf-16",), cancels=True),
-        Style(name="neovim", encodings=("utf-8", "utf-16", "utf-32"), cancels=False),
-        Style(name="emacs", encodings=("utf-32", "utf-8", "utf-16"), cancels=False),
-    )
+    "vscode": Style(("utf-16",), cancels=True),
+    "neovim": Style(("utf-8", "utf-16", "utf-32")),
+    "emacs": Style(("utf-32", "utf-8", "utf-16")),
 }
 
 
@@ -79,91 +75,72 @@ class Player:
         began_s = time.perf_counter()
         for event in session.events:
             await asyncio.sleep(max(began_s + event.at / 1000 / self._speed - time.perf_counter(), 0))
-            await self._do(event)
+            match event:
+                case Open() | Focus():
+                    self._editor.do(event)
+                case Accept():
+                    await self._accept(event)
+                case _:
+                    self._do(event)
         await self._settled()
         return self.outcome
 
-    async def _do(self, event: Event) -> None:
-        editor = self._editor
-        match event:
-            case Open():
-                editor.open(event.path, event.language, event.text, event.cursor)
-            case Focus():
-                editor.path = event.path
-            case Accept():
-                await self._accept(event.text)
-            case Type():
-                self._key(partial(editor.type, event.text))
-            case Delete():
-                self._key(partial(editor.delete, event.count))
-            case Move():
-                editor.buffer.cursor = event.cursor
-                self._key(lambda: None)
-            case _:
-                self._key(editor.undo)
-
-    def _key(self, act: Any) -> None:
+    def _do(self, event: Event | Ghost) -> None:
+        """Do it, or accept it, and ask for what comes next."""
         self._shown = None
-        act()
+        if isinstance(event, Ghost):
+            self._editor.accept(event)
+        else:
+            self._editor.do(event)
         self.outcome.keys += 1
-        self._ask()
-
-    def _ask(self) -> None:
-        uri = self._editor.buffer.uri
-        previous = self._latest.get(uri)
+        previous = self._latest.get(self._editor.buffer.uri)
         if previous and not previous.answer.done() and self._style.cancels:
             self._editor.cancel(previous)
-        asked = self._latest[uri] = self._editor.ask()
+        asked = self._editor.ask()
+        self._latest[asked.buffer.uri] = asked
         self.outcome.requests += 1
-        asked.answer.add_done_callback(lambda answer: self._hear(asked, answer))
+        asked.answer.add_done_callback(partial(self._hear, asked))
 
     def _hear(self, asked: Asked, answer: asyncio.Future[Any]) -> None:
         took_ms = (time.perf_counter() - asked.at_s) * 1000
-        wanted = self._latest[asked.uri] is asked
         error = answer.exception()
         if error is not None:
-            cancelled = isinstance(error, RequestError) and error.code == REQUEST_CANCELLED
+            cancelled = isinstance(error, JsonRpcException) and error.code == JsonRpcRequestCancelled.CODE
             self.outcome.superseded += cancelled
             self.outcome.errors += not cancelled
             return
         ghosts = self._editor.ghosts(asked, answer.result())
-        late = asked.id < self._answered.get(asked.uri, 0)
-        self._answered[asked.uri] = max(asked.id, self._answered.get(asked.uri, 0))
-        self.outcome.stale += bool(ghosts) and (late or ghosts[0].version != asked.version)
-        if not wanted:
+        newest = self._answered[asked.buffer.uri] = max(asked.id, self._answered.get(asked.buffer.uri, 0))
+        self.outcome.stale += bool(ghosts) and (asked.id < newest or ghosts[0].version != asked.buffer.version)
+        if self._latest[asked.buffer.uri] is not asked:
             self.outcome.superseded += 1
             return
         self.outcome.latencies_ms.append(took_ms)
         self.outcome.suggestions += bool(ghosts)
         self._shown = (asked, ghosts)
 
-    async def _accept(self, text: str) -> None:
+    async def _accept(self, event: Accept) -> None:
         await self._settled()
-        added = self._added()
-        if added and (added.startswith(text) or text.startswith(added)):
+        text, added = event.text, self._added()
+        if self._shown and added and (added.startswith(text) or text.startswith(added)):
             taken = added if text.startswith(added) else text
-            self._take(taken, whole=taken == added)
+            self.outcome.accepted += 1
+            self.outcome.accepted_chars += len(taken)
+            self._do(self._shown[1][0] if taken == added else Type(at=event.at, text=taken))
             text = text[len(taken) :]
         else:
             self.outcome.typed_instead += 1
         for character in text:
             await asyncio.sleep(KEY_GAP_S / self._speed)
-            self._key(partial(self._editor.type, character))
-
-    def _take(self, text: str, *, whole: bool) -> None:
-        assert self._shown
-        ghost = self._shown[1][0]
-        self.outcome.accepted += 1
-        self.outcome.accepted_chars += len(text)
-        self._key(partial(self._editor.accept, ghost) if whole else partial(self._editor.type, text))
+            self._do(Type(at=event.at, text=character))
 
     def _added(self) -> str:
         """What the suggestion shown would put behind the cursor; empty where it would change more than that."""
         if not self._shown or not self._shown[1]:
             return ""
         asked, (ghost, *_) = self._shown
-        typed = asked.lines.text[ghost.start : asked.cursor]
-        return ghost.text[len(typed) :] if ghost.end == asked.cursor and ghost.text.startswith(typed) else ""
+        typed = asked.buffer.text[ghost.start : asked.buffer.cursor]
+        return ghost.text[len(typed) :] if ghost.end == asked.buffer.cursor and ghost.text.startswith(typed) else ""
 
     async def _settled(self) -> None:
         """Wait until what was asked last is answered."""

@@ -11,22 +11,22 @@
 
 Times are milliseconds since the start, cursors string offsets. Events belong to the document opened or focused last.
 `accept` takes a suggestion, or the part of it that is this text, and types the text where nothing fitting is shown, so
-that a session goes the same way with any model.
+that a session goes the same way with any model. `type` is a key, or what one key brings with it, such as indentation.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Literal, TypeVar, cast
+
+import msgspec
 
 from engine.core.errors import BadInput
 from engine.core.wire import Wire
-from engine.ipc.frames import plain, structured
+from engine.ipc.frames import shortened
 
-VERSION = 1
+T = TypeVar("T")
 
 
 class SessionError(BadInput):
@@ -47,40 +47,35 @@ class Open(_Timed, frozen=True, kw_only=True):
 
 
 class Focus(_Timed, frozen=True, kw_only=True):
-    """The person turns to a document that is open already."""
-
     path: str
 
 
 class Type(_Timed, frozen=True, kw_only=True):
-    """A key, or what one key brings with it, such as indentation."""
-
     text: str
 
 
 class Delete(_Timed, frozen=True, kw_only=True):
-    """Characters before the cursor go."""
-
     count: int = 1
 
 
 class Move(_Timed, frozen=True, kw_only=True):
-    """The cursor jumps."""
-
     cursor: int
 
 
 class Accept(_Timed, frozen=True, kw_only=True):
-    """A suggestion of this text is taken, or the text is typed."""
-
     text: str
 
 
 class Undo(_Timed, frozen=True, kw_only=True):
-    """The last change is taken back."""
+    pass
 
 
 Event = Open | Focus | Type | Delete | Move | Accept | Undo
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    session: Literal[1]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,42 +89,31 @@ class Session:
 def read_session(path: Path) -> Session:
     """Read a session. Raises SessionError naming the line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
         raise SessionError(f"The session {path} can't be read ({error}).") from None
     if not lines:
         raise SessionError(f"The session {path} is empty.")
-    head = _object(path, 1, lines[0])
-    if head.get("session") != VERSION:
-        raise SessionError(f'{path}:1: the first line of a session is {{"session": {VERSION}, "title": ...}}.')
-    events = tuple(_event(path, at, line) for at, line in enumerate(lines[1:], 2) if line.strip())
+    head = _read(path, 1, lines[0], _Head)
+    events = tuple(
+        _read(path, at, line, cast(type[Event], Event)) for at, line in enumerate(lines[1:], 2) if line.strip()
+    )
     if not events or not isinstance(events[0], Open):
         raise SessionError(f"{path}:2: a session begins by opening a document.")
-    return Session(title=str(head.get("title", path.stem)), events=events)
+    return Session(title=head.title or path.stem, events=events)
 
 
 def write_session(session: Session, path: Path) -> None:
     """Write a session. Raises SessionError."""
-    lines: Iterable[dict[str, Any]] = ({"session": VERSION, "title": session.title}, *map(plain, session.events))
-    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+    lines = (_Head(session=1, title=session.title), *session.events)
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     except OSError as error:
         raise SessionError(f"The session {path} can't be written ({error.strerror}).") from None
 
 
-def _event(path: Path, number: int, line: str) -> Event:
+def _read(path: Path, number: int, line: bytes, kind: type[T]) -> T:
     try:
-        return cast(Event, structured(_object(path, number, line), cast(Any, Event)))
-    except ValueError as error:
-        raise SessionError(f"{path}:{number}: {error}.") from None
-
-
-def _object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        held = json.loads(line)
-    except (ValueError, RecursionError):
-        held = None
-    if not isinstance(held, dict):
-        raise SessionError(f"{path}:{number}: not a JSON object.")
-    return held
+        return msgspec.json.decode(line, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise SessionError(f"{path}:{number}: {shortened(str(error))}.") from None

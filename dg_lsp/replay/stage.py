@@ -7,17 +7,16 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
 
-from dg_lsp.documents.positions import Encoding
-from dg_lsp.replay.connection import ServerConnection
+from dg_lsp.replay.connection import ServerConnection, served
 from dg_lsp.replay.editor import Editor
-from dg_lsp.replay.player import Player, Style
-from dg_lsp.replay.report import Cost, Report, report
+from dg_lsp.replay.player import STYLES, Player
+from dg_lsp.replay.report import report
 from dg_lsp.replay.session import Session, SessionError
 from engine.core.processes import python_module
 
@@ -28,38 +27,50 @@ _LOOK_S = 0.05
 
 async def play(
     session: Session,
-    style: Style,
+    client: str,
     *,
     model: str,
     speed: float,
     environment: Mapping[str, str],
     settings: Mapping[str, Any],
-) -> Report:
-    """Play a session and measure it. Raises SessionError where the server does not get ready."""
-    command = [*python_module("dg_lsp"), "serve"]
-    command = [*command, "--model", model] if model else command
+) -> dict[str, Any]:
+    """Play a session as a client of STYLES and measure it. Raises SessionError where the server does not get ready.
+
+    What it cost of the machine: from the server's start to its answer to `initialize`, the server's memory at the end,
+    and the processor time of both processes for each request, whatever else they did meanwhile included.
+    """
+    command = [*python_module("dg_lsp"), "serve", *(["--model", model] if model else [])]
+    style = STYLES[client]
     began_s = time.perf_counter()
-    async with _served(command, environment, style, settings) as (wire, encoding):
+    async with served(command, environment, encodings=style.encodings, settings=settings) as wire:
         greeting_ms = (time.perf_counter() - began_s) * 1000
-        before = await _ready(wire)
+        before = await ready(wire)
         server, engine = psutil.Process(wire.process.pid), psutil.Process(before["engine"]["pid"])
-        server_ms, engine_ms = _worked_ms(server), _worked_ms(engine)
-        player = Player(Editor(wire, encoding), style, speed)
+        worked = [_worked_ms(server), _worked_ms(engine)]
+        player = Player(Editor(wire, wire.initialized["capabilities"]["positionEncoding"]), style, speed)
         outcome = await player.play(session)
         after = await wire.request("dg/status", {"engine": True})
-        cost = Cost(
-            greeting_ms=round(greeting_ms, 1),
-            resident_mib=round(server.memory_info().rss / 2**20, 1),
-            server_ms=round((_worked_ms(server) - server_ms) / max(outcome.requests, 1), 2),
-            engine_ms=round((_worked_ms(engine) - engine_ms) / max(outcome.requests, 1), 2),
-        )
-    return report(session.title, style.name, cost, outcome, before, after)
+        spent_ms = [_worked_ms(process) - then for process, then in zip((server, engine), worked, strict=True)]
+        cost = {
+            "greeting_ms": round(greeting_ms, 1),
+            "resident_mib": round(server.memory_info().rss / 2**20, 1),
+            "server_ms": round(spent_ms[0] / max(outcome.requests, 1), 2),
+            "engine_ms": round(spent_ms[1] / max(outcome.requests, 1), 2),
+        }
+    return report(session.title, client, cost, outcome, before, after)
 
 
-def _worked_ms(process: psutil.Process) -> float:
-    """Processor time; waiting does not count."""
-    times = process.cpu_times()
-    return (times.user + times.system) * 1000
+async def ready(wire: ServerConnection) -> dict[str, Any]:
+    """The server's account once the model is loaded. Raises SessionError."""
+    ends_s = time.monotonic() + READY_S
+    while time.monotonic() < ends_s:
+        told = await wire.request("dg/status", {"engine": True})
+        if told["state"] == "error":
+            raise SessionError(told["message"])
+        if told["state"] == "ready" and told["engine"].get("loaded_s") is not None:
+            return told
+        await asyncio.sleep(_LOOK_S)
+    raise SessionError(f"The model was not ready within {READY_S:g} s.")
 
 
 @contextmanager
@@ -75,38 +86,7 @@ def own_engine() -> Generator[dict[str, str]]:
             subprocess.run(stop, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=60)
 
 
-@asynccontextmanager
-async def _served(
-    command: list[str], environment: Mapping[str, str], style: Style, settings: Mapping[str, Any]
-) -> AsyncGenerator[tuple[ServerConnection, Encoding]]:
-    wire = await ServerConnection.start(command, environment)
-    try:
-        yield wire, await _greeted(wire, style, settings)
-    finally:
-        await wire.close()
-
-
-async def _greeted(wire: ServerConnection, style: Style, settings: Mapping[str, Any]) -> Encoding:
-    offered = {
-        "general": {"positionEncodings": list(style.encodings)},
-        "textDocument": {"inlineCompletion": {"dynamicRegistration": False}},
-    }
-    # A replay says nothing about the user.
-    options = {**settings, "stats": False}
-    params = {"processId": None, "rootUri": None, "capabilities": offered, "initializationOptions": options}
-    result = await wire.request("initialize", params)
-    wire.notify("initialized", {})
-    return result["capabilities"]["positionEncoding"]
-
-
-async def _ready(wire: ServerConnection) -> dict[str, Any]:
-    """The server's account once the model is loaded."""
-    ends_s = time.monotonic() + READY_S
-    while time.monotonic() < ends_s:
-        told = await wire.request("dg/status", {"engine": True})
-        if told["state"] == "error":
-            raise SessionError(told["message"])
-        if told["state"] == "ready" and told["engine"].get("loaded_s") is not None:
-            return told
-        await asyncio.sleep(_LOOK_S)
-    raise SessionError(f"The model was not ready within {READY_S:g} s.")
+def _worked_ms(process: psutil.Process) -> float:
+    """Processor time; waiting does not count."""
+    times = process.cpu_times()
+    return (times.user + times.system) * 1000

@@ -99,9 +99,9 @@ class ContextSelector:
         self.reading(snapshot)
 
     def reading(self, snapshot: Snapshot) -> DocumentReading:
-        """The reading of a document, kept until its text is another; a version may come again after it was closed."""
+        """The reading of a document, kept until its text is another; its policy may become another."""
         held = self._readings.get(snapshot.uri)
-        if held is None or held.snapshot != snapshot:
+        if held is None or held.snapshot.lines is not snapshot.lines:
             held = self._readings[snapshot.uri] = read(snapshot)
         return held
 

@@ -20,6 +20,8 @@ INLINE, MENU = "inline", "menu"
 """Lanes: work in one does not supersede work in the other."""
 INVOKED_PATIENCE = 5
 """Somebody who asked waits so many times longer."""
+UNFITTED = 0.4
+"""How sure a model has to be whose authors did not fit it."""
 NEARLY = 0.9
 """Of its deadline, from which on an answer counts as cut short by it."""
 EXCLUDED = "Nothing was suggested here: suggestions are off for this file, or it is excluded."
@@ -58,6 +60,8 @@ class Suggester:
         self._resident = resident
         self._silence = silence
         self._caches: dict[str, SuggestionCache] = {}
+        self._fitted = UNFITTED
+        """How sure the engine's model has to be, as it said last."""
         self._edits: dict[str, Edit] = {}
         self._lanes: dict[str, str] = {}
         """Where each document's editor asked last."""
@@ -83,6 +87,8 @@ class Suggester:
             return held[:1]
         filled = await self.in_flight.fill(f"{lane} {uri}", self._request(gap, invoked=invoked), load=invoked)
         found = self._remembered(gap, filled.candidates if filled else ())
+        if filled is not None:
+            self._fitted = UNFITTED if filled.threshold is None else filled.threshold
         now = self._documents.get(uri)
         if now is None or now.lines is not gap.snapshot.lines:
             self.counts.stale += filled is not None
@@ -182,7 +188,8 @@ class Suggester:
         return list(unique.values())[:limit]
 
     def _sure(self, gap: CursorGap, remainders: Iterable[Remainder], *, invoked: bool) -> list[Remainder]:
-        threshold = 0.0 if invoked else gap.snapshot.policy.settings.inline.threshold
+        wanted = gap.snapshot.policy.settings.inline.threshold
+        threshold = 0.0 if invoked else self._fitted if wanted == "auto" else wanted
         return [remainder for remainder in remainders if remainder.suggestion.confidence >= threshold]
 
     def _cache(self, uri: str) -> SuggestionCache:

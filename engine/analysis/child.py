@@ -14,7 +14,7 @@ import time
 
 from engine.analysis.checks import Checks
 from engine.analysis.questions import JudgeFills, TryEdits
-from engine.analysis.wire import ReceivedTexts, packed_reply, read_frame, unpacked_question
+from engine.analysis.wire import packed_reply, read_frame, unpacked_question
 
 _MOST_NBYTES = 2 << 30
 """Of address space; a tree takes seventy times its text."""
@@ -30,12 +30,12 @@ def main() -> None:
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     # What prints by mistake must not break the wire.
     sys.stdout = sys.stderr
-    checks, texts = Checks(), ReceivedTexts()
+    checks = Checks()
     # Through code and patterns for the first time is several times as slow as ever after.
     checks.answer(_WARM, 1000)
     gc.freeze()
     while (message := read_frame(source)) is not None:
-        question = unpacked_question(message, texts)
+        question = unpacked_question(message)
         _end_after(message["limit_ms"])
         began = time.thread_time()
         reply = checks.answer(question, message["budget_ms"])

@@ -53,16 +53,12 @@ class JudgeFills(Asks[Judgements], frozen=True, kw_only=True):
 
 
 class Diagnosis(Wire, frozen=True, kw_only=True):
-    """How broken a text is."""
-
     severity: tuple[int, int]
     """Orders texts; see `ParsedText.severity`."""
     damages: tuple[SyntaxErrorRegion, ...]
 
 
 class Diagnose(Asks[Diagnosis], frozen=True, kw_only=True):
-    """Where a text is broken."""
-
     text: str
     language: str
 
@@ -108,8 +104,6 @@ Reply = Judgements | Diagnosis | Tried | Analysis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A question that somebody waits for."""
-
     question: Question
     budget_ms: float
     """Of processor time."""

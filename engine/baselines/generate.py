@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import torch
@@ -10,7 +11,9 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
     EntropyBoundSamplerConfig,
 )
 
-from engine.core.request import FillRequest
+from engine.baselines.left_to_right import answered, cut
+from engine.baselines.released_class import released_class
+from engine.core.request import Filled, FillRequest
 from engine.models.base import ModelInfo, Sampling
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.prompts.layout import Layout
@@ -20,6 +23,17 @@ _NEVER = 1e-12
 """Nats; no canvas is ever as sure as this."""
 _SUFFIX_SHARE, _PREFIX_SHARE = 0.3, 0.6
 """Of the context."""
+
+
+def fill_by_generate(model: DiffusionGemma, request: FillRequest) -> Filled:
+    """One canvas, cut like a text read left to right; it can't hold a suffix in place, so it reads it before the
+    prefix."""
+    module = released_class(model.network)
+    began = time.perf_counter()
+    said = generate(module, model.info, _all_known(model, request), model.info.sampling)
+    text = cut(model.detokenize([token for token in said if token != model.info.pad_id]), request.suffix)
+    steps = model.info.sampling.max_steps
+    return answered(model, text, len(model.tokenize(text)), width=len(said), forwards=steps, began=began)
 
 
 def generate(module: Any, facts: ModelInfo, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
@@ -40,8 +54,8 @@ def generate(module: Any, facts: ModelInfo, ids: list[int], sampling: Sampling, 
     return module.generate(inputs, generation_config=config).sequences[0, len(ids) :].tolist()
 
 
-def all_known(model: DiffusionGemma, request: FillRequest) -> list[int]:
-    """A context of everything that is known, the suffix included: `generate` can't hold it in place on the canvas."""
+def _all_known(model: DiffusionGemma, request: FillRequest) -> list[int]:
+    """A context of everything that is known, the suffix included."""
     if model.info.instructions:
         return list(model.prompt(request).context)
     limit = model.info.context_limit

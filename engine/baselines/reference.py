@@ -1,20 +1,21 @@
-"""What others do with the same weights: what a fill of ours is held against. A family's own code is imported late."""
+"""What others do with the same weights: what a fill of ours is held against. transformers is imported late."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from engine.baselines.left_to_right import answered, cut
+import torch
+
 from engine.core.request import Filled, FillRequest
+from engine.decoding.sampling import forbid
 from engine.models.base import Model
+from engine.models.gemma.model import DiffusionGemma
+from engine.models.masked.model import Masked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """How others fill a gap with the same weights."""
-
     name: str
     told: str
     """What is the same and what is not."""
@@ -25,18 +26,16 @@ class Reference:
 
 def generates(model: Model) -> bool:
     """Whether transformers has a `generate` for it, which does what we do in another way."""
-    return model.info.family == "diffusion_gemma"
+    return isinstance(model, DiffusionGemma)
 
 
 def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
     """What to hold `ours`, our answer to `request`, against: transformers' `generate`, made to take as many steps as we
     took, or the loop that masked models are published with."""
-    if generates(model):
+    if isinstance(model, DiffusionGemma):
         from engine.baselines.generate import generate
         from engine.baselines.released_class import released_class
-        from engine.models.gemma.model import DiffusionGemma
 
-        assert isinstance(model, DiffusionGemma)
         module, facts = released_class(model.network), model.info
         context, sampling = list(model.prompt(request).context), replace(facts.sampling, max_steps=ours.steps)
         return Reference(
@@ -45,9 +44,6 @@ def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
             aim=">= 4",
             run=lambda: generate(module, facts, context, sampling, in_full=True),
         )
-    from engine.baselines.published_loop import published_loop
-    from engine.models.masked.model import Masked
-
     assert isinstance(model, Masked)
     return Reference(
         name=f"published loop, {ours.width} steps",
@@ -56,17 +52,24 @@ def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
     )
 
 
-def fill_by_generate(model: Model, request: FillRequest) -> Filled:
-    """One canvas of `generate`, cut like a text read left to right; it can't hold a suffix in place, so it reads it
-    before the prefix."""
-    from engine.baselines.generate import all_known, generate
-    from engine.baselines.released_class import released_class
-    from engine.models.gemma.model import DiffusionGemma
-
-    assert isinstance(model, DiffusionGemma)
-    module = released_class(model.network)
-    began = time.perf_counter()
-    said = generate(module, model.info, all_known(model, request), model.info.sampling)
-    text = cut(model.detokenize([token for token in said if token != model.info.pad_id]), request.suffix)
-    steps = model.info.sampling.max_steps
-    return answered(model, text, len(model.tokenize(text)), width=len(said), forwards=steps, began=began)
+@torch.inference_mode()
+def published_loop(model: Masked, request: FillRequest, width: int) -> list[int]:
+    """The loop that masked-diffusion coders are published with, plainly: fill `width` masks, the likeliest token at the
+    position of least entropy first. In each step all positions are computed, the head's logits of the fixed ones too,
+    and one token is taken. See the sources in engine.models.masked.published."""
+    facts, prompt = model.info, model.prompt(request)
+    assert facts.noise.mask_id is not None
+    start = len(prompt.context)
+    ids = [*prompt.context, *[facts.noise.mask_id] * width, *prompt.suffix]
+    # Forbidden as in our own fills; a token that asks for another width has no place in one that is told.
+    constrain = forbid((*facts.forbidden_ids, facts.pad_id))
+    left, device = list(range(start, start + width)), model.network.device
+    positions = torch.arange(len(ids), device=device)[None]
+    while left:
+        hidden = model.network.run(torch.tensor([ids], device=device), positions)
+        logits = model.network.logits(hidden[0])
+        logits = constrain(logits[[max(at - model.shift, 0) for at in left]], torch.empty(0)) / facts.sampling.t_max
+        entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1)
+        surest = int(entropy.argmin())
+        ids[left.pop(surest)] = int(logits[surest].argmax())
+    return ids[start : start + width]

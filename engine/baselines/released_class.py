@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, cast
 
 from accelerate import init_empty_weights
@@ -47,23 +48,11 @@ def released_class(network: GemmaNetwork) -> Any:
         for index, (size, kv_heads) in enumerate(config.heads)
         if (size, kv_heads) != config.heads[0]
     }
+    own = ("heads", "layer_types", "tie_word_embeddings", "canvas_length", "final_logit_softcapping")
+    sizes: dict[str, Any] = {each.name: getattr(config, each.name) for each in fields(config) if each.name not in own}
+    sizes["head_dim"], sizes["num_key_value_heads"] = config.heads[0]
     text = DiffusionGemmaTextConfig(
-        vocab_size=config.vocab_size,
-        hidden_size=config.hidden_size,
-        intermediate_size=config.intermediate_size,
-        num_hidden_layers=config.num_hidden_layers,
-        num_attention_heads=config.num_attention_heads,
-        num_key_value_heads=config.heads[0][1],
-        head_dim=config.heads[0][0],
-        **cast(Any, {"per_layer_config": layers}),
-        attention_bias=config.attention_bias,
-        rms_norm_eps=config.rms_norm_eps,
-        sliding_window=config.sliding_window,
-        layer_types=list(config.layer_types),
-        rope_parameters=config.rope_parameters,
-        num_experts=config.num_experts,
-        top_k_experts=config.top_k_experts,
-        moe_intermediate_size=config.moe_intermediate_size,
+        **sizes, **cast(Any, {"per_layer_config": layers}), layer_types=[*config.layer_types]
     )
     with init_empty_weights(include_buffers=False):
         module: Any = TextModel(

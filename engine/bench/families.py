@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import BadInput
-from engine.core.names import Device
+from engine.core.names import BUNDLED, Device
+from engine.loader.catalog import BUNDLED_PATH
 
 if TYPE_CHECKING:
     from engine.models.base import Model
 
-_GEMMA_SHAPES = ("released", "26b-layers=N", "small")
-_MASKED_SHAPES = ("dreamon", "dream-layers=N", "dcoder-layers=N", "masked-small")
-SHAPES = (*_GEMMA_SHAPES, *_MASKED_SHAPES)
+_CONFIGS = Path(__file__).with_name("shapes.json")
+"""What config.json says of sizes; the Dream family and DiffuCoder were made from Qwen2.5."""
+_SHAPES = {
+    "released": ("diffusiongemma-26B-A4B", ""),
+    "26b-layers=N": ("diffusiongemma-26B-A4B", ""),
+    "small": (BUNDLED, ""),
+    "dreamon": ("Qwen2.5-7B", "DreamOn 7B"),
+    "dream-layers=N": ("Qwen2.5-7B", "Dream-Coder 7B"),
+    "dcoder-layers=N": ("Qwen2.5-Coder-0.5B", "Open-dCoder 0.5B"),
+    "masked-small": ("6M", "Open-dCoder 0.5B"),
+}
+"""Whose config.json, and the published masked model whose sampler goes with it."""
+SHAPES = tuple(_SHAPES)
 """N stands for a number of layers."""
 
 
 def random_model(shape: str, device: Device, seed: int = 0) -> Model:
-    """Raises BadInput for a shape that is not among `SHAPES`, ModelError where memory does not allow it."""
-    name, _, layers = shape.partition("=")
-    known = f"{name}=N" if layers else shape
-    if known in _GEMMA_SHAPES:
-        from engine.bench.random_gemma import random_gemma
+    """Raises BadInput for a shape that is not among `SHAPES`, ModelError where it can't be placed."""
+    name, cut, number = shape.partition("=")
+    known = f"{name}=N" if cut else shape
+    if known not in _SHAPES:
+        raise BadInput(f"There is no shape {shape}: use one of {', '.join(SHAPES)}.")
+    base, published = _SHAPES[known]
+    file = BUNDLED_PATH / "config.json" if base == BUNDLED else _CONFIGS
+    said: dict[str, Any] = json.loads(file.read_bytes())
+    config = said if base == BUNDLED else said[base]
+    sizes: dict[str, Any] = config.get("text_config", config)
+    if cut:
+        most = sizes["num_hidden_layers"]
+        if not number.isdecimal() or not 1 <= int(number) <= most:
+            raise BadInput(f"There is no shape {shape}: use {name}=N with N from 1 to {most}.")
+        sizes["num_hidden_layers"] = int(number)
+    from engine.bench.random_models import random_gemma, random_masked
 
-        return random_gemma(shape, device, seed)
-    if known in _MASKED_SHAPES:
-        from engine.bench.random_masked import random_masked
-
-        return random_masked(shape, device, seed)
-    raise BadInput(f"There is no shape {shape}: use one of {', '.join(SHAPES)}.")
+    return (
+        random_masked(shape, config, published, device, seed)
+        if published
+        else random_gemma(shape, config, device, seed)
+    )

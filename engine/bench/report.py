@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from engine.bench.run import Benchmark
-from engine.core.sizes import binary_bytes
-
-
-def as_object(made: Benchmark) -> dict[str, Any]:
-    measured = asdict(made)
-    return {**measured.pop("about"), **measured}
 
 
 def tables(made: Benchmark) -> list[Table]:
@@ -24,11 +16,9 @@ def tables(made: Benchmark) -> list[Table]:
     title = f"{about['model']} ({about['parameters']:,} parameters, {about['dtype']}) on {about['device']}"
     ratios = [(ratio.name, f"{ratio.value:.2f}", ratio.aim) for ratio in made.ratios]
     parts = dict.fromkeys(figure.part for figure in made.figures)
-    memory = [(each.process, binary_bytes(each.nbytes)) for each in made.memory]
     return [
         _table(title, ("ratio", "value", "aim"), ratios),
         *(_figures(part, made) for part in parts),
-        *([_table("resident memory", ("process", "held"), memory)] if memory else []),
     ]
 
 

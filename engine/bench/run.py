@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,24 +13,19 @@ import torch
 
 from engine.bench.end_to_end import END_TO_END, end_to_end
 from engine.bench.keystroke import KEYSTROKE, keystroke
-from engine.bench.processes import OVERHEAD, STARTS, ProcessMemory, overhead, starts
 from engine.bench.steps import BOUNDS, GRID, bounds, grid
-from engine.bench.syntax_keystroke import SYNTAX, syntax_keystroke
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.bench.workload import Measured
 from engine.models.base import Model
 
-PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID, SYNTAX, STARTS, OVERHEAD)
+PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is measured, and how often."""
-
     repetitions: int = 20
     limit_s: float = 20.0
     """For one figure."""
-    starts: int = 3
     width: int = 32
     """Of the gap end to end, and in the step beside its products."""
     lengths: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
@@ -42,7 +37,6 @@ class Effort:
 QUICK = Effort(
     repetitions=5,
     limit_s=1.0,
-    starts=1,
     width=16,
     lengths=(256, 1024, 8192),
     longest_cold=1024,
@@ -53,23 +47,18 @@ QUICK = Effort(
 
 @dataclass(slots=True, kw_only=True)
 class Benchmark:
-    """What came of it."""
-
     about: dict[str, str | int]
     ratios: list[Ratio] = field(default_factory=list[Ratio])
     figures: list[Figure] = field(default_factory=list[Figure])
-    memory: list[ProcessMemory] = field(default_factory=list[ProcessMemory])
 
 
 def run(
     model: Measured,
     effort: Effort,
-    parts: Sequence[str],
-    served: tuple[str, str] | None,
+    parts: Iterable[str],
     on_part: Callable[[str], None] = lambda part: None,
 ) -> Benchmark:
-    """Measure, telling `on_part` what comes next. `served`: name and device of a model that an engine can load; without
-    one its start is not measured."""
+    """Measure each part once, telling `on_part` what comes next."""
     watch = Stopwatch(repetitions=effort.repetitions, limit_s=effort.limit_s, device=model.info.device)
     made = Benchmark(about=about(model))
     measured: dict[str, Callable[[], tuple[list[Figure], list[Ratio]]]] = {
@@ -77,18 +66,12 @@ def run(
         BOUNDS: lambda: bounds(model, watch, effort.width),
         KEYSTROKE: lambda: keystroke(model, watch, effort.lengths, effort.longest_cold),
         GRID: lambda: grid(model, watch, effort.widths, effort.batches),
-        SYNTAX: lambda: syntax_keystroke(watch),
-        OVERHEAD: lambda: overhead(watch),
     }
-    for part in parts:
+    for part in dict.fromkeys(parts):
         on_part(part)
-        if part in measured:
-            figures, ratios = measured[part]()
-            made.figures += figures
-            made.ratios += ratios
-        elif served:
-            figures, made.memory = starts(*served, effort.starts)
-            made.figures += figures
+        figures, ratios = measured[part]()
+        made.figures += figures
+        made.ratios += ratios
     return made
 
 

@@ -25,8 +25,6 @@ _PRODUCT = re.compile(r"(linear|matmul|mm)(_fallback)?$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepKind:
-    """One way that a step can go."""
-
     name: str
     run: Callable[[], Tensor]
     before: Callable[[], object] | None = None

@@ -23,8 +23,6 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One thing that was measured."""
-
     part: str
     """Of the benchmark, such as "step"."""
     name: str

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
-from engine.bench.numbered import NumberedVocabulary
+from engine.bench.random_models import NumberedVocabulary
 from engine.core.request import FillRequest
 from engine.models.base import Context, Model, Rows
 

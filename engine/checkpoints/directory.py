@@ -38,8 +38,6 @@ _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorHeader:
-    """One tensor of a safetensors file."""
-
     name: str
     dtype: str
     """As safetensors names it: "BF16", "F32"."""
@@ -71,8 +69,6 @@ class Files:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint(Files):
-    """A model directory that can be loaded."""
-
     family: str
     length: LengthStrategy
     layers: int

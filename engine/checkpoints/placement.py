@@ -29,8 +29,6 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Where each part of a model goes."""
-
     device: str
     """Where embeddings and ids are, as torch names it: "cpu", "cuda:0"."""
     layers: tuple[str, ...]

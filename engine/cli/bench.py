@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -27,42 +27,25 @@ def bench(
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer figures, under a minute.")] = False,
     part: Annotated[list[str] | None, typer.Option(help="Only this part; several may be named.")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="DIR", help="Write a PNG and an SVG there.")] = None,
 ) -> None:
-    """Measure fills, steps, keystrokes and starts: ratios first, then medians; the last line is one JSON object."""
+    """Measure fills, steps and keystrokes: ratios first, then medians; the last line is one JSON object."""
     # Imported here because `--help` needs none of it.
-    from engine.bench.plot import check_plotting
-    from engine.bench.plot import plot as draw
-    from engine.bench.processes import STARTS
-    from engine.bench.report import as_object, tables
+    from engine.bench.report import tables
     from engine.bench.run import PARTS, QUICK, Effort, run
 
     if unknown := set(part or ()) - set(PARTS):
         raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join(PARTS)}.")
-    if shape is not None and STARTS in (part or ()):
-        raise BadInput(f"The part {STARTS} loads a model from disk: leave out --shape.")
     if shape is not None and model != BUNDLED:
         raise BadInput("--shape makes a model of its own: leave out --model.")
-    parts = dict.fromkeys(part or (each for each in PARTS if shape is None or each != STARTS))
-    if plot:
-        check_plotting(plot, parts)
-    where = cast("Device", device)
-    measured = _model(model, shape, where)
-    served = None if shape else (model, device)
-    told = Console(stderr=True)
-    made = run(
-        measured,
-        QUICK if quick else Effort(),
-        list(parts),
-        served,
-        on_part=lambda name: told.print(f"measuring: {name}", highlight=False),
-    )
+    measured = _model(model, shape, cast("Device", device))
+    told = Console(stderr=True, highlight=False)
+    effort = QUICK if quick else Effort()
+    made = run(measured, effort, part or PARTS, on_part=lambda name: told.print(f"measuring: {name}"))
     console = Console(highlight=False)
     for table in tables(made):
         console.print(table)
-    for path in draw(made, plot) if plot else ():
-        console.print(f"plotted: {path}", soft_wrap=True)
-    typer.echo(json.dumps(as_object(made)))
+    measured = asdict(made)
+    typer.echo(json.dumps({**measured.pop("about"), **measured}))
 
 
 def _model(name: str, shape: str | None, device: Device) -> Measured:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from msgspec import to_builtins
+from msgspec.json import encode
 
 from engine.core.exits import FAILURE, one_line_errors
-from engine.core.names import BUNDLED, ORACLE, check_device, rooted
+from engine.core.names import ORACLE, check_device, rooted
+from engine.core.sizes import binary_bytes
 from engine.ipc.client import NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.loader.catalog import find
+from engine.server.settings import EngineOptions
 
-if TYPE_CHECKING:
-    from engine.server.settings import EngineOptions
-
-_UNLOAD_AFTER_S, _EXIT_AFTER_S, _STALL_AFTER_S = 600.0, 1800.0, 300.0
+_DEFAULT = EngineOptions()
 _ALREADY = "An engine is running already."
 
 engine = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -33,23 +32,19 @@ _STALL = typer.Option(min=0.1, help="Seconds until a step of the model counts as
 @engine.command()
 @one_line_errors()
 def run(
-    model: Model = BUNDLED,
-    device: Device = "auto",
-    unload_after: Annotated[float, _UNLOAD] = _UNLOAD_AFTER_S,
-    exit_after: Annotated[float, _EXIT] = _EXIT_AFTER_S,
-    stall_after: Annotated[float, _STALL] = _STALL_AFTER_S,
+    model: Model = _DEFAULT.model,
+    device: Device = _DEFAULT.device,
+    unload_after: Annotated[float, _UNLOAD] = _DEFAULT.unload_after_s,
+    exit_after: Annotated[float, _EXIT] = _DEFAULT.exit_after_s,
+    stall_after: Annotated[float, _STALL] = _DEFAULT.stall_s,
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
 ) -> None:
     """Run the engine; where one runs already, leave it alone."""
     # Imported here because `status` and `stop` need none of it.
     from engine.server import launch
 
-    settings = _checked(
-        model=rooted(model, Path.cwd()),
-        device=device,
-        unload_after_s=unload_after,
-        exit_after_s=exit_after,
-        stall_s=stall_after,
+    settings = _chosen(
+        None, model=model, device=device, unload_after_s=unload_after, exit_after_s=exit_after, stall_s=stall_after
     )
     if not (launch.start_detached(settings) if detach else _run(settings)):
         typer.echo(_ALREADY)
@@ -59,9 +54,9 @@ def run(
 @one_line_errors()
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Show how the engine is; exits with 1 where none runs."""
-    report = _ask_status()
+    report = ask_status()
     if as_json:
-        typer.echo(json.dumps(to_builtins(report)))
+        typer.echo(encode(report))
     else:
         typer.echo("\n".join(_lines(report)) if report else "No engine is running.")
     if report is None:
@@ -90,18 +85,12 @@ def restart(
     from engine.server import launch
 
     try:
-        before = _ask_status()
+        before = ask_status()
     except NoAnswer:
         before = None
-    wanted = {
-        "model": None if model is None else rooted(model, Path.cwd()),
-        "device": device,
-        "unload_after_s": unload_after,
-        "exit_after_s": exit_after,
-        "stall_s": stall_after,
-    }
-    changed = {name: value for name, value in wanted.items() if value is not None}
-    settings = _checked(**{**_options_of(before), **changed})
+    settings = _chosen(
+        before, model=model, device=device, unload_after_s=unload_after, exit_after_s=exit_after, stall_s=stall_after
+    )
     launch.stop()
     typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
 
@@ -113,36 +102,32 @@ def _run(settings: EngineOptions) -> bool:
     return process.run(settings)
 
 
-def _checked(**options: Any) -> EngineOptions:
-    """Raises ModelError, before anything starts or ends, for what no engine could ever run."""
-    from engine.server.settings import EngineOptions
-
-    settings = EngineOptions(**options)
+def _chosen(before: EngineStatus | None, **asked: Any) -> EngineOptions:
+    """What is asked for, else what the engine ran with `before`, else the defaults. Raises ModelError, before anything
+    starts or ends, for what no engine could ever run."""
+    ran: dict[str, Any] = {}
+    if before:
+        ran = {"model": before.model, "device": before.device_asked, "stall_s": before.stall_after_s}
+        ran |= {"unload_after_s": before.unload_after_s, "exit_after_s": before.exit_after_s}
+    settings = EngineOptions(**(ran | {name: value for name, value in asked.items() if value is not None}))
+    settings = replace(settings, model=rooted(settings.model, Path.cwd()))
     check_device(settings.device)
     if not settings.model.startswith(ORACLE):
         find(settings.model)
     return settings
 
 
-def _options_of(status: EngineStatus | None) -> dict[str, Any]:
-    """What an engine was started with, or the defaults where none runs or tells."""
-    return {
-        "model": status.model if status else BUNDLED,
-        "device": status.device_asked if status else "auto",
-        "unload_after_s": status.unload_after_s if status else _UNLOAD_AFTER_S,
-        "exit_after_s": status.exit_after_s if status else _EXIT_AFTER_S,
-        "stall_s": status.stall_after_s if status else _STALL_AFTER_S,
-    }
-
-
-def _ask_status() -> EngineStatus | None:
+def ask_status() -> EngineStatus | None:
+    """Of the running engine; None where none runs."""
     report = ask(StatusQuery(id=1))
     return report.status if isinstance(report, StatusReply) else None
 
 
 def _lines(status: EngineStatus) -> list[str]:
     loaded = "not loaded" if status.loaded_s is None else f"loaded {_duration(status.loaded_s)} ago"
-    memory = _mib(status.rss_nbytes) + (f", {_mib(status.device_nbytes)} on the device" if status.device_nbytes else "")
+    memory = binary_bytes(status.rss_nbytes) + (
+        f", {binary_bytes(status.device_nbytes)} on the device" if status.device_nbytes else ""
+    )
     failed = "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
     tokens = "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
     return [
@@ -174,7 +159,3 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-def _mib(nbytes: int) -> str:
-    return f"{nbytes / 2**20:.0f} MiB"

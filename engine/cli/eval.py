@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json as json_format
-import signal
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from engine.cli.options import MAX_SEED, DeviceName, ModelName
 from engine.core.errors import BadInput
-from engine.core.exits import one_line_errors
+from engine.core.exits import interruptible, one_line_errors
 from engine.core.names import ORACLE, Device
 
 if TYPE_CHECKING:
@@ -87,21 +86,14 @@ def evaluate(
 
 @contextmanager
 def _interruptible(out: Path | None) -> Generator[None]:
-    """SIGINT and SIGTERM end the block and say how to go on.
-
-    What a script starts in the background begins with the first one ignored; here it counts there, too.
-    """
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    """SIGINT and SIGTERM end the block and say how to go on."""
     try:
-        yield
+        with interruptible():
+            yield
     except KeyboardInterrupt:
         kept = f"what was done is kept in {out}, run the same command again to go on"
         typer.echo(f"dg-lsp: Interrupted: {kept if out else 'nothing is kept without --out'}.", err=True)
         raise typer.Exit(_INTERRUPTED) from None
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 def _tasks(

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json as json_format
-import time
 from contextlib import nullcontext
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
-from msgspec import to_builtins
-from msgspec.structs import replace
+from msgspec.json import encode
 from rich.console import Console
 
-from engine.cli.options import Candidates, DeviceName, FileName, ModelName, Seed, Write
+from engine.cli.answers import answer
+from engine.cli.options import AnyDevice, AnyModel, ByEngine, Candidates, FileName, Seed, Write
 from engine.cli.preview import figures, heading, preview
 from engine.cli.source import language_in
 from engine.cli.watch import Watch
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
-from engine.core.names import Device
 from engine.core.request import Filled, FillRequest
 from engine.text.marked import MARKER, MarkedText, gap_at_markers, gap_between, line_count, parse_position
 from engine.text.textfile import read_text, replace_text, writable_path
@@ -29,11 +26,12 @@ def fill(
     file: FileName,
     at: Annotated[str | None, typer.Option(metavar="LINE:COL", help="Where the gap is, counted from 1.")] = None,
     to: Annotated[str | None, typer.Option(metavar="LINE:COL", help="Replace the text from --at to here.")] = None,
-    model: ModelName = "bundled",
-    device: DeviceName = "auto",
+    model: AnyModel = None,
+    device: AnyDevice = None,
+    engine: ByEngine = True,
     n: Candidates = 1,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 96,
-    width: Annotated[int | None, typer.Option(min=1, help="Fix the width of the gap, in tokens.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Longest answer, in tokens.")] = 96,
+    width: Annotated[int | None, typer.Option(min=1, max=4096, help="Fix the width of the gap, in tokens.")] = None,
     deadline_ms: Annotated[float | None, typer.Option(min=1, help="Answer with the best canvas by then.")] = None,
     seed: Seed = 0,
     watch: Annotated[bool, typer.Option("--watch", help="Show the canvas settling.")] = False,
@@ -56,22 +54,17 @@ def fill(
         deadline_ms=deadline_ms,
         seed=seed,
     )
-    filled = _answer(request, gap, model, cast("Device", device), watched=watch)
+    with Watch(gap, Console(stderr=True)) if watch else nullcontext() as view:
+        answered = answer(request, model, device, engine=engine, on_draft=view.show if view else None)
+    filled = answered.filled
     if write:
         if not filled.candidates:
             raise EngineError(f"The model has no answer for this gap: {source.name} is unchanged.")
         replace_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
     if json:
-        typer.echo(json_format.dumps(answer_object(filled)))
+        typer.echo(encode(filled))
     else:
-        _show(gap, filled)
-
-
-def answer_object(filled: Filled) -> dict[str, Any]:
-    """What `--json` prints."""
-    fields = ("text", "tokens", "confidence", "score", "syntax")
-    candidates = [{name: getattr(candidate, name) for name in fields} for candidate in filled.candidates]
-    return {**to_builtins(filled), "candidates": candidates}
+        _show(gap, filled, answered.source)
 
 
 def _gap(text: str, at: str | None, to: str | None) -> MarkedText:
@@ -90,21 +83,10 @@ def _gap(text: str, at: str | None, to: str | None) -> MarkedText:
     return gap
 
 
-def _answer(request: FillRequest, gap: MarkedText, model: str, device: Device, *, watched: bool) -> Filled:
-    began = time.perf_counter()
-    from engine.loader.loading import load
-
-    infiller = load(model, device)
-    load_ms = (time.perf_counter() - began) * 1000
-    with Watch(gap, Console(stderr=True)) if watched else nullcontext() as view:
-        filled = infiller.answer(request, view.show if view else None)
-    return replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
-
-
-def _show(gap: MarkedText, filled: Filled) -> None:
+def _show(gap: MarkedText, filled: Filled, source: str) -> None:
     console = Console(highlight=False)
     for index, candidate in enumerate(filled.candidates):
         if len(filled.candidates) > 1:
             console.print(heading(candidate, index, len(filled.candidates)))
         console.print(preview(gap, candidate.text, marked=console.color_system is None), soft_wrap=True)
-    console.print(figures(filled), soft_wrap=True)
+    console.print(figures(filled, source), soft_wrap=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import typer
 
-from engine.cli.options import DeviceName, Diff, FileName, ModelName, Seed, Write
+from engine.cli.answers import answer
+from engine.cli.options import AnyDevice, AnyModel, ByEngine, Diff, FileName, Seed, Write
 from engine.cli.source import language_in, show_or_write
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
-from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.text.marked import MarkedText
 from engine.text.textfile import read_text, writable_path
@@ -19,8 +17,9 @@ from engine.text.textfile import read_text, writable_path
 @one_line_errors()
 def fix(
     file: FileName,
-    model: ModelName = "bundled",
-    device: DeviceName = "auto",
+    model: AnyModel = None,
+    device: AnyDevice = None,
+    engine: ByEngine = True,
     seed: Seed = 0,
     diff: Diff = False,
     write: Write = False,
@@ -39,11 +38,8 @@ def fix(
     if parsed and parsed.is_sound:
         typer.echo(f"{source.name} has no syntax problem.", err=True)
         return
-    from engine.loader.loading import load
-
-    infiller = load(model, cast("Device", device))
     request = FillRequest(task="fix", prefix="", old=source.text, suffix="", language=language, seed=seed)
-    filled = infiller.answer(request)
+    filled = answer(request, model, device, engine=engine).filled
     if not filled.candidates:
         raise EngineError(f"Nothing was found that mends the syntax: {source.name} is unchanged.")
     gap = MarkedText(prefix="", old=source.text, suffix="")

@@ -44,8 +44,8 @@ def heading(candidate: Candidate, index: int, count: int) -> Text:
     return Text(f"{index + 1} of {count} · confidence {candidate.confidence:.2f} · score {candidate.score:.2f}", _DIM)
 
 
-def figures(filled: Filled) -> Text:
-    """One line: what filled the gap, how sure, how fast."""
+def figures(filled: Filled, source: str = "") -> Text:
+    """One line: what filled the gap and where, how sure, how fast."""
     best = filled.candidates[0] if filled.candidates else None
     answer = (
         [f"{best.tokens} tokens in a gap of {filled.width}", f"confidence {best.confidence:.2f}"]
@@ -55,7 +55,7 @@ def figures(filled: Filled) -> Text:
     ms = filled.ms
     parts = [
         filled.model,
-        filled.device,
+        " ".join(filter(None, (filled.device, source))),
         *answer,
         f"{filled.steps} steps, {filled.forwards} forward passes",
         f"load {ms.load:.0f} + encode {ms.encode:.0f} + denoise {ms.denoise:.0f} = {ms.total:.0f} ms",

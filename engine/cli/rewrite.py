@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json as json_format
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
+from msgspec.json import encode
 
-from engine.cli.fill import answer_object
-from engine.cli.options import Candidates, DeviceName, Diff, FileName, ModelName, Seed, Write
+from engine.cli.answers import answer
+from engine.cli.options import AnyDevice, AnyModel, ByEngine, Candidates, Diff, FileName, Seed, Write
 from engine.cli.source import language_in, show_or_write, span_in
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
-from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.text.textfile import read_text, writable_path
 
@@ -36,8 +35,9 @@ def rewrite(
             callback=_in_range, help="How much of it becomes noise: 0.3 mends, 0.6 changes, 1.0 starts from scratch."
         ),
     ] = 0.6,
-    model: ModelName = "bundled",
-    device: DeviceName = "auto",
+    model: AnyModel = None,
+    device: AnyDevice = None,
+    engine: ByEngine = True,
     n: Candidates = 1,
     seed: Seed = 0,
     diff: Diff = False,
@@ -51,11 +51,6 @@ def rewrite(
         raise BadInput(f"There is nothing to rewrite at {range_}: give a range of text that is not blank.")
     if write:
         writable_path(source)
-    from engine.loader.loading import load
-
-    infiller = load(model, cast("Device", device))
-    if instruction and not infiller.model.info.instructions:
-        typer.echo(f"dg-lsp: {model} follows no instructions: the text is rewritten without one.", err=True)
     request = FillRequest(
         task="rewrite",
         prefix=gap.prefix,
@@ -67,9 +62,12 @@ def rewrite(
         n=n,
         seed=seed,
     )
-    filled = infiller.answer(request)
+    answered = answer(request, model, device, engine=engine)
+    filled = answered.filled
+    if instruction and not answered.instructions:
+        typer.echo(f"dg-lsp: {filled.model} follows no instructions: the text was rewritten without one.", err=True)
     if json:
-        typer.echo(json_format.dumps(answer_object(filled)))
+        typer.echo(encode(filled))
     if not filled.candidates:
         raise EngineError(f"Nothing better was found for this range: {source.name} is unchanged.")
     if write or not json:

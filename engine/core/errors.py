@@ -6,6 +6,7 @@
     │   └── NotRead       a file that is there, and none to read
     ├── OutOfMemory       the device has too little memory for what was asked (exit code 1)
     ├── NoAnswer          an engine that can't be talked to: see engine.ipc.client
+    ├── EngineFailure     an engine that did not do what was asked: see there
     └── ProtocolError     between the two ends of a connection, and ends there
         ├── FrameError        its framing is broken, and the connection with it
         ├── BodyError         one message can't be sent

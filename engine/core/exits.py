@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -17,12 +18,29 @@ def one_line_errors() -> Generator[None]:
     """As a decorator of a command or around a block: BadInput exits with 2, other EngineErrors with 1."""
     try:
         yield
-    except BadInput as error:
-        _stop(error, BAD_INPUT)
     except EngineError as error:
-        _stop(error, FAILURE)
+        typer.echo(f"dg-lsp: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(BAD_INPUT if isinstance(error, BadInput) else FAILURE) from error
 
 
-def _stop(error: EngineError, code: int) -> None:
-    typer.echo(f"dg-lsp: {' '.join(str(error).split())}", err=True)
-    raise typer.Exit(code)
+@contextmanager
+def interruptible() -> Generator[None]:
+    """SIGTERM ends the block as Ctrl-C does, by KeyboardInterrupt, so that what it made doesn't outlast it.
+
+    What a script starts in the background begins with Ctrl-C's signal ignored; here it counts there, too.
+    """
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        # asyncio cancels what runs when this signal comes, and what is no loop is interrupted.
+        signal.raise_signal(signal.SIGINT)
+
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, end),
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -54,8 +54,6 @@ class FillRequest(Wire, frozen=True, kw_only=True):
 
 
 class Candidate(Wire, frozen=True, kw_only=True):
-    """One way to fill the gap."""
-
     text: str
     tokens: int
     confidence: float
@@ -88,6 +86,8 @@ class Filled(Wire, frozen=True, kw_only=True):
     """Denoising steps, the longest row's."""
     forwards: int
     """Forward passes of the decoder, rows of one batch counted once."""
+    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
     ms: Timings = field(default_factory=Timings)
 
 

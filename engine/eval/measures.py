@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rapidfuzz.distance import Levenshtein
-
 from engine.eval.sandbox import SandboxResult, run_program, run_test
 from engine.eval.tasks import Task, UnitTest
 from engine.syntax.budget import Budget
@@ -14,11 +12,6 @@ from engine.syntax.languages import language_of
 from engine.syntax.validator import Validator
 
 _SYNTAX_MS = 2000.0
-
-
-def similarity(text: str, truth: str) -> float:
-    """1 minus the edits (Levenshtein) by the length of the longer, in [0, 1]."""
-    return Levenshtein.normalized_similarity(text, truth)
 
 
 def is_clean(task: Task, text: str) -> bool | None:

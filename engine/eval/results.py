@@ -19,8 +19,6 @@ _FILE, _ABOUT, _LOCK = "results.jsonl", "run.json", "run.lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One gap filled in one way."""
-
     row: str
     task: str
     kind: str
@@ -30,6 +28,7 @@ class Result:
     """Of the answer; 0 where there was none."""
     exact: bool
     similarity: float
+    """1 minus the edits (Levenshtein) by the length of the longer text, in [0, 1]."""
     syntax: str
     """What repair says of it; empty where there was no answer."""
     clean: bool | None

@@ -10,8 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 
+from rapidfuzz.distance import Levenshtein
+
 from engine.core.request import FillRequest
-from engine.eval.measures import is_clean, run_tests, similarity, syntax_error
+from engine.eval.measures import is_clean, run_tests, syntax_error
 from engine.eval.results import Result, Results
 from engine.eval.rows import EvalRow
 from engine.eval.sandbox import SandboxResult
@@ -89,7 +91,7 @@ def _filled(model: Model, row: EvalRow, task: Task, seed: int, max_tokens: int) 
         text=text,
         tokens=len(model.tokenize(text)),
         exact=text == task.truth,
-        similarity=round(similarity(text, task.truth), 4),
+        similarity=round(Levenshtein.normalized_similarity(text, task.truth), 4),
         syntax=syntax,
         clean=is_clean(task, text),
         passed=False if refused else None,

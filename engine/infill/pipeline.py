@@ -81,6 +81,7 @@ def infill(
         width=len(gap.committed) + fitted.widths[_row_of(candidates, offered)],
         steps=gap.steps,
         forwards=gap.steps,
+        threshold=model.info.threshold,
         ms=Timings(
             encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
         ),

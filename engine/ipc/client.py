@@ -1,21 +1,31 @@
-"""A blocking client for the commands: one question, one answer, every wait bounded."""
+"""How a client meets the engine, and a blocking client for commands: one question, one answer, every wait bounded."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 from collections.abc import Callable, Generator, Iterator
+from typing import Literal, Protocol
 
 from engine.core.errors import EngineError, MalformedMessage, ProtocolError, VersionMismatch
 from engine.ipc.address import Address, TcpAddress, find_engine
 from engine.ipc.challenge import ClientSide, Impostor
 from engine.ipc.frames import FrameSplitter
-from engine.ipc.messages import Challenge, ClientMessage, Drafted, EngineMessage, Failed, Hello, Notice, Welcome
+from engine.ipc.messages import (
+    Challenge,
+    ClientMessage,
+    Drafted,
+    EngineMessage,
+    Failed,
+    FailureCode,
+    Hello,
+    Notice,
+    Welcome,
+)
 from engine.ipc.peercred import Peer, is_own, listener, peer_of
 from engine.ipc.protocol import OTHER_VERSION, VERSION, pack, unpack_from_engine
 
-Exchange = Callable[[ClientMessage], EngineMessage]
-"""Send a message, wait for its reply. Raises as `ask` does."""
+OnEvent = Callable[[Notice | Drafted], None]
 _CHUNK_NBYTES = 64 * 1024
 
 
@@ -25,6 +35,46 @@ class NoAnswer(EngineError):
     def __init__(self, message: str, peer: Peer | None = None) -> None:
         super().__init__(message)
         self.peer = peer
+
+
+class EngineFailure(EngineError):
+    """The engine did not do what was asked. The message is one sentence for users.
+
+    `code` is the engine's own, or "unavailable" (no engine can be reached or started) or "timeout".
+    """
+
+    def __init__(self, code: FailureCode | Literal["unavailable", "timeout"], message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Exchange(Protocol):
+    def __call__(self, message: ClientMessage, on_event: OnEvent | None = None, /) -> EngineMessage:
+        """Send a message, wait for its reply; `on_event` is told what comes before that. Raises as `ask` does."""
+        ...
+
+
+class Greeting:
+    """How a client and an engine meet, whoever carries their messages; over TCP each proves who it is."""
+
+    def __init__(self, address: Address, client: str, package: str = "") -> None:
+        self._proving = ClientSide(address.secret) if isinstance(address, TcpAddress) else None
+        nonce = self._proving.nonce if self._proving else b""
+        self.hello: ClientMessage | Welcome = Hello(version=VERSION, client=client, package=package, nonce=nonce)
+
+    def answer(self, message: EngineMessage) -> ClientMessage | Welcome:
+        """What to say next, or the welcome that ends it. Raises EngineFailure, ProtocolError."""
+        proving, self._proving = self._proving, None
+        if isinstance(message, Failed):
+            is_other = message.code == "version"
+            raise VersionMismatch(OTHER_VERSION) if is_other else EngineFailure(message.code, message.message)
+        if proving:
+            if isinstance(message, Challenge):
+                return proving.answer(message)
+            raise Impostor("What listens at the engine's port proves nothing.")
+        if not isinstance(message, Welcome):
+            raise MalformedMessage("its first message is no welcome")
+        return message
 
 
 def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None:
@@ -79,12 +129,14 @@ def _greeted(sock: socket.socket, address: Address) -> Exchange:
     with _no_answer(peer):
         _, messages = _greet(sock, address, FrameSplitter())
 
-    def exchange(message: ClientMessage) -> EngineMessage:
+    def exchange(message: ClientMessage, on_event: OnEvent | None = None, /) -> EngineMessage:
         with _no_answer(peer):
             sock.sendall(pack(message))
-            reply = next(reply for reply in messages if not isinstance(reply, Notice | Drafted))
+            while isinstance(reply := next(messages), Notice | Drafted):
+                if on_event:
+                    on_event(reply)
         if isinstance(reply, Failed):
-            raise EngineError(reply.message)
+            raise EngineFailure(reply.code, reply.message)
         return reply
 
     return exchange
@@ -121,20 +173,12 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
 
 def _greet(sock: socket.socket, address: Address, splitter: FrameSplitter) -> tuple[Welcome, Iterator[EngineMessage]]:
     """Say hello; the welcome, and the messages that follow."""
-    proving = ClientSide(address.secret) if isinstance(address, TcpAddress) else None
-    sock.sendall(pack(Hello(version=VERSION, client="dg-lsp", nonce=proving.nonce if proving else b"")))
-    messages = _messages(sock, splitter)
-    first = next(messages)
-    if proving and isinstance(first, Challenge):
-        sock.sendall(pack(proving.answer(first)))
-        first = next(messages)
-    elif proving and not isinstance(first, Failed):
-        raise Impostor("What listens at the engine's port proves nothing.")
-    if isinstance(first, Failed):
-        raise VersionMismatch(OTHER_VERSION) if first.code == "version" else EngineError(first.message)
-    if not isinstance(first, Welcome):
-        raise MalformedMessage("its first message is no welcome")
-    return first, messages
+    messages, greeting = _messages(sock, splitter), Greeting(address, "dg-lsp")
+    said = greeting.hello
+    while not isinstance(said, Welcome):
+        sock.sendall(pack(said))
+        said = greeting.answer(next(messages))
+    return said, messages
 
 
 def _messages(sock: socket.socket, splitter: FrameSplitter) -> Iterator[EngineMessage]:

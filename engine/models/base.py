@@ -86,6 +86,8 @@ class ModelInfo:
     """Whether `slack` also tries a row without unused slots, which ends where it says the suffix again."""
     end_id: int | None = None
     """Follows a gap's text where the model reads it left to right; None: it never learnt where a gap ends."""
+    threshold: float | None = None
+    """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
     prior: LengthPrior | None = None
     """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
 
@@ -107,6 +109,7 @@ def check_info(info: ModelInfo) -> None:
         "entropy_bound": (sampling.entropy_bound, 0, 1e6),
         "confidence_threshold": (sampling.confidence_threshold, 0, 1e6),
         "top_p": (sampling.top_p, 0, 1),
+        "threshold": (0 if info.threshold is None else info.threshold, 0, 1),
     }
     for numbers, kinds in ((whole, (int,)), (rest, (int, float))):
         for name, (value, least, most) in numbers.items():

@@ -30,6 +30,7 @@ class CanvasModel(ABC, Generic[N]):
         self.tokenize = prompt.tokenize
         self.prompt = prompt.lay_out
         self.network = network
+        network.lay_out()
         self._reuse = reuse
         self.forget()
 

@@ -23,7 +23,7 @@ import psutil
 
 from engine.analysis.questions import Check, Question, Reply
 from engine.analysis.replies import unpacked_reply
-from engine.analysis.wire import MOST_NBYTES, SentTexts, packed_question
+from engine.analysis.wire import MOST_NBYTES, packed_question
 from engine.core.errors import ProtocolError
 from engine.core.processes import python_module
 from engine.ipc.frames import HEAD_NBYTES, announced
@@ -176,12 +176,11 @@ class Checker:
 
     async def _serve(self, child: asyncio.subprocess.Process) -> None:
         """Ask one question after the other; returns when the child has ended."""
-        texts = SentTexts()
         ending = asyncio.ensure_future(child.wait())
         ending.add_done_callback(lambda _: self._come.set())
         try:
             while ticket := await self._next(ending):
-                if not await self._ask(child, ticket, texts):
+                if not await self._ask(child, ticket):
                     return
         finally:
             ending.cancel()
@@ -204,7 +203,7 @@ class Checker:
             self._deliver(ticket, None)
         return None
 
-    async def _ask(self, child: asyncio.subprocess.Process, ticket: Ticket, texts: SentTexts) -> bool:
+    async def _ask(self, child: asyncio.subprocess.Process, ticket: Ticket) -> bool:
         """Whether the child still lives behind it."""
         assert child.stdin
         assert child.stdout
@@ -212,7 +211,7 @@ class Checker:
         budget_ms = self._suspects.budget_ms(question.text, question.language, ticket.check.budget_ms)
         watch = _Watch(self._loop, child, budget_ms / 1000, ticket.wanted)
         try:
-            child.stdin.write(packed_question(question, budget_ms, (watch.limit_s + _LONG_S) * 1000, texts))
+            child.stdin.write(packed_question(question, budget_ms, (watch.limit_s + _LONG_S) * 1000))
             nbytes = announced(await child.stdout.readexactly(HEAD_NBYTES), MOST_NBYTES)
             reply, out_of_time = unpacked_reply(await child.stdout.readexactly(nbytes), question)
         except (OSError, asyncio.IncompleteReadError, ProtocolError) as error:

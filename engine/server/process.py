@@ -10,8 +10,10 @@ import logging.handlers
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -19,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from engine.core import runtime_paths
 from engine.core.errors import BadInput, EngineError
-from engine.core.names import Device
+from engine.core.names import ORACLE, Device
 from engine.core.version import __version__
 from engine.ipc.client import welcome
 from engine.server.server import EngineServer
@@ -102,6 +104,10 @@ async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
 
         return load(settings.model, cast(Device, settings.device), on_percent).model
 
+    if not settings.model.startswith(ORACLE):
+        # Most of the way to a first answer; it can begin while the first client is greeted.
+        imports = threading.Thread(target=import_module, args=("engine.loader.loading",), name="imports", daemon=True)
+        imports.start()
     server = EngineServer(settings, load, why_no_log)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows has no handlers on the loop; there Ctrl-C ends the loop by an exception.

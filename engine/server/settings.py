@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.core.names import BUNDLED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -41,11 +43,11 @@ class Bounds:
 class EngineOptions:
     """How an engine is run."""
 
-    model: str
-    device: str
-    unload_after_s: float
+    model: str = BUNDLED
+    device: str = "auto"
+    unload_after_s: float = 600.0
     """Without a request, the weights are given back after this."""
-    exit_after_s: float
+    exit_after_s: float = 1800.0
     """Without a client, the process ends after this."""
     stall_s: float = 300.0
     """A round of the model that takes longer is taken for hung, at the latest; the process ends."""

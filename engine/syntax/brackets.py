@@ -117,6 +117,10 @@ def statement_start(text: str, language: str) -> int:
     return 0 if any(at >= start for at in pairing.unopened) else start
 
 
+def indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 def line_start(text: str, at: int) -> int:
     return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
 

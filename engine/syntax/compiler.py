@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from engine.syntax.brackets import Brackets, pair
+from engine.syntax.brackets import Brackets, indentation, pair
 from engine.syntax.budget import Budget
 from engine.syntax.continuations import Continuation, continuations
 from engine.syntax.problems import Problem
@@ -56,8 +56,6 @@ def diagnose(text: str) -> Diagnostic | None:
 
 
 class CompilerValidator:
-    """Validates fills of one gap."""
-
     def __init__(self, before: str, after: str, old: str, brackets: Brackets) -> None:
         self._before, self._after, self._old, self._brackets = before, after, old, brackets
         self._chunks = _chunks(before, after, len(before) - brackets.depth)
@@ -222,7 +220,7 @@ def _with_decorators(before: str, start: int, depth: int) -> int:
     while start > 0:
         above = before.rfind("\n", 0, start - 1) + 1
         line = before[above:start]
-        if not (line.lstrip().startswith("@") and _depth(line) == depth):
+        if not (line.lstrip().startswith("@") and indentation(line) == depth):
             return start
         start = above
     return start
@@ -234,14 +232,10 @@ def _end(after: str, depth: int) -> int:
     while at > 0:
         stop = after.find("\n", at) + 1 or len(after)
         line = after[at:stop]
-        if line.strip() and _depth(line) <= depth and not _CONTINUES.match(line.lstrip()):
+        if line.strip() and indentation(line) <= depth and not _CONTINUES.match(line.lstrip()):
             return at
         at = stop if stop < len(after) else 0
     return len(after)
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _offset(text: str, line: int, column: int) -> int:

@@ -11,48 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.syntax.brackets import Brackets, brackets_near
+from engine.syntax.languages import GRAMMARS, Grammar
 
-_SCRIPTS = ("javascript", "typescript", "tsx")
-_C_LIKE = ("c", "cpp", "java", "csharp")
-_BRACES = (";", " {{}}", " finally {{}}", " : x;", ": x", " = x;")
-_TAILS: dict[str, tuple[str, ...]] = {
-    "python": (
-        *(":", ": pass", "(): pass", " in x: pass", " import x", " else x", "\n{indent}    pass"),
-        *("\n{indent}def x(): pass", "\n{indent}except: pass", "\n{outer}except: pass"),
-    ),
-    **dict.fromkeys((*_SCRIPTS, *_C_LIKE, "php"), _BRACES),
-    "go": (" {{}}", " = x", ": x", "; {{}}"),
-    "rust": (";", " {{}}", " => x", ": x", " = x;"),
-    "ruby": ("\nend", "\nend\nend", " do\nend", " then\nend"),
-    "lua": (" end", " end end", " then end", " do end", " = x", " until x"),
-    "bash": ("\nfi", "\ndone", "; then :; fi", "; do :; done", " in x; do :; done", "\n;; esac", "\n}}"),
-    "json": (": 1",),
-    "toml": (" = 1",),
-    "css": (";", " {{}}", ": x;"),
-}
-_STANDINS: dict[str, tuple[str, ...]] = {
-    "json": ("", "1", '"x"', '"x": 1'),
-    "toml": ("", "1", "x"),
-    "css": ("", "x", "x: x;"),
-}
-_QUOTES: dict[str, tuple[str, ...]] = {
-    "python": ('"', "'", '"""', "'''"),
-    **dict.fromkeys(_SCRIPTS, ('"', "'", "`", "*/")),
-    "json": ('"',),
-}
 _PIECES = ("x", "x\n{indent}x", "\n{indent}", "{pad}", "{pad}x")
-_SCRIPT_HEADERS = ("x() {", "if (x) {", " = function () {", "(x) => {")
-_HEADERS: dict[str, tuple[str, ...]] = {
-    "python": ("def x(", "class x(", "from x import ("),
-    "javascript": _SCRIPT_HEADERS,
-    **dict.fromkeys(("typescript", "tsx"), (*_SCRIPT_HEADERS, "interface x {")),
-    "go": ("x() {", "if x {", "func x() {", "type x struct {"),
-    "rust": ("if x {", "fn x() {", "struct x {", "x => {"),
-    **dict.fromkeys(("c", "cpp"), ("if (x) {", "x() {", "void x() {", "struct x {")),
-    **dict.fromkeys(("java", "csharp"), ("if (x) {", "x() {", "void x() {", "class x {")),
-    "php": ("if (x) {", "x() {", "function x() {", "class x {"),
-}
-"""What may have stood where an opening bracket, the last of the line, is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,19 +60,20 @@ def continuations(before: str, after: str, language: str) -> Iterator[Continuati
 def _all(before: str, after: str, language: str) -> Iterator[Continuation]:
     here = brackets_near(before, after, language)
     words = _words(before, after)
+    grammar = GRAMMARS.get(language, Grammar(name=language))
     ended = here.head and here.at_gap.pending and here.at_gap.pending.closer
-    for standin in (*_STANDINS.get(language, ("", "x")), *((ended,) if ended else ())):
+    for standin in (*grammar.standins, *((ended,) if ended else ())):
         yield Continuation(standin=standin)
         yield from _closing(here, standin)
     if here.openers:
-        headers = [header for header in _HEADERS.get(language, ()) if header[-1] == here.openers]
+        headers = [header for header in grammar.headers if header[-1] == here.openers]
         yield from (Continuation(standin=standin) for standin in (here.openers, f"x{here.openers}", *headers))
-    for quote in (*_QUOTES.get(language, ('"', "'", "*/")), *_PIECES):
+    for quote in (*grammar.quotes, *_PIECES):
         standin = quote.format_map(words)
         yield Continuation(standin=standin)
         yield Continuation(standin=f"{standin},")
         yield from _closing(here, standin)
-    for tail in _TAILS.get(language, ()):
+    for tail in grammar.tails:
         finish = tail.format_map(words)
         for standin in ("", "x"):
             yield Continuation(standin=standin, tail=finish, closers=here.closers)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.syntax.brackets import Bracket, Brackets, outside_of_all, statement_start
+from engine.syntax.brackets import Bracket, Brackets, indentation, outside_of_all, statement_start
 from engine.syntax.lexing import Lexeme, lexemes
 
 ExtentKind = Literal["string", "comment", "brackets", "block", "rest_of_line", "open"]
@@ -99,7 +99,7 @@ def _in_empty_block(before: str, after: str) -> bool:
         return False
     header = _header(above)
     below = next((line for line in after.splitlines()[1:] if line.strip()), "")
-    return not below or _indentation(below) <= header
+    return not below or indentation(below) <= header
 
 
 def _end_of_pending(brackets: Brackets, fill: str, place: Extent) -> int:
@@ -120,7 +120,7 @@ def _end_of_block(brackets: Brackets, fill: str) -> int:
     """Before the first line that is not deeper than the line that opens the block."""
     header = _header(brackets.before.rstrip())
     for start, line in _lines_after_first(brackets, fill):
-        if _indentation(line) <= header:
+        if indentation(line) <= header:
             return len(fill[:start].rstrip())
     return len(fill)
 
@@ -129,9 +129,9 @@ def _end_of_statement(brackets: Brackets, fill: str) -> int:
     """The end of the statement that the gap's line begins: its line, with what is deeper below it."""
     if not fill.split("\n", 1)[0].strip():
         return len(fill)
-    base = _indentation(_last_line(brackets.before))
+    base = indentation(_last_line(brackets.before))
     for start, line in _lines_after_first(brackets, fill):
-        if _indentation(line) <= base and not _CONTINUES.match(line.lstrip()):
+        if indentation(line) <= base and not _CONTINUES.match(line.lstrip()):
             ends_here = _ENDS.match(line.lstrip()) and not _ENDS.match(brackets.after.lstrip())
             return start + len(line.rstrip()) if ends_here else len(fill[:start].rstrip())
     return len(fill)
@@ -198,12 +198,8 @@ def _repeated_closers(brackets: Brackets, fill: str) -> int:
 def _header(above: str) -> int:
     """How deep the statement is indented that ends a text."""
     start = statement_start(above, "python")
-    return _indentation(above[start:]) if above[start:].strip() else 0
+    return indentation(above[start:]) if above[start:].strip() else 0
 
 
 def _last_line(text: str) -> str:
     return text.splitlines()[-1] if text[-1:] not in ("", "\n", "\r") else ""
-
-
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 
 from tree_sitter import Node
 
-from engine.syntax.kinds import BLOCKS
+from engine.syntax.languages import BLOCKS
 from engine.syntax.tree import SyntaxTree
 
 SMALL = 12_000

@@ -10,8 +10,7 @@ from typing import Literal, get_args
 
 from tree_sitter import Node, Parser
 
-from engine.syntax.kinds import ARGUMENTS, BLOCKS
-from engine.syntax.languages import load
+from engine.syntax.languages import ARGUMENTS, BLOCKS, load
 
 Kind = Literal["rest_of_line", "line", "lines", "whole_lines", "block", "arguments", "span"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

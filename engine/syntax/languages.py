@@ -5,13 +5,14 @@ Grammars are wheels of their own, imported at first use, so that a daemon for Py
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path, PurePath
 
+from msgspec import convert
+from msgspec.json import decode
 from tree_sitter import Language
 
 _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S++\s++)*+)?(?:\S*/)?([A-Za-z][A-Za-z+_-]*)")
@@ -34,10 +35,33 @@ class Grammar:
     """Programs of a shebang, without version digits."""
     keywords: str = ""
     """Words that are never names; those with a meaning only in some places are left out."""
+    lexes: str = ""
+    """Its strings and comments, as `lexing` names them; empty: its brackets need not pair."""
+    tails: tuple[str, ...] = ()
+    """What may finish unfinished code behind a gap, here and below as `continuations` forms it."""
+    standins: tuple[str, ...] = ("", "x")
+    quotes: tuple[str, ...] = ('"', "'", "*/")
+    headers: tuple[str, ...] = ()
+    """What may have stood where an opening bracket, the last of the line, is missing."""
 
 
+def _types(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+ARGUMENTS = _types("argument_list arguments annotation_argument_list attribute_argument_list bracketed_argument_list")
+"""Nodes that are bracketed arguments of a call, in all grammars; the names do not clash."""
+BLOCKS = _types(
+    """
+    block statement_block compound_statement declaration_list field_declaration_list class_body constructor_body
+    interface_body enum_body annotation_type_body module_body body_statement block_body match_block switch_body
+    switch_block enum_declaration_list enum_member_declaration_list enum_variant_list enumerator_list
+    keyframe_block_list heredoc_body object array table element fenced_code_block
+    """
+)
+"""Bodies: with their braces where the language has some."""
 _FILE = Path(__file__).with_suffix(".json")
-GRAMMARS = {name: Grammar(name=name, **about) for name, about in json.loads(_FILE.read_bytes()).items()}
+GRAMMARS = {name: convert({"name": name, **about}, Grammar) for name, about in decode(_FILE.read_bytes()).items()}
 _BY_ALIAS = {alias: each.name for each in GRAMMARS.values() for alias in (each.name, *each.aliases.split())}
 _BY_EXTENSION = {ending: each.name for each in GRAMMARS.values() for ending in each.extensions.split()}
 _BY_FILENAME = {name: each.name for each in GRAMMARS.values() for name in each.filenames.split()}

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from engine.syntax.languages import GRAMMARS
+
 LexemeKind = Literal["open", "close", "string", "comment"]
 PARTNER = {"(": ")", "[": "]", "{": "}"}
 OPENER = {closer: opener for opener, closer in PARTNER.items()}
@@ -49,55 +51,39 @@ def lexemes(text: str, language: str) -> Iterator[Lexeme]:
 
 
 _LINE_END = r"(?=[\r\n])|\Z"
-_HASH = r"(?P<comment_line>#[^\r\n]*+)"
-_SLASHES = r"(?P<comment_line>//[^\r\n]*+)"
-_STARS = r"(?P<comment_star>/\*.*?(?:\*/|\Z))"
-_DASHES = r"(?P<comment_long>--\[(?P<level>=*)\[.*?(?:\](?P=level)\]|\Z))|(?P<comment_line>--[^\r\n]*+)"
-_LONG_BRACKETS = r"(?P<string_long>\[(?P<depth>=*)\[.*?(?:\](?P=depth)\]|\Z))"
-_DOUBLE = rf'(?P<string_double>"(?:\\.|[^"\\\r\n])*+(?:"|{_LINE_END}))'
-_SINGLE = rf"(?P<string_single>'(?:\\.|[^'\\\r\n])*+(?:'|{_LINE_END}))"
-_DOUBLE_ACROSS = r'(?P<string_double>"(?:\\.|[^"\\])*+(?:"|\Z))'
-_SINGLE_ACROSS = r"(?P<string_single>'(?:\\.|[^'\\])*+(?:'|\Z))"
-_BACKTICK = r"(?P<string_backtick>`(?:\\.|[^`\\])*+(?:`|\Z))"
-_RAW_BACKTICK = r"(?P<string_backtick>`[^`]*+(?:`|\Z))"
-_TRIPLE_DOUBLE = r'(?P<string_triple_double>"""(?:\\.|[^\\])*?(?:"""|\Z))'
-_TRIPLE_SINGLE = r"(?P<string_triple_single>'''(?:\\.|[^\\])*?(?:'''|\Z))"
-_VERBATIM = r'(?P<string_verbatim>(?<=@)"(?:""|[^"])*+(?:"|\Z))'
-_RUST_RAW = r'(?P<string_rust>\br(?P<hashes>#+)".*?(?:"(?P=hashes)|\Z))'
-_CHARACTER = r"(?P<string_character>(?<!\w)'(?:\\[^\r\n]{1,9}?|[^\\'\r\n])')"
-_REGEX = (
-    r"(?P<string_regex>(?:(?<=[=(,:\[!&|?{};])|(?<=[=(,:\[!&|?{};]\s)|(?<=return\s))"
-    # Bounded: what looks like one and is none is read again from the next place that does.
-    r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\r\n]){0,100}+\]|[^/\\\[\r\n]){1,1000}+/)"
-)
+_PARTS = {
+    "hash": r"(?P<comment_line>#[^\r\n]*+)",
+    "hash_unless_attribute": r"(?P<comment_hash>#(?!\[)[^\r\n]*+)",
+    "slashes": r"(?P<comment_line>//[^\r\n]*+)",
+    "stars": r"(?P<comment_star>/\*.*?(?:\*/|\Z))",
+    "dashes": r"(?P<comment_long>--\[(?P<level>=*)\[.*?(?:\](?P=level)\]|\Z))|(?P<comment_line>--[^\r\n]*+)",
+    "long_brackets": r"(?P<string_long>\[(?P<depth>=*)\[.*?(?:\](?P=depth)\]|\Z))",
+    "double": rf'(?P<string_double>"(?:\\.|[^"\\\r\n])*+(?:"|{_LINE_END}))',
+    "single": rf"(?P<string_single>'(?:\\.|[^'\\\r\n])*+(?:'|{_LINE_END}))",
+    "double_across": r'(?P<string_double>"(?:\\.|[^"\\])*+(?:"|\Z))',
+    "single_across": r"(?P<string_single>'(?:\\.|[^'\\])*+(?:'|\Z))",
+    "backtick": r"(?P<string_backtick>`(?:\\.|[^`\\])*+(?:`|\Z))",
+    "raw_backtick": r"(?P<string_backtick>`[^`]*+(?:`|\Z))",
+    "triple_double": r'(?P<string_triple_double>"""(?:\\.|[^\\])*?(?:"""|\Z))',
+    "triple_single": r"(?P<string_triple_single>'''(?:\\.|[^\\])*?(?:'''|\Z))",
+    "verbatim": r'(?P<string_verbatim>(?<=@)"(?:""|[^"])*+(?:"|\Z))',
+    "rust_raw": r'(?P<string_rust>\br(?P<hashes>#+)".*?(?:"(?P=hashes)|\Z))',
+    "character": r"(?P<string_character>(?<!\w)'(?:\\[^\r\n]{1,9}?|[^\\'\r\n])')",
+    "regex": (
+        r"(?P<string_regex>(?:(?<=[=(,:\[!&|?{};])|(?<=[=(,:\[!&|?{};]\s)|(?<=return\s))"
+        # Bounded: what looks like one and is none is read again from the next place that does.
+        r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\r\n]){0,100}+\]|[^/\\\[\r\n]){1,1000}+/)"
+    ),
+}
+"""What `Grammar.lexes` names."""
 _VERBATIMS = frozenset(["comment_star", "comment_long", "string_long", "string_rust", "string_verbatim"])
 _BRACKET = r"(?P<bracket>[()\[\]{}])"
-
-_SCRIPT = (_STARS, _SLASHES, _REGEX, _DOUBLE, _SINGLE, _BACKTICK)
-_C_LIKE = (_STARS, _SLASHES, _DOUBLE, _CHARACTER)
-_LEXES: dict[str, tuple[str, ...]] = {
-    "python": (_HASH, _TRIPLE_DOUBLE, _TRIPLE_SINGLE, _DOUBLE, _SINGLE),
-    "javascript": _SCRIPT,
-    "typescript": _SCRIPT,
-    "tsx": _SCRIPT,
-    "go": (_STARS, _SLASHES, _DOUBLE, _CHARACTER, _RAW_BACKTICK),
-    "rust": (_STARS, _SLASHES, _RUST_RAW, _DOUBLE_ACROSS, _CHARACTER),
-    "c": _C_LIKE,
-    "cpp": _C_LIKE,
-    "java": (_STARS, _SLASHES, _TRIPLE_DOUBLE, _DOUBLE, _CHARACTER),
-    "csharp": (_STARS, _SLASHES, _TRIPLE_DOUBLE, _VERBATIM, _DOUBLE, _CHARACTER),
-    "ruby": (_HASH, _REGEX, _DOUBLE_ACROSS, _SINGLE_ACROSS),
-    "php": (_STARS, _SLASHES, r"(?P<comment_hash>#(?!\[)[^\r\n]*+)", _DOUBLE_ACROSS, _SINGLE_ACROSS),
-    "lua": (_DASHES, _LONG_BRACKETS, _DOUBLE, _SINGLE),
-    "json": (_STARS, _SLASHES, _DOUBLE),
-    "toml": (_HASH, _TRIPLE_DOUBLE, _TRIPLE_SINGLE, _DOUBLE, _SINGLE),
-    "css": (_STARS, _DOUBLE, _SINGLE),
-}
 
 
 @cache
 def _pattern(language: str) -> re.Pattern[str] | None:
-    parts = _LEXES.get(language)
+    grammar = GRAMMARS.get(language)
+    parts = [_PARTS[name] for name in grammar.lexes.split()] if grammar else []
     return re.compile("|".join((*parts, _BRACKET)), re.DOTALL) if parts else None
 
 

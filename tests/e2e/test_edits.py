@@ -7,12 +7,13 @@ import os
 import signal
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 from lsprotocol import types
 from pygls.protocol import JsonRPCResponseMessage
 
-from dg_lsp.documents.positions import range_of
+from dg_lsp.documents.positions import range_of, span_of
 from dg_lsp.edits.edits import CHANGED
 from tests.e2e.window import CLIENTS, Window, recorded, until, window
 from tests.engine.processes import WAIT_S, home, running
@@ -78,9 +79,8 @@ def put(held: Window, edit: dict[str, Any]) -> None:
         edits = change["edits"]
     else:
         edits = edit["changes"][buffer.uri]
-    from dg_lsp.replay.editor import _range, span_of
-
-    spans = [(*span_of(buffer.lines, _range(each["range"]), held.encoding), each["newText"]) for each in edits]
+    ranges = [(msgspec.convert(each["range"], types.Range), each["newText"]) for each in edits]
+    spans = [(*span_of(buffer.lines, where, held.encoding), new) for where, new in ranges]
     for start, end, text in sorted(spans, reverse=True):
         held.editor.replace(start, end, text)
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pygls.exceptions import JsonRpcException
 
 from dg_lsp.protocol.framing import frame
-from dg_lsp.replay.connection import RequestError, ServerConnection
+from dg_lsp.replay.connection import ServerConnection
 from tests.e2e.test_start import HELLO
 from tests.engine.processes import WAIT_S, Home
 
@@ -107,7 +108,7 @@ class Session:
             results = await asyncio.gather(*answers, return_exceptions=True)
             assert await self.state() in ("ready", "busy")
         unexpected = [
-            error for error in results if isinstance(error, Exception) and not isinstance(error, RequestError)
+            error for error in results if isinstance(error, Exception) and not isinstance(error, JsonRpcException)
         ]
         assert unexpected == []
         assert "Traceback" not in json.dumps([str(result) for result in results])

@@ -169,7 +169,7 @@ async def test_a_newer_request_supersedes_though_the_client_cancels_nothing(one:
     await asyncio.sleep(0.1)
     one.open(ADD)
     elsewhere = one.editor.ask()
-    one.editor.path = next(path for path, held in one.editor.buffers.items() if held.uri == older.uri)
+    one.editor.path = next(path for path, held in one.editor.buffers.items() if held.uri == older.buffer.uri)
     one.editor.type("a")
     newer = one.editor.ask()
     assert await older.answer is None

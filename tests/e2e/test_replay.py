@@ -17,7 +17,7 @@ from dg_lsp.cli import run
 from dg_lsp.replay import stage
 from dg_lsp.replay.oracle import settled_texts
 from dg_lsp.replay.player import ReplayOutcome
-from dg_lsp.replay.report import Cost, Report, report
+from dg_lsp.replay.report import report
 from dg_lsp.replay.session import Accept, Delete, Move, Open, Session, Type, Undo, read_session, write_session
 from tests.dg_lsp.replay.repository import commit
 from tests.engine.processes import WAIT_S, wait_until
@@ -127,11 +127,11 @@ def end_a_replay(session, number):
 
 @pytest.mark.parametrize(("stale", "errors"), [(1, 0), (0, 1)])
 def test_a_stale_answer_or_an_error_is_told_by_the_exit_code(session, monkeypatch, capsys, stale, errors):
-    cost = Cost(greeting_ms=1, resident_mib=1, server_ms=1, engine_ms=1)
+    cost = {"greeting_ms": 1, "resident_mib": 1, "server_ms": 1, "engine_ms": 1}
     account = {"counts": {"without_model": 0, "superseded": 0}, "engine": {}}
     outcome = ReplayOutcome(requests=3, stale=stale, errors=errors)
 
-    async def play(*_: object, **__: object) -> Report:
+    async def play(*_: object, **__: object) -> dict[str, Any]:
         return report("Areas", "vscode", cost, outcome, account, account)
 
     monkeypatch.setattr(stage, "play", play)

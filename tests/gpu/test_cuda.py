@@ -11,13 +11,13 @@ import torch
 
 from dg_lsp.cli import run
 from engine.bench.families import random_model
-from engine.bench.processes import starts
 from engine.bench.workload import rows_of
 from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
 from engine.models.gemma.model import DiffusionGemma
 from engine.server.memory import device_nbytes, give_back
+from tests.engine.bench.processes import starts
 
 IDS = [20 + at % 40 for at in range(60)]
 REQUEST = FillRequest(

@@ -7,25 +7,21 @@ import random
 import sys
 import time
 import zlib
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
+from pygls.exceptions import JsonRpcException
 
-from dg_lsp.replay.connection import RequestError, ServerConnection
+from dg_lsp.replay.connection import ServerConnection, served
 from dg_lsp.replay.editor import Asked, Editor
 from engine.syntax.languages import language_of
 from tests.engine.processes import WAIT_S, Home
 
 CODE = sorted((Path(__file__).parents[1] / "cases" / "syntax").iterdir())
 LANGUAGES = ("python", "javascript", "typescript", "go", "rust", "c")
-OFFERED = {
-    "general": {"positionEncodings": ["utf-16"]},
-    "textDocument": {"inlineCompletion": {"dynamicRegistration": False}},
-}
 
 
 def code() -> list[Path]:
@@ -150,7 +146,7 @@ class Typist:
             try:
                 async with asyncio.timeout(WAIT_S):
                     result = await asked.answer
-            except RequestError as error:
+            except JsonRpcException as error:
                 self.figures.errors.append(str(error))
                 continue
             self.figures.answers += 1
@@ -158,7 +154,7 @@ class Typist:
                 self.figures.ms.append((time.perf_counter() - asked.at_s) * 1000)
             for ghost in self.editor.ghosts(asked, result):
                 self.figures.suggestions += 1
-                self.figures.stale += ghost.version != asked.version
+                self.figures.stale += ghost.version != asked.buffer.version
 
 
 def _whole(text: str, offset: int) -> int:
@@ -167,20 +163,12 @@ def _whole(text: str, offset: int) -> int:
     return offset - (text[max(0, offset - 1) : offset + 1] == "\r\n")
 
 
-@asynccontextmanager
-async def window(place: Home, model: str, stderr: IO[bytes], **settings: Any) -> AsyncGenerator[ServerConnection]:
+def window(
+    place: Home, model: str, stderr: IO[bytes], **settings: Any
+) -> AbstractAsyncContextManager[ServerConnection]:
     """A language server, greeted."""
     command = [sys.executable, "-m", "dg_lsp", "serve", "--model", model]
-    wire = await ServerConnection.start(command, place.environment, stderr)
-    try:
-        options = {"stats": False, **settings}
-        params = {"processId": None, "rootUri": None, "capabilities": OFFERED, "initializationOptions": options}
-        await wire.request("initialize", params)
-        wire.notify("initialized", {})
-        yield wire
-    finally:
-        if wire.process.returncode is None:
-            await wire.close()
+    return served(command, place.environment, settings=settings, stderr=stderr)
 
 
 async def ready(wire: ServerConnection) -> int:

@@ -28,6 +28,11 @@ export function textAfter(document: vscode.TextDocument, edit: vscode.WorkspaceE
   }, document.getText());
 }
 
+/** Close tabs; one that gave way to another meanwhile, as VS Code 1.105 lets them, is closed already. */
+async function close(tabs: vscode.Tab[]): Promise<void> {
+  await vscode.window.tabGroups.close(tabs).then(undefined, () => {});
+}
+
 export class Preview implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly registered = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
   private readonly closed = vscode.window.tabGroups.onDidChangeTabs((event) => {
@@ -58,10 +63,9 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
       const { document, index, choices } = this.open;
       this.open.index = (index + 1) % choices.length;
       // A diff that is open keeps its title, so each proposal has a tab of its own, one at a time.
-      const before = this.tabs();
       this.open.shown = uriOf(document, this.open.index);
       await this.draw();
-      await vscode.window.tabGroups.close(before.filter((tab) => !this.isShown(tab)));
+      await close(this.tabs().filter((tab) => !this.isShown(tab)));
     }
   }
 
@@ -82,7 +86,7 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
     const held = this.open;
     const tabs = this.tabs();
     this.forget();
-    await vscode.window.tabGroups.close(tabs);
+    await close(tabs);
     if (held) {
       await vscode.window.showTextDocument(held.document);
     }

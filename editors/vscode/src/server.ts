@@ -30,6 +30,8 @@ export class Server implements vscode.Disposable {
   private readonly crashes = new Crashes();
   private readonly statuses = new vscode.EventEmitter<Status>();
   private readonly drafts = new vscode.EventEmitter<Draft>();
+  /** What these files say counts from then on; the server itself looks at them now and then. */
+  private readonly watcher = vscode.workspace.createFileSystemWatcher("**/{dg-lsp.toml,.dgignore,.gitignore}");
   private held: LanguageClient | undefined;
   private turn = Promise.resolve();
 
@@ -116,7 +118,7 @@ export class Server implements vscode.Disposable {
 
   dispose(): void {
     void this.inTurn(() => this.stop());
-    for (const held of [this.log, this.trace, this.statuses, this.drafts]) {
+    for (const held of [this.log, this.trace, this.statuses, this.drafts, this.watcher]) {
       held.dispose();
     }
   }
@@ -128,6 +130,7 @@ export class Server implements vscode.Disposable {
   private options(): LanguageClientOptions {
     return {
       documentSelector: SCHEMES.map((scheme) => ({ scheme })),
+      synchronize: { fileEvents: this.watcher },
       outputChannel: this.log,
       traceOutputChannel: this.trace.channel,
       initializationOptions: forServer(),

@@ -35,6 +35,28 @@ test("a changed setting reaches the server", async () => {
   await until(async () => (await off()) === "", "the setting's end");
 });
 
+test("the server is told when an ignore file changed", async () => {
+  const { server } = await ready();
+  const client = await until(() => server.client, "the client");
+  const editor = await open("x = 1▮\n", "hidden.py");
+  const uri = editor.document.uri;
+  const off = async (): Promise<string> => (await account({ uri: uri.toString() })).document?.off ?? "";
+  equal(await off(), "");
+  const told: string[] = [];
+  const middleware = client.middleware.workspace ?? {};
+  middleware.didChangeWatchedFile = async (event, next): Promise<void> => {
+    told.push(event.uri);
+    return next(event);
+  };
+  const file = vscode.Uri.joinPath(uri, "..", ".dgignore");
+  await vscode.workspace.fs.writeFile(file, new TextEncoder().encode("hidden.py\n"));
+  await until(() => told.includes(file.toString()), "word of the file");
+  await until(async () => (await off()) !== "", "the file's exclusion");
+  await vscode.workspace.fs.delete(file);
+  await until(async () => (await off()) === "", "its end");
+  delete middleware.didChangeWatchedFile;
+});
+
 const HOSTILE = { serverPath: "/nowhere/dg-lsp", stats: false };
 const SPELLINGS: Record<string, unknown>[] = [
   { ...prefixed(HOSTILE), "dg-lsp.engine.model": "nowhere", "dg-lsp.inline.deadline_ms": 1 },

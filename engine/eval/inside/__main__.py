@@ -12,11 +12,11 @@ def main(role: str, told: str, fds: list[int]) -> None:
     # Isolated Python knows neither this package nor the folder of this script.
     inside = os.path.dirname(os.path.realpath(__file__))
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(inside))))
-    from engine.eval.inside import program, solution, tester
+    from engine.eval.inside import solution, tester
     from engine.eval.inside.confine import confine
     from engine.eval.inside.limits import SandboxLimits
 
-    play = {"program": program.play, "solution": solution.play, "tester": tester.play}[role]
+    play = {"program": solution.play_program, "solution": solution.play, "tester": tester.play}[role]
     del sys.path[0]
     confine(SandboxLimits(**json.loads(told)))
     play(*fds)

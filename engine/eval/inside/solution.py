@@ -1,9 +1,11 @@
-"""Role `solution`: runs a solution and answers calls of its functions; the test of it is elsewhere."""
+"""Role `solution`: runs a solution and answers calls of its functions; the test of it is elsewhere. Role `program`:
+runs a program that reads standard input and writes standard output."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -22,6 +24,16 @@ def play() -> None:
     answers.write(pack(_begin(told, namespace)))
     for line in questions:
         answers.write(_answer(json.loads(line), namespace))
+
+
+def play_program(source: int) -> None:
+    """The program's text comes on a file descriptor."""
+    with os.fdopen(source) as file:
+        text = file.read()
+    # The hidden name says what a program finds when it is started by hand.
+    namespace: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
+    sys.argv = ["program.py"]
+    exec(compile(text, "program.py", "exec"), namespace)
 
 
 def _begin(told: Mapping[str, Any], namespace: dict[str, Any]) -> dict[str, Any]:

@@ -50,17 +50,11 @@ class ReservedFile:
     text: str
 
 
-def reserved_packages() -> tuple[Reserved, ...]:
-    return _listed("packages")
-
-
-def reserved_repositories() -> tuple[Reserved, ...]:
-    """The larger ones, each a repository's worth of code."""
-    return _listed("repositories")
-
-
 def reserved_sources() -> tuple[Reserved, ...]:
-    return (*reserved_packages(), *reserved_repositories())
+    """Packages, then repositories, which are larger: each a repository's worth of code."""
+    listed: Any = json.loads(_LIST.read_text(encoding="utf-8"))
+    entries = [*listed["packages"], *listed["repositories"]]
+    return tuple(Reserved(**(entry | {"modules": tuple(entry["modules"])})) for entry in entries)
 
 
 def reserved_names() -> frozenset[str]:
@@ -123,8 +117,3 @@ def _fetch(releases: Sequence[tuple[Reserved, str]], folder: Path) -> None:
 def _name_and_version(wheel: Path) -> tuple[str, str]:
     name, version = wheel.name.split("-")[:2]
     return name.replace("_", "-").replace(".", "-").lower(), version
-
-
-def _listed(part: Literal["packages", "repositories"]) -> tuple[Reserved, ...]:
-    entries: Any = json.loads(_LIST.read_text(encoding="utf-8"))[part]
-    return tuple(Reserved(**(entry | {"modules": tuple(entry["modules"])})) for entry in entries)

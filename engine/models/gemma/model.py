@@ -200,6 +200,7 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
         end_id=END if checkpoint.length == "asked" else None,
         context_limit=metadata.get("context", _CONTEXT_LIMIT),
         instructions=metadata.get("layout") != "tokens",
+        threshold=metadata.get("threshold"),
     )
 
 

@@ -20,6 +20,7 @@ from engine.models.network import (
     frequencies,
     rotate,
     rotation,
+    side_by_side,
 )
 
 _GELU_CUBIC, _GELU_SCALE = 0.044715, 2 * math.sqrt(2 / math.pi)
@@ -198,10 +199,10 @@ def before_attention(layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tu
     block = layer.self_attn
     shape = (*hidden.shape[:-1], -1, block.head_dim)
     hidden = norm(layer.input_layernorm, hidden)
-    query = norm(block.q_norm, block.q_proj(hidden).view(shape))
-    key = block.k_proj(hidden).view(shape)
-    value = block.v_proj(hidden).view(shape) if block.v_proj is not None else key
-    value = _normed(value, None, block.k_norm.eps)
+    parts = (block.q_proj, block.k_proj) if block.v_proj is None else (block.q_proj, block.k_proj, block.v_proj)
+    query, key, *values = (part.view(shape) for part in side_by_side(parts, hidden))
+    query = norm(block.q_norm, query)
+    value = _normed(values[0] if values else key, None, block.k_norm.eps)
     key = norm(block.k_norm, key)
     return rotate(query, cos, sin).transpose(1, 2), rotate(key, cos, sin).transpose(1, 2), value.transpose(1, 2)
 
@@ -221,7 +222,8 @@ def after_attention(layer: Any, hidden: Tensor, attended: Tensor, experts: int) 
 
 def feed_forward(block: Any, hidden: Tensor) -> Tensor:
     """A gated block of three matrices, [..., E] to [..., E]."""
-    return block.down_proj(_gelu(block.gate_proj(hidden)) * block.up_proj(hidden))
+    gate, up = side_by_side((block.gate_proj, block.up_proj), hidden)
+    return block.down_proj(_gelu(gate) * up)
 
 
 def _gelu(gate: Tensor) -> Tensor:

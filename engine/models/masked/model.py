@@ -165,5 +165,6 @@ def _info(checkpoint: Checkpoint, placement: Placement, found: Described, vocabu
         instructions=False,
         expand_id=found.expand,
         requests_first=published.requests_first,
+        threshold=metadata.get("threshold"),
         prior=read_prior(prior_file(data_dir(), checkpoint.name)) or own_prior,
     )

@@ -19,6 +19,7 @@ from engine.models.network import (
     frequencies,
     rotate,
     rotation,
+    side_by_side,
 )
 
 
@@ -83,7 +84,8 @@ class MaskedNetwork(Network):
         block = layer.self_attn
         hidden = self._norm(layer.input_layernorm, hidden)
         shape = (*hidden.shape[:-1], -1, self.config.head_size)
-        query, key, value = (part(hidden).view(shape) for part in (block.q_proj, block.k_proj, block.v_proj))
+        parts = side_by_side((block.q_proj, block.k_proj, block.v_proj), hidden)
+        query, key, value = (part.view(shape) for part in parts)
         return rotate(query, cos, sin).transpose(1, 2), rotate(key, cos, sin).transpose(1, 2), value.transpose(1, 2)
 
     def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,10 +19,13 @@ from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import EngineFailure, Launch
 from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
 from dg_lsp.backend.status import StatusBoard
+from dg_lsp.backend.timeouts import Timeouts
+from dg_lsp.config.looking import LOOK_S, TRUSTED_S, Looking
+from dg_lsp.config.rereading import LOOK_AGAIN_S
 from dg_lsp.documents import documents
 from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.analyses import NOTHING
-from dg_lsp.protocol.rpc import UNREADABLE
+from dg_lsp.protocol.rpc import UNREADABLE, read
 from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import EngineState
@@ -42,7 +46,7 @@ class Session:
         self.told.append(json.loads(data))
 
     async def send(self, method: str, params: Any, **more: Any) -> None:
-        self.server.rpc.receive(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode())
+        self.server.rpc.take(read(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()))
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -83,6 +87,18 @@ async def test_a_change_that_fails_costs_the_document_and_the_editor_is_asked_fo
 
 
 @pytest.mark.asyncio
+async def test_a_change_to_what_is_no_text_costs_the_document_until_all_of_it_comes(session):
+    await session.begin(experimental={"dgReopen": True})
+    await session.open("a = 1\n")
+    document = {"uri": URI, "version": 2}
+    await session.send("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": 3}]})
+    assert session.server.documents.get(URI) is None
+    assert session.told[-1] == {"jsonrpc": "2.0", "method": "dg/reopen", "params": {"uri": URI}}
+    await session.send("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": "3"}]})
+    assert session.server.documents.get(URI).text == "3"
+
+
+@pytest.mark.asyncio
 async def test_opening_large_documents_costs_the_loop_little(session):
     await session.begin()
     text = "some_name = another_name + 1\n" * 30_000
@@ -98,7 +114,7 @@ async def test_opening_large_documents_costs_the_loop_little(session):
         await asyncio.sleep(0)
     opening_s = time.thread_time() - began_s
     assert len(session.server.documents.uris()) == 30
-    assert all(Lines(text).starts for _ in range(10))
+    assert all(Lines(text).starts for _ in range(20))
     assert opening_s < time.thread_time() - began_s - opening_s
 
 
@@ -136,8 +152,89 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     assert server.other_engine == ""
 
 
+class Disk:
+    """What looks at files find: a document is excluded where `excludes` says why, and `answers` holds them up."""
+
+    def __init__(self, server: DgServer) -> None:
+        self.now_s = 0.0
+        self.excludes = ""
+        self.looked_at: list[str] = []
+        self.answers = threading.Event()
+        self.answers.set()
+        self._server = server
+        server._looking = Looking(self._look, server._looked, lambda: self.now_s)
+
+    def _look(self, uri: str) -> None:
+        self.answers.wait(10)
+        time.sleep(0.0 if uri == URI else 0.1)
+        self.looked_at.append(uri)
+        self._server._exclusions._reasons[uri] = self.excludes
+
+
+@pytest.mark.asyncio
+async def test_a_key_waits_for_no_look_while_the_last_one_is_young(session):
+    server, disk = session.server, Disk(session.server)
+    await session.begin()
+    await session.open("a = 1\n")
+    assert (await server.snapshot(URI)).policy.may_show
+    disk.excludes = "it says so"
+    disk.answers.clear()
+    disk.now_s += TRUSTED_S - 0.1
+    began_s = time.monotonic()
+    assert (await server.snapshot(URI)).policy.may_show
+    assert time.monotonic() - began_s < LOOK_S / 2
+    async with asyncio.timeout(10):
+        while server.documents.get(URI).policy.may_show:
+            await asyncio.sleep(0.01)
+            disk.answers.set()
+
+
+@pytest.mark.asyncio
+async def test_a_key_sees_no_document_by_a_look_that_is_old(session):
+    server, disk = session.server, Disk(session.server)
+    other = "file:///w/b.py"
+    await session.begin()
+    for uri in (URI, other):
+        await session.open("a = 1\n", uri)
+        await server.look(uri)
+    disk.excludes = "it says so"
+    disk.now_s += TRUSTED_S
+    assert not (await server.snapshot(URI)).policy.may_show
+    assert not server.documents.get(other).policy.may_show
+
+
+@pytest.mark.asyncio
+async def test_a_key_is_answered_before_files_are_looked_at(session):
+    server, disk = session.server, Disk(session.server)
+    await session.begin()
+    await session.open("a = 1\n")
+    await server.look(URI)
+    disk.now_s += LOOK_AGAIN_S
+    await session.change("x")
+    await server.snapshot(URI)
+    assert disk.looked_at == [URI]
+    async with asyncio.timeout(10):
+        while len(disk.looked_at) < 2:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.asyncio
+async def test_a_file_that_the_editor_says_changed_is_looked_at_before_the_next_key(session, tmp_path):
+    server, file = session.server, tmp_path / ".dgignore"
+    uri = (tmp_path / "a.py").as_uri()
+    await session.begin()
+    await session.open("a = 1\n", uri)
+    assert (await server.snapshot(uri)).policy.may_show
+    file.write_text("a.py\n")
+    assert (await server.snapshot(uri)).policy.may_show
+    await session.send("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 1}]})
+    assert not (await server.snapshot(uri)).policy.may_show
+
+
 class NoStatus:
     """An engine that goes away right after an answer."""
+
+    timeouts = Timeouts()
 
     async def fill(self, request: FillRequest, **_: Any) -> Filled:
         return Filled(model="", device="", candidates=(), width=1, steps=1, forwards=1)

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dg_lsp.backend.client import EngineClient, EngineFailure, Launch, Timeouts
-from dg_lsp.backend.heartbeat import Silence
 from dg_lsp.backend.launch import difference
 from engine.core.processes import python_module
 from engine.core.request import FillRequest
@@ -138,7 +137,7 @@ async def test_an_engine_killed_at_work_is_replaced_before_the_next_request(plac
 
 @pytest.mark.asyncio
 async def test_a_wedged_engine_is_replaced(place):
-    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
+    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, idle_s=1.5)
     async with client_of(place, impatient) as (client, _):
         pid = (await client.status()).pid
         os.kill(pid, signal.SIGSTOP)
@@ -154,7 +153,7 @@ async def test_a_wedged_engine_is_replaced(place):
 async def test_a_wedged_engine_is_replaced_where_there_are_no_unix_sockets(place, monkeypatch):
     monkeypatch.setenv("DG_LSP_TRANSPORT", "tcp")
     place.environment["DG_LSP_TRANSPORT"] = "tcp"
-    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, silence=Silence(idle_s=1.5))
+    impatient = Timeouts(start_s=WAIT_S, beat_s=0.2, idle_s=1.5)
     async with client_of(place, impatient) as (client, _):
         pid = (await client.status()).pid
         try:
@@ -172,7 +171,7 @@ async def test_a_wedged_engine_is_replaced_where_there_are_no_unix_sockets(place
 
 @pytest.mark.asyncio
 async def test_an_engine_at_work_for_long_is_not_taken_for_wedged(place):
-    impatient = Timeouts(start_s=WAIT_S, beat_s=0.02, silence=Silence(idle_s=WAIT_S))
+    impatient = Timeouts(start_s=WAIT_S, beat_s=0.02, idle_s=WAIT_S)
     slow = {"text": "slow = ▮a▮\n", "delay_ms": 700}
     async with client_of(place, impatient, place.oracle(slow)) as (client, states):
         await client.warm()
@@ -242,17 +241,18 @@ async def test_an_engine_that_answered_is_replaced_at_once_each_time(place):
 async def test_an_engine_wedged_before_the_client_came_is_replaced(place):
     with running(place) as process:
         process.send_signal(signal.SIGSTOP)
-        async with client_of(place, Timeouts(start_s=WAIT_S, silence=Silence(idle_s=1.5))) as (client, _):
+        async with client_of(place, Timeouts(start_s=WAIT_S, idle_s=1.5)) as (client, _):
             assert (await client.status()).pid != process.pid
 
 
 _BUSY = """
-import socket, sys, time
+import os, socket, sys, time
 from engine.ipc.messages import EngineState, Welcome
 from engine.ipc.protocol import VERSION, pack
 listening = socket.socket(socket.AF_UNIX)
-listening.bind(sys.argv[1])
+listening.bind(sys.argv[1] + "0")
 listening.listen()
+os.rename(sys.argv[1] + "0", sys.argv[1])  # Who sees it can connect.
 ends = time.monotonic() + 3
 while time.monotonic() < ends:
     pass
@@ -271,7 +271,7 @@ async def test_an_engine_at_work_is_waited_for_by_a_second_window_too(place):
     busy = await asyncio.create_subprocess_exec(*python_module("engine")[:2], "-c", _BUSY, str(place.socket_path))
     try:
         await until(place.socket_path.exists, "its socket")
-        async with client_of(place, Timeouts(start_s=WAIT_S, silence=Silence(idle_s=1))) as (client, _):
+        async with client_of(place, Timeouts(start_s=WAIT_S, idle_s=1)) as (client, _):
             await client.connect()
             assert client.state.name == "loading"
         assert busy.returncode is None
@@ -288,7 +288,7 @@ async def test_an_engine_at_work_for_ever_is_replaced_all_the_same(place):
     busy = await asyncio.create_subprocess_exec(*python_module("engine")[:2], "-c", endless, str(place.socket_path))
     try:
         await until(place.socket_path.exists, "its socket")
-        async with client_of(place, Timeouts(start_s=WAIT_S, silence=Silence(idle_s=1, busy_s=2))) as (client, _):
+        async with client_of(place, Timeouts(start_s=WAIT_S, idle_s=1, busy_s=2)) as (client, _):
             assert (await client.status()).served == 0
         assert await asyncio.wait_for(busy.wait(), WAIT_S) == -signal.SIGKILL
     finally:
@@ -305,6 +305,27 @@ async def test_an_engine_that_was_stopped_stays_stopped_until_somebody_starts_it
         with pytest.raises(EngineFailure, match=r"stop|went away"):
             await client.fill(QUICK)
         assert not place.answers()
+        assert (await asyncio.to_thread(place.command, "run", "--detach")).returncode == 0
+        await until(lambda: client.state.name == "unloaded", "the client's return")
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_was_stopped_is_looked_for_again_though_its_socket_is_left_behind(place):
+    place.runtime.mkdir(mode=0o700)
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        state = EngineState(name="unloaded")
+        await reader.read(65536)
+        writer.write(pack(Welcome(version=VERSION, engine="0", pid=0, model="", device="", state=state)))
+        writer.write(pack(Notice(state=EngineState(name="stopping"))))
+        server.close()
+        writer.close()
+
+    async with await asyncio.start_unix_server(meet, place.socket_path) as server, client_of(place) as (client, _):
+        await client.connect()
+        await until(lambda: client.state.name == "off", "the news")
+        # As long as an engine takes to go down.
+        await asyncio.sleep(0.2)
         assert (await asyncio.to_thread(place.command, "run", "--detach")).returncode == 0
         await until(lambda: client.state.name == "unloaded", "the client's return")
 

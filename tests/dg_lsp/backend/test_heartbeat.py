@@ -7,14 +7,16 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from dg_lsp.backend.heartbeat import EngineSilent, Silence, answer_or_silence
+from dg_lsp.backend.connection import EngineSilent, answer_or_silence
+from dg_lsp.backend.timeouts import Timeouts
 from engine.ipc.peercred import Peer
 from tests.engine.processes import WAIT_S
 
-PATIENT = Silence(idle_s=10 * WAIT_S, busy_s=10 * WAIT_S)
+PATIENT = Timeouts(idle_s=10 * WAIT_S, busy_s=10 * WAIT_S)
 
 
 @asynccontextmanager
@@ -28,11 +30,11 @@ async def at_rest() -> AsyncIterator[asyncio.subprocess.Process]:
         await process.communicate()
 
 
-async def waited(process: asyncio.subprocess.Process, silence: Silence, timeout_s: float = WAIT_S) -> None:
+async def waited(process: asyncio.subprocess.Process, timeouts: Timeouts, timeout_s: float = WAIT_S) -> None:
     answer = asyncio.get_running_loop().create_future()
     peer = Peer(is_own=True, pid=process.pid)
     async with asyncio.timeout(timeout_s):
-        await answer_or_silence(_result(answer), lambda: peer, silence, look_s=0.05)
+        await answer_or_silence(_result(answer), lambda: peer, replace(timeouts, look_s=0.05))
 
 
 async def _result(answer: asyncio.Future[None]) -> None:
@@ -54,4 +56,4 @@ async def test_one_that_only_does_nothing_is_given_its_time():
         with pytest.raises(TimeoutError):
             await waited(process, PATIENT, 2.0)
         with pytest.raises(EngineSilent):
-            await waited(process, Silence(idle_s=0.2, busy_s=10 * WAIT_S))
+            await waited(process, Timeouts(idle_s=0.2, busy_s=10 * WAIT_S))

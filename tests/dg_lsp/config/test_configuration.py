@@ -40,7 +40,7 @@ def test_later_settings_of_the_editor_keep_what_it_started_with(wrap):
     configuration.change(wrap({"inline": {"threshold": 0.1}}))
     assert (configuration.editor.inline.candidates, configuration.editor.inline.threshold) == (5, 0.1)
     configuration.change(wrap({}))
-    assert (configuration.editor.inline.candidates, configuration.editor.inline.threshold) == (5, 0.4)
+    assert (configuration.editor.inline.candidates, configuration.editor.inline.threshold) == (5, "auto")
     assert complaints == []
 
 

@@ -50,6 +50,26 @@ async def test_a_disk_that_does_not_answer_holds_up_nobody_for_long(monkeypatch)
             await asyncio.sleep(0.01)
 
 
+async def test_a_look_that_was_under_way_when_files_changed_does_not_count():
+    goes_on, looks = threading.Event(), list[str]()
+
+    def look(uri: str) -> None:
+        looks.append(uri)
+        if len(looks) == 1:
+            goes_on.wait(10)
+
+    held = Looking(look)
+    first = asyncio.create_task(held.at("a"))
+    while not looks:
+        await asyncio.sleep(0.01)
+    held.forget("a")
+    goes_on.set()
+    await first
+    assert not held.is_fresh("a")
+    await held.at("a")
+    assert looks == ["a", "a"]
+
+
 async def test_a_look_that_fails_is_in_the_log(caplog):
     held = Looking(lambda _: 1 / 0)
     await held.at("a")

@@ -37,15 +37,15 @@ INVALID = [
     ),
     (
         {"inline": {"threshold": True}},
-        "The setting 'inline.threshold' must be a number in 0..1, not True; it is ignored.",
+        "The setting 'inline.threshold' must be \"auto\" or a number in 0..1, not True; it is ignored.",
     ),
     (
         {"inline": {"threshold": 1.5}},
-        "The setting 'inline.threshold' must be a number in 0..1, not 1.5; it is ignored.",
+        "The setting 'inline.threshold' must be \"auto\" or a number in 0..1, not 1.5; it is ignored.",
     ),
     (
         {"inline": {"threshold": float("nan")}},
-        "The setting 'inline.threshold' must be a number in 0..1, not nan; it is ignored.",
+        "The setting 'inline.threshold' must be \"auto\" or a number in 0..1, not nan; it is ignored.",
     ),
     (
         {"inline": {"candidates": 2.5}},

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol.types import CodeActionParams, Position
+from pygls.exceptions import JsonRpcException
 
-from dg_lsp.protocol.rpc import converter, parsed
+from dg_lsp.app.routes import register
+from dg_lsp.app.server import DgServer
+from dg_lsp.backend.client import Launch
+from dg_lsp.protocol.rpc import Rpc, converter, parsed
 
 any_text = st.text(st.sampled_from("ab\ud83d\ude0b😋") | st.characters())
 
@@ -34,6 +40,79 @@ def test_positions_outside_of_any_text_are_taken(given, taken):
 def test_what_is_no_position_is_refused(given):
     with pytest.raises(msgspec.ValidationError):
         converter().structure(given, Position)
+
+
+DOCUMENT = {"uri": "file:///a.py"}
+PLACE = {"line": 0, "character": 0}
+RANGE = {"start": PLACE, "end": PLACE}
+FOLDER = {"uri": "file:///w", "name": "w"}
+DIAGNOSTIC = {"range": RANGE, "message": "m", "severity": 1, "source": "s", "tags": [1], "data": {}}
+PARAMS: dict[str, Any] = {
+    "textDocument/didOpen": {"textDocument": {**DOCUMENT, "languageId": "python", "version": 1, "text": "x"}},
+    "textDocument/didChange": {
+        "textDocument": {**DOCUMENT, "version": 1},
+        "contentChanges": [{"range": RANGE, "text": "x"}, {"text": "x"}],
+    },
+    "textDocument/didClose": {"textDocument": DOCUMENT},
+    "textDocument/inlineCompletion": {
+        "textDocument": DOCUMENT,
+        "position": PLACE,
+        "context": {"triggerKind": 1, "selectedCompletionInfo": {"range": RANGE, "text": "x"}},
+    },
+    "textDocument/completion": {"textDocument": DOCUMENT, "position": PLACE, "context": {"triggerKind": 1}},
+    "textDocument/codeAction": {
+        "textDocument": DOCUMENT,
+        "range": RANGE,
+        "context": {"diagnostics": [DIAGNOSTIC], "only": ["refactor"], "triggerKind": 1},
+    },
+    "workspace/didChangeWorkspaceFolders": {"event": {"added": [FOLDER], "removed": [FOLDER]}},
+    "workspace/didChangeWatchedFiles": {"changes": [{"uri": "file:///w/.dgignore", "type": 1}]},
+    "workspace/executeCommand": {"command": "dg.accepted", "arguments": []},
+    "dg/status": {"uri": "file:///a.py", "engine": True},
+    "dg/setEnabled": {"enabled": True, "language": "python", "folder": "file:///w"},
+}
+
+
+def spoilt(value: Any) -> Iterator[Any]:
+    """A value, with a value of another type in each place in turn, but where the protocol takes anything."""
+    yield from (other for other in ("3", 3, 1.5, True, [3], {"a": 3}) if type(other) is not type(value))
+    if isinstance(value, dict):
+        yield from ({**value, key: each} for key, held in value.items() if key != "data" for each in spoilt(held))
+    if isinstance(value, list):
+        yield from ([*value[:at], each, *value[at + 1 :]] for at, held in enumerate(value) for each in spoilt(held))
+
+
+@pytest.fixture(scope="module")
+def rpc() -> Rpc:
+    server = DgServer(Launch())
+    register(server)
+    return server.rpc
+
+
+def told(method: str, params: Any) -> dict[str, Any]:
+    is_request = "did" not in method
+    return {"jsonrpc": "2.0", **({"id": 1} if is_request else {}), "method": method, "params": params}
+
+
+@pytest.mark.parametrize("method", PARAMS)
+def test_params_of_another_type_than_the_protocol_says_are_refused(rpc, method):
+    rpc.structure_message(told(method, PARAMS[method]))
+    for params in spoilt(PARAMS[method]):
+        with pytest.raises((JsonRpcException, msgspec.ValidationError)):
+            pytest.fail(f"{params} became {rpc.structure_message(told(method, params))}")
+
+
+@pytest.mark.parametrize("params", [{}, [], None])
+def test_params_that_hold_nothing_may_be_spelt_in_any_way(rpc, params):
+    rpc.structure_message({"jsonrpc": "2.0", "method": "initialized", "params": params})
+
+
+def test_a_token_is_a_number_or_a_text(rpc):
+    for token in (3, "three", None):
+        params = PARAMS["textDocument/completion"] | {"workDoneToken": token}
+        assert rpc.structure_message(told("textDocument/completion", params)).params.work_done_token == token
+    with pytest.raises(JsonRpcException):
+        rpc.structure_message(told("textDocument/completion", params | {"workDoneToken": [3]}))
 
 
 def test_the_first_thing_that_is_wrong_is_enough():

@@ -49,7 +49,7 @@ def test_the_same_seed_makes_the_same_session():
 
 
 def test_a_session_survives_being_written_and_read(tmp_path):
-    session = Session(title="Tést", events=events([Edited(path="a.go", before="", after="x := '😋'\n" * 9)], 3))
+    session = Session(title="Tést", events=events([Edited(path="a.go", before="", after="x := '😋\u2028'\n" * 9)], 3))
     write_session(session, tmp_path / "s.jsonl")
     assert read_session(tmp_path / "s.jsonl") == session
 
@@ -64,14 +64,14 @@ def test_the_sessions_of_the_repository_hold_all_that_a_person_does(path):
     ("text", "problem"),
     [
         ("", "is empty"),
-        ("3\n", ":1: not a JSON object"),
-        ('{"session": 9}\n', ":1: the first line of a session"),
+        ("3\n", ":1: Expected `object`, got `int`"),
+        ('{"session": 9}\n', ":1: Invalid enum value 9 - at `$.session`"),
         ('{"session": 1}\n', ":2: a session begins by opening a document"),
         ('{"session": 1}\n{"at": 0, "do": "type", "text": "x"}\n', ":2: a session begins by opening a document"),
         ('{"session": 1}\n{"at": 0, "do": "dance"}\n', ":2: Invalid value 'dance' - at `$.do`"),
         ('{"session": 1}\n{"at": 0, "do": "undo", "count": 2}\n', ":2: Object contains unknown field `count`"),
-        ('{"session": 1}\nnonsense\n', ":2: not a JSON object"),
-        ('{"session": 1}\n' + "[" * 100_000, ":2: not a JSON object"),
+        ('{"session": 1}\nnonsense\n', ":2: JSON is malformed"),
+        ('{"session": 1}\n' + "[" * 100_000, ":2: Expected `object`, got `array`"),
     ],
 )
 def test_a_broken_session_is_a_sentence_with_its_line(tmp_path, text, problem):

@@ -142,3 +142,12 @@ def test_cells_of_one_notebook_see_each_other():
     opened(documents, cells[1], "print(radius)\n")
     (snippet,) = ContextSelector(documents).snippets(documents.get(cells[1]), 0)
     assert snippet.text == "radius = 1\n"
+
+
+def test_a_document_is_read_again_for_another_text_not_for_another_policy():
+    documents, context_selector = editor(lib__shapes="one = 1\n")
+    (other,) = documents.others(HERE)
+    reading = context_selector.reading(other)
+    assert context_selector.reading(replace(other, policy=Policy(may_show=False))) is reading
+    edited(documents, other.uri, "two = 2\n")
+    assert context_selector.reading(documents.get(other.uri)).names == {"two"}

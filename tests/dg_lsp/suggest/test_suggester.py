@@ -33,6 +33,7 @@ class Recorder:
 
     answers: tuple[str, ...] = ("answer",)
     confidence: float = 0.9
+    threshold: float | None = None
     took_ms: float = 0.0
     is_ready: bool = True
     deadline_ms: float = 300.0
@@ -46,7 +47,16 @@ class Recorder:
         sure = self.confidence
         candidates = [Candidate(text=text, tokens=1, confidence=sure, score=0.0) for text in self.answers[: request.n]]
         ms = Timings(total=self.took_ms)
-        return Filled(model="", device="", candidates=tuple(candidates), width=1, steps=1, forwards=1, ms=ms)
+        return Filled(
+            model="",
+            device="",
+            candidates=tuple(candidates),
+            width=1,
+            steps=1,
+            forwards=1,
+            threshold=self.threshold,
+            ms=ms,
+        )
 
     def warm(self) -> None:
         self.warmed += 1
@@ -277,6 +287,20 @@ async def test_it_is_told_why_nothing_is_shown_unasked(recorder: Recorder, hidde
     window.open("x = ▮\n")
     assert bool(await window.texts()) == (not why)
     assert window.silences == [why]
+
+
+@pytest.mark.parametrize(
+    ("fitted", "setting", "shown"),
+    [(None, "auto", True), (0.6, "auto", False), (0.3, "auto", True), (0.6, 0.4, True), (0.3, 0.6, False)],
+)
+async def test_a_model_says_how_sure_it_has_to_be_unless_the_user_does(
+    fitted: float | None, setting: str | float, shown: bool
+):
+    window = Window(Recorder(confidence=0.5, threshold=fitted), {"inline": {"threshold": setting}})
+    window.open("x = ▮\n")
+    assert bool(await window.texts()) == shown
+    assert window.silences == ["" if shown else UNSURE]
+    assert bool(await window.texts()) == shown, "what is held since the first answer is no surer"
 
 
 async def test_who_asks_is_answered_however_unsure_the_model_is():

@@ -15,6 +15,7 @@ from tests.e2e.cases import BODY
 from tests.e2e.editors.capabilities import check_capabilities
 from tests.e2e.editors.conftest import bundled_case, model_of
 from tests.e2e.editors.edit_cases import BY_TWO, LINES
+from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
 from tests.e2e.editors.window import IN_VSCODE, LONG_MS, is_ready, opened
 from tests.e2e.editors.workbench import workbench
@@ -35,8 +36,9 @@ def test_what_is_installed_holds_what_it_needs_and_no_more(vsix: Path):
 
 @pytest.mark.timeout(2400)  # thirty tests; one that hangs is noticed by its silence
 @pytest.mark.usefixtures("vsix")
-def test_inside_the_extension_host(shared: Home):
-    with workbench(shared, {"dg-lsp.engine.model": model_of(shared)}) as held:
+@pytest.mark.parametrize("version", [vscode.NEWEST, vscode.OLDEST])
+def test_inside_the_extension_host(shared: Home, version: str):
+    with workbench(shared, {"dg-lsp.engine.model": model_of(shared)}, version=version) as held:
         lines = held.run_host_tests()
     assert any(line.endswith(" passed, 0 failed") for line in lines), "\n".join(lines)
 

@@ -14,7 +14,7 @@ from tests.engine.processes import WAIT_S
 IN_VSCODE = [
     pytest.mark.timeout(900),
     pytest.mark.skipif(
-        not (vscode.server().exists() and vscode.chromium().exists()),
+        not all(path.exists() for path in (vscode.server(), vscode.server(vscode.OLDEST), vscode.chromium())),
         reason="VS Code is not installed; `make test-editors` brings it.",
     ),
 ]

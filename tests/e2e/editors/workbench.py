@@ -100,7 +100,12 @@ SILENT_S = 300.0
 
 @contextmanager
 def workbench(
-    home: Home, settings: dict[str, Any] | None = None, *, vsix: Path | None = None, server: str | None = "dg-lsp"
+    home: Home,
+    settings: dict[str, Any] | None = None,
+    *,
+    vsix: Path | None = None,
+    server: str | None = "dg-lsp",
+    version: str = vscode.NEWEST,
 ) -> Iterator[Workbench]:
     """A VS Code server from start to end, with these settings; it leaves no process behind.
 
@@ -111,13 +116,14 @@ def workbench(
     data = folder / "data" / "data"
     for path in (folder / "work", folder / "extensions", data / "User", data / "Machine"):
         path.mkdir(parents=True)
-    (data / "User" / "settings.json").write_text(json.dumps({**QUIET, **(settings or {})}))
-    # Where a program is, is a matter of the machine that the files are on.
+    user = {**QUIET, **(settings or {})}
+    # What is of scope "machine" counts in a window only where the machine that its files are on says it.
+    machine = {name: user.pop(name) for name in list(user) if name in _of_machine()}
     if server is not None:
-        (data / "Machine" / "settings.json").write_text(
-            json.dumps({"dg-lsp.serverPath": str(folder / "programs" / server)})
-        )
-    command = [str(vscode.node()), str(vscode.server()), "--accept-server-license-terms"]
+        machine["dg-lsp.serverPath"] = str(folder / "programs" / server)
+    (data / "User" / "settings.json").write_text(json.dumps(user))
+    (data / "Machine" / "settings.json").write_text(json.dumps(machine))
+    command = [str(vscode.node(version)), str(vscode.server(version)), "--accept-server-license-terms"]
     places = ["--server-data-dir", str(folder / "data"), "--extensions-dir", str(folder / "extensions")]
     environment = {
         **home.environment,
@@ -142,6 +148,11 @@ def workbench(
     finally:
         _end(process)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _of_machine() -> set[str]:
+    declared = json.loads((EXTENSION / "package.json").read_text())["contributes"]["configuration"]["properties"]
+    return {name for name, held in declared.items() if held.get("scope") == "machine"}
 
 
 def _joined(arguments: Any) -> str:

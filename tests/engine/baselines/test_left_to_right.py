@@ -8,9 +8,8 @@ import pytest
 import torch
 from msgspec.structs import replace
 
-from engine.baselines.generate import generate
+from engine.baselines.generate import fill_by_generate, generate
 from engine.baselines.left_to_right import cut, fill_left_to_right, meeting
-from engine.baselines.reference import fill_by_generate
 from engine.baselines.released_class import released_class
 from engine.core.errors import BadInput
 from engine.core.request import FillRequest

@@ -1,7 +1,7 @@
 """What typing costs the syntax check, on files small enough for a test."""
 
-from engine.bench.syntax_keystroke import SYNTAX, syntax_keystroke
 from engine.bench.timing import Stopwatch
+from tests.engine.bench.syntax_keystroke import SYNTAX, syntax_keystroke
 
 
 def test_each_way_is_measured_at_each_size():

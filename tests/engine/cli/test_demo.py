@@ -6,8 +6,9 @@ import pytest
 from rich.console import Console
 
 from engine import load
-from engine.cli.demo import EXAMPLES, DemoExample, draw, show
+from engine.cli.demo import EXAMPLES, DemoExample, show
 from engine.text.marked import MARKER, gap_at_markers
+from tests.engine.cli.picture import draw
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
@@ -24,6 +25,7 @@ def test_a_snippet_is_filled_in_front_of_ones_eyes(tmp_path: Path, example: Demo
 
 
 def test_each_snippet_has_one_gap():
+    assert len(EXAMPLES) == 3
     assert all(gap_at_markers(example.text).old == "" for example in EXAMPLES)
 
 

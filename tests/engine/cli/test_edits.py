@@ -28,7 +28,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*arguments: str) -> int:
-    return run([*arguments, "--model", "oracle:oracle.json"])
+    return run([*arguments, "--model", "oracle:oracle.json", "--no-engine"])
 
 
 def rewrite(*arguments: str, span: str = "2:1-5:1") -> int:

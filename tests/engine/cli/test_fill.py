@@ -33,7 +33,7 @@ def know(*texts: str, **case: object) -> None:
 
 
 def fill(*arguments: str, code: int = 0) -> None:
-    assert run(["fill", *arguments, "--model", "oracle:oracle.json"]) == code
+    assert run(["fill", *arguments, "--model", "oracle:oracle.json", "--no-engine"]) == code
 
 
 def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -46,15 +46,15 @@ def test_the_lines_around_the_gap_and_one_line_of_figures_are_shown(work: Path, 
     fill("a.py", "--at", "2:12")
     lines = capsys.readouterr().out.splitlines()
     assert lines[:-1] == ["1   def add(a, b):", "2 ▌     return ▮a + b▮", "3   ", "4   ", "5   def sub(a, b):"]
-    assert lines[-1].startswith("oracle:oracle.json · cpu · 5 tokens in a gap of ")
+    assert lines[-1].startswith("oracle:oracle.json · cpu in this process · 5 tokens in a gap of ")
     assert Path("a.py").read_text() == OPEN
 
 
 def test_json_has_the_promised_form(work: Path, capsys: pytest.CaptureFixture[str]):
     Path("a.py").write_text(GAP)
     found = answer(capsys, "a.py")
-    assert list(found) == ["model", "device", "candidates", "width", "steps", "forwards", "ms"]
-    assert list(found["candidates"][0]) == ["text", "tokens", "confidence", "score", "syntax"]
+    assert list(found) == ["model", "device", "candidates", "width", "steps", "forwards", "threshold", "ms"]
+    assert list(found["candidates"][0]) == ["text", "tokens", "confidence", "score", "syntax", "token_confidence"]
     assert list(found["ms"]) == ["load", "encode", "denoise", "total"]
     assert found["candidates"][0]["text"] == "a + b"
     assert found["candidates"][0]["syntax"] == "ok"
@@ -191,7 +191,7 @@ def test_a_model_without_an_answer_changes_nothing(work: Path, capsys: pytest.Ca
 
 def check_refused(capsys: pytest.CaptureFixture[str], code: int, message: str, *arguments: str) -> None:
     before = {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()}
-    assert run(["fill", *arguments]) == code
+    assert run(["fill", *arguments, "--no-engine"]) == code
     shown = capsys.readouterr()
     assert shown.out == ""
     assert message in shown.err

@@ -9,7 +9,7 @@ import pytest
 
 from engine.core.errors import BadInput
 from engine.eval.code_holes import LONGEST, code_holes
-from engine.eval.measures import run_tests, similarity, syntax_error
+from engine.eval.measures import run_tests, syntax_error
 from engine.eval.tasks import Runs, Task, UnitTest, choose, read_tasks
 
 HUMAN_EVAL = {
@@ -131,12 +131,6 @@ def test_what_is_no_python_needs_no_sandbox(tmp_path: Path):
     task, safim = read_tasks(written(tmp_path / "tasks.jsonl", HUMAN_EVAL, SAFIM))
     assert syntax_error(task, "    c = (\n").startswith("SyntaxError: ")
     assert syntax_error(task, task.truth) == syntax_error(safim, safim.truth) == ""
-
-
-def test_similarity_counts_edits():
-    assert similarity("abc", "abc") == 1
-    assert similarity("", "abc") == 0
-    assert similarity("abcd", "abcx") == 0.75
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from engine.analysis.questions import AnalyzeText, Check, Diagnose, Diagnosis, JudgeFills, Judgements, Question, Reply
 from engine.analysis.questions import asked as asking
 from engine.analysis.replies import unpacked_reply
-from engine.analysis.wire import ReceivedTexts, SentTexts, framed
+from engine.analysis.wire import framed
 from engine.core.analysis import Analysis
 from engine.core.errors import MalformedMessage
 from engine.server.checker import Checker, Ticket, rest_s
@@ -197,29 +197,6 @@ def test_nothing_is_asked_where_no_time_is_left(left_ms: float):
 def test_a_reply_that_does_not_answer_the_question_is_not_taken(said: dict[str, Any]):
     with pytest.raises(MalformedMessage, match="no answer"):
         unpacked_reply(framed({**said, "out_of_time": False})[4:], call())
-
-
-def test_a_keystroke_sends_what_was_typed():
-    sent, received = SentTexts(), ReceivedTexts()
-    text = "value = compute(other)\n" * 1000
-    assert len(framed(sent.packed(text))) > len(text)
-    received.unpacked(SentTexts().packed(text))
-    for typed in ("x", "xy", "xyz"):
-        said = sent.packed(text[:5000] + typed + text[5000:])
-        assert len(framed(said)) < 100
-        assert received.unpacked(said) == text[:5000] + typed + text[5000:]
-    again = sent.packed(text[:5000] + "xyz" + text[5000:])
-    assert again["new"] == ""
-    assert again["number"] == said["number"]
-
-
-def test_both_ends_remember_the_same_texts():
-    sent, received = SentTexts(), ReceivedTexts()
-    for number in range(40):
-        text = f"{number % 11}" * (200 + number)
-        assert received.unpacked(sent.packed(text)) == text
-    assert received._texts == sent._texts
-    assert len(received._texts) <= 8
 
 
 def test_a_document_that_uses_up_its_time_gets_less_and_less_until_it_does_not():

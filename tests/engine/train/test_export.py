@@ -1,5 +1,6 @@
 import json
 import random
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from engine.models.prompts.layout import END, PREFIX, RESERVED, SUFFIX, WIDTHS
 from engine.train.card import loss_table
 from engine.train.contexts import ContextRow, Contexts, attend_within, contexts
 from engine.train.examples import Example
-from engine.train.export import export
+from engine.train.export import export, keep_threshold
 from engine.train.run import train
 from engine.train.state import Point, TrainingState, open_state
 from tests.engine.toys.language import toy_program
@@ -77,6 +78,13 @@ def test_the_engine_reads_what_the_recipe_knows(trained: tuple[TrainingState, Pa
     assert (facts.context_limit, facts.canvas_length, facts.widths) == (96, 96, (8, 24, 64))
     assert (facts.sampling.max_steps, facts.sampling.entropy_bound, facts.pad_id) == (16, 0.25, 0)
     assert not facts.instructions
+
+
+def test_the_engine_reads_how_sure_it_has_to_be(trained: tuple[TrainingState, Path], tmp_path: Path):
+    out = shutil.copytree(trained[1], tmp_path / "model")
+    assert load(str(out), "cpu").model.info.threshold is None
+    keep_threshold(out, 0.25)
+    assert load(str(out), "cpu").model.info.threshold == 0.25
 
 
 def test_weights_are_stored_once_in_bfloat16(trained: tuple[TrainingState, Path]):

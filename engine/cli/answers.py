@@ -1,0 +1,97 @@
+"""Answers for the commands: of the engine that all editors share, or of a model in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import typer
+from msgspec.structs import replace
+
+from engine.core.errors import BadInput, EngineError
+from engine.core.names import ORACLE, Device, check_device, rooted
+from engine.core.request import Draft, Filled, FillRequest
+from engine.ipc.client import EngineFailure, conversation, welcome
+from engine.ipc.messages import Drafted, Fill, FillReply, Notice, StatusQuery, StatusReply
+from engine.loader.catalog import find
+from engine.server.settings import EngineOptions
+
+OnDraft = Callable[[Draft], None]
+_SILENCE_S = EngineOptions().stall_s + 30
+"""An engine replaces a model that hangs by itself, and says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer and where it comes from."""
+
+    filled: Filled
+    source: str
+    """"in this process", say."""
+    instructions: bool
+    """Whether the model follows instructions."""
+
+
+def answer(
+    request: FillRequest, model: str | None, device: str | None, *, engine: bool, on_draft: OnDraft | None = None
+) -> Answer:
+    """Of the engine, which is started where none runs; of a model in this process where `engine` says so, or the one
+    that runs has another model or device than is named here. `on_draft` is told the canvas after each step.
+
+    Raises EngineError.
+    """
+    if not engine:
+        return _own(request, model, device, on_draft)
+    options = EngineOptions()
+    wanted = rooted(model or options.model, Path.cwd())
+    running = welcome()
+    if running is None:
+        if not wanted.startswith(ORACLE):
+            find(wanted)
+        check_device(device or options.device)
+        from engine.server import launch
+
+        launch.start_detached(EngineOptions(model=wanted, device=device or options.device))
+    elif (model and running.model != wanted) or (device and running.device != device):
+        typer.echo(
+            f"dg-lsp: the engine runs with model {running.model}, device {running.device}; another one is loaded here "
+            "for this answer.",
+            err=True,
+        )
+        return _own(request, model, device, on_draft)
+    return _of_engine(request, on_draft, "in the engine that runs" if running else "in the engine, now started")
+
+
+def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> Answer:
+    def on_event(event: Notice | Drafted) -> None:
+        if on_draft and isinstance(event, Drafted):
+            on_draft(event.draft)
+
+    with conversation(_SILENCE_S) as exchange:
+        if exchange is None:
+            raise EngineError("The engine ended: try again.")
+        try:
+            reply = exchange(Fill(id=1, request=request, drafts=on_draft is not None), on_event)
+        except EngineFailure as failure:
+            raise (BadInput(str(failure)) if failure.code == "bad_request" else failure) from None
+        report = exchange(StatusQuery(id=2))
+    assert isinstance(reply, FillReply)
+    assert isinstance(report, StatusReply)
+    return Answer(filled=reply.filled, source=source, instructions=report.status.instructions is True)
+
+
+def _own(request: FillRequest, model: str | None, device: str | None, on_draft: OnDraft | None) -> Answer:
+    options, began = EngineOptions(), time.perf_counter()
+    # Torch and all: who asks the engine needs none of it.
+    from engine.loader.loading import load
+
+    infiller = load(model or options.model, cast("Device", device or options.device))
+    load_ms = (time.perf_counter() - began) * 1000
+    filled = infiller.answer(request, on_draft)
+    ms = replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms)
+    return Answer(
+        filled=replace(filled, ms=ms), source="in this process", instructions=infiller.model.info.instructions
+    )

@@ -1,0 +1,43 @@
+"""`python -m tests.engine.cli.picture FILE.svg`: the demo in the README, filled by the bundled model."""
+
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from engine import load
+from engine.cli.demo import EXAMPLES, DemoExample
+from engine.cli.preview import figures, preview
+from engine.cli.watch import canvas_line, legend
+from engine.core.request import Draft, FillRequest
+from engine.loader.loading import Infiller
+from engine.text.marked import gap_at_markers
+
+WIDTH, FRAMES = 100, 6
+"""Columns; canvases of one fill."""
+
+
+def draw(examples: Sequence[DemoExample], infiller: Infiller, out: Path) -> None:
+    """Fill gaps and draw what happens: some of each one's canvases, the result, the figures."""
+    page = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
+    for example in examples:
+        gap = gap_at_markers(example.text)
+        drafts: list[Draft] = []
+        request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=example.language)
+        filled = infiller.answer(request, drafts.append)
+        page.rule(example.title, align="left")
+        shown = drafts[:: -(-len(drafts) // FRAMES)]
+        for draft in shown:
+            page.print(canvas_line(gap.prefix.rpartition("\n")[2], draft), no_wrap=True, overflow="ellipsis")
+        for draft in shown[-1:]:
+            page.print(legend(draft))
+        for candidate in filled.candidates:
+            page.print(preview(gap, candidate.text, marked=False))
+        page.print(figures(filled), "\n")
+    page.save_svg(str(out), title="make demo")
+
+
+if __name__ == "__main__":
+    draw(EXAMPLES, load("bundled", "cpu"), Path(sys.argv[1]))
