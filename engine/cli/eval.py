@@ -29,7 +29,7 @@ _INTERRUPTED = 130
 @one_line_errors()
 def evaluate(
     tasks: Annotated[
-        Path | None, typer.Argument(metavar="TASKS.jsonl[.gz]", help="HumanEval-Infilling's or SAFIM's format.")
+        Path | None, typer.Argument(metavar="TASKS.jsonl[.gz]", help="HumanEval-Infilling's format.")
     ] = None,
     holes: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead: gaps in the code of a folder.")] = None,
     lang: Annotated[str | None, typer.Option(help="With --holes: only files in this language.")] = None,

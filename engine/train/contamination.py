@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from engine.eval.tasks import UnitTest, read_tasks
+from engine.eval.tasks import read_tasks
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _GRAM = 10
@@ -43,9 +43,9 @@ class Forbidden:
 
 
 def benchmark_texts(files: Sequence[Path]) -> list[str]:
-    """Each task's whole program, and its tests, of files in the formats that `dg-lsp eval` reads. Raises BadInput."""
+    """Each task's whole program, and its tests, of files in the format that `dg-lsp eval` reads. Raises BadInput."""
     tasks = [task for path in files for task in read_tasks(path)]
-    tests = {task.check.test for task in tasks if isinstance(task.check, UnitTest)}
+    tests = {task.check.test for task in tasks if task.check}
     return [*{task.prefix + task.truth + task.suffix for task in tasks}, *tests]
 
 
