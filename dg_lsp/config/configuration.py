@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,13 +27,13 @@ SECTIONS = ("dg-lsp", "dg")
 class Configuration:
     """Workspace folders, settings and switches. `complain` is told each wrong key or value once."""
 
-    def __init__(self, complain: Callable[[str], None], clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, complain: Callable[[str], None]) -> None:
         self._complain = complain
         self._named = set[str]()
         self._folders: dict[str, Path] = {}
         self._initial: object = {}
         self._editor = Settings()
-        self._projects = Rereading(_parsed, _refused, MAX_PROJECT_FILE_NBYTES, clock_s)
+        self._projects = Rereading(_parsed, _refused, MAX_PROJECT_FILE_NBYTES)
         self._tables: dict[Path, tuple[dict[str, Any], str]] = {}
         self._switches = Switches()
 
@@ -93,10 +92,6 @@ class Configuration:
         folder = self.folder_of(uri)
         if folder:
             self._tables[folder] = self._projects.get(folder / PROJECT_FILE)
-
-    def forget_files(self) -> None:
-        """Read projects' files again at the next look."""
-        self._projects.forget()
 
     def settings_of(self, uri: str) -> Settings:
         """The settings for a document; a project's own file has the last word."""

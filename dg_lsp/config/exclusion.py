@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -16,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from pygls.uris import to_fs_path
 
-from dg_lsp.config.git_excludes import excludes_file
+from dg_lsp.config.git import excludes_file
 from dg_lsp.config.patterns import Patterns, TooMuch
 from dg_lsp.config.rereading import Rereading
 
@@ -138,8 +137,8 @@ class Exclusions:
     `look` touches the disk and may be called in any thread; the rest only knows what it found.
     """
 
-    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._patterns = Rereading[Patterns | str](_patterns, str, MAX_IGNORE_FILE_NBYTES, clock_s)
+    def __init__(self) -> None:
+        self._patterns = Rereading[Patterns | str](_patterns, str, MAX_IGNORE_FILE_NBYTES)
         self._excludes_files: dict[Path, Path] = {}
         self._reasons: dict[str, str] = {}
 
@@ -150,10 +149,6 @@ class Exclusions:
     def forget(self, uri: str) -> None:
         """The document was closed."""
         self._reasons.pop(uri, None)
-
-    def forget_files(self) -> None:
-        """Read ignore files again at the next look."""
-        self._patterns.forget()
 
     def why_excluded(self, uri: str) -> str:
         """Why the document may not be shown to the model, in a clause; empty where it may."""

@@ -25,19 +25,15 @@ class Filler(Protocol):
     @property
     def is_ready(self) -> bool:
         """Whether the model is loaded."""
-        ...
 
     def warm(self) -> None:
         """See to it that the model is loaded, in the background."""
-        ...
 
     async def wait_until_ready(self) -> bool:
         """Wait for the model, within bounds; whether it is there."""
-        ...
 
     async def fill(self, request: FillRequest, document: str) -> Filled | None:
         """The answer, or None where there is none."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
