@@ -147,7 +147,6 @@ class Exclusions:
         self._reasons[uri] = self._reason(uri, folders)
 
     def forget(self, uri: str) -> None:
-        """The document was closed."""
         self._reasons.pop(uri, None)
 
     def why_excluded(self, uri: str) -> str:

@@ -14,8 +14,6 @@ _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """One that was turned."""
-
     enabled: bool
     language: str | None
     """None: all of them."""

@@ -44,7 +44,6 @@ class Snapshot:
 
     @property
     def text(self) -> str:
-        """All of it."""
         return self.lines.text
 
 
@@ -144,7 +143,6 @@ class Documents:
                     held[snapshot.uri] = replace(snapshot, policy=policy)
 
     def get(self, uri: str) -> Snapshot | None:
-        """The open document, or None."""
         return self._open.get(uri)
 
     def uris(self) -> Sequence[str]:

@@ -108,7 +108,6 @@ class ContextSelector:
 
 
 def read(snapshot: Snapshot) -> DocumentReading:
-    """Read the start of a document."""
     text = snapshot.text[:READ_CHARS]
     parts = tuple(_Part(start=start, text=part, names=names(part)) for start, part in _cut(text))
     return DocumentReading(

@@ -117,13 +117,11 @@ class Debounce:
         self._answer_ms: float | None = None
 
     def key(self, now_ms: float) -> None:
-        """A key was struck."""
         gap_ms = None if self._last_key_ms is None else now_ms - self._last_key_ms
         self._last_key_ms = now_ms
         self._gap_ms = None if gap_ms is None or gap_ms > BURST_GAP_MS else _average(self._gap_ms, gap_ms)
 
     def answered(self, took_ms: float) -> None:
-        """The model answered."""
         self._answer_ms = _average(self._answer_ms, took_ms)
 
     def gave_up(self, after_ms: float) -> None:

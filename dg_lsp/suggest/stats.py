@@ -79,7 +79,6 @@ class Stats:
         self._pending = _Pending(epoch=b"")
 
     def add(self, language: str, event: str, chars: int) -> None:
-        """Count an event."""
         key, epoch = (date.today().isoformat(), language, event), _epoch(self._path)
         with self._lock:
             if self._pending.epoch != epoch:
