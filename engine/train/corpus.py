@@ -17,13 +17,14 @@ import platformdirs
 from engine.core.errors import BadInput
 from engine.core.files import replacing
 from engine.eval.reserved.packages import reserved_modules, reserved_names
-from engine.train.contamination import Forbidden, shingles
 from engine.train.screening import (
     LANGUAGES,
     LARGEST_FILE_NBYTES,
+    Forbidden,
     is_near_copy,
     is_secondary,
     path_objection,
+    shingles,
     text_objection,
     without_legal_header,
 )
