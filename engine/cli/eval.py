@@ -89,8 +89,7 @@ def _tasks(
     tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
 ) -> tuple[list[Task], dict[str, str]]:
     """The tasks, and what is to be said of where they come from."""
-    from engine.eval.code_holes import code_holes
-    from engine.eval.tasks import choose, read_tasks
+    from engine.eval.tasks import choose, code_holes, read_tasks
 
     if tasks is not None and holes is None:
         if lang:

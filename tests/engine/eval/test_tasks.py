@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.core.errors import BadInput
-from engine.eval.code_holes import LONGEST, code_holes
 from engine.eval.run import run_tests, syntax_error
-from engine.eval.tasks import Task, UnitTest, choose, read_tasks
+from engine.eval.tasks import LONGEST, Task, UnitTest, choose, code_holes, read_tasks
 
 HUMAN_EVAL = {
     "task_id": "SingleLineInfilling/HumanEval/0/L0",
