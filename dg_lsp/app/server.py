@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import subprocess
 import zlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, cast
@@ -44,8 +45,6 @@ from dg_lsp.protocol.rpc import Rpc, converter
 from dg_lsp.suggest.acceptance import Acceptance, Event
 from dg_lsp.suggest.stats import Stats, StatsError, stats_path
 from dg_lsp.suggest.suggester import Suggester
-from engine.core.names import rooted
-from engine.core.processes import home_dir
 from engine.ipc.messages import EngineState
 
 log = logging.getLogger(__name__)
@@ -58,15 +57,16 @@ LAUNCH_S = 2.0
 
 
 class DgServer(LanguageServer):
-    """One session. `launch` says how the engine is started if none runs; the editor's settings fill its gaps."""
+    """One session. `launch` says how the engine is started if none runs; the editor's settings fill its gaps. `begun`:
+    the start of one that is under way."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, begun: subprocess.Popen[bytes] | None = None) -> None:
         super().__init__(NAME, __version__, protocol_cls=Rpc, converter_factory=converter)
         self.rpc = cast(Rpc, self.protocol)
         self.documents = Documents(policy=self._policy)
         self.configuration = Configuration(self.complain)
         self.board = StatusBoard(self._publish)
-        client = EngineClient(self._launch_known, client=NAME, on_state=self.engine_is)
+        client = EngineClient(self._launch_known, client=NAME, on_state=self.engine_is, begun=begun)
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
         self.suggester = Suggester(documents=self.documents, resident=self.resident, silence=self.board.silence)
@@ -274,15 +274,7 @@ class DgServer(LanguageServer):
         return self._wanted_engine()
 
     def _wanted_engine(self) -> Launch:
-        wanted = self.configuration.editor.engine
-        return dataclasses.replace(
-            self._launch,
-            # Not of the working directory, which is the editor's choice or the project.
-            model=rooted(self._launch.model or wanted.model, home_dir()),
-            device=self._launch.device or wanted.device,
-            unload_after_s=wanted.unload_after_s,
-            exit_after_s=wanted.exit_after_s,
-        )
+        return self._launch.chosen(self.configuration.editor.engine)
 
     async def _compare_engine(self) -> None:
         """Say once where the engine, which others may have started, is another than the one set up here."""

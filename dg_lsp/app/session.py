@@ -7,6 +7,7 @@ import contextlib
 import gc
 import logging
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -30,17 +31,29 @@ END_S = 5.0
 _END = object()
 
 
-def run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, greeted_id: object = None) -> int:
+def run(
+    incoming: Iterator[bytes],
+    outgoing: BinaryIO,
+    launch: Launch,
+    greeted_id: object = None,
+    begun: subprocess.Popen[bytes] | None = None,
+) -> int:
     """Serve one client; the exit code that the protocol wants. The process is its own and ends in any case."""
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # Two threads read and write beside the event loop; at the default of 5 ms a message could wait that long for each.
     sys.setswitchinterval(0.0005)
     # It logs whole messages, users' code with them, and what it finds wrong is answered or logged here already.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
-    return asyncio.run(_run(incoming, outgoing, launch, greeted_id))
+    return asyncio.run(_run(incoming, outgoing, launch, greeted_id, begun))
 
 
-async def _run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, greeted_id: object) -> int:
+async def _run(
+    incoming: Iterator[bytes],
+    outgoing: BinaryIO,
+    launch: Launch,
+    greeted_id: object,
+    begun: subprocess.Popen[bytes] | None,
+) -> int:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
     def end() -> None:
@@ -49,7 +62,7 @@ async def _run(incoming: Iterator[bytes], outgoing: BinaryIO, launch: Launch, gr
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(over.set)
 
-    server = DgServer(launch)
+    server = DgServer(launch, begun)
     register(server)
     outbox = Outbox(outgoing, end)
     server.rpc.set_writer(outbox)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from dg_lsp.backend.connection import EngineConnection, EngineSilent, Reply, Request, open_connection
-from dg_lsp.backend.launch import Launch, start
+from dg_lsp.backend.launch import Launch, begin, started
 from dg_lsp.backend.timeouts import Timeouts
 from engine.core.analysis import Analysis
 from engine.core.errors import BadInput, ProtocolError, VersionMismatch
@@ -27,7 +28,8 @@ R = TypeVar("R", bound=Reply)
 class EngineClient:
     """All methods belong to one event loop. `on_state` is told every change of state, in order.
 
-    `launch` is asked each time an engine is to be started; where one runs already, it isn't.
+    `launch` is asked each time an engine is to be started; where one runs already, it isn't. `begun`: the start of one
+    that is under way.
     """
 
     def __init__(
@@ -37,8 +39,10 @@ class EngineClient:
         client: str = "",
         on_state: Callable[[messages.EngineState], None] = lambda _: None,
         timeouts: Timeouts | None = None,
+        begun: subprocess.Popen[bytes] | None = None,
     ) -> None:
         self._launch = launch
+        self._begun = begun
         self._client = client
         self._on_state = on_state
         self.timeouts = timeouts or Timeouts()
@@ -148,7 +152,8 @@ class EngineClient:
         if time.monotonic() < self._retry_at:
             raise _TooSoon("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
         self._show(messages.EngineState(name="starting"))
-        await start(await self._launch())
+        begun, self._begun = self._begun, None
+        await started(begun or begin(await self._launch()))
         while not (connection := await self._find()):
             await asyncio.sleep(0.1)
         return connection

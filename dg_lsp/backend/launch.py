@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-from dataclasses import dataclass
+import subprocess
+from dataclasses import dataclass, replace
 
-from engine.core.processes import neutral_dir, python_module
+from dg_lsp.config.settings import EngineSettings
+from engine.core.names import rooted
+from engine.core.processes import home_dir, neutral_dir, python_module
 from engine.core.version import __version__
 from engine.ipc.client import EngineFailure
 from engine.ipc.messages import EngineStatus
@@ -24,6 +27,17 @@ class Launch:
     unload_after_s: float | None = None
     exit_after_s: float | None = None
     engine: tuple[str, ...] = python_module("engine")
+
+    def chosen(self, settings: EngineSettings) -> Launch:
+        """The same, its gaps filled by an editor's settings."""
+        return replace(
+            self,
+            # Not of the working directory, which is the editor's choice or the project.
+            model=rooted(self.model or settings.model, home_dir()),
+            device=self.device or settings.device,
+            unload_after_s=settings.unload_after_s,
+            exit_after_s=settings.exit_after_s,
+        )
 
     def command(self) -> list[str]:
         """The command line; it returns once the engine answers, or with a sentence on stderr."""
@@ -71,25 +85,27 @@ def _is_on(device: str, running: EngineStatus) -> bool:
     return device == "auto" or running.device == "auto" or running.device.startswith(device)
 
 
-async def start(launch: Launch) -> None:
-    """Start an engine, or find that one runs by now. Raises EngineFailure with the starter's own sentence."""
+def begin(launch: Launch) -> subprocess.Popen[bytes]:
+    """Begin to start an engine; `started` waits for it. Raises EngineFailure."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *launch.command(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
+        return subprocess.Popen(
+            launch.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             cwd=neutral_dir(),  # A project that an editor stands in must not say what a name means.
         )
     except OSError as error:
         raise EngineFailure("unavailable", f"The engine can't be started ({error}); run `dg-lsp doctor`.") from None
+
+
+async def started(process: subprocess.Popen[bytes]) -> None:
+    """Wait until an engine answers, this one or another. Raises EngineFailure with the starter's own sentence."""
     try:
-        _, errors = await process.communicate()
-    except BaseException:
+        _, errors = await asyncio.to_thread(process.communicate)
+    finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-        await process.wait()
-        raise
     if process.returncode:
         lines = errors.decode(errors="replace").strip().splitlines()
         said = lines[-1].removeprefix("dg-lsp: ") if lines else "The engine did not start; run `dg-lsp doctor`."

@@ -34,11 +34,15 @@ def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str
     if greeting:
         outgoing.write(frame(greeting[1]))
         outgoing.flush()
+    from dg_lsp.app.early import begin_engine
+    from dg_lsp.backend.launch import Launch
+
+    launch = Launch(model=model, device=device)
+    begun = begin_engine(first, launch) if greeting else None
     # Imported after the greeting: this takes longer than everything before it.
     from dg_lsp.app.session import run
-    from dg_lsp.backend.client import Launch
 
-    return run(chain([first], bodies), outgoing, Launch(model=model, device=device), greeting and greeting[0])
+    return run(chain([first], bodies), outgoing, launch, greeting and greeting[0], begun)
 
 
 def _standard_streams() -> tuple[BinaryIO, BinaryIO]:

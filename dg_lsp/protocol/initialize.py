@@ -47,7 +47,7 @@ def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}, "fileOperations": {}},
     }
     has_inline = "inlineCompletion" in (client.get("textDocument") or {})
-    wanted = _section(params.get("initializationOptions")).get("completion", "auto")
+    wanted = section(params.get("initializationOptions")).get("completion", "auto")
     if wants_menu(wanted, has_inline=has_inline):
         offered["completionProvider"] = {}
     return offered
@@ -66,7 +66,8 @@ def _encoding(client: Mapping[str, Any]) -> str:
     return next((encoding for encoding in offered if encoding in _ENCODINGS), "utf-16")
 
 
-def _section(options: object) -> Mapping[str, Any]:
+def section(options: object) -> Mapping[str, Any]:
+    """Our settings among those that an editor starts with."""
     table = cast(Mapping[str, Any], options) if isinstance(options, Mapping) else {}
     for name in ("dg-lsp", "dg"):
         if isinstance(table.get(name), Mapping):

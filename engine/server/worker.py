@@ -32,6 +32,9 @@ _RETRY_LOAD_S = 10.0
 _SHORTAGES = 3
 """Requests in a row that run out of memory, each tried twice, until the weights are given back."""
 _REST_S = 3600.0
+_WARM_UP_AFTER_S = 0.1
+_SHOW_S = 0.1
+"""Between two words on how far a load has come."""
 
 
 @runtime_checkable
@@ -131,15 +134,24 @@ class Worker(threading.Thread):
                         del logits
             elif not work.idle:
                 self._idle_since = time.monotonic()
-            elif self._model is not None and self._rest_s() <= 0:
+            elif self._model is not None and self._unloads_in_s() <= 0:
                 self._unload()
+            elif self._model is not None and not self._warmed_up:
+                with self._round(self._model):
+                    self._warm_up(self._model)
             # Only what nothing names any more is given back.
             del model
             if self._shortages >= _SHORTAGES:
                 self._give_up()
 
     def _rest_s(self) -> float:
-        return max(self._idle_since + self._unload_after_s - time.monotonic(), 0) if self._model else _REST_S
+        if self._model is None:
+            return _REST_S
+        # Who had the model loaded is likely to ask at once; that warms up as well.
+        return self._unloads_in_s() if self._warmed_up else min(self._unloads_in_s(), _WARM_UP_AFTER_S)
+
+    def _unloads_in_s(self) -> float:
+        return max(self._idle_since + self._unload_after_s - time.monotonic(), 0)
 
     def _model_for(self, jobs: Sequence[Job]) -> Model | None:
         """The model, loaded where somebody wants it; where it can't be, they are told why."""
@@ -167,7 +179,6 @@ class Worker(threading.Thread):
     def _can_go_on(self, model: Model, job: Job) -> bool:
         """Whether a job is begun and waits for no forward pass."""
         if isinstance(job.order, Warm):
-            self._warm_up(model)
             self._idle_since = time.monotonic()
             self._scheduler.finish(job, Done(id=job.id))
             return False
@@ -176,8 +187,6 @@ class Worker(threading.Thread):
         return job.filling is not None or self._begin(model, job, job.order.request)
 
     def _warm_up(self, model: Model) -> None:
-        if self._warmed_up:
-            return
         self._warmed_up = True
         from engine.server.warmup import warm_up
 
@@ -250,6 +259,7 @@ class Worker(threading.Thread):
 
     def _answer(self, job: Job, filled: Filled) -> None:
         self._shortages = 0
+        self._warmed_up = True
         self._idle_since = time.monotonic()
         load_ms = max(self._load_ended - max(job.arrived, self._load_began), 0) * 1000
         filled = replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
@@ -298,9 +308,15 @@ class Worker(threading.Thread):
         return self._model
 
     def _loaded(self, moved: Callable[[], None]) -> tuple[Model | None, Failed | None]:
+        shown = 0.0
+
         def show_percent(percent: float) -> None:
+            nonlocal shown
             moved()
-            self._on_state(EngineState(name="loading", percent=percent))
+            # A small model has hundreds of tensors and is there before the first of them is seen.
+            if time.monotonic() - max(shown, self._load_began) >= _SHOW_S:
+                shown = time.monotonic()
+                self._on_state(EngineState(name="loading", percent=percent))
 
         try:
             return self._load(show_percent), None

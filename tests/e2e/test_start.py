@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dg_lsp.app.early import begin_engine
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
@@ -21,7 +22,7 @@ from dg_lsp.protocol.framing import frame, messages
 from dg_lsp.protocol.initialize import answer_to, capabilities
 from dg_lsp.protocol.rpc import read
 from tests.e2e.window import CLIENTS, recorded
-from tests.engine.processes import WAIT_S, Home, home
+from tests.engine.processes import WAIT_S, Home, home, wait_until
 
 RESIDENT_NBYTES = 80_000_000
 HELLO = {
@@ -64,7 +65,38 @@ def test_a_fresh_process_greets_before_it_imports_what_takes_long():
             send(process, id=1, method="initialize", params=HELLO)
             assert "capabilities" in json.loads(next(messages(process.stdout)))["result"]
             process.wait(WAIT_S)
-        assert {path.stem for path in place.folder.glob("*.imported")} == {"lsprotocol"}
+        assert {path.stem for path in place.folder.glob("*.imported")} == {"msgspec"}
+
+
+def test_the_engine_starts_right_behind_the_greeting():
+    hello = {**HELLO, "initializationOptions": {"completion": "auto"}}
+    with home() as place, served(place, "--model", place.oracle("x = ▮1▮\n")) as process:
+        send(process, id=1, method="initialize", params=hello)
+        wait_until(place.answers, "an engine, before the client says any more")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "options", "begins"),
+    [
+        ({}, None, True),
+        ({}, {"dg-lsp": {"enabled": True}}, True),
+        ({}, {"enabled": False}, False),
+        # Its settings, asked for later, may name another model.
+        ({"workspace": {"configuration": True}}, None, False),
+        ({"workspace": {"configuration": True}}, {"inline": {}}, True),
+    ],
+)
+def test_the_engine_is_begun_early_where_all_is_known_that_it_takes(
+    capabilities: dict[str, Any], options: object, begins: bool, monkeypatch: pytest.MonkeyPatch
+):
+    with home() as place:
+        monkeypatch.setenv("DG_LSP_RUNTIME_DIR", place.environment["DG_LSP_RUNTIME_DIR"])
+        params = {"capabilities": capabilities, "initializationOptions": options}
+        launch = Launch(engine=(sys.executable, "-c", "import sys; sys.exit('No torch here.')"))
+        begun = begin_engine(json.dumps({"params": params}).encode(), launch)
+        assert (begun is not None) == begins
+        if begun:
+            assert begun.communicate(timeout=WAIT_S)[1].strip() == b"No torch here."
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc")

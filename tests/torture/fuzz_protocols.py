@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -172,6 +173,8 @@ def project_files(chance: random.Random) -> Generator[Example]:
                 editor.tell("workspace/didChangeWorkspaceFolders", {"event": removed})
 
             found.attempt(work, (), said)
+            # At the end, thousands of them would take longer than a target is waited for.
+            shutil.rmtree(folder)
 
         yield example
 

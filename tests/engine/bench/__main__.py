@@ -6,11 +6,12 @@ from dataclasses import asdict
 from rich import print_json
 
 from engine.bench.timing import Stopwatch
-from tests.engine.bench.processes import overhead, starts
+from tests.engine.bench.processes import first_suggestion, overhead, starts
 from tests.engine.bench.syntax_keystroke import syntax_keystroke
 
 if __name__ == "__main__":
     watch = Stopwatch(repetitions=20, limit_s=20)
-    for parts in (starts("bundled", "cpu", repetitions=3), overhead(watch), syntax_keystroke(watch)):
+    first = [[first_suggestion(repetitions=5)]]
+    for parts in (first, starts("bundled", "cpu", repetitions=3), overhead(watch), syntax_keystroke(watch)):
         for part in parts:
             print_json(data=[asdict(each) for each in part])

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import psutil
 
@@ -30,6 +30,7 @@ from engine.server.server import EngineOptions
 STARTS, OVERHEAD = "start", "protocol"
 _CODE = "def add(a, b):\n    total = ▮a + b▮\n    return total\n"
 _ANSWER_S = 120.0
+_CLIENT = {"processId": None, "rootUri": None, "capabilities": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +46,13 @@ def starts(model: str, device: str, repetitions: int) -> tuple[list[Figure], lis
     taken: dict[str, list[float]] = {"language server answers": [], "engine greets": [], "weights are loaded": []}
     memory: dict[str, int] = {}
     for _ in range(repetitions):
-        ms, memory["language server"] = _language_server()
-        taken["language server answers"].append(ms)
+        began = time.perf_counter()
+        with _language_server() as server:
+            server.request("initialize", _CLIENT)
+            taken["language server answers"].append((time.perf_counter() - began) * 1000)
+            # Without `initialized` it starts no engine; this answer comes from the server proper, all of it imported.
+            server.request("shutdown", None)
+            memory["language server"] = psutil.Process(server.process.pid).memory_info().rss
         with own_engine(model, device) as (ask, start_ms):
             taken["engine greets"].append(start_ms)
             began = time.perf_counter()
@@ -60,6 +66,14 @@ def starts(model: str, device: str, repetitions: int) -> tuple[list[Figure], lis
     return [Figure(part=STARTS, name=name, spread=spread(times)) for name, times in taken.items()], [
         ProcessMemory(process=process, nbytes=nbytes) for process, nbytes in memory.items()
     ]
+
+
+def first_suggestion(repetitions: int) -> Figure:
+    """From `initialize` to the answer to a request that waits for it, where no engine runs: files are cached by the
+    system."""
+    return Figure(
+        part=STARTS, name="first suggestion", spread=spread([_first_suggestion() for _ in range(repetitions)])
+    )
 
 
 def overhead(watch: Stopwatch) -> tuple[list[Figure], list[Ratio]]:
@@ -84,59 +98,88 @@ def overhead(watch: Stopwatch) -> tuple[list[Figure], list[Ratio]]:
 def own_engine(model: str, device: str) -> Generator[tuple[Exchange, float]]:
     """An engine apart from the user's own, ended with the block: a connection to it that stays open, as an editor's
     does, and how many milliseconds it took to answer. Raises EngineError where it does not start."""
+    with _own_places():
+        began = time.perf_counter()
+        named = rooted(model, Path.cwd())
+        process = launch.start(EngineOptions(model=named, device=device, unload_after_s=600.0, exit_after_s=60.0))
+        start_ms = (time.perf_counter() - began) * 1000
+        assert process
+        try:
+            with conversation(_ANSWER_S) as ask:
+                assert ask
+                yield ask, start_ms
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def _own_places() -> Generator[None]:
     # Not a longer path: a socket's has a limit.
     with tempfile.TemporaryDirectory(prefix="dg-", ignore_cleanup_errors=True) as folder:
-        places = {"DG_LSP_RUNTIME_DIR": f"{folder}/run", "DG_LSP_STATE_DIR": f"{folder}/state"}
         before = dict(os.environ)
-        os.environ.update(places)
+        os.environ.update({"DG_LSP_RUNTIME_DIR": f"{folder}/run", "DG_LSP_STATE_DIR": f"{folder}/state"})
         try:
-            began = time.perf_counter()
-            named = rooted(model, Path.cwd())
-            process = launch.start(EngineOptions(model=named, device=device, unload_after_s=600.0, exit_after_s=60.0))
-            start_ms = (time.perf_counter() - began) * 1000
-            assert process
-            try:
-                with conversation(_ANSWER_S) as ask:
-                    assert ask
-                    yield ask, start_ms
-            finally:
-                process.kill()
-                process.wait()
+            yield
         finally:
             os.environ.clear()
             os.environ.update(before)
 
 
-def _language_server() -> tuple[float, int]:
-    """Milliseconds to its first answer, and its memory once it serves."""
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [*python_module("dg_lsp"), "serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdin
-    assert process.stdout
-    try:
-        _request(process.stdin, process.stdout, "initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+def _first_suggestion() -> float:
+    """Milliseconds."""
+    before, _, after = _CODE.split("▮")
+    document = {"uri": "file:///nowhere/a.py", "languageId": "python", "version": 1, "text": before + after}
+    place = {"line": before.count("\n"), "character": len(before.rpartition("\n")[2])}
+    asked = {"textDocument": {"uri": document["uri"]}, "position": place, "context": {"triggerKind": 1}}
+    with _own_places(), _language_server() as server:
+        began = time.perf_counter()
+        server.request("initialize", _CLIENT)
+        server.say("initialized", {})
+        server.say("textDocument/didOpen", {"textDocument": document})
+        while not server.request("textDocument/inlineCompletion", asked)["result"]:
+            pass
         ms = (time.perf_counter() - began) * 1000
-        # Without `initialized` it starts no engine; this answer comes from the server proper, all of it imported.
-        _request(process.stdin, process.stdout, "shutdown", None)
-        return ms, psutil.Process(process.pid).memory_info().rss
+        launch.stop()
+    return ms
+
+
+class _Server:
+    """The language server, as an editor meets it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+
+    def say(self, method: str, params: object, **more: object) -> None:
+        body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()
+        assert self.process.stdin
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.process.stdin.flush()
+
+    def request(self, method: str, params: object) -> dict[str, Any]:
+        """Its answer; what it says or asks meanwhile is passed over."""
+        self.say(method, params, id=method)
+        while (message := self._read()).get("id") != method or "method" in message:
+            pass
+        return message
+
+    def _read(self) -> dict[str, Any]:
+        stdout = self.process.stdout
+        assert stdout
+        header = stdout.readline()
+        if not header.lower().startswith(b"content-length:"):
+            raise EngineError("The language server to be measured did not answer: see `dg-lsp doctor`.")
+        while stdout.readline().strip():
+            pass
+        return json.loads(stdout.read(int(header.split(b":")[1])))
+
+
+@contextmanager
+def _language_server() -> Generator[_Server]:
+    command = [*python_module("dg_lsp"), "serve"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        yield _Server(process)
     finally:
         process.kill()
         process.communicate()
-
-
-def _request(stdin: IO[bytes], stdout: IO[bytes], method: str, params: object) -> None:
-    """Ask the language server and read its answer, whatever it says."""
-    body = json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).encode()
-    stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-    stdin.flush()
-    header = stdout.readline()
-    if not header.lower().startswith(b"content-length:"):
-        raise EngineError("The language server to be measured did not answer: see `dg-lsp doctor`.")
-    while stdout.readline().strip():
-        pass
-    stdout.read(int(header.split(b":")[1]))
