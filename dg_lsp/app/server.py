@@ -177,8 +177,6 @@ class DgServer(LanguageServer):
 
     def look_anew(self) -> None:
         """Files changed that may be a project's: what is known of them is gone by no longer."""
-        self.configuration.forget_files()
-        self._exclusions.forget_files()
         for held in self.documents.others(""):
             self._looking.forget(held.uri)
 
@@ -310,7 +308,7 @@ class DgServer(LanguageServer):
         self._exclusions.look(uri, self.configuration.folders)
         snapshot = self.documents.get(uri)
         if snapshot:
-            self.suggester.context_selector.prepare(snapshot)
+            self.suggester.context_selector.reading(snapshot)
 
     def _policy(self, uri: str, language: str) -> Policy:
         excluded = self._exclusions.why_excluded(uri)

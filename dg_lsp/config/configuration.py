@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, cast
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 
 from dg_lsp.config.exclusion import file_of, innermost
 from dg_lsp.config.rereading import Rereading
 from dg_lsp.config.settings import Settings, applied
-from dg_lsp.config.switches import Switches
 
 PROJECT_FILE = "dg-lsp.toml"
 MAX_PROJECT_FILE_NBYTES = 64 * 1024
@@ -23,18 +24,19 @@ MAX_NAMED = 100
 """Problems that are named in a session; a file may hold any number."""
 SECTIONS = ("dg-lsp", "dg")
 """Under which editors may keep the settings among those of others."""
+_HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class Configuration:
     """Workspace folders, settings and switches. `complain` is told each wrong key or value once."""
 
-    def __init__(self, complain: Callable[[str], None], clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, complain: Callable[[str], None]) -> None:
         self._complain = complain
         self._named = set[str]()
         self._folders: dict[str, Path] = {}
         self._initial: object = {}
         self._editor = Settings()
-        self._projects = Rereading(_parsed, _refused, MAX_PROJECT_FILE_NBYTES, clock_s)
+        self._projects = Rereading(_parsed, _refused, MAX_PROJECT_FILE_NBYTES)
         self._tables: dict[Path, tuple[dict[str, Any], str]] = {}
         self._switches = Switches()
 
@@ -93,10 +95,6 @@ class Configuration:
         folder = self.folder_of(uri)
         if folder:
             self._tables[folder] = self._projects.get(folder / PROJECT_FILE)
-
-    def forget_files(self) -> None:
-        """Read projects' files again at the next look."""
-        self._projects.forget()
 
     def settings_of(self, uri: str) -> Settings:
         """The settings for a document; a project's own file has the last word."""
@@ -163,3 +161,50 @@ def _parsed(text: str) -> tuple[dict[str, Any], str]:
 
 def _refused(reason: str) -> tuple[dict[str, Any], str]:
     return {}, reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    enabled: bool
+    language: str | None
+    """None: all of them."""
+    folder: PurePath | None
+    """None: everywhere."""
+
+
+class Switches:
+    """Remembers how each was turned last."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str | None, PurePath | None], Switch] = {}
+
+    def turn(self, *, enabled: bool, language: str | None, folder: str | None) -> None:
+        """Turn one. Raises ValueError where `folder` is no URI."""
+        if folder is not None and not _HAS_SCHEME.match(folder):
+            raise ValueError(f"The folder must be a URI such as file:///home/me/project, not {folder!r}.")
+        place = None if folder is None else _place(folder)
+        self._held[language, place] = Switch(enabled=enabled, language=language, folder=place)
+
+    def forget(self, language: str | None) -> None:
+        """As if that language, or everything, had never been switched everywhere; folders keep theirs."""
+        self._held.pop((language, None), None)
+
+    @property
+    def everywhere(self) -> Switch | None:
+        """The one for everything, if it was turned."""
+        return self._held.get((None, None))
+
+    def nearest(self, uri: str, language: str | None) -> Switch | None:
+        """Of those for a language, or for all of them, the one that is nearest to a document."""
+        place = _place(uri)
+        holding = [
+            held
+            for held in self._held.values()
+            if held.language == language and (held.folder is None or place.is_relative_to(held.folder))
+        ]
+        return max(holding, key=lambda held: len(held.folder.parts) if held.folder else 0, default=None)
+
+
+def _place(uri: str) -> PurePath:
+    """A path that is inside another one where the document or folder is; of any scheme."""
+    return file_of(uri) or PurePosixPath(unquote(uri.partition("#")[0]))

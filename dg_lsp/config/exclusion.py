@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -16,99 +15,10 @@ from urllib.parse import unquote, urlsplit
 
 from pygls.uris import to_fs_path
 
-from dg_lsp.config.git_excludes import excludes_file
+from dg_lsp.config.git import excludes_file
 from dg_lsp.config.patterns import Patterns, TooMuch
 from dg_lsp.config.rereading import Rereading
 
-SECRETS = (
-    ".env*",
-    "*.env",
-    "*.env.*",
-    "*.pem",
-    "*.pem.*",
-    "*.key",
-    "*.ppk",
-    "*.p8",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    "*.asc",
-    "*.gpg",
-    # Keys have no extension, or a public half; identifiers.py, id_map.go and the like are code.
-    "id_*",
-    "!id_*.*",
-    "id_*.pub",
-    "id_*.key",
-    "id_*.pem",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    "credentials",
-    "credentials.*",
-    ".credentials*",
-    "*credentials*.json",
-    "*credentials*.toml",
-    "*credentials*.ini",
-    "*credentials*.y*ml",
-    "secrets.y*ml",
-    "secrets.json",
-    "secrets.toml",
-    "secrets.ini",
-    "*.secret",
-    "*.secrets",
-    "*service-account*.json",
-    "*service_account*.json",
-    "*.tfvars",
-    "*.tfstate*",
-    ".netrc",
-    "_netrc",
-    ".pgpass",
-    ".my.cnf",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".git-credentials",
-    ".htpasswd",
-    ".vault-token",
-    ".dockercfg",
-    "**/.docker/config.json",
-    "**/.kube/config",
-    "kubeconfig",
-    "auth.json",
-    "auth.toml",
-    "auth.y*ml",
-    "*deploy_key*",
-    "!*deploy_key*.*",
-    "*deploy-key*",
-    "!*deploy-key*.*",
-    "*deploy_key.pub",
-    "*deploy-key.pub",
-    "*_rsa",
-    "*_dsa",
-    "*_ecdsa",
-    "*_ed25519",
-    "vault.y*ml",
-    "vault.json",
-    "*vault*pass*",
-    "!*vault*pass*.py",
-    "client_secret*.json",
-    "token",
-    "!token/",
-    "token.json",
-    "tokens.json",
-    "*.keytab",
-    "*.ovpn",
-    ".s3cfg",
-    ".boto",
-    "**/gh/hosts.yml",
-    ".ssh/",
-    ".aws/",
-    ".gnupg/",
-    "*_history",
-)
 _FILE_SCHEMES = ("file", "vscode-notebook-cell")
 MAX_IGNORE_FILE_NBYTES = 256 * 1024
 NOT_YET = "its project's files are not read yet"
@@ -117,7 +27,7 @@ NAMED = "its name or an ignore file says so"
 _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d++))+$")
 """What tools and people put behind a name; a copy is as secret as what it was made of."""
 
-_secrets = Patterns(SECRETS)
+_secrets = Patterns(Path(__file__).with_name("secrets.dgignore").read_text(encoding="utf-8").splitlines())
 
 
 class _Unreadable(Exception):
@@ -138,8 +48,8 @@ class Exclusions:
     `look` touches the disk and may be called in any thread; the rest only knows what it found.
     """
 
-    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._patterns = Rereading[Patterns | str](_patterns, str, MAX_IGNORE_FILE_NBYTES, clock_s)
+    def __init__(self) -> None:
+        self._patterns = Rereading[Patterns | str](_patterns, str, MAX_IGNORE_FILE_NBYTES)
         self._excludes_files: dict[Path, Path] = {}
         self._reasons: dict[str, str] = {}
 
@@ -148,12 +58,7 @@ class Exclusions:
         self._reasons[uri] = self._reason(uri, folders)
 
     def forget(self, uri: str) -> None:
-        """The document was closed."""
         self._reasons.pop(uri, None)
-
-    def forget_files(self) -> None:
-        """Read ignore files again at the next look."""
-        self._patterns.forget()
 
     def why_excluded(self, uri: str) -> str:
         """Why the document may not be shown to the model, in a clause; empty where it may."""

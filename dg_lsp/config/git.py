@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from engine.core.processes import home_dir
+
 _OFF = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.pager=cat", "log.showSignature=false")
 _ENVIRONMENT = {
     # A partial clone would fetch what is missing, with commands and addresses of its own choice.
@@ -15,6 +17,7 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
+_GIT_S = 1.0
 _NAME = "git.exe" if sys.platform == "win32" else "git"
 
 
@@ -41,3 +44,23 @@ def _found() -> Path:
         if folder.is_absolute() and os.access(folder / _NAME, os.X_OK):
             return folder / _NAME
     raise FileNotFoundError(2, "No git is on the PATH")
+
+
+def excludes_file(repository: Path) -> Path:
+    """git's `core.excludesFile` as it holds in a folder, else the file that git takes where nothing is set.
+
+    The file may not exist. Asks git itself, whose settings include one another; see gitignore(5) for the default.
+    """
+    told = _told_by_git(repository)
+    if told is None:
+        settings = os.environ.get("XDG_CONFIG_HOME")
+        return (Path(settings) if settings else home_dir() / ".config") / "git" / "ignore"
+    return repository / told
+
+
+def _told_by_git(repository: Path) -> str | None:
+    try:
+        asked = run_git(repository, "config", "--get", "--path", "core.excludesFile", timeout_s=_GIT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return os.fsdecode(asked.stdout).removesuffix("\n") if asked.returncode == 0 else None

@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from dg_lsp.config.rereading import LOOK_AGAIN_S
-
 log = logging.getLogger(__name__)
 
+LOOK_AGAIN_S = 1.0
+"""How long what a look found is new."""
 LOOK_S = 2.0
 """For one look; who waits for it goes on then with what was known before."""
 TRUSTED_S = 5.0

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -14,22 +12,13 @@ from engine.core.files import read_regular
 
 T = TypeVar("T")
 
-LOOK_AGAIN_S = 1.0
-
-
-@dataclass(slots=True)
-class _Held(Generic[T]):
-    looked_at_s: float
-    signature: tuple[int, ...] | None
-    value: T
-
 
 class Rereading(Generic[T]):
     """What `parse` makes of a file's text, and `refuse` of a clause that says why it is not read.
 
     What is missing or can't be opened is empty, and so is a folder and the empty device.
 
-    A file is read again when it changed, and looked at once a second at most.
+    A file is read again when it changed.
     """
 
     def __init__(
@@ -37,29 +26,19 @@ class Rereading(Generic[T]):
         parse: Callable[[str], T],
         refuse: Callable[[str], T],
         max_nbytes: int,
-        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._parse = parse
         self._refuse = refuse
         self._max_nbytes = max_nbytes
-        self._clock_s = clock_s
-        self._held: dict[Path, _Held[T]] = {}
+        self._held: dict[Path, tuple[tuple[int, ...] | None, T]] = {}
 
     def get(self, path: Path) -> T:
-        """The file as it is now, or was a moment ago."""
-        now_s = self._clock_s()
-        held = self._held.get(path)
-        if held and now_s - held.looked_at_s < LOOK_AGAIN_S:
-            return held.value
+        """The file as it is now."""
         signature = _signature(path)
-        if held is None or held.signature != signature:
-            held = self._held[path] = _Held(now_s, signature, self._value(path))
-        held.looked_at_s = now_s
-        return held.value
-
-    def forget(self) -> None:
-        """Read again whatever is asked for next."""
-        self._held.clear()
+        held = self._held.get(path)
+        if held is None or held[0] != signature:
+            held = self._held[path] = signature, self._value(path)
+        return held[1]
 
     def _value(self, path: Path) -> T:
         try:

@@ -14,6 +14,7 @@ from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContent
 
 from dg_lsp.config.settings import Settings
 from dg_lsp.documents.positions import Encoding, Lines, span_of
+from engine.core.sequences import common_head, common_tail
 
 REMEMBERED_AFTER_CLOSING = 8
 
@@ -43,7 +44,6 @@ class Snapshot:
 
     @property
     def text(self) -> str:
-        """All of it."""
         return self.lines.text
 
 
@@ -143,7 +143,6 @@ class Documents:
                     held[snapshot.uri] = replace(snapshot, policy=policy)
 
     def get(self, uri: str) -> Snapshot | None:
-        """The open document, or None."""
         return self._open.get(uri)
 
     def uris(self) -> Sequence[str]:
@@ -180,19 +179,6 @@ class Documents:
 
 def smallest_edit(old: str, new: str) -> Edit:
     """The one edit that leads from `old` to `new` without what both begin and end with."""
-    start = _longest(min(len(old), len(new)), lambda low, high: old[low:high] == new[low:high])
-    old, new = old[start:], new[start:]
-    tail = _longest(
-        min(len(old), len(new)),
-        lambda low, high: old[len(old) - high : len(old) - low] == new[len(new) - high : len(new) - low],
-    )
-    return Edit(start=start, removed=old[: len(old) - tail], inserted=new[: len(new) - tail])
-
-
-def _longest(limit: int, same: Callable[[int, int], bool]) -> int:
-    """How far two texts agree, by halving: comparing slices is far quicker than comparing characters."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if same(low, middle) else (low, middle - 1)
-    return low
+    start = common_head(old, new)
+    tail = common_tail(old[start:], new[start:])
+    return Edit(start=start, removed=old[start : len(old) - tail], inserted=new[start : len(new) - tail])

@@ -35,7 +35,6 @@ class CursorGap:
 
     @property
     def text(self) -> str:
-        """All around the gap."""
         return self.lines.text
 
     @property
@@ -55,7 +54,6 @@ class CursorGap:
 
 
 def gap_at(snapshot: Snapshot, cursor: int, selected: Selected | None = None) -> CursorGap:
-    """The gap at a cursor."""
     if selected is None:
         return CursorGap(snapshot=snapshot, lines=snapshot.lines, cursor=cursor)
     lines = snapshot.lines.replace(selected.start, selected.end, selected.text)

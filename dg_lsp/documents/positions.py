@@ -53,11 +53,9 @@ class Lines:
         return replaced
 
     def line_of(self, offset: int) -> int:
-        """Number of the line that holds `offset`."""
         return bisect_right(self.starts, offset) - 1
 
     def line_start(self, offset: int) -> int:
-        """Where the line that holds `offset` starts."""
         return self.starts[self.line_of(offset)]
 
     def line_end(self, offset: int) -> int:
@@ -72,7 +70,6 @@ class Lines:
 
 
 def offset_at(lines: Lines, position: Position, encoding: Encoding) -> int:
-    """The string offset of a position."""
     if position.line < 0:
         return 0
     if position.line >= len(lines.starts):
@@ -98,7 +95,6 @@ def span_of(lines: Lines, range_: Range, encoding: Encoding) -> tuple[int, int]:
 
 
 def range_of(lines: Lines, start: int, end: int, encoding: Encoding) -> Range:
-    """The range of a span of offsets."""
     return Range(start=position_at(lines, start, encoding), end=position_at(lines, end, encoding))
 
 

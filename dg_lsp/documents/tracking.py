@@ -52,7 +52,6 @@ class Tracking:
             self._followed = [each for each in self._followed if each is not followed]
 
     def changed(self, change: Change) -> None:
-        """A document changed."""
         for followed in self._followed:
             if followed.snapshot.uri == change.after.uri:
                 followed.edits += change.edits

@@ -42,7 +42,6 @@ async def rewrite_selection(ls: EditorSession, params: ExecuteCommandParams) -> 
 
 
 async def rewrite(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
-    """Ways to rewrite a selection."""
     return await _rewritten(ls, params, n=CANDIDATES, apply=False)
 
 

@@ -30,11 +30,9 @@ class EditorSession(Protocol):
 
     async def look(self, uri: str) -> None:
         """Wait until a document's policy is what its project says now."""
-        ...
 
     async def snapshot(self, uri: str) -> Snapshot | None:
         """A document as its policy is now; None where it is not open, or changes while the project is looked at."""
-        ...
 
     @property
     def client_capabilities(self) -> ClientCapabilities:
@@ -47,4 +45,3 @@ class EditorSession(Protocol):
 
     def window_show_message(self, params: ShowMessageParams) -> None:
         """Let the client show a sentence."""
-        ...

@@ -47,7 +47,6 @@ class Acceptance:
         self._record(language, "shown", len(remainders[0].text))
 
     def changed(self, change: Change) -> None:
-        """A document changed."""
         held = self._watched.get(change.after.uri)
         if held is None or held.settled or held.last_chars is not None or not change.edits:
             return
@@ -78,7 +77,6 @@ class Acceptance:
             self._settle(held, "typed" if typed else "partial" if held.taken_chars else "rejected", held.taken_chars)
 
     def close(self) -> None:
-        """The session ends."""
         for uri in list(self._watched):
             self.closed(uri)
 

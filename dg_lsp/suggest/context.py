@@ -94,12 +94,8 @@ class ContextSelector:
         self._choices[snapshot.uri] = _Choice(others=others, line=line, budget_chars=budget_chars, snippets=snippets)
         return snippets
 
-    def prepare(self, snapshot: Snapshot) -> None:
-        """Read a document that may help in others, before it is needed; in any thread."""
-        self.reading(snapshot)
-
     def reading(self, snapshot: Snapshot) -> DocumentReading:
-        """The reading of a document, kept until its text is another; its policy may become another."""
+        """The reading of a document, kept until its text is another; its policy may become another. In any thread."""
         held = self._readings.get(snapshot.uri)
         if held is None or held.snapshot.lines is not snapshot.lines:
             held = self._readings[snapshot.uri] = read(snapshot)
@@ -112,7 +108,6 @@ class ContextSelector:
 
 
 def read(snapshot: Snapshot) -> DocumentReading:
-    """Read the start of a document."""
     text = snapshot.text[:READ_CHARS]
     parts = tuple(_Part(start=start, text=part, names=names(part)) for start, part in _cut(text))
     return DocumentReading(

@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import Protocol
 
+from dg_lsp.backend.resident import Resident
 from engine.core.request import Filled, FillRequest
 
 BURST_GAP_MS = 300.0
@@ -17,27 +17,6 @@ _WEIGHT = 0.3
 """Of the newest observation in the running averages."""
 _MARGIN = 1.25
 """How much longer than usual the next key may take before the burst counts as over."""
-
-
-class Filler(Protocol):
-    """Who answers requests."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the model is loaded."""
-        ...
-
-    def warm(self) -> None:
-        """See to it that the model is loaded, in the background."""
-        ...
-
-    async def wait_until_ready(self) -> bool:
-        """Wait for the model, within bounds; whether it is there."""
-        ...
-
-    async def fill(self, request: FillRequest, document: str) -> Filled | None:
-        """The answer, or None where there is none."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,8 +29,8 @@ class _Job:
 class InFlight:
     """Knows what is under way for each document."""
 
-    def __init__(self, filler: Filler, debounce: Debounce) -> None:
-        self._filler = filler
+    def __init__(self, resident: Resident, debounce: Debounce) -> None:
+        self._resident = resident
         self._debounce = debounce
         self._jobs: dict[str, _Job] = {}
         self.asked = 0
@@ -61,7 +40,7 @@ class InFlight:
         """The answer to a request, or None where there is none or a newer request took its place.
 
         The same request as the latest one shares its answer, if there is one. When nobody waits any more the work is
-        cancelled. `load`: wait for the model, too; else it is only woken. Raises what the filler raises.
+        cancelled. `load`: wait for the model, too; else it is only woken. Raises what that raises.
         """
         job = self._jobs.get(document)
         if not job or job.request != request or _was_in_vain(job.task):
@@ -86,8 +65,8 @@ class InFlight:
             job.task.cancel()
 
     async def _work(self, document: str, request: FillRequest, *, load: bool) -> Filled | None:
-        if not (self._filler.is_ready or (load and await self._filler.wait_until_ready())):
-            self._filler.warm()
+        if not (self._resident.is_ready or (load and await self._resident.wait_until_ready())):
+            self._resident.warm()
             return None
         delay_ms = self._debounce.delay_ms(_now_ms())
         if delay_ms:
@@ -95,7 +74,7 @@ class InFlight:
         self.asked += 1
         started_ms = _now_ms()
         try:
-            filled = await self._filler.fill(request, document)
+            filled = await self._resident.fill(request, document)
         except asyncio.CancelledError:
             self._debounce.gave_up(_now_ms() - started_ms)
             raise
@@ -121,13 +100,11 @@ class Debounce:
         self._answer_ms: float | None = None
 
     def key(self, now_ms: float) -> None:
-        """A key was struck."""
         gap_ms = None if self._last_key_ms is None else now_ms - self._last_key_ms
         self._last_key_ms = now_ms
         self._gap_ms = None if gap_ms is None or gap_ms > BURST_GAP_MS else _average(self._gap_ms, gap_ms)
 
     def answered(self, took_ms: float) -> None:
-        """The model answered."""
         self._answer_ms = _average(self._answer_ms, took_ms)
 
     def gave_up(self, after_ms: float) -> None:

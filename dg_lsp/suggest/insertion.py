@@ -69,7 +69,6 @@ def typed_head(before: str, insertion: str) -> int:
 
 
 def is_name(character: str) -> bool:
-    """Whether a character may stand in a name."""
     return character.isalnum() or character == "_"
 
 

@@ -79,7 +79,6 @@ class Stats:
         self._pending = _Pending(epoch=b"")
 
     def add(self, language: str, event: str, chars: int) -> None:
-        """Count an event."""
         key, epoch = (date.today().isoformat(), language, event), _epoch(self._path)
         with self._lock:
             if self._pending.epoch != epoch:
@@ -153,15 +152,9 @@ def _epoch(path: Path) -> bytes:
 
 
 def _tally(language: str, times: dict[tuple[str, str], int], chars: dict[tuple[str, str], int]) -> Tally:
-    return Tally(
-        language=language,
-        shown=times.get((language, "shown"), 0),
-        accepted=times.get((language, "accepted"), 0),
-        partial=times.get((language, "partial"), 0),
-        typed=times.get((language, "typed"), 0),
-        rejected=times.get((language, "rejected"), 0),
-        accepted_chars=chars.get((language, "accepted"), 0) + chars.get((language, "partial"), 0),
-    )
+    met = {event: times.get((language, event), 0) for event in ("shown", "accepted", "partial", "typed", "rejected")}
+    accepted_chars = chars.get((language, "accepted"), 0) + chars.get((language, "partial"), 0)
+    return Tally(language=language, accepted_chars=accepted_chars, **met)
 
 
 def _unusable(path: Path, error: Exception) -> str:

@@ -20,8 +20,7 @@ from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.core.runtime_paths import data_dir
 from engine.decoding.executor import drive
-from engine.eval.code_holes import code_holes
-from engine.eval.tasks import Task
+from engine.eval.tasks import Task, code_holes
 from engine.infill.gap import Gap
 from engine.infill.lengths.calibrated import first_sight
 from engine.loader.loading import load

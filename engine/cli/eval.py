@@ -29,24 +29,16 @@ _INTERRUPTED = 130
 @one_line_errors()
 def evaluate(
     tasks: Annotated[
-        Path | None, typer.Argument(metavar="TASKS.jsonl[.gz]", help="HumanEval-Infilling's or SAFIM's format.")
+        Path | None, typer.Argument(metavar="TASKS.jsonl[.gz]", help="HumanEval-Infilling's format.")
     ] = None,
     holes: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead: gaps in the code of a folder.")] = None,
     lang: Annotated[str | None, typer.Option(help="With --holes: only files in this language.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="So many tasks, drawn by --seed; 100 with --holes.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws tasks, gaps and canvases.")] = 0,
-    width: Annotated[
-        list[str] | None, typer.Option(metavar="adaptive|oracle|N", help="How wide gaps are; several make rows.")
-    ] = None,
-    without: Annotated[
+    row: Annotated[
         list[str] | None,
-        typer.Option(metavar="repair|mending|ranking", help="A row without this part; several make rows."),
+        typer.Option(metavar="NAME", help='A way to fill, such as "adaptive" or "width 8"; several rows.'),
     ] = None,
-    greedy: Annotated[bool, typer.Option("--greedy", help="A row that reads left to right, prefix only.")] = False,
-    causal: Annotated[
-        bool, typer.Option("--causal", help="Two rows that read left to right behind prefix and suffix.")
-    ] = False,
-    generate: Annotated[bool, typer.Option("--generate", help="A row of transformers' own generate.")] = False,
     all_rows: Annotated[bool, typer.Option("--all", help="Every row.")] = False,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 96,
     model: ModelName = "bundled",
@@ -58,12 +50,9 @@ def evaluate(
     # Imported here because `--help` needs none of it.
     from engine.eval.report import report, tables
     from engine.eval.results import Results
-    from engine.eval.rows import ADAPTIVE, chosen_rows
-    from engine.eval.rows import all_rows as every_row
+    from engine.eval.rows import ADAPTIVE, ROWS, chosen_rows
 
-    named = chosen_rows(widths=width or (), without=without or (), greedy=greedy, causal=causal, generate=generate)
-    rows = [*(every_row() if all_rows else ()), *named] or chosen_rows(widths=(ADAPTIVE,))
-    rows = list({row.name: row for row in rows}.values())
+    rows = chosen_rows([*(each.name for each in ROWS if all_rows), *(row or ())] or [ADAPTIVE])
     with _interruptible(out):
         chosen, source = _tasks(tasks, holes, lang, limit, seed)
         about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
@@ -100,8 +89,7 @@ def _tasks(
     tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
 ) -> tuple[list[Task], dict[str, str]]:
     """The tasks, and what is to be said of where they come from."""
-    from engine.eval.code_holes import code_holes
-    from engine.eval.tasks import choose, read_tasks
+    from engine.eval.tasks import choose, code_holes, read_tasks
 
     if tasks is not None and holes is None:
         if lang:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +16,7 @@ from engine.decoding.executor import drive
 from engine.infill.pipeline import Parts, fill, infill
 from engine.models.base import Model
 
-ADAPTIVE, ORACLE = "adaptive", "oracle"
-GREEDY, GENERATE = "left to right", "generate"
-CAUSAL = "causal"
-"""Left to right as well, but the suffix stands in the context, and the model says where the gap ends."""
-PARTS = {"repair": Parts(repair=False), "mending": Parts(renoise=False), "ranking": Parts(ranking=False)}
-"""What can be left out, by name."""
-FIXED_WIDTHS = ("8", "16", "32")
-"""Tokens, where all rows are asked for."""
+ADAPTIVE = "adaptive"
 
 Width = Callable[[Model, FillRequest, str], int]
 """(model, request, truth) -> tokens"""
@@ -44,32 +36,11 @@ class EvalRow:
         return self.fill(model, replace(request, width=width))
 
 
-def chosen_rows(
-    *,
-    widths: Sequence[str] = (),
-    without: Sequence[str] = (),
-    greedy: bool = False,
-    causal: bool = False,
-    generate: bool = False,
-) -> list[EvalRow]:
-    """Rows by what was asked for, each once. Raises BadInput."""
-    rows = [_of_width(name) for name in dict.fromkeys(widths)]
-    rows += [_without(name) for name in dict.fromkeys(without)]
-    if greedy:
-        rows.append(EvalRow(name=GREEDY, fill=fill_left_to_right, lacking=_no_reader))
-    if causal:
-        row = EvalRow(name=CAUSAL, fill=fill_by_causal_head, lacking=_no_end)
-        rows += [row, dataclasses.replace(row, name=f"{CAUSAL}, oracle width", width=true_width)]
-    if generate:
-        rows.append(EvalRow(name=GENERATE, fill=_by_generate, lacking=_no_generate))
-    return rows
-
-
-def all_rows() -> list[EvalRow]:
-    """Every row that means something beside the others."""
-    return chosen_rows(
-        widths=(ADAPTIVE, ORACLE, *FIXED_WIDTHS), without=tuple(PARTS), greedy=True, causal=True, generate=True
-    )
+def chosen_rows(names: Sequence[str]) -> list[EvalRow]:
+    """Rows by their names, each once. Raises BadInput."""
+    rows = {row.name: row for row in ROWS}
+    chosen = [rows.get(name) or _of_width(name, rows) for name in names]
+    return list({row.name: row for row in chosen}.values())
 
 
 def possible(rows: Sequence[EvalRow], model: Model, leave_out: Callable[[str], None] | None = None) -> list[EvalRow]:
@@ -88,21 +59,16 @@ def true_width(model: Model, request: FillRequest, truth: str) -> int:
     return max(1, len(model.tokenize(model.prompt(request).head + truth)))
 
 
-def _of_width(name: str) -> EvalRow:
-    if name == ADAPTIVE:
-        return EvalRow(name=name, fill=fill)
-    if name == ORACLE:
-        return EvalRow(name="oracle width", fill=fill, width=true_width)
-    if not name.isdecimal() or int(name) < 1:
-        raise BadInput(f"The width {name!r} is none: use adaptive, oracle or a number of tokens.")
-    return EvalRow(name=f"width {int(name)}", fill=fill, width=lambda model, request, truth: int(name))
+def _of_width(name: str, known: Iterable[str]) -> EvalRow:
+    tokens = name.removeprefix("width ")
+    if not tokens.isdecimal() or int(tokens) < 1 or name == tokens:
+        raise BadInput(f"There is no row {name!r}: name one of {', '.join(map(repr, known))}, or another width.")
+    return EvalRow(name=f"width {int(tokens)}", fill=fill, width=lambda model, request, truth: int(tokens))
 
 
-def _without(name: str) -> EvalRow:
-    if name not in PARTS:
-        raise BadInput(f"There is no part {name} to leave out: name one of {', '.join(PARTS)}.")
+def _without(name: str, parts: Parts) -> EvalRow:
     return EvalRow(
-        name=f"without {name}", fill=lambda model, request: drive(model, infill(model, request, parts=PARTS[name]))
+        name=f"without {name}", fill=lambda model, request: drive(model, infill(model, request, parts=parts))
     )
 
 
@@ -123,3 +89,19 @@ def _no_end(model: Model) -> str:
 
 def _no_generate(model: Model) -> str:
     return "" if generates(model) else f"{model.info.name} has no generate of transformers"
+
+
+ROWS = (
+    EvalRow(name=ADAPTIVE, fill=fill),
+    EvalRow(name="oracle width", fill=fill, width=true_width),
+    *(_of_width(f"width {tokens}", ()) for tokens in (8, 16, 32)),
+    _without("repair", Parts(repair=False)),
+    _without("mending", Parts(renoise=False)),
+    _without("ranking", Parts(ranking=False)),
+    EvalRow(name="left to right", fill=fill_left_to_right, lacking=_no_reader),
+    # Left to right as well, but the suffix stands in the context, and the model says where the gap ends.
+    EvalRow(name="causal", fill=fill_by_causal_head, lacking=_no_end),
+    EvalRow(name="causal, oracle width", fill=fill_by_causal_head, lacking=_no_end, width=true_width),
+    EvalRow(name="generate", fill=_by_generate, lacking=_no_generate),
+)
+"""All that mean something beside the others."""

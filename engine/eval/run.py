@@ -13,17 +13,21 @@ from threading import Event
 from rapidfuzz.distance import Levenshtein
 
 from engine.core.request import FillRequest
-from engine.eval.measures import is_clean, run_tests, syntax_error
 from engine.eval.results import Result, Results
 from engine.eval.rows import EvalRow
-from engine.eval.sandbox import SandboxResult
+from engine.eval.sandbox import SandboxResult, run_test
 from engine.eval.tasks import Task
 from engine.models.base import Model
+from engine.syntax.budget import Budget
+from engine.syntax.compiler import diagnose
+from engine.syntax.languages import language_of
+from engine.syntax.validator import Validator
 
 WORKERS = max(1, (os.cpu_count() or 2) // 2)
 """Tests that run at the same time, beside the model."""
 _MOST_PENDING = 64
 """Fills that may wait for their test, so that memory stays bounded."""
+_SYNTAX_MS = 2000.0
 _Testing = Future[SandboxResult | None]
 
 
@@ -109,3 +113,27 @@ def _is_tested(test: _Testing | None) -> bool:
 def _with_outcome(result: Result, test: _Testing | None) -> Result:
     outcome = test.result() if test else None
     return replace(result, passed=outcome.passed, reason=outcome.reason) if outcome else result
+
+
+def is_clean(task: Task, text: str) -> bool | None:
+    """Whether a fill adds no syntax problem to its file; None where that can't be told."""
+    language = language_of(task.language)
+    if language is None:
+        return None
+    found = Validator(task.prefix, task.suffix, language).verdict(text, Budget(_SYNTAX_MS))
+    return found and found.is_clean
+
+
+def syntax_error(task: Task, text: str) -> str:
+    """Why Python does not even begin with a text that has tests: a sandbox would cost a hundred times as much."""
+    refused = diagnose(task.prefix + text + task.suffix) if task.check else None
+    return f"SyntaxError: {refused.message}" if refused else ""
+
+
+def run_tests(task: Task, text: str, should_stop: Callable[[], bool] = lambda: False) -> SandboxResult | None:
+    """Whether the task's own tests pass with `text` in the gap; None where there are none. It means nothing once
+    `should_stop`, which ends them."""
+    if task.check is None:
+        return None
+    source = task.prefix + text + task.suffix
+    return run_test(source, task.check.test, task.check.entry_point, should_stop=should_stop)

@@ -83,17 +83,13 @@ def run_test(
             return SandboxResult(passed=False, reason="the test was ended before its verdict")
 
 
-def run_program(
-    source: str, text: str, limits: SandboxLimits | None = None, should_stop: Callable[[], bool] = lambda: False
-) -> ProgramOutput:
-    """A program with `text` as its standard input, ended once `should_stop`. Raises EngineError where no sandbox can be
-    started."""
-    limits = limits or standard_limits()
+def run_program(source: str, limits: SandboxLimits) -> ProgramOutput:
+    """A program without input. Raises EngineError where no sandbox can be started."""
     with ExitStack() as stack:
         printed = stack.enter_context(tempfile.TemporaryFile())
-        program, given = stack.enter_context(_file(source)), stack.enter_context(_file(text))
-        process = stack.enter_context(_started("program", limits, stdin=given, stdout=printed, fds=(program.fileno(),)))
-        code = _wait(process, limits, should_stop)
+        program = stack.enter_context(_file(source))
+        process = stack.enter_context(_started("program", limits, stdout=printed, fds=(program.fileno(),)))
+        code = _wait(process, limits)
         printed.seek(0)
         return ProgramOutput(code=code, output=printed.read(limits.file_nbytes).decode(errors="replace"))
 
@@ -103,7 +99,7 @@ def standard_limits() -> SandboxLimits:
     """With the strongest walls that this machine gives. Raises EngineError where none stand."""
     for level in ("namespaces", "guards"):
         limits = SandboxLimits(level=level)
-        if run_program("print(6 * 7)", "", limits) == ProgramOutput(code=0, output="42\n"):
+        if run_program("print(6 * 7)", limits) == ProgramOutput(code=0, output="42\n"):
             return limits
     raise EngineError("No sandbox can be started here, so solutions can't be tested: use Linux or macOS.")
 
@@ -135,7 +131,9 @@ def _started(
             _kill(process)
 
 
-def _wait(process: subprocess.Popen[bytes], limits: SandboxLimits, should_stop: Callable[[], bool]) -> int:
+def _wait(
+    process: subprocess.Popen[bytes], limits: SandboxLimits, should_stop: Callable[[], bool] = lambda: False
+) -> int:
     ends = time.monotonic() + limits.wall_s + _GRACE_S
     while time.monotonic() < ends and not should_stop():
         with suppress(subprocess.TimeoutExpired):

@@ -1,35 +1,37 @@
-"""Gaps with known answers: the formats of HumanEval-Infilling and SAFIM."""
+"""Gaps with known answers: in the format of HumanEval-Infilling, or seeded ones in somebody's real code, placed by
+syntax, with the code itself as the answer."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import zlib
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.core.errors import BadInput
+from engine.syntax.holes import Kind, holes
 from engine.syntax.languages import language_of
 
-SAFIM_HOLE = "{{completion}}"
+KINDS: tuple[Kind, ...] = ("rest_of_line", "line", "block", "arguments")
+STANDARD_COUNT = 100
+LONGEST = 240
+"""Characters of a gap; what is longer is more than one asks a cursor for."""
+_SHORTEST_FILE, _LONGEST_FILE = 200, 400_000
+"""Characters; what is shorter says nothing about the gap, what is longer is seldom written by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitTest:
-    """HumanEval's: `test` defines `check(candidate)`, which throws."""
+    """`test` defines `check(candidate)`, which throws."""
 
     test: str
     entry_point: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
-    """SAFIM's: a program's standard input and the outputs that are right for it."""
-
-    cases: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class Task:
     prefix: str
     suffix: str
     truth: str
-    check: UnitTest | Runs | None = None
+    check: UnitTest | None = None
     """None: nothing to run, the text alone is compared."""
 
 
@@ -58,7 +60,7 @@ def read_tasks(path: Path) -> list[Task]:
                 raise BadInput(f"{path}:{number} is a second task {task.name}: give each a task_id of its own.")
             tasks[task.name] = task
     if not tasks:
-        raise BadInput(f"{path} holds no task: name a file in the format of HumanEval-Infilling or SAFIM.")
+        raise BadInput(f"{path} holds no task: name a file in the format of HumanEval-Infilling.")
     return list(tasks.values())
 
 
@@ -87,10 +89,6 @@ def _task(line: str, place: str) -> Task:
         fields = None
     if not isinstance(fields, dict):
         raise BadInput(f"{place} is no task: a line is one JSON object.")
-    return (_safim if "eval_prompt" in fields else _human_eval)(fields, place)
-
-
-def _human_eval(fields: Mapping[str, Any], place: str) -> Task:
     name = _field(fields, "task_id", place)
     return Task(
         name=name,
@@ -103,26 +101,9 @@ def _human_eval(fields: Mapping[str, Any], place: str) -> Task:
     )
 
 
-def _safim(fields: Mapping[str, Any], place: str) -> Task:
-    before, hole, after = _field(fields, "eval_prompt", place).partition(SAFIM_HOLE)
-    if not hole:
-        raise BadInput(f"{place} has no hole: its eval_prompt must hold {SAFIM_HOLE}.")
-    language = _field(fields, "lang", place)
-    runs = _runs(fields.get("unit_tests"), place)
-    return Task(
-        name=str(fields.get("task_id", place)),
-        kind="SAFIM",
-        language=language_of(language) or language,
-        prefix=before,
-        suffix=after,
-        truth=_field(fields, "ground_truth", place),
-        check=runs if language == "python" else None,
-    )
-
-
 def _field(fields: Mapping[str, Any], name: str, place: str) -> str:
     if name not in fields:
-        raise BadInput(f"{place} lacks {name!r}: it is neither in HumanEval-Infilling's format nor in SAFIM's.")
+        raise BadInput(f"{place} lacks {name!r}: it is not in HumanEval-Infilling's format.")
     value = fields[name]
     # Half a surrogate pair, which JSON can name, is no text for a tokenizer.
     if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
@@ -130,18 +111,59 @@ def _field(fields: Mapping[str, Any], name: str, place: str) -> str:
     return value
 
 
-def _runs(tests: Any, place: str) -> Runs | None:
-    """In the published files they are a list, in the published data set that list as a string."""
-    read: list[tuple[str, tuple[str, ...]]] = []
+def code_holes(folder: Path, language: str | None, count: int | None, seed: int) -> list[Task]:
+    """`count` gaps in the files below `folder`, each file giving one before any gives a second. Raises BadInput."""
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is no folder: name one with code in it.")
+    wanted = language_of(language) if language else None
+    if language and not wanted:
+        raise BadInput(f"The language {language} is unknown: name it as an editor does, such as python.")
+    rng = random.Random(f"{seed}/code")
+    files = sorted(_files(folder, wanted))
+    rng.shuffle(files)
+    found = _rounds([_holes_of(path, folder, rng.random()) for path in files], count or STANDARD_COUNT)
+    if not found:
+        raise BadInput(f"{folder} has no code to cut gaps into{f' in {wanted}' if wanted else ''}: name another.")
+    return found
+
+
+def _files(folder: Path, wanted: str | None) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__pycache__", "node_modules")))
+        for name in names:
+            language = language_of(path=name)
+            if language and not name.startswith(".") and wanted in (None, language):
+                yield Path(place, name)
+
+
+def _holes_of(path: Path, folder: Path, draw: float) -> Iterator[Task]:
     try:
-        for case in (json.loads(tests) if isinstance(tests, str) else tests) or []:
-            given, outputs = case["input"], case["output"]
-            if not isinstance(outputs, list) or not all(isinstance(text, str) for text in (given, *outputs)):
-                raise TypeError("not texts")
-            read.append((given, tuple(outputs)))
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise BadInput(
-            f"{place} has unit_tests that can't be run: give a list of objects with an input and a list of right "
-            "outputs."
-        ) from None
-    return Runs(cases=tuple(read)) if read else None
+        text = path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        return
+    language = language_of(path=path.name) or ""
+    if not _SHORTEST_FILE <= len(text) <= _LONGEST_FILE:
+        return
+    # A gap of another text is another task, though it has the same place.
+    contents = f"{zlib.crc32(text.encode()):08x}"
+    for hole in holes(text, language, random.Random(draw), KINDS, count=2 * len(KINDS), longest=LONGEST):
+        yield Task(
+            name=f"{path.relative_to(folder).as_posix()}:{hole.start}-{hole.end} of {contents}",
+            kind=hole.kind,
+            language=language,
+            prefix=text[: hole.start],
+            suffix=text[hole.end :],
+            truth=text[hole.start : hole.end],
+        )
+
+
+def _rounds(sources: Sequence[Iterator[Task]], count: int) -> list[Task]:
+    """One of each source, round after round."""
+    left = deque(sources)
+    found: list[Task] = []
+    while left and len(found) < count:
+        source = left.popleft()
+        if (task := next(source, None)) is not None:
+            found.append(task)
+            left.append(source)
+    return found

@@ -17,23 +17,20 @@ import typer
 
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
-from engine.eval.reserved.holes import reserved_tasks
-from engine.eval.reserved.packages import reserved_files
+from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
 from engine.models.gemma.network import GemmaNetwork
-from engine.train.card import write_card
-from engine.train.contamination import Forbidden, benchmark_texts
 from engine.train.corpus import build_corpus, corpus_folder, read_documents, read_manifest
 from engine.train.export import export as export_model
-from engine.train.export import keep_threshold
+from engine.train.export import keep_threshold, write_card
 from engine.train.fills import Fills, fill_holes
 from engine.train.judge import judge as judge_network
 from engine.train.optimise import prefers_bfloat16
 from engine.train.packed import PackedCorpus, pack
-from engine.train.pinned import fetch_pinned
 from engine.train.recipe import Recipe, changed
 from engine.train.run import Sitting, idle, train
-from engine.train.sources import Sources
+from engine.train.screening import Forbidden, benchmark_texts
+from engine.train.sources import Sources, fetch_pinned
 from engine.train.state import newest_state, read_curve
 from engine.train.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
@@ -56,9 +53,6 @@ MAX_WORKERS = 12
 @one_line_errors()
 def corpus(
     name: Annotated[str, typer.Option(help="The corpus's name.")] = "corpus",
-    node_modules: Annotated[
-        list[Path] | None, typer.Option(help="Folders of npm packages, besides the pinned.")
-    ] = None,
     site_packages: Annotated[
         list[Path] | None, typer.Option(help="Folders of Python packages, instead of all pinned and installed ones.")
     ] = None,
@@ -76,7 +70,7 @@ def corpus(
     pinned, scripts = ([], []) if site_packages else ([folder] for folder in fetch_pinned(corpus_folder("")))
     sources = Sources(
         site_packages=tuple(site_packages or [*pinned, *installed_packages()]),
-        node_modules=(*scripts, *(node_modules or ())),
+        node_modules=tuple(scripts),
     )
     reserved = (file.text for file in reserved_files())
     manifest = build_corpus(sources, out, seed, Forbidden(benchmark_texts(decontaminate or ()), reserved))

@@ -17,18 +17,18 @@ import platformdirs
 from engine.core.errors import BadInput
 from engine.core.files import replacing
 from engine.eval.reserved.packages import reserved_modules, reserved_names
-from engine.train.contamination import Forbidden, shingles
 from engine.train.screening import (
     LANGUAGES,
     LARGEST_FILE_NBYTES,
+    Forbidden,
     is_near_copy,
     is_secondary,
     path_objection,
+    shingles,
     text_objection,
     without_legal_header,
 )
-from engine.train.shares import package_limits, weight_of
-from engine.train.sources import SourcePackage, Sources, find_packages
+from engine.train.sources import STANDARD_LIBRARY, SourcePackage, Sources, find_packages
 
 Split = Literal["train", "held-out"]
 
@@ -36,6 +36,17 @@ DOCUMENTS_FILE, MANIFEST_FILE = "documents.jsonl.gz", "manifest.json"
 
 _SECONDARY_SHARE = 0.11
 """Tests, examples and declarations: at most this share of a package's other characters, so below 10% of all."""
+_PACKAGE_SHARE = 0.04
+"""Of all characters, as they are and as often as they are read."""
+_NPM_SHARE = 0.13
+"""JavaScript and TypeScript, of all characters."""
+
+_UTILITIES = ("algorithms", "boltons", "funcy", "glom", "more-itertools", "pydash", "pygorithm")
+_WEIGHTS = {
+    STANDARD_LIBRARY: 2,
+    **dict.fromkeys(("galois", "lodash", "mlxtend", "mpmath", "networkx", "rxjs", "trimesh"), 3),
+    **dict.fromkeys((*_UTILITIES, "sortedcontainers", "textdistance", "ubelt"), 4),
+}
 HELD_OUT = frozenset({"glom", "manim", "mongoose", "werkzeug"})
 """Packages that are measured on and never trained on: pinned, so that every machine holds out the same."""
 
@@ -130,7 +141,6 @@ def read_documents(path: Path, split: Split) -> Iterator[Document]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of the corpus in folder `path`."""
     return msgspec.convert(json.loads((path / MANIFEST_FILE).read_text(encoding="utf-8")), Manifest)
 
 
@@ -231,3 +241,36 @@ def _write(out: Path, manifest: Manifest, documents: Sequence[Document]) -> None
 
 def _characters(documents: Sequence[Document]) -> int:
     return sum(len(document.text) for document in documents)
+
+
+def weight_of(name: str) -> int:
+    """How often a package is read in the time that others are read once: algorithms and utilities more often."""
+    return _WEIGHTS.get(name, 1)
+
+
+def package_limits(sizes: Sequence[int], weights: Sequence[int], npm: Sequence[bool]) -> list[int]:
+    """Characters that each package may give, of packages with so many characters that are read so often; `npm` are
+    those in JavaScript and TypeScript."""
+    # A share must leave room for all to add up: with few packages each may give more.
+    share = max(_PACKAGE_SHARE, 6 / max(len(sizes), 1))
+    given = [*sizes]
+    # Each cut lowers the total that shares are of; it settles at the largest amounts that keep all limits.
+    for _ in range(100):
+        read = sum(characters * weight for characters, weight in zip(given, weights, strict=True))
+        most = [min(share * sum(given), share * read / weight) for weight in weights]
+        given = _within_npm_share([min(amounts) for amounts in zip(given, map(int, most), strict=True)], npm)
+    return given
+
+
+def _within_npm_share(given: list[int], npm: Sequence[bool]) -> list[int]:
+    scripts = [characters for characters, is_npm in zip(given, npm, strict=True) if is_npm]
+    budget = (sum(given) - sum(scripts)) * _NPM_SHARE / (1 - _NPM_SHARE)
+    if sum(scripts) <= budget or all(npm):
+        return given
+    # The largest give way first.
+    low, high = 0.0, float(max(given))
+    for _ in range(50):
+        level = (low + high) / 2
+        fits = sum(min(characters, level) for characters in scripts) <= budget
+        low, high = (level, high) if fits else (low, level)
+    return [min(characters, int(low)) if is_npm else characters for characters, is_npm in zip(given, npm, strict=True)]

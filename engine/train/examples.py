@@ -72,8 +72,6 @@ class Example:
 
 
 class Examples:
-    """Draws examples from a corpus."""
-
     def __init__(self, corpus: PackedCorpus, recipe: Recipe, rng: random.Random, best: bool = False) -> None:
         """`best`: mostly of those documents that weigh most."""
         self._corpus, self._recipe, self._rng, self._best = corpus, recipe, rng, best
@@ -208,7 +206,6 @@ class Examples:
         return ids, cuts[:-1]
 
     def _extra(self, document: int, text: str, gap: Hole | None, room: int) -> tuple[list[list[int]], list[Edit]]:
-        """Snippets and edits."""
         rng = self._rng
         snippets, edits = list[list[int]](), list[Edit]()
         if room >= SHORTEST and rng.random() < self._recipe.snippet_share:

@@ -1,10 +1,12 @@
-"""A trained model as a directory that transformers' `from_pretrained` and the engine load."""
+"""A trained model as a directory that transformers' `from_pretrained` and the engine load, with its card: what it is,
+what it was trained on and how far it got."""
 
 from __future__ import annotations
 
 import copy
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,16 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
 
 from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrategy
 from engine.models.prompts.layout import BOS, EOS, PAD
+from engine.train.corpus import Manifest
 from engine.train.recipe import Recipe
-from engine.train.state import TrainingState
+from engine.train.shapes import trained_parameters
+from engine.train.state import Point, TrainingState
+
+CARD = "MODEL_CARD.md"
+_LOSSES = ("canvas", "next_token")
+_ROWS = 12
+"""Of the table of losses, about."""
+_BODY = Path(__file__).with_name("card.md")
 
 
 def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, length: LengthStrategy = "asked") -> None:
@@ -69,3 +79,50 @@ def _generation(recipe: Recipe) -> DiffusionGemmaGenerationConfig:
         eos_token_id=EOS,
         pad_token_id=PAD,
     )
+
+
+def write_card(
+    out: Path,
+    *,
+    recipe: Recipe,
+    seed: int,
+    state: TrainingState,
+    curve: Sequence[Point],
+    manifest: Manifest,
+    evaluation: str = "",
+) -> None:
+    """Write the card into the directory `out`; `evaluation` is Markdown of what was measured."""
+    body = _BODY.read_text(encoding="utf-8").format(
+        parameters=sum(parameter.numel() for parameter in trained_parameters(state.module).values()),
+        tokens=state.tokens,
+        next_token_tokens=max((point.tokens for point in curve if "canvas" not in point.losses), default=0),
+        steps=state.step,
+        hours=state.seconds / 3600,
+        noise=recipe.noise,
+        context=max(recipe.contexts),
+        seed=seed,
+        pinned=recipe.pinned,
+        losses=loss_table(curve),
+        evaluation=f"\n## Evaluation\n\n{evaluation.strip()}\n" if evaluation else "",
+        characters=manifest.characters("train"),
+        held_out=manifest.characters("held-out"),
+        held_out_packages=sum(entry.split == "held-out" for entry in manifest.packages),
+        packages="\n".join(
+            f"| {e.name} | {e.version} | {e.licence} | {e.files} | {e.characters:,} | {e.split} |"
+            for e in sorted(manifest.packages, key=lambda entry: -entry.characters)
+        ),
+    )
+    (out / CARD).write_text(body, encoding="utf-8")
+
+
+def loss_table(curve: Sequence[Point]) -> str:
+    """Losses on held-out packages over the tokens read: the last ones, and some on the way there."""
+    points = [point for point in curve if point.split == "held-out"]
+    some = points[:: -max(1, len(points) // _ROWS)][::-1]
+    rows = [
+        f"| {point.tokens:,} | "
+        + " | ".join(f"{point.losses[name]:.2f}" if name in point.losses else "-" for name in _LOSSES)
+        + " |"
+        for point in some
+    ]
+    return "\n".join(["| Tokens | canvas | next token |", "|--:|--:|--:|", *rows])

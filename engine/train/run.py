@@ -1,13 +1,16 @@
-"""The training loop: seeded, resumable after a cut at any moment, with a curve and checkpoints in one folder."""
+"""The training loop: seeded, resumable after a cut at any moment, with a curve and checkpoints in one folder. Batches
+go by step number, and are made in advance by other processes where the model would have to wait for them."""
 
 from __future__ import annotations
 
 import os
+import random
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -15,12 +18,15 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.compiler import config as compiler
+from torch.utils.data import DataLoader, Dataset
 
 from engine.models.gemma.network import GemmaNetwork
-from engine.train.batches import Batch, BatchSource, batches, to_device
-from engine.train.canvases import canvas_losses
-from engine.train.contexts import Contexts, next_token_loss
+from engine.train.canvases import Canvases, canvas_batch, canvas_losses
+from engine.train.contexts import Contexts, contexts, filled_rows, next_token_loss, of_tensors
+from engine.train.corpus import Split
+from engine.train.examples import Examples
 from engine.train.optimise import schedule
+from engine.train.packed import PackedCorpus
 from engine.train.recipe import Recipe
 from engine.train.state import CHECKPOINT, PLATEAU, Point, TrainingState, add_point, open_state, save
 
@@ -33,6 +39,7 @@ COMPILED = 24
 kinds of layers; what goes beyond runs uncompiled."""
 LOOKS = 4
 """Batches of the held-out split, always the same."""
+Batch = Contexts | Canvases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,3 +146,45 @@ def _log(folder: Path, state: TrainingState, split: str, losses: dict[str, Tenso
     values = {name: round(value.item(), 4) for name, value in losses.items()}
     add_point(folder, Point(step=state.step, tokens=state.tokens, split=split, losses=values))
     return f"step {state.step}  {split}  " + "  ".join(f"{name} {value:.3f}" for name, value in values.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSource(Dataset[Batch]):
+    """Makes the batch of any step: the same arguments give the same batch, in any process."""
+
+    corpus: Path
+    recipe: Recipe
+    seed: int
+
+    def __getitem__(self, index: tuple[int, int]) -> Batch:
+        return self.batch(*index)
+
+    def batch(self, step: int, tokens: int, split: Split = "train") -> Batch:
+        """The batch of a step before which so many context tokens were read."""
+        rng = random.Random(f"{self.seed}/{split}/{step}")
+        recipe = self.recipe
+        examples = Examples(_packed(self.corpus, split), recipe, rng, tokens >= recipe.plateau_tokens)
+        width = recipe.contexts[step % len(recipe.contexts)]
+        if tokens >= recipe.canvases_from:
+            return canvas_batch(examples, recipe, width, rng)
+        return contexts([*filled_rows(examples, recipe.rows(width), width)], width)
+
+
+def batches(
+    source: BatchSource, places: Iterable[tuple[int, int]], device: torch.device, workers: int
+) -> Iterator[Batch]:
+    """The batches of `places`, a step and the tokens before it each, on `device`. Without workers they are made when
+    they are asked for."""
+    loader = DataLoader(source, batch_size=None, sampler=places, num_workers=workers)  # pyright: ignore
+    for batch in loader:
+        yield to_device(batch, device)
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The same batch with its tensors on `device`."""
+    return of_tensors(lambda tensor: tensor.to(device, non_blocking=True), batch)
+
+
+@cache
+def _packed(corpus: Path, split: Split) -> PackedCorpus:
+    return PackedCorpus(corpus, split)

@@ -1,20 +1,43 @@
-"""Where source code lies on a machine: the standard library, installed Python packages, npm packages."""
+"""Where source code lies on a machine and under which licence: the standard library, installed packages, npm packages,
+and those pinned at fixed versions, which are fetched into the user's cache and never run: the Python ones are the
+dependency group `corpus` of pyproject.toml, those of npm are in npm-packages.json."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import sys
 import sysconfig
+import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import distributions
+from email.message import Message
+from importlib.metadata import PackageMetadata, distributions
 from pathlib import Path, PurePath
 from typing import Any, cast
 
-from engine.train.licences import is_permissive, permissive_licence
+from engine.core.errors import BadInput
+from engine.core.processes import python_module
+from engine.eval.archives import run_client, unpack
 from engine.train.screening import LANGUAGES
 
 STANDARD_LIBRARY = "python-stdlib"
+_SPDX = re.compile(r"MIT(-0)?|ISC|0BSD|BSD-[234]-Clause|Apache-2\.0|PSF-2\.0|Python-2\.0(\.\d)?", re.IGNORECASE)
+_NAMED = re.compile(
+    r"\b(MIT|ISC|BSD|PSF|Python Software Foundation|ASL 2|Apache(-| )(Software )?(Licen[sc]e,? ?)?(Version )?2?)\b",
+    re.IGNORECASE,
+)
+_OTHER_TERMS = re.compile(
+    r"GPL|MPL|EPL|CDDL|CC-|CC0|Zlib|BSL|Mozilla|Eclipse|Affero|GNU|public domain|proprietary|commercial", re.IGNORECASE
+)
+_CLASSIFIER = re.compile(r"License :: (?:OSI|DFSG) [Aa]pproved(?: :: (?P<name>.+))?|License :: (?P<other>.+)")
+_LONGEST_NAME = 100
+"""Characters. A longer licence field holds the licence's text, which names many things."""
+_GROUP = "corpus"
+_PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+_NPM = Path(__file__).parent / "npm-packages.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +128,75 @@ def _npm_package(manifest: Path) -> SourcePackage | None:
         root=root,
         files=tuple(sorted(path for path in inside if not {"node_modules", "Build", "build"} & set(path.parts))),
     )
+
+
+def is_permissive(expression: str) -> bool:
+    """Whether an SPDX expression can be met with MIT, BSD, Apache-2.0, PSF or ISC terms alone."""
+    parts = re.split(r"\s+(?:OR|AND)\s+", expression, flags=re.IGNORECASE)
+    allowed = [bool(_SPDX.fullmatch(re.split(r"\s+WITH\s+", part.strip("() "))[0])) for part in parts]
+    # An expression that mixes AND with OR would need its brackets read: every part has to be allowed there.
+    either = re.search(r"\sOR\s", expression, re.IGNORECASE) and not re.search(r"\sAND\s", expression, re.IGNORECASE)
+    return any(allowed) if either else all(allowed)
+
+
+def permissive_licence(metadata: PackageMetadata | Message) -> str | None:
+    """The permissive licence that a distribution's metadata states, or None.
+
+    The expression counts before the classifiers, and these before the free text.
+    """
+    expression = metadata["License-Expression"]
+    if expression:
+        return expression if is_permissive(expression) else None
+    text = (metadata["License"] or "").strip()
+    text = text if len(text) <= _LONGEST_NAME else ""
+    if _OTHER_TERMS.search(text):
+        return None
+    matches = [_CLASSIFIER.fullmatch(classifier) for classifier in metadata.get_all("Classifier") or []]
+    names = [name for match in matches if match and (name := match["name"] or match["other"])]
+    if names:
+        return " / ".join(names) if all(map(_is_named_permissive, names)) else None
+    return text if _is_named_permissive(text) else None
+
+
+def _is_named_permissive(name: str) -> bool:
+    return bool(is_permissive(name) or (_NAMED.search(name) and not _OTHER_TERMS.search(name)))
+
+
+def fetch_pinned(cache: Path) -> tuple[Path, Path]:
+    """The folders (site-packages, node_modules) with every pinned package, fetched where they are not there yet.
+
+    Raises BadInput outside of a clone of the repository, and where no package registry is reached.
+    """
+    if not _PYPROJECT.is_file():
+        raise BadInput("The pinned packages are listed in the repository's pyproject.toml: run this in a clone of it.")
+    python = tomllib.loads(_PYPROJECT.read_text(encoding="utf-8"))["dependency-groups"][_GROUP]
+    npm: dict[str, str] = json.loads(_NPM.read_text(encoding="utf-8"))
+    pins = json.dumps([sorted(python), sorted(npm.items()), sys.version_info[:2], sys.platform])
+    folder = cache / f"packages-{hashlib.sha256(pins.encode()).hexdigest()[:12]}"
+    if not folder.is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            whole = Path(scratch, "whole")
+            whole.mkdir()
+            options = ("--quiet", "--no-deps", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check")
+            command = [*python_module("pip"), "install", *options, f"--target={whole / 'site-packages'}"]
+            run_client([*command, "--group", f"{_PYPROJECT}:{_GROUP}"], f"The packages of the group {_GROUP}", whole)
+            _fetch_npm(npm, whole / "node_modules")
+            whole.rename(folder)
+    return folder / "site-packages", folder / "node_modules"
+
+
+def _fetch_npm(packages: dict[str, str], folder: Path) -> None:
+    for name, version in packages.items():
+        root = folder / name
+        root.mkdir(parents=True)
+        command = ["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination=.", f"{name}@{version}"]
+        run_client(command, f"The npm package {name}", root)
+        for tarball in root.glob("*.tgz"):
+            unpack(tarball, root, (*LANGUAGES, "package.json"))
+            tarball.unlink()
+        # A tarball holds one folder, mostly named "package".
+        (inside,) = (path for path in root.iterdir() if path.is_dir())
+        for path in inside.iterdir():
+            path.rename(root / path.name)
+        inside.rmdir()

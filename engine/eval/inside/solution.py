@@ -1,5 +1,5 @@
 """Role `solution`: runs a solution and answers calls of its functions; the test of it is elsewhere. Role `program`:
-runs a program that reads standard input and writes standard output."""
+runs a program that writes to standard output."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The reserved packages and repositories: the list, and their sources as the package registry has them.
+"""The reserved packages and repositories: the list, their sources as the package registry has them, and gaps in these.
 
 Only wheels for any platform are taken, by their hashes: every machine gets the same files, and nothing in them is run.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,10 +16,14 @@ from typing import Any, Literal
 
 import platformdirs
 
+from engine.core.errors import BadInput
 from engine.core.processes import python_module
 from engine.eval.archives import run_client, unpack
+from engine.eval.tasks import Task
 
 Role = Literal["reported", "development"]
+HoleKind = Literal["whole_line", "line", "rest_of_line", "arguments", "block"]
+HOLES = Path(__file__).parent / "holes.jsonl"
 _LIST = Path(__file__).parent / "packages.json"
 _ANYWHERE = ("--only-binary=:all:", "--platform=any", "--python-version=3.11", "--implementation=py", "--abi=none")
 
@@ -117,3 +122,55 @@ def _fetch(releases: Sequence[tuple[Reserved, str]], folder: Path) -> None:
 def _name_and_version(wheel: Path) -> tuple[str, str]:
     name, version = wheel.name.split("-")[:2]
     return name.replace("_", "-").replace(".", "-").lower(), version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedHole:
+    """A gap `text[start:end]` of a release's file; offsets count characters."""
+
+    split: Role
+    package: str
+    version: str
+    path: str
+    start: int
+    end: int
+    kind: HoleKind
+    sha: str
+    """Of the gap's text, see `truth_sha`."""
+
+
+def reserved_tasks(split: Role, folder: Path | None = None) -> list[Task]:
+    """The gaps of one split, their text read from `folder` (the user's cache) and fetched where it is missing.
+
+    Raises BadInput when no package registry is reached, or where a text is not the one that was cut.
+    """
+    root = fetch(folder)
+    return [_task(hole, root) for hole in reserved_holes() if hole.split == split]
+
+
+def reserved_holes() -> list[ReservedHole]:
+    return [ReservedHole(**json.loads(line)) for line in HOLES.read_text(encoding="utf-8").splitlines()]
+
+
+def truth_sha(text: str) -> str:
+    """Sixteen hexadecimal digits that tell a text from any other."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _task(hole: ReservedHole, root: Path) -> Task:
+    file = f"{hole.path} of {hole.package} {hole.version}"
+    try:
+        text = (root / f"{hole.package}-{hole.version}" / hole.path).read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        raise BadInput(f"{file} is not in {root}: delete that folder to fetch it again.") from None
+    truth = text[hole.start : hole.end]
+    if truth_sha(truth) != hole.sha:
+        raise BadInput(f"{file} is not as it was: delete {root} to fetch it again.")
+    return Task(
+        name=f"{hole.package}-{hole.version}/{hole.path}:{hole.start}-{hole.end}",
+        kind=hole.kind,
+        language="python",
+        prefix=text[: hole.start],
+        suffix=text[hole.end :],
+        truth=truth,
+    )

@@ -34,7 +34,6 @@ class Architecture:
 
     @property
     def head_size(self) -> int:
-        """In features."""
         return self.hidden // self.heads
 
 

@@ -73,7 +73,7 @@ def added_tokens(path: Path, name: str) -> dict[str, int]:
 def _published(files: Files, added: dict[str, int]) -> Published:
     kind = files.config["model_type"]
     if "masked" in files.metadata:
-        return convert({"title": files.name, "model_type": kind, "sources": (), **files.metadata["masked"]}, Published)
+        return convert({"title": files.name, "model_type": kind, **files.metadata["masked"]}, Published)
     for each in PUBLISHED:
         if each.model_type == kind and (not each.mark or each.mark in added):
             return each

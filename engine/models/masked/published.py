@@ -36,7 +36,6 @@ class Published(Wire, frozen=True, kw_only=True):
     top_p: float
     entropy_bound: float
     """Nats; 0 takes one token a step and those that are certain."""
-    sources: tuple[str, ...]
 
 
 _ONE_A_STEP = 0.0
@@ -60,15 +59,13 @@ PUBLISHED = (
         temperature=0.2,
         top_p=0.9,
         entropy_bound=_ONE_A_STEP,
-        sources=(
-            # Prompt, temperature, top-p, one token a step, 2048 tokens.
-            "https://github.com/DreamLM/DreamOn/blob/main/readme.md",
-            # Shift by one; the end token deletes its slot and sweeps the masks to its right.
-            "https://github.com/DreamLM/DreamOn/blob/main/eval/generator.py",
-            # The id of <|expand|>, padding with the end token.
-            "https://github.com/DreamLM/DreamOn/blob/main/src/trainer/sft_expand_dataset.py",
-            "https://arxiv.org/abs/2602.01326",
-        ),
+        # Prompt, temperature, top-p, one token a step, 2048 tokens.
+        # https://github.com/DreamLM/DreamOn/blob/main/readme.md
+        # Shift by one; the end token deletes its slot and sweeps the masks to its right.
+        # https://github.com/DreamLM/DreamOn/blob/main/eval/generator.py
+        # The id of <|expand|>, padding with the end token.
+        # https://github.com/DreamLM/DreamOn/blob/main/src/trainer/sft_expand_dataset.py
+        # https://arxiv.org/abs/2602.01326
     ),
     # Ids: <|mask|> 151666, <|endoftext|> 151643, <|dlm_pad|> 151667.
     Published(
@@ -83,13 +80,11 @@ PUBLISHED = (
         temperature=0.3,
         top_p=0.95,
         entropy_bound=_SEVERAL,
-        sources=(
-            # Temperature and top-p.
-            "https://github.com/apple/ml-diffucoder/blob/main/inference_demo.py",
-            "https://arxiv.org/abs/2506.20639",
-            # How a gap is laid out: nothing but prefix, masks and suffix.
-            "https://github.com/NiuHechang/Calibrated_Adaptive_Length/blob/main/diffucoder_cal/diffucoder_cal.py",
-        ),
+        # Temperature and top-p.
+        # https://github.com/apple/ml-diffucoder/blob/main/inference_demo.py
+        # https://arxiv.org/abs/2506.20639
+        # How a gap is laid out: nothing but prefix, masks and suffix.
+        # https://github.com/NiuHechang/Calibrated_Adaptive_Length/blob/main/diffucoder_cal/diffucoder_cal.py
     ),
     # Ids: <|mask|> 151666, <|endoftext|> 151643.
     Published(
@@ -102,13 +97,11 @@ PUBLISHED = (
         temperature=0.1,
         top_p=0.95,
         entropy_bound=_SEVERAL,
-        sources=(
-            # Temperature and top-p.
-            "https://github.com/DreamLM/Dream-Coder/blob/main/README.md",
-            "https://arxiv.org/abs/2509.01142",
-            # Shift by one; how a gap is laid out.
-            "https://github.com/NiuHechang/Calibrated_Adaptive_Length/blob/main/dreamcoder_cal/dreamcoder_cal.py",
-        ),
+        # Temperature and top-p.
+        # https://github.com/DreamLM/Dream-Coder/blob/main/README.md
+        # https://arxiv.org/abs/2509.01142
+        # Shift by one; how a gap is laid out.
+        # https://github.com/NiuHechang/Calibrated_Adaptive_Length/blob/main/dreamcoder_cal/dreamcoder_cal.py
     ),
     # Ids: <|mdm_mask|> 126336, <|endoftext|> 126081.
     Published(
@@ -122,11 +115,9 @@ PUBLISHED = (
         temperature=1.0,
         top_p=1.0,
         entropy_bound=_SEVERAL,
-        sources=(
-            "https://github.com/ML-GSAI/LLaDA/blob/main/generate.py",
-            "https://arxiv.org/abs/2502.09992",
-            "https://github.com/NiuHechang/Calibrated_Adaptive_Length/blob/main/llada_cal/llada_cal.py",
-        ),
+        # https://github.com/ML-GSAI/LLaDA/blob/main/generate.py
+        # https://arxiv.org/abs/2502.09992
+        # https://github.com/NiuHechang/Calibrated_Adaptive_Length/blob/main/llada_cal/llada_cal.py
     ),
     # Ids: <M> 151665, <|endoftext|> 151643. Its config.json is Qwen2's; only the tokenizer tells.
     Published(
@@ -140,11 +131,9 @@ PUBLISHED = (
         temperature=0.6,
         top_p=0.95,
         entropy_bound=_SEVERAL,
-        sources=(
-            # Temperature, as in its published infilling runs.
-            "https://github.com/pengzhangzhi/Open-dLLM/blob/main/eval/eval_infill/run_eval.sh",
-            # How a gap is laid out, top-p, 2048 tokens.
-            "https://github.com/pengzhangzhi/Open-dLLM/blob/main/eval/eval_infill/eval_infill.py",
-        ),
+        # Temperature, as in its published infilling runs.
+        # https://github.com/pengzhangzhi/Open-dLLM/blob/main/eval/eval_infill/run_eval.sh
+        # How a gap is laid out, top-p, 2048 tokens.
+        # https://github.com/pengzhangzhi/Open-dLLM/blob/main/eval/eval_infill/eval_infill.py
     ),
 )

@@ -20,8 +20,7 @@ from dg_lsp.backend.client import EngineFailure, Launch
 from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
 from dg_lsp.backend.status import StatusBoard
 from dg_lsp.backend.timeouts import Timeouts
-from dg_lsp.config.looking import LOOK_S, TRUSTED_S, Looking
-from dg_lsp.config.rereading import LOOK_AGAIN_S
+from dg_lsp.config.looking import LOOK_AGAIN_S, LOOK_S, TRUSTED_S, Looking
 from dg_lsp.documents import documents
 from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.analyses import NOTHING

@@ -7,15 +7,7 @@ from pathlib import Path
 import pytest
 
 from dg_lsp.config.configuration import MAX_NAMED, Configuration
-from dg_lsp.config.rereading import LOOK_AGAIN_S
 from dg_lsp.config.settings import Settings
-
-
-class Clock:
-    now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 class Looked(Configuration):
@@ -26,16 +18,16 @@ class Looked(Configuration):
         return super().settings_of(uri)
 
 
-def configured(*folders: Path) -> tuple[Configuration, list[str], Clock]:
-    complaints, clock = list[str](), Clock()
-    configuration = Looked(complaints.append, clock)
+def configured(*folders: Path) -> tuple[Configuration, list[str]]:
+    complaints = list[str]()
+    configuration = Looked(complaints.append)
     configuration.change_folders([folder.as_uri() for folder in folders])
-    return configuration, complaints, clock
+    return configuration, complaints
 
 
 @pytest.mark.parametrize("wrap", [lambda given: given, lambda given: {"dg": given}, lambda given: {"dg-lsp": given}])
 def test_later_settings_of_the_editor_keep_what_it_started_with(wrap):
-    configuration, complaints, _ = configured()
+    configuration, complaints = configured()
     configuration.initialize(wrap({"inline": {"candidates": 5}}))
     configuration.change(wrap({"inline": {"threshold": 0.1}}))
     assert (configuration.editor.inline.candidates, configuration.editor.inline.threshold) == (5, 0.1)
@@ -46,7 +38,7 @@ def test_later_settings_of_the_editor_keep_what_it_started_with(wrap):
 
 @pytest.mark.parametrize("nothing", [None, {}])
 def test_no_settings_are_fine(nothing):
-    configuration, complaints, _ = configured()
+    configuration, complaints = configured()
     configuration.initialize(nothing)
     configuration.change(nothing)
     assert complaints == []
@@ -57,22 +49,20 @@ def test_a_project_s_file_counts_for_its_documents_only_and_is_read_again(tmp_pa
     (tmp_path / "two").mkdir()
     project = tmp_path / "one" / "dg-lsp.toml"
     project.write_text("[inline]\ncandidates = 7\n")
-    configuration, _, clock = configured(tmp_path / "one", tmp_path / "two")
+    configuration, _ = configured(tmp_path / "one", tmp_path / "two")
     inside, outside = (tmp_path / "one" / "a.py").as_uri(), (tmp_path / "two" / "a.py").as_uri()
     assert configuration.settings_of(inside).inline.candidates == 7
     assert configuration.settings_of(outside).inline.candidates == 3
     assert configuration.settings_of("untitled:1").inline.candidates == 3
     project.write_text("[inline]\ncandidates = 10\n")
-    clock.now_s += LOOK_AGAIN_S
     assert configuration.settings_of(inside).inline.candidates == 10
 
 
 def test_wrong_settings_are_named_once(tmp_path):
-    configuration, complaints, clock = configured(tmp_path)
+    configuration, complaints = configured(tmp_path)
     (tmp_path / "dg-lsp.toml").write_text("enabeld = true\nlanguages = {go = false}\n")
     uri = (tmp_path / "a.go").as_uri()
     for _ in range(3):
-        clock.now_s += LOOK_AGAIN_S
         assert configuration.settings_of(uri).languages == {"go": False}
         configuration.change({"completion": 3})
     assert complaints == [
@@ -82,7 +72,7 @@ def test_wrong_settings_are_named_once(tmp_path):
 
 
 def test_a_project_file_that_is_no_toml_is_named_and_ignored(tmp_path):
-    configuration, complaints, _ = configured(tmp_path)
+    configuration, complaints = configured(tmp_path)
     (tmp_path / "dg-lsp.toml").write_text("enabled = ")
     assert configuration.settings_of((tmp_path / "a.py").as_uri()).enabled
     assert len(complaints) == 1
@@ -90,7 +80,7 @@ def test_a_project_file_that_is_no_toml_is_named_and_ignored(tmp_path):
 
 
 def test_the_innermost_folder_counts(tmp_path):
-    configuration, _, _ = configured(tmp_path, tmp_path / "inner")
+    configuration, _ = configured(tmp_path, tmp_path / "inner")
     assert configuration.folder_of((tmp_path / "inner" / "a.py").as_uri()) == tmp_path / "inner"
     configuration.change_folders([], [(tmp_path / "inner").as_uri()])
     assert configuration.folder_of((tmp_path / "inner" / "a.py").as_uri()) == tmp_path
@@ -98,7 +88,7 @@ def test_the_innermost_folder_counts(tmp_path):
 
 
 def test_switching_off_everywhere():
-    configuration, _, _ = configured()
+    configuration, _ = configured()
     assert configuration.why_off("untitled:1", "python") == ""
     configuration.switch(enabled=False)
     assert configuration.why_off("untitled:1", "python") == "Suggestions are switched off."
@@ -108,7 +98,7 @@ def test_switching_off_everywhere():
 
 
 def test_switching_a_language_overrides_the_setting():
-    configuration, _, _ = configured()
+    configuration, _ = configured()
     configuration.initialize({"languages": {"markdown": False}})
     assert configuration.why_off("untitled:1", "markdown") == "Suggestions are switched off for markdown."
     configuration.switch(enabled=True, language="markdown")
@@ -119,7 +109,7 @@ def test_switching_a_language_overrides_the_setting():
 
 
 def test_switching_a_folder_counts_below_it_until_a_nearer_one_says_otherwise(tmp_path):
-    configuration, _, _ = configured(tmp_path)
+    configuration, _ = configured(tmp_path)
     configuration.switch(enabled=False, folder=tmp_path.as_uri())
     configuration.switch(enabled=True, folder=(tmp_path / "inner").as_uri())
     assert (
@@ -131,7 +121,7 @@ def test_switching_a_folder_counts_below_it_until_a_nearer_one_says_otherwise(tm
 
 def test_switching_on_overrides_the_setting_until_the_setting_changes(tmp_path):
     (tmp_path / "dg-lsp.toml").write_text("enabled = false\n")
-    configuration, _, _ = configured(tmp_path)
+    configuration, _ = configured(tmp_path)
     inside, outside = (tmp_path / "a.py").as_uri(), "untitled:1"
     configuration.initialize({"enabled": False})
     for uri in (inside, outside):
@@ -151,13 +141,13 @@ def test_switching_on_overrides_the_setting_until_the_setting_changes(tmp_path):
 
 def test_switching_off_counts_for_projects_that_are_on_too(tmp_path):
     (tmp_path / "dg-lsp.toml").write_text("enabled = true\n")
-    configuration, _, _ = configured(tmp_path)
+    configuration, _ = configured(tmp_path)
     configuration.switch(enabled=False)
     assert configuration.why_off((tmp_path / "a.py").as_uri(), "python") == "Suggestions are switched off."
 
 
 def test_a_language_s_switch_holds_until_its_setting_changes():
-    configuration, _, _ = configured()
+    configuration, _ = configured()
     for language in ("go", "python"):
         configuration.switch(enabled=False, language=language)
     configuration.change({"languages": {"python": True}})
@@ -179,7 +169,7 @@ REMOTE = "vscode-remote://ssh-remote+host/home/me"
     ],
 )
 def test_a_folder_of_any_scheme_can_be_switched_alone(folder, inside, outside):
-    configuration, _, _ = configured()
+    configuration, _ = configured()
     configuration.switch(enabled=False, folder=folder)
     assert configuration.why_off(inside, "python").startswith("Suggestions are switched off in ")
     assert configuration.why_off(outside, "python") == ""
@@ -189,14 +179,14 @@ def test_a_folder_of_any_scheme_can_be_switched_alone(folder, inside, outside):
 
 @pytest.mark.parametrize("folder", ["", "/home/me", "app"])
 def test_a_folder_that_is_no_uri_is_refused_and_switches_nothing(folder):
-    configuration, _, _ = configured()
+    configuration, _ = configured()
     with pytest.raises(ValueError, match="must be a URI such as"):
         configuration.switch(enabled=False, folder=folder)
     assert configuration.why_off("untitled:1", "python") == ""
 
 
 def test_a_language_can_be_switched_in_one_folder(tmp_path):
-    configuration, _, _ = configured(tmp_path)
+    configuration, _ = configured(tmp_path)
     inside, outside = (tmp_path / "a.py").as_uri(), "untitled:1"
     configuration.switch(enabled=False, language="python", folder=tmp_path.as_uri())
     assert configuration.why_off(inside, "python") == f"Suggestions are switched off for python in {tmp_path}."
@@ -224,10 +214,9 @@ def test_a_language_can_be_switched_in_one_folder(tmp_path):
     ],
 )
 def test_a_project_file_of_any_content_is_named_once(tmp_path, text, problem):
-    configuration, complaints, clock = configured(tmp_path)
+    configuration, complaints = configured(tmp_path)
     (tmp_path / "dg-lsp.toml").write_text(text)
     for _ in range(3):
-        clock.now_s += LOOK_AGAIN_S
         assert configuration.settings_of((tmp_path / "a.py").as_uri()).enabled
     assert len(complaints) == 1
     assert problem in complaints[0]
@@ -235,7 +224,7 @@ def test_a_project_file_of_any_content_is_named_once(tmp_path, text, problem):
 
 
 def test_a_project_file_names_no_more_problems_than_somebody_would_read(tmp_path):
-    configuration, complaints, _ = configured(tmp_path)
+    configuration, complaints = configured(tmp_path)
     (tmp_path / "dg-lsp.toml").write_text("".join(f"key{number} = 1\n" for number in range(2000)))
     configuration.settings_of((tmp_path / "a.py").as_uri())
     assert len(complaints) == MAX_NAMED

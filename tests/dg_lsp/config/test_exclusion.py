@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dg_lsp.config.exclusion import Exclusions, file_of
-from dg_lsp.config.rereading import LOOK_AGAIN_S
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -194,15 +193,12 @@ def test_without_git_its_excludes_lie_where_they_do_by_default(tmp_path, monkeyp
 
 
 def test_a_changed_ignore_file_is_read_again(tmp_path):
-    now_s = 0.0
-    exclusions = Exclusions(lambda: now_s)
+    exclusions = Exclusions()
     uri = (tmp_path / "a.py").as_uri()
     assert not why(uri, tmp_path, exclusions)
     (tmp_path / ".dgignore").write_text("a.py\n")
-    now_s += LOOK_AGAIN_S
     assert why(uri, tmp_path, exclusions)
     (tmp_path / ".dgignore").unlink()
-    now_s += LOOK_AGAIN_S
     assert not why(uri, tmp_path, exclusions)
 
 

@@ -8,8 +8,7 @@ import subprocess
 
 import pytest
 
-from dg_lsp.config.git import run_git
-from dg_lsp.config.git_excludes import excludes_file
+from dg_lsp.config.git import excludes_file, run_git
 from dg_lsp.replay.history import edited_files
 from dg_lsp.replay.session import SessionError
 from tests.dg_lsp.replay.repository import commit

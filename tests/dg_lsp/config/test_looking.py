@@ -8,8 +8,7 @@ import threading
 import pytest
 
 from dg_lsp.config import looking
-from dg_lsp.config.looking import Looking
-from dg_lsp.config.rereading import LOOK_AGAIN_S
+from dg_lsp.config.looking import LOOK_AGAIN_S, Looking
 
 pytestmark = pytest.mark.asyncio
 

@@ -13,7 +13,7 @@ from engine.baselines.left_to_right import cut, fill_left_to_right, meeting
 from engine.baselines.released_class import released_class
 from engine.core.errors import BadInput
 from engine.core.request import FillRequest
-from engine.eval.rows import all_rows, chosen_rows, possible
+from engine.eval.rows import ROWS, chosen_rows, possible
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.oracle.model import Case, Oracle
 from tests.engine.tiny import tiny_model
@@ -68,13 +68,13 @@ def test_every_token_that_was_computed_counts(
 
 def test_rows_that_a_model_has_not_got_what_for_are_left_out_or_refused(model: DiffusionGemma):
     oracle, told = Oracle("oracle", [Case(text="a▮b▮")]), list[str]()
-    names = [row.name for row in possible(all_rows(), oracle, told.append)]
+    names = [row.name for row in possible(ROWS, oracle, told.append)]
     assert "left to right" not in names
     assert "generate" not in names
     assert "causal" not in names
     assert len(told) == 4
     assert "no causal encoder" in told[0]
-    for rows in (chosen_rows(greedy=True), chosen_rows(generate=True)):
+    for rows in (chosen_rows(["left to right"]), chosen_rows(["generate"])):
         with pytest.raises(BadInput, match="leave it out"):
             possible(rows, oracle)
         assert possible(rows, model) == rows

@@ -39,11 +39,11 @@ def test_every_row_that_a_model_can_fill(toy: str, more: set[str], tmp_path: Pat
     assert again == rows
 
 
-@pytest.mark.parametrize("asked", ["--greedy", "--causal", "--generate"])
+@pytest.mark.parametrize("asked", ["left to right", "causal", "generate"])
 def test_a_row_asked_for_by_name_is_refused_in_a_sentence(
     asked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "first.py").write_text(CODE)
     model = str(TOYS / "toy-masked")
-    assert run(["eval", "--holes", str(tmp_path), "--limit", "1", "--model", model, asked]) == 2
+    assert run(["eval", "--holes", str(tmp_path), "--limit", "1", "--model", model, "--row", asked]) == 2
     assert "leave it out" in capsys.readouterr().err

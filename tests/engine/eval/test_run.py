@@ -20,7 +20,7 @@ from engine.core.errors import BadInput, EngineError
 from engine.core.request import Filled, FillRequest
 from engine.eval.report import figures, report, tables
 from engine.eval.results import Result, Results
-from engine.eval.rows import EvalRow, chosen_rows, true_width
+from engine.eval.rows import ROWS, EvalRow, chosen_rows, true_width
 from engine.eval.run import evaluate
 from engine.eval.tasks import Task, UnitTest
 from engine.loader.loading import load
@@ -62,7 +62,7 @@ def of(results: Results, row: str, tasks: list[Task]) -> list[Result]:
 
 def test_the_truth_scores_all_there_is():
     tasks = [task(number) for number in range(3)]
-    results = run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("adaptive", "oracle")))
+    results = run_rows(oracle_of(tasks), tasks, chosen_rows(["adaptive", "oracle width"]))
     for row in ("adaptive", "oracle width"):
         own = figures(row, of(results, row, tasks))
         assert (own.gaps, own.passed, own.exact, own.similarity, own.clean, own.silent) == (3, 1, 1, 1, 1, 0)
@@ -76,14 +76,14 @@ def test_the_truth_scores_all_there_is():
 
 def test_another_answer_that_passes_is_not_exact():
     tasks = [task(0)]
-    (result,) = of(run_rows(oracle_of(tasks, "x + x"), tasks, chosen_rows(widths=("adaptive",))), "adaptive", tasks)
+    (result,) = of(run_rows(oracle_of(tasks, "x + x"), tasks, chosen_rows(["adaptive"])), "adaptive", tasks)
     assert (result.passed, result.exact, result.text) == (True, False, "x + x")
     assert 0 < result.similarity < 1
 
 
 def test_a_wrong_answer_fails_with_its_reason():
     tasks = [task(0)]
-    (result,) = of(run_rows(oracle_of(tasks, "x"), tasks, chosen_rows(widths=("adaptive",))), "adaptive", tasks)
+    (result,) = of(run_rows(oracle_of(tasks, "x"), tasks, chosen_rows(["adaptive"])), "adaptive", tasks)
     assert (result.passed, result.clean) == (False, True)
     assert "AssertionError" in result.reason
 
@@ -91,7 +91,7 @@ def test_a_wrong_answer_fails_with_its_reason():
 def test_without_repair_a_slip_shows():
     tasks = [task(0, "max(x, 2 * x)")]
     slipped = oracle_of(tasks, slip=Slip(at=1, text=")"))
-    results = run_rows(slipped, tasks, chosen_rows(widths=("adaptive",), without=("repair",)))
+    results = run_rows(slipped, tasks, chosen_rows(["adaptive", "without repair"]))
     (mended,), (broken,) = of(results, "adaptive", tasks), of(results, "without repair", tasks)
     assert (mended.passed, mended.syntax, mended.clean) == (True, "repaired", True)
     assert (broken.passed, broken.syntax, broken.clean) == (False, "unchecked", False)
@@ -100,7 +100,7 @@ def test_without_repair_a_slip_shows():
 
 def test_a_fixed_width_is_kept():
     tasks = [task(0)]
-    results = run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("2",)))
+    results = run_rows(oracle_of(tasks), tasks, chosen_rows(["width 2"]))
     (result,) = of(results, "width 2", tasks)
     assert (result.passed, result.tokens <= 2) == (False, True)
 
@@ -121,7 +121,7 @@ class Cut(Exception):
 
 def test_a_run_that_was_cut_off_goes_on(tmp_path: Path):
     tasks = [task(number) for number in range(4)]
-    rows, model = chosen_rows(widths=("adaptive", "oracle")), oracle_of(tasks)
+    rows, model = chosen_rows(["adaptive", "oracle width"]), oracle_of(tasks)
 
     def cut_off() -> None:
         if len(lines(tmp_path)) == 3:
@@ -153,7 +153,7 @@ def test_an_interrupt_ends_it_at_once_and_what_is_tested_is_kept(tmp_path: Path)
             raise KeyboardInterrupt
         return rows[0].fill(model, request)
 
-    rows = chosen_rows(widths=("adaptive",))
+    rows = chosen_rows(["adaptive"])
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt), Results(tmp_path, {}) as results:
         evaluate(model, tasks, [replace(rows[0], fill=fill)], results, workers=2)
@@ -167,9 +167,9 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 def test_a_folder_belongs_to_one_kind_of_run(tmp_path: Path):
     tasks = [task(0)]
-    run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("adaptive",)), tmp_path, seed=0)
+    run_rows(oracle_of(tasks), tasks, chosen_rows(["adaptive"]), tmp_path, seed=0)
     with pytest.raises(BadInput, match="other settings"):
-        run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("adaptive",)), tmp_path, seed=1)
+        run_rows(oracle_of(tasks), tasks, chosen_rows(["adaptive"]), tmp_path, seed=1)
     (tmp_path / "results.jsonl").write_text("nonsense\n")
     with pytest.raises(BadInput, match="damaged"):
         run_rows(oracle_of(tasks), tasks, [], tmp_path, seed=0)
@@ -195,7 +195,7 @@ def test_two_runs_can_not_write_to_one_folder(tmp_path: Path):
 def test_a_full_disk_is_said_in_a_sentence_and_the_rest_is_kept(tmp_path: Path):
     import resource
 
-    tasks, rows = [task(0), task(1)], chosen_rows(widths=("adaptive",))
+    tasks, rows = [task(0), task(1)], chosen_rows(["adaptive"])
     run_rows(oracle_of(tasks), tasks[:1], rows, tmp_path)
     size = (tmp_path / "results.jsonl").stat().st_size
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -212,7 +212,7 @@ def test_a_full_disk_is_said_in_a_sentence_and_the_rest_is_kept(tmp_path: Path):
 
 def test_figures_are_split_by_length_and_kind():
     tasks = [task(0), task(1, "2 * x * 1 * 1 * 1 * 1 * 1")]
-    results = run_rows(oracle_of(tasks), tasks, chosen_rows(widths=("adaptive",)))
+    results = run_rows(oracle_of(tasks), tasks, chosen_rows(["adaptive"]))
     made = report({}, {"adaptive": of(results, "adaptive", tasks)})
     assert sum(made["lengths"][span][0]["gaps"] for span in made["lengths"]) == 2
     assert {kind: made["kinds"][kind][0]["gaps"] for kind in made["kinds"]} == {"block": 1, "line": 1}
@@ -221,7 +221,7 @@ def test_figures_are_split_by_length_and_kind():
 
 def test_figures_are_what_they_say():
     """Two gaps with tests, one without; times of 1 to 3 ms."""
-    base = run_rows(oracle_of([task(0)]), [task(0)], chosen_rows(widths=("adaptive",))).of("adaptive", {"task 0"})[0]
+    base = run_rows(oracle_of([task(0)]), [task(0)], chosen_rows(["adaptive"])).of("adaptive", {"task 0"})[0]
     results = [
         replace(base, passed=True, exact=True, similarity=1.0, tokens=5, truth_tokens=5, forwards=2, ms=1.0),
         replace(
@@ -240,10 +240,10 @@ def test_figures_are_what_they_say():
     assert "50.0 ±69.3" in table.file.getvalue()
 
 
-@pytest.mark.parametrize("asked", [{"widths": ("wide",)}, {"widths": ("0",)}, {"without": ("hope",)}])
-def test_an_unknown_row_is_named(asked: dict[str, Any]):
-    with pytest.raises(BadInput):
-        chosen_rows(**asked)
+@pytest.mark.parametrize("asked", ["width wide", "width 0", "without hope", "8"])
+def test_an_unknown_row_is_named(asked: str):
+    with pytest.raises(BadInput, match=f"no row '{asked}': name one of 'adaptive', 'oracle width'"):
+        chosen_rows([asked])
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_prints_a_summary_and_keeps_results(work: Path, capsys: pytest.CaptureFixture[str]):
-    arguments = ["eval", "tasks.jsonl", "--model", "oracle:oracle.json", "--out", "out", "--width", "oracle"]
+    arguments = ["eval", "tasks.jsonl", "--model", "oracle:oracle.json", "--out", "out", "--row", "oracle width"]
     assert run(arguments) == 0
     out = capsys.readouterr().out
     assert "oracle width" in out
@@ -272,7 +272,7 @@ def test_the_command_prints_a_summary_and_keeps_results(work: Path, capsys: pyte
 
 def test_rows_can_be_added_to_all_of_them(work: Path, capsys: pytest.CaptureFixture[str]):
     arguments = ["eval", "tasks.jsonl", "--model", "oracle:oracle.json", "--limit", "1"]
-    assert run([*arguments, "--all", "--width", "5", "--width", "adaptive", "--json"]) == 0
+    assert run([*arguments, "--all", "--row", "width 5", "--row", "adaptive", "--json"]) == 0
     rows = [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]]
     assert len(set(rows)) == len(rows)
     assert {"width 5", "width 8", "adaptive", "without repair"} <= set(rows)
@@ -281,7 +281,7 @@ def test_rows_can_be_added_to_all_of_them(work: Path, capsys: pytest.CaptureFixt
 def test_a_seed_and_a_limit_repeat_the_figures_but_for_the_times(work: Path, capsys: pytest.CaptureFixture[str]):
     lines = [{**HUMAN_EVAL, "task_id": f"Kind/{number}"} for number in range(20)]
     written(work / "tasks.jsonl", *lines)
-    arguments = ["eval", "tasks.jsonl", "--width", "4", "--max-tokens", "4", "--limit", "2", "--seed", "3"]
+    arguments = ["eval", "tasks.jsonl", "--row", "width 4", "--max-tokens", "4", "--limit", "2", "--seed", "3"]
     for folder in ("first", "second"):
         assert run([*arguments, "--out", folder]) == 0
     first, second = (
@@ -294,7 +294,7 @@ def test_a_seed_and_a_limit_repeat_the_figures_but_for_the_times(work: Path, cap
 def test_what_decides_answers_decides_whether_a_run_goes_on(work: Path, capsys: pytest.CaptureFixture[str]):
     toy, model = Path(__file__).parents[2] / "models" / "toy-uniform", Path("model")
     shutil.copytree(toy, model)
-    arguments = ["eval", "tasks.jsonl", "--model", "model", "--width", "4", "--max-tokens", "4", "--out", "out"]
+    arguments = ["eval", "tasks.jsonl", "--model", "model", "--row", "width 4", "--max-tokens", "4", "--out", "out"]
     assert run(arguments) == 0
     (model / "MODEL_CARD.md").write_text("Another card.")
     for file in model.iterdir():
@@ -377,8 +377,8 @@ def test_the_command_cuts_gaps_into_a_folder(work: Path, capsys: pytest.CaptureF
         (["tasks.jsonl", "--holes", "."], "Name either"),
         (["tasks.jsonl", "--lang", "python"], "--lang belongs to --holes"),
         (["missing.jsonl"], "missing.jsonl"),
-        (["tasks.jsonl", "--width", "wide"], "wide"),
-        (["tasks.jsonl", "--greedy", "--model", "oracle:oracle.json"], "no causal encoder"),
+        (["tasks.jsonl", "--row", "wide"], "wide"),
+        (["tasks.jsonl", "--row", "left to right", "--model", "oracle:oracle.json"], "no causal encoder"),
     ],
 )
 def test_what_can_not_be_done_is_said_in_a_line(
@@ -391,13 +391,11 @@ def test_what_can_not_be_done_is_said_in_a_line(
 
 
 def test_the_bundled_model_runs_through_every_row():
-    from engine.eval.rows import all_rows
-
     model = load("bundled", "cpu").model
     tasks = [replace(task(0), check=None)]
     with Results(None, {}) as results:
-        evaluate(model, tasks, all_rows(), results, max_tokens=12)
-    for row in all_rows():
+        evaluate(model, tasks, ROWS, results, max_tokens=12)
+    for row in ROWS:
         (result,) = results.of(row.name, {"task 0"})
         assert (result.steps > 0, result.ms > 0, result.passed) == (True, True, None)
         assert 0 <= result.similarity <= 1

@@ -13,8 +13,7 @@ import pytest
 
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
-from engine.eval.code_holes import code_holes
-from engine.eval.tasks import Task
+from engine.eval.tasks import Task, code_holes
 from engine.infill.pipeline import Parts, infill
 from engine.models.oracle.model import Case, Oracle, Slip
 from tests.engine.syntax.damage import damage

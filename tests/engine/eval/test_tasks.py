@@ -1,4 +1,4 @@
-"""Tasks come from files in two formats, or from anybody's code."""
+"""Tasks come from files, or from anybody's code."""
 
 import gzip
 import json
@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.core.errors import BadInput
-from engine.eval.code_holes import LONGEST, code_holes
-from engine.eval.measures import run_tests, syntax_error
-from engine.eval.tasks import Runs, Task, UnitTest, choose, read_tasks
+from engine.eval.run import run_tests, syntax_error
+from engine.eval.tasks import LONGEST, Task, UnitTest, choose, code_holes, read_tasks
 
 HUMAN_EVAL = {
     "task_id": "SingleLineInfilling/HumanEval/0/L0",
@@ -19,13 +18,6 @@ HUMAN_EVAL = {
     "suffix": "    return c\n",
     "canonical_solution": "    c = a + b\n",
     "test": "def check(candidate):\n    assert candidate(1, 2) == 3\n",
-}
-SAFIM = {
-    "task_id": "block_1",
-    "lang": "python",
-    "eval_prompt": "n = int(input())\n{{completion}}\nprint(m)\n",
-    "ground_truth": "m = n * 2",
-    "unit_tests": [{"input": "2\n", "output": ["4"]}, {"input": "5\n", "output": ["11", "10\n"]}],
 }
 
 
@@ -47,27 +39,6 @@ def test_a_compressed_file_is_read(tmp_path: Path):
     assert read_tasks(path)[0].truth == "    c = a + b\n"
 
 
-def test_safim_is_read(tmp_path: Path):
-    other = {**SAFIM, "lang": "csharp", "task_id": "block_2"}
-    api = {**SAFIM, "task_id": "api_1", "unit_tests": None}
-    tasks = read_tasks(written(tmp_path / "tasks.jsonl", SAFIM, other, api))
-    assert tasks[0].prefix + tasks[0].truth + tasks[0].suffix == "n = int(input())\nm = n * 2\nprint(m)\n"
-    assert tasks[0].check == Runs(cases=(("2\n", ("4",)), ("5\n", ("11", "10\n"))))
-    assert (tasks[1].language, tasks[1].check) == ("csharp", None)
-    assert tasks[2].check is None
-
-
-@pytest.mark.parametrize("told", [None, [], "null", "[]"])
-def test_safim_without_tests_is_read(tmp_path: Path, told: object):
-    (task,) = read_tasks(written(tmp_path / "tasks.jsonl", {**SAFIM, "unit_tests": told}))
-    assert task.check is None
-
-
-def test_unit_tests_may_be_a_string_as_in_the_published_data_set(tmp_path: Path):
-    as_string = {**SAFIM, "unit_tests": json.dumps(SAFIM["unit_tests"])}
-    assert read_tasks(written(tmp_path / "a", SAFIM)) == read_tasks(written(tmp_path / "b", as_string))
-
-
 def test_lines_end_with_a_line_feed_and_nothing_else(tmp_path: Path):
     strange = {**HUMAN_EVAL, "prompt": "def add(a, b):  # \u2028 \x85 \x1c\n"}
     text = "\r\n".join(json.dumps({**strange, "task_id": name}, ensure_ascii=False) for name in "ab")
@@ -87,12 +58,6 @@ def test_lines_end_with_a_line_feed_and_nothing_else(tmp_path: Path):
         (json.dumps({**HUMAN_EVAL, "task_id": "2", "test": None}), "no text as its 'test'"),
         (json.dumps({**HUMAN_EVAL, "task_id": "2", "suffix": "\ud800"}), "no text as its 'suffix'"),
         (json.dumps(HUMAN_EVAL), "tasks.jsonl:2 is a second task SingleLineInfilling/HumanEval/0/L0"),
-        (json.dumps({**SAFIM, "eval_prompt": "no hole"}), "has no hole"),
-        (json.dumps({**SAFIM, "lang": 3}), "no text as its 'lang'"),
-        (json.dumps({**SAFIM, "ground_truth": 3}), "no text as its 'ground_truth'"),
-        (json.dumps({**SAFIM, "unit_tests": "nonsense"}), "tasks.jsonl:2 has unit_tests that can't be run"),
-        (json.dumps({**SAFIM, "unit_tests": [{"input": "2"}]}), "has unit_tests that can't be run"),
-        (json.dumps({**SAFIM, "unit_tests": [{"input": "2", "output": "4"}]}), "has unit_tests that can't be run"),
     ],
 )
 def test_what_is_no_task_is_named_with_its_line(tmp_path: Path, line: str, said: str):
@@ -115,10 +80,9 @@ def test_a_seed_draws_the_same_tasks_and_another_others(tmp_path: Path):
     assert choose(tasks, None, 1) == choose(tasks, 50, 1) == tasks
 
 
-@pytest.mark.parametrize("told", [HUMAN_EVAL, SAFIM], ids=["HumanEval-Infilling", "SAFIM"])
-def test_the_truth_passes_and_nothing_does_not(tmp_path: Path, told: dict[str, object]):
-    (task,) = read_tasks(written(tmp_path / "tasks.jsonl", told))
-    right, empty, other = run_tests(task, task.truth), run_tests(task, ""), run_tests(task, "    c = m = 7\n".lstrip())
+def test_the_truth_passes_and_nothing_does_not(tmp_path: Path):
+    (task,) = read_tasks(written(tmp_path / "tasks.jsonl", HUMAN_EVAL))
+    right, empty, other = run_tests(task, task.truth), run_tests(task, ""), run_tests(task, "    c = 7\n")
     assert right is not None
     assert right.passed
     assert empty is not None
@@ -128,9 +92,9 @@ def test_the_truth_passes_and_nothing_does_not(tmp_path: Path, told: dict[str, o
 
 
 def test_what_is_no_python_needs_no_sandbox(tmp_path: Path):
-    task, safim = read_tasks(written(tmp_path / "tasks.jsonl", HUMAN_EVAL, SAFIM))
+    (task,) = read_tasks(written(tmp_path / "tasks.jsonl", HUMAN_EVAL))
     assert syntax_error(task, "    c = (\n").startswith("SyntaxError: ")
-    assert syntax_error(task, task.truth) == syntax_error(safim, safim.truth) == ""
+    assert syntax_error(task, task.truth) == ""
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.infill.noising import as_wide, noised_spans, resized, roomy
+from engine.infill.rewritten import as_wide, noised_spans, resized, roomy
 from engine.infill.tokens import OldTokens
 
 

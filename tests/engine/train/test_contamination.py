@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from engine.train.contamination import Forbidden, benchmark_texts, shingles
+from engine.train.screening import Forbidden, benchmark_texts, shingles
 
 TASK = {
     "task_id": "SingleLine/0",

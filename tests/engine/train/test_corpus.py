@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from engine.core.errors import BadInput
-from engine.train.contamination import Forbidden
 from engine.train.corpus import Split, build_corpus, read_documents, read_manifest
+from engine.train.screening import Forbidden
 from engine.train.sources import Sources
 from tests.engine.train.packages import install_npm, install_python, python_code, script_code
 

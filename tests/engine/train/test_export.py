@@ -19,10 +19,9 @@ from engine.models.base import Rows
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import END, PREFIX, RESERVED, SUFFIX, WIDTHS
-from engine.train.card import loss_table
 from engine.train.contexts import ContextRow, Contexts, attend_within, contexts
 from engine.train.examples import Example
-from engine.train.export import export, keep_threshold
+from engine.train.export import export, keep_threshold, loss_table
 from engine.train.run import train
 from engine.train.state import Point, TrainingState, open_state
 from tests.engine.toys.language import toy_program

@@ -2,7 +2,7 @@ from email.message import Message
 
 import pytest
 
-from engine.train.licences import is_permissive, permissive_licence
+from engine.train.sources import is_permissive, permissive_licence
 
 
 def metadata(**fields: str | list[str]) -> Message:

@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from engine.core.errors import BadInput
-from engine.train.batches import BatchSource, batches
 from engine.train.canvases import Canvases
 from engine.train.contexts import Contexts
 from engine.train.recipe import Recipe
-from engine.train.run import Sitting, train
+from engine.train.run import BatchSource, Sitting, batches, train
 from engine.train.shapes import trained_parameters
 from engine.train.state import CHECKPOINT, TrainingState, newest_state, open_state, read_curve
 from tests.engine.train.tiny import CPU, tiny, toy_corpus

@@ -2,8 +2,14 @@ from pathlib import PurePath
 
 import pytest
 
-from engine.train.contamination import shingles
-from engine.train.screening import is_near_copy, is_secondary, path_objection, text_objection, without_legal_header
+from engine.train.screening import (
+    is_near_copy,
+    is_secondary,
+    path_objection,
+    shingles,
+    text_objection,
+    without_legal_header,
+)
 
 CODE = "".join(f"def area_{name}(width, height):\n    return width * height\n\n\n" for name in "abcdefgh")
 

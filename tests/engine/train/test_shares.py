@@ -1,4 +1,4 @@
-from engine.train.shares import package_limits, weight_of
+from engine.train.corpus import package_limits, weight_of
 
 SMALL = [1000] * 160
 

@@ -14,8 +14,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import PurePath
 
-from engine.eval.reserved.holes import HOLES, HoleKind, ReservedHole, truth_sha
-from engine.eval.reserved.packages import Reserved, ReservedFile, Role, reserved_files, reserved_sources
+from engine.eval.reserved.packages import (
+    HOLES,
+    HoleKind,
+    Reserved,
+    ReservedFile,
+    ReservedHole,
+    Role,
+    reserved_files,
+    reserved_sources,
+    truth_sha,
+)
 from engine.syntax.holes import Kind, holes
 
 COUNT = 300

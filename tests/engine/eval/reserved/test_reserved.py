@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 
 from engine.core.errors import BadInput
-from engine.eval.reserved import holes as reserved
 from engine.eval.reserved import packages
-from engine.eval.reserved.holes import ReservedHole, reserved_holes, reserved_tasks
 from engine.eval.reserved.packages import (
     Reserved,
     ReservedFile,
+    ReservedHole,
     fetch,
     reserved_files,
+    reserved_holes,
     reserved_names,
     reserved_sources,
+    reserved_tasks,
 )
-from engine.train.licences import permissive_licence
+from engine.train.sources import permissive_licence
 from tests.engine.eval.reserved import draw
 from tests.engine.eval.reserved.draw import COUNT, LONGEST, draw_holes
 from tests.engine.train.packages import python_code
@@ -134,7 +135,7 @@ def test_a_hole_becomes_a_task_and_a_changed_text_is_an_error(
         kind="line",
         sha=sha256(b"name + 'y'").hexdigest()[:16],
     )
-    monkeypatch.setattr(reserved, "reserved_holes", lambda: [hole, replace(hole, split="development")])
+    monkeypatch.setattr(packages, "reserved_holes", lambda: [hole, replace(hole, split="development")])
     (task,) = reserved_tasks("reported", tmp_path)
     assert (task.prefix + task.truth + task.suffix, task.truth) == (text, "name + 'y'")
     (tmp_path / "lone-2.0" / "lone" / "a.py").write_text("other = 1\n")

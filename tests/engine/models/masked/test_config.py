@@ -12,7 +12,6 @@ import pytest
 from engine.core.errors import ModelError
 from engine.loader.checkpoint import read_checkpoint
 from engine.loader.loading import load
-from engine.models.masked.published import PUBLISHED
 from tests.engine.models.masked.published import Layout, write_published
 
 
@@ -97,8 +96,3 @@ def test_published_samplers_reach_the_loop(folder: Path):
     facts = load(str(folder / "dreamon"), "cpu").model.info
     assert (facts.sampling.t_min, facts.sampling.t_max, facts.sampling.top_p) == (0.2, 0.2, 0.9)
     assert (facts.sampling.entropy_bound, facts.context_limit, facts.widths) == (0.0, 2048, (64,))
-
-
-def test_every_fact_has_a_source():
-    assert all(source.startswith("https://") for each in PUBLISHED for source in each.sources)
-    assert all(each.sources for each in PUBLISHED)
