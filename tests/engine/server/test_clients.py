@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.cli.doctor import Doctor, Finding
+from engine.cli.doctor import examine
 from engine.core.request import FillRequest
 from engine.ipc.frames import MAX_FRAME_NBYTES, frame
 from engine.ipc.messages import (
@@ -250,9 +250,7 @@ def test_the_doctor_has_the_running_engine_do_its_fill(place, wire, monkeypatch)
     monkeypatch.setenv("DG_LSP_RUNTIME_DIR", place.environment["DG_LSP_RUNTIME_DIR"])
     monkeypatch.setenv("DG_LSP_STATE_DIR", place.environment["DG_LSP_STATE_DIR"])
     status = wire.status()
-    found: list[Finding] = []
-    Doctor(model=status.model, device="cpu").examine(found.append)
-    details = {finding.subject: finding.detail for finding in found}
+    details = {finding.subject: finding.detail for finding in examine(status.model, "cpu")}
     assert f"engine {status.pid}" in details["socket"]
     assert "by the running engine" in details["fill"]
     assert wire.status().served == status.served + 1
