@@ -49,6 +49,20 @@ def test_what_did_not_change_is_not_in_them(old: str, new: str, parts: list[tupl
     assert [(old[each.start : each.end], each.new) for each in replacements(old, new)] == parts
 
 
+@pytest.mark.parametrize("line", ["}\n", "\n", "x = 1\n"])
+def test_lines_that_are_all_the_same_take_no_time(line: str):
+    old = "(\n" + line * 100_000 + ")\n"
+    new = "[\n" + line * 30_000 + "y\n" + line * 69_000 + "]\n"
+    assert applied(old, new) == new
+
+
+def test_no_more_is_replaced_than_has_to_be():
+    old = "a\nb\na\nc\n" * 1_000
+    new = old.replace("b", "x", 700).replace("c", "", 3)
+    assert applied(old, new) == new
+    assert sum(each.end - each.start for each in replacements(old, new)) == 703
+
+
 def test_offsets_may_count_in_a_larger_text():
     (found,) = replacements("b\n", "x\n", 10)
     assert (found.start, found.end) == (10, 11)
