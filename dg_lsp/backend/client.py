@@ -134,6 +134,10 @@ class EngineClient:
     async def _connect(self) -> EngineConnection:
         try:
             async with asyncio.timeout(self.timeouts.start_s):
+                begun, self._begun = self._begun, None
+                if begun:
+                    self._show(messages.EngineState(name="starting"))
+                    await started(begun)
                 connection = await self._find() or await self._start()
         except _TooSoon:
             raise
@@ -152,8 +156,7 @@ class EngineClient:
         if time.monotonic() < self._retry_at:
             raise _TooSoon("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
         self._show(messages.EngineState(name="starting"))
-        begun, self._begun = self._begun, None
-        await started(begun or begin(await self._launch()))
+        await started(begin(await self._launch()))
         while not (connection := await self._find()):
             await asyncio.sleep(0.1)
         return connection

@@ -313,8 +313,8 @@ class Worker(threading.Thread):
         def show_percent(percent: float) -> None:
             nonlocal shown
             moved()
-            # A small model has hundreds of tensors and is there before the first of them is seen.
-            if time.monotonic() - max(shown, self._load_began) >= _SHOW_S:
+            # A small model has hundreds of tensors, and is there before one of these numbers is read.
+            if percent == 100 or time.monotonic() - shown >= _SHOW_S:
                 shown = time.monotonic()
                 self._on_state(EngineState(name="loading", percent=percent))
 

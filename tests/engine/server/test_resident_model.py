@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.ipc.messages import Done, EngineStatus, FillReply, Notice, Warm
-from tests.engine.processes import home, running
+from tests.engine.processes import home, running, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_loading_tells_how_far_it_is(wire):
         notices.append(message)
     assert message == Done(id=1) or notices[-1].state.name == "ready"
     percents = [notice.state.percent for notice in notices if notice.state.percent is not None]
-    assert len(percents) > 3
+    assert 2 <= len(percents) < 20, "as often as somebody can read it"
     assert percents == sorted(percents)
     assert percents[0] < percents[-1] <= 100
     assert {notice.state.name for notice in notices} <= {"loading", "ready"}
@@ -45,8 +45,9 @@ def test_the_first_fill_after_a_load_is_nobodys(wire):
         wire.send(Warm(id=id))
         while isinstance(wire.receive(), Notice):
             pass
+        wait_until(lambda: wire.status().context_tokens, "a fill that nobody asked for")
         seen.append(wire.status())
-    assert seen[0].context_tokens == seen[1].context_tokens > 0
+    assert seen[0].context_tokens == seen[1].context_tokens
     assert seen[0].served == 0
 
 
