@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _JOIN_S = 0.5
+_BACKLOG = 128
+"""Connections that wait to be taken; one more is refused by the system, which looks as if no engine ran."""
 _STARTER_S = 10.0
 """For the window that started the engine to come; until then one of another version does not end it."""
 _ASIDE = "A document is set aside: twice its syntax could not be checked to the end. Its suggestions are unchecked."
@@ -163,7 +165,7 @@ class EngineServer:
             forget_address()
             if not runtime_paths.uses_tcp():
                 path = runtime_paths.socket_path()
-                listener = await asyncio.start_unix_server(self._meet, path, backlog=self._settings.max_clients)
+                listener = await asyncio.start_unix_server(self._meet, path, backlog=_BACKLOG)
                 path.chmod(0o600)
                 return listener
             listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
