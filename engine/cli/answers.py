@@ -11,12 +11,12 @@ from typing import cast
 import typer
 from msgspec.structs import replace
 
+from engine.cli.engine import chosen_options
 from engine.core.errors import BadInput, EngineError
-from engine.core.names import ORACLE, Device, check_device, rooted
+from engine.core.names import Device, rooted
 from engine.core.request import Draft, Filled, FillRequest
 from engine.ipc.client import EngineFailure, conversation, welcome
 from engine.ipc.messages import Drafted, Fill, FillReply, Notice, StatusQuery, StatusReply
-from engine.loader.catalog import find
 from engine.server.settings import EngineOptions
 
 OnDraft = Callable[[Draft], None]
@@ -45,17 +45,12 @@ def answer(
     """
     if not engine:
         return _own(request, model, device, on_draft)
-    options = EngineOptions()
-    wanted = rooted(model or options.model, Path.cwd())
     running = welcome()
     if running is None:
-        if not wanted.startswith(ORACLE):
-            find(wanted)
-        check_device(device or options.device)
         from engine.server import launch
 
-        launch.start_detached(EngineOptions(model=wanted, device=device or options.device))
-    elif (model and running.model != wanted) or (device and running.device != device):
+        launch.start_detached(chosen_options(None, model=model, device=device))
+    elif (model and running.model != rooted(model, Path.cwd())) or (device and running.device != device):
         typer.echo(
             f"dg-lsp: the engine runs with model {running.model}, device {running.device}; another one is loaded here "
             "for this answer.",

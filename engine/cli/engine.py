@@ -43,7 +43,7 @@ def run(
     # Imported here because `status` and `stop` need none of it.
     from engine.server import launch
 
-    settings = _chosen(
+    settings = chosen_options(
         None, model=model, device=device, unload_after_s=unload_after, exit_after_s=exit_after, stall_s=stall_after
     )
     if not (launch.start_detached(settings) if detach else _run(settings)):
@@ -88,7 +88,7 @@ def restart(
         before = ask_status()
     except NoAnswer:
         before = None
-    settings = _chosen(
+    settings = chosen_options(
         before, model=model, device=device, unload_after_s=unload_after, exit_after_s=exit_after, stall_s=stall_after
     )
     launch.stop()
@@ -102,7 +102,7 @@ def _run(settings: EngineOptions) -> bool:
     return process.run(settings)
 
 
-def _chosen(before: EngineStatus | None, **asked: Any) -> EngineOptions:
+def chosen_options(before: EngineStatus | None, **asked: Any) -> EngineOptions:
     """What is asked for, else what the engine ran with `before`, else the defaults. Raises ModelError, before anything
     starts or ends, for what no engine could ever run."""
     ran: dict[str, Any] = {}
