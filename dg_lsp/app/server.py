@@ -17,7 +17,9 @@ from lsprotocol.types import (
     ConfigurationParams,
     InitializeParams,
     LogMessageParams,
+    MessageActionItem,
     MessageType,
+    ShowMessageRequestParams,
 )
 from pygls.capabilities import ServerCapabilitiesBuilder
 from pygls.exceptions import JsonRpcException, JsonRpcInternalError
@@ -28,7 +30,7 @@ from dg_lsp import __version__
 from dg_lsp.app.menu import Menu
 from dg_lsp.app.processes import is_alive
 from dg_lsp.backend.client import EngineClient, EngineFailure, Launch
-from dg_lsp.backend.launch import difference
+from dg_lsp.backend.launch import begin_restart, difference, is_other_release, started
 from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import Status, StatusBoard
 from dg_lsp.config.configuration import SECTIONS, Configuration
@@ -52,6 +54,7 @@ log = logging.getLogger(__name__)
 WRITE_STATS_S = 5.0
 CONFIGURATION_S = 10.0
 """For a client to tell its settings when asked."""
+REPLACE, LATER = "Replace It Now", "Later"
 LAUNCH_S = 2.0
 """How long the start of an engine, which may be set up by these settings, waits for them."""
 
@@ -282,9 +285,32 @@ class DgServer(LanguageServer):
             status = await self.resident.learn()
             await self._settings_known()
             other = difference(self._wanted_engine(), status)
-            if other and other != self.other_engine:
-                self.complain(other)
-            self.other_engine = other
+            is_news, self.other_engine = other != self.other_engine, other
+            if not other or not is_news:
+                return
+            self.complain(other)
+            if is_other_release(status) and await self._agrees(other):
+                await self._replace_engine()
+
+    async def _agrees(self, sentence: str) -> bool:
+        """Whether the user wants the engine replaced at once; a client that can't ask leaves it."""
+        window = self.client_capabilities.window
+        if window is None or window.show_message is None:
+            return False
+        choices = [MessageActionItem(title=REPLACE), MessageActionItem(title=LATER)]
+        asked = ShowMessageRequestParams(type=MessageType.Info, message=sentence, actions=choices)
+        with contextlib.suppress(JsonRpcException):
+            chosen = await self.window_show_message_request_async(asked)
+            return chosen is not None and chosen.title == REPLACE
+        return False
+
+    async def _replace_engine(self) -> None:
+        try:
+            # Another window may have done it while the question was shown.
+            if is_other_release(await self.resident.client.status()):
+                await started(begin_restart(self._launch))
+        except EngineFailure as failure:
+            self.complain(str(failure))
 
     def _outdated(self, uri: str) -> list[str]:
         """Of a document and those that the model may see beside it, the ones of which too little is known."""

@@ -55,9 +55,14 @@ class Launch:
         return {name: value for name, value in options.items() if value}
 
 
+def is_other_release(running: EngineStatus) -> bool:
+    """Whether an engine is not of this package."""
+    return running.engine != __version__
+
+
 def difference(wanted: Launch, running: EngineStatus) -> str:
     """Where an engine runs otherwise than it would be started, a sentence with the way out; else nothing."""
-    if running.engine != __version__:
+    if is_other_release(running):
         return (
             f"The engine is of dg-lsp {running.engine}, this window of {__version__}. It is replaced when the last "
             f"window of {running.engine} closes; `dg-lsp engine restart` does it now, for all editors."
@@ -87,9 +92,19 @@ def _is_on(device: str, running: EngineStatus) -> bool:
 
 def begin(launch: Launch) -> subprocess.Popen[bytes]:
     """Begin to start an engine; `started` waits for it. Raises EngineFailure."""
+    return _process(launch.command())
+
+
+def begin_restart(launch: Launch) -> subprocess.Popen[bytes]:
+    """Begin to end the engine that runs and to start one of this release in its place, with the options that it has.
+    Raises EngineFailure."""
+    return _process([*launch.engine, "restart"])
+
+
+def _process(command: list[str]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            launch.command(),
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

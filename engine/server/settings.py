@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.checkpoints.working import ROWS
 from engine.core.names import BUNDLED
 
 
@@ -13,8 +14,8 @@ class Limits:
 
     jobs: int = 64
     jobs_per_client: int = 16
-    rows: int = 16
-    """Canvases in one forward pass; a single job may have more."""
+    rows: int = ROWS
+    """Canvases in one forward pass, for which memory is planned; a single job may have more."""
     patience_s: float = 2.0
     """Background work that had no turn for so long gets one beside interactive work."""
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-_LOAD_S = 120.0
-"""A load that comes no further for so long. Further it comes with a percentage, or with what it reads from a disk."""
+_SILENT_S = 120.0
+"""A load that comes no further for so long, or a first round behind it. A load comes further with a percentage, or with
+what it reads from a disk."""
 _LEAST_READ_NBYTES = 1 << 20
 """A page of code is read from a disk now and then by whatever else the process does."""
 _TIMES_SLOWEST = 50.0
@@ -42,14 +43,14 @@ class Watchdog:
         """What had been read when a load last came further by reading, and when that was."""
         self._work: _Work | None = None
         self._slowest_s: float | None = None
-        self._is_first = True
+        self._rounds = 0
 
     @contextmanager
     def load(self) -> Generator[Callable[[], None]]:
         """Within the block a model is loaded; yields what to call when it has come further."""
 
         def moved() -> None:
-            limit_s = min(_LOAD_S, self._longest_s)
+            limit_s = min(_SILENT_S, self._longest_s)
             self._work = _Work(
                 what="loading the model makes no progress", moved=self._clock(), limit_s=limit_s, reads=True
             )
@@ -60,7 +61,7 @@ class Watchdog:
         finally:
             self._work = None
             self._slowest_s = None
-            self._is_first = True
+            self._rounds = 0
 
     @contextmanager
     def round(self, device: str) -> Generator[None]:
@@ -71,10 +72,10 @@ class Watchdog:
             yield
         finally:
             self._work = None
-            # The first one after a load also sets up kernels.
-            if not self._is_first:
-                self._slowest_s = max(self._slowest_s or 0.0, self._clock() - began)
-            self._is_first = False
+            took_s = self._clock() - began
+            # The first one after a load also sets up kernels: it stands for a slow one only until there is another.
+            self._slowest_s = max(took_s, self._slowest_s or 0.0) if self._rounds != 1 else took_s
+            self._rounds += 1
 
     def bite(self) -> str:
         """What is wrong, in a few words; empty while nothing is."""
@@ -91,7 +92,6 @@ class Watchdog:
         return self._seen_at
 
     def _round_limit_s(self, device: str) -> float:
-        if self._slowest_s is None:
-            return self._longest_s
         least_s = _LEAST_ON_GPU_S if device.startswith("cuda") else _LEAST_ON_CPU_S
-        return min(max(_TIMES_SLOWEST * self._slowest_s, least_s), self._longest_s)
+        limit_s = _SILENT_S if self._slowest_s is None else max(_TIMES_SLOWEST * self._slowest_s, least_s)
+        return min(limit_s, self._longest_s)

@@ -14,9 +14,12 @@ import zlib
 
 import psutil
 import pytest
+from lsprotocol.types import MessageActionItem, ShowMessageRequestParams
 from pygls.exceptions import JsonRpcException
 
+from dg_lsp.app.server import LATER, REPLACE
 from dg_lsp.protocol.framing import frame, messages
+from engine.core.version import __version__
 from tests.e2e.cases import ADD, CALL, DEEP, END, FAR, SLOW, text_of
 from tests.e2e.test_start import HELLO, send, served
 from tests.e2e.window import Window, recorded, until, window
@@ -487,3 +490,35 @@ async def test_a_server_that_is_stuck_ends_with_its_input(behind):
         finally:
             process.kill()
             process.wait()
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "choice", "is_replaced"),
+    [("vscode", REPLACE, True), ("neovim", LATER, False), ("vscode", None, False), ("emacs", None, False)],
+)
+async def test_an_engine_of_another_release_is_replaced_at_once_if_the_user_agrees(capabilities, choice, is_replaced):
+    questions: list[str] = []
+
+    def answer(params: ShowMessageRequestParams) -> MessageActionItem | None:
+        questions.append(params.message)
+        return next((action for action in params.actions or () if action.title == choice), None)
+
+    with home() as place, running(place, package="0.0.1") as process:
+        older = place.connect()
+        older.greet(package="0.0.1")
+        async with window(place, capabilities, ready=False, log="of dg-lsp 0.0.1") as held:
+            held.client.feature("window/showMessageRequest")(answer)
+
+            async def said() -> bool:
+                return any("of dg-lsp 0.0.1" in told.message for told in held.client.log_messages)
+
+            await until(said, "word of the other engine")
+            if is_replaced:
+                assert await asyncio.to_thread(process.wait, WAIT_S) == 0
+
+            async def release() -> str:
+                return (await held.status(engine=True))["engine"].get("engine")
+
+            assert await until(release, "an engine") == (__version__ if is_replaced else "0.0.1")
+            assert len(questions) == (capabilities != "emacs")
+        older.close()

@@ -40,14 +40,19 @@ def dog(clock: Clock) -> Watchdog:
     return Watchdog(300.0, clock)
 
 
-def test_before_anything_is_measured_the_longest_limit_holds(dog, clock):
-    assert limit_s(dog, clock) == 300
+def test_a_first_round_may_take_as_long_as_a_load_without_progress(dog, clock):
+    assert limit_s(dog, clock) == 120
+
+
+def test_no_limit_is_above_the_longest(clock):
+    assert limit_s(Watchdog(30.0, clock), clock) == 30
 
 
 @pytest.mark.parametrize(
     ("seconds", "device", "limit"),
     [
         ([40.0, 0.01], "cuda:0", 20),  # the first one also compiles
+        ([4.0], "cuda:0", 200),
         ([0.1, 1.0, 0.1], "cuda:0", 50),
         ([0.1, 9.0], "cuda:0", 300),
         ([0.1, 0.1], "cpu", 60),
@@ -62,7 +67,7 @@ def test_another_load_forgets_what_was_measured(dog, clock):
     rounds(dog, clock, 0.1, 0.1)
     with dog.load():
         pass
-    assert limit_s(dog, clock) == 300
+    assert limit_s(dog, clock) == 120
 
 
 def test_a_load_may_take_as_long_as_it_comes_further(dog, clock):
