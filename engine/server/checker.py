@@ -35,7 +35,7 @@ _SLOWER = 4.0
 """Time on the wall for each of the processor: a machine that is busy with other things is no document's fault."""
 _GRACE_S = 0.25
 """Of processor time, what a child that stops by itself may be late."""
-_TICK_S = 0.25
+_TICK_S, _LEAST_TICK_S = 0.25, 0.02
 _LONG_S = 1.0
 """So long a question may go on that has more time but nobody who waits for it any more."""
 _RECENT_S = 60.0
@@ -299,12 +299,13 @@ class _Watch:
         if self._spent_before_s is None:
             self._spent_before_s = spent_s - min(passed_s, _TICK_S)
         self.given_up = self._most_s > _LONG_S and passed_s >= _LONG_S and not self._wanted()
-        if self.given_up or passed_s >= self.limit_s or spent_s - self._spent_before_s >= self._most_s:
+        left_s = min(self.limit_s - passed_s, self._most_s - (spent_s - self._spent_before_s))
+        if self.given_up or left_s <= 0:
             self.killed = True
             with contextlib.suppress(ProcessLookupError):
                 self._child.kill()
         else:
-            self._timer = self._loop.call_later(min(_TICK_S, self._most_s), self._look)
+            self._timer = self._loop.call_later(min(_TICK_S, max(left_s, _LEAST_TICK_S)), self._look)
 
     def _spent_s(self) -> float:
         try:

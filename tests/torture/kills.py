@@ -1,4 +1,8 @@
-"""(b) The engine is killed and stopped at random moments: every later request is served, and one is lost at most."""
+"""(b) The engine is killed and stopped at random moments: every later request is served, and one is lost at most.
+
+Keys that come while an engine starts are answered with nothing at once, as typing must not wait; what is asked for
+explicitly waits for the engine. Lost is an explicit request that comes back with nothing though there is an answer.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
     back_ms: dict[str, list[float]] = {"SIGKILL": [], "SIGSTOP": []}
     plan = [signal.SIGKILL] * count + [signal.SIGSTOP] * stops
     rng.shuffle(plan)
-    unserved = struck = 0
+    lost: list[int] = []
     with home() as place, tempfile.TemporaryFile() as stderr:
         async with window(place, oracle(place), stderr) as wire:
             typist = Typist(wire, seed)
@@ -38,9 +42,7 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
                 psutil.Process(pid).send_signal(number)
                 struck_s = time.monotonic()
                 await typing
-                struck += 1
-                served = await _served(typist, struck)
-                unserved += not served
+                lost.append(await _lost(typist, len(lost)))
                 back_ms[number.name].append((time.monotonic() - struck_s) * 1000)
         said = [line for line in complaints(place, stderr) if "Traceback" in line]
     figures = typist.figures
@@ -48,29 +50,29 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
         "part": "kills",
         "killed": len(back_ms["SIGKILL"]),
         "stopped": len(back_ms["SIGSTOP"]),
-        "never_served_again": unserved,
+        "lost_each_time": {str(count): lost.count(count) for count in sorted(set(lost))},
         "errors": figures.errors[:5],
         "wrong_documents": figures.wrong[:5],
         "logged": said[:5],
         "back_ms": {
             name: [round(percentile(ms, percent) or 0) for percent in (50, 100)] for name, ms in back_ms.items() if ms
         },
-        "passed": not (unserved or figures.errors or figures.wrong or said),
+        "passed": max(lost, default=0) <= 1 and not (figures.errors or figures.wrong or said),
     }
 
 
-async def _served(typist: Typist, struck: int) -> bool:
-    """Whether a suggestion comes again where one must, and where none has come before: the server remembers some."""
+async def _lost(typist: Typist, struck: int) -> int:
+    """How many requests come back with nothing before the first that is served, where an answer is known and none was
+    given before: the server remembers some."""
     path = next(path for path in CODE if path.suffix == ".py")
     text = path.read_text()
     text = f"# {struck}\n{text[: len(text) // 2]}"
     typist.editor.open("again.py", "python", text, len(text))
     ends_s = time.monotonic() + BACK_S
+    lost = 0
     try:
-        while time.monotonic() < ends_s:
-            if await typist.ghosts():
-                return True
-            await asyncio.sleep(0.05)
-        return False
+        while not await typist.ghosts() and time.monotonic() < ends_s:
+            lost += 1
+        return lost
     finally:
         typist.editor.close()

@@ -96,9 +96,9 @@ class Typist:
             self.figures.wrong.append(f"{buffer.uri}: the server has {known}, the editor {own}")
 
     async def ghosts(self) -> int:
-        """How many suggestions there are at the cursor, waited for."""
-        await self._ask()
+        """How many suggestions there are at the cursor, asked for explicitly and waited for."""
         before = self.figures.suggestions
+        self._asked.append(self.editor.ask(invoked=True))
         await self._settle()
         return self.figures.suggestions - before
 

@@ -315,9 +315,17 @@ def test_stop_ends_the_process_whatever_it_is_at(place, work):
             wire.send(Analyze(id=1, text="x", cursor=0, language="python"))
             # Seen by the loop, and given to its thread, before anything else comes.
             time.sleep(0.5)
-            assert place.command("stop").stdout.strip() == "The engine has ended."
-            # The command has found the lock free; what is left is the process's own end.
-            process.wait(2)
+            stop = "import time; from engine.server.launch import stop; began = time.monotonic()"
+            stopped = subprocess.run(
+                [sys.executable, "-c", f"{stop}; print(stop(), time.monotonic() - began < 2)"],
+                env=place.environment,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert stopped.stdout.split() == ["True", "True"]
+            # The lock was found free; what is left is the process's own end.
+            process.wait(1)
             wire.close()
         finally:
             process.kill()
