@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -40,7 +41,7 @@ def hostile(tmp_path):
         "core.pager": str(evil),
         "core.editor": str(evil),
         "core.sshCommand": str(evil),
-        "core.hooksPath": str(tmp_path),
+        "core.hooksPath": str(tmp_path / "hooks"),
         "core.askPass": str(evil),
         "credential.helper": str(evil),
         "diff.external": str(evil),
@@ -58,6 +59,24 @@ def test_a_history_is_read_and_nothing_is_run(hostile):
     top, mark, _ = hostile
     (edited,) = edited_files(top, 1)
     assert (edited.before, edited.after) == ("x = 1\n", "x = 1\ny = 2\n")
+    assert not mark.exists()
+
+
+def test_no_hook_is_run(hostile, tmp_path):
+    top, mark, evil = hostile
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / "hooks" / "post-index-change").symlink_to(evil)
+
+    def touch() -> None:
+        mark.unlink(missing_ok=True)
+        (top / "a.py").write_text("x = 1\ny = 2\n")
+        os.utime(top / "a.py", (0, time.time()))
+
+    touch()
+    subprocess.run(["git", "-C", top, "-c", "core.fsmonitor=false", "update-index", "--refresh"], check=True)
+    assert mark.exists()
+    touch()
+    run_git(top, "update-index", "--refresh", timeout_s=10)
     assert not mark.exists()
 
 
