@@ -84,17 +84,14 @@ async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) ->
     except Exception:
         ls.lose(document.uri)
         raise
-    if not ls.is_looked_at(document.uri):
-        ls.look_soon()
+    ls.look_soon(document.uri)
 
 
 @guarded
 async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> None:
     """A document was closed."""
     uri = params.text_document.uri
-    ls.suggester.closed(uri)
-    ls.acceptance.closed(uri)
-    ls.edits.forget(uri)
+    ls.forget(uri)
     ls.documents.close(uri)
     ls.forget_project(uri)
 

@@ -1,4 +1,4 @@
-"""The language server: what one editor window talks to. The features themselves are in `features`."""
+"""The language server: what one editor window talks to. The features themselves are in `routes`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
 import msgspec
+import psutil
 from lsprotocol.types import (
     ConfigurationItem,
     ConfigurationParams,
@@ -28,18 +29,17 @@ from pygls.uris import from_fs_path
 
 from dg_lsp import __version__
 from dg_lsp.app.menu import Menu
-from dg_lsp.app.processes import is_alive
 from dg_lsp.backend.client import EngineClient, EngineFailure, Launch
 from dg_lsp.backend.launch import begin_restart, difference, is_other_release, started
 from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import Status, StatusBoard
-from dg_lsp.config.configuration import SECTIONS, Configuration
+from dg_lsp.config.configuration import Configuration
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.config.looking import SOON_S, Looking
-from dg_lsp.documents.documents import Documents, Policy, Snapshot
+from dg_lsp.config.sections import SECTIONS
+from dg_lsp.documents.documents import NOT_OPEN, Documents, Policy, Snapshot
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
-from dg_lsp.handlers.edit_commands import NOT_OPEN
 from dg_lsp.protocol.initialize import NAME
 from dg_lsp.protocol.messages import REOPEN, STATUS
 from dg_lsp.protocol.progress import ProgressBars
@@ -101,7 +101,7 @@ class DgServer(LanguageServer):
         self.configuration.initialize(params.initialization_options)
         self.configuration.change_folders(_folders(params))
         # A process that is not there is one of another machine or container.
-        self.editor_pid = params.process_id if params.process_id and is_alive(params.process_id) else None
+        self.editor_pid = params.process_id if params.process_id and psutil.pid_exists(params.process_id) else None
         experimental = params.capabilities.experimental
         announced = cast(dict[str, object], experimental) if isinstance(experimental, dict) else {}
         self.wants_status = announced.get("dgStatus") is True
@@ -127,14 +127,14 @@ class DgServer(LanguageServer):
         """A document was closed, or its text is no longer known."""
         self.suggester.closed(uri)
         self.acceptance.closed(uri)
-        self.edits.forget(uri)
-        self.documents.forget(uri)
+        self.edits.tracking.forget(uri)
 
     def lose(self, uri: str | None) -> None:
         """A change to a document, or to nobody knows which (None), was lost: forget its text and ask for it again."""
         for lost in self.documents.uris() if uri is None else [uri]:
             was_known = self.documents.get(lost) is not None
             self.forget(lost)
+            self.documents.forget(lost)
             if not was_known:
                 continue
             if self._can_reopen:
@@ -155,12 +155,13 @@ class DgServer(LanguageServer):
 
     async def look(self, uri: str) -> None:
         """Wait until a document's policy is what its project says now, and no other's is by a look that is old."""
-        self.look_soon()
+        self.look_soon(uri)
         await asyncio.gather(*map(self._looking.at, {uri, *self._outdated(uri)}))
 
-    def look_soon(self) -> None:
-        """See to it that all policies are what projects say; a key that came just now is answered first."""
-        if not self._looks_soon:
+    def look_soon(self, uri: str) -> None:
+        """See to it that policies are what projects say, unless that of a document is so; a key that came just now is
+        answered first."""
+        if not self._looking.is_fresh(uri) and not self._looks_soon:
             self._looks_soon = True
             asyncio.get_running_loop().call_later(SOON_S, self._look_again)
 
@@ -168,15 +169,11 @@ class DgServer(LanguageServer):
         """A document with its policy of a moment ago; None where it is not open, or changes while its project is looked
         at."""
         before = self.documents.get(uri)
-        if before and not self.is_looked_at(uri):
-            self.look_soon()
+        if before:
+            self.look_soon(uri)
             await asyncio.gather(*map(self._looking.at, self._outdated(uri)))
         now = self.documents.get(uri)
         return now if before and now and now.lines is before.lines else None
-
-    def is_looked_at(self, uri: str) -> bool:
-        """Whether what is known of a document's project is new."""
-        return self._looking.is_fresh(uri)
 
     def look_anew(self) -> None:
         """Files changed that may be a project's: what is known of them is gone by no longer."""
@@ -320,7 +317,7 @@ class DgServer(LanguageServer):
     def _look_again(self) -> None:
         self._looks_soon = False
         for held in self.documents.others(""):
-            if not self.is_looked_at(held.uri):
+            if not self._looking.is_fresh(held.uri):
                 self.in_background(self._looking.at(held.uri))
 
     def _looked(self, uri: str) -> None:

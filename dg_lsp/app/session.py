@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from dg_lsp.app.processes import is_alive
+import psutil
+
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.framing import Outbox
-from dg_lsp.protocol.rpc import read
 
 WAITING_MESSAGES = 256
 """Read but not handled; the reader waits when there are so many."""
@@ -31,29 +31,20 @@ END_S = 5.0
 _END = object()
 
 
-def run(
-    incoming: Iterator[bytes],
+async def run(
+    incoming: Iterator[object],
     outgoing: BinaryIO,
     launch: Launch,
     greeted_id: object = None,
     begun: subprocess.Popen[bytes] | None = None,
 ) -> int:
-    """Serve one client; the exit code that the protocol wants. The process is its own and ends in any case."""
+    """Serve one client, whose messages come as `framing.read` makes them; the exit code that the protocol wants. The
+    process is its own and ends in any case."""
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # Two threads read and write beside the event loop; at the default of 5 ms a message could wait that long for each.
     sys.setswitchinterval(0.0005)
     # It logs whole messages, users' code with them, and what it finds wrong is answered or logged here already.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
-    return asyncio.run(_run(incoming, outgoing, launch, greeted_id, begun))
-
-
-async def _run(
-    incoming: Iterator[bytes],
-    outgoing: BinaryIO,
-    launch: Launch,
-    greeted_id: object,
-    begun: subprocess.Popen[bytes] | None,
-) -> int:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
     def end() -> None:
@@ -86,7 +77,7 @@ async def _run(
 class Inbox:
     """Messages on their way from the thread that reads them to the event loop that handles them."""
 
-    def __init__(self, incoming: Iterator[bytes], take: Callable[[object], None]) -> None:
+    def __init__(self, incoming: Iterator[object], take: Callable[[object], None]) -> None:
         self._incoming = incoming
         self._take = take
         self._waiting = asyncio.Queue[object]()
@@ -104,8 +95,7 @@ class Inbox:
 
     def _read(self) -> None:
         with contextlib.suppress(RuntimeError):  # The loop is over.
-            for body in self._incoming:
-                message = read(body)
+            for message in self._incoming:
                 if not self._slots.acquire(timeout=STUCK_S):
                     break
                 self._loop.call_soon_threadsafe(self._waiting.put_nowait, message)
@@ -122,6 +112,6 @@ def _end_in_any_case() -> None:
 
 def _watch_editor(server: DgServer, end: Callable[[], None]) -> None:
     """An editor that was killed closes its pipes, unless another child of it holds them open."""
-    while server.editor_pid is None or is_alive(server.editor_pid):
+    while server.editor_pid is None or psutil.pid_exists(server.editor_pid):
         time.sleep(LOOK_FOR_EDITOR_S)
     end()

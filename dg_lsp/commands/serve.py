@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import subprocess
 import sys
+from collections.abc import Mapping
 from itertools import chain
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from dg_lsp.protocol.framing import frame, messages
+from dg_lsp.config.sections import section
+from dg_lsp.protocol.framing import frame, messages, read
 from dg_lsp.protocol.initialize import answer_to
+
+if TYPE_CHECKING:
+    from dg_lsp.backend.launch import Launch
+
+_NOTHING = object()
 
 
 def serve(
@@ -26,23 +35,41 @@ def serve(
 
 
 def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str) -> int:
-    bodies = messages(incoming)
-    first = next(bodies, None)
-    if first is None:
+    values = map(read, messages(incoming))
+    first: Any = next(values, _NOTHING)
+    if first is _NOTHING:
         return 1
     greeting = answer_to(first)
     if greeting:
         outgoing.write(frame(greeting[1]))
         outgoing.flush()
-    from dg_lsp.app.early import begin_engine
+    # Imported after the greeting: this takes longer than everything before it.
     from dg_lsp.backend.launch import Launch
 
     launch = Launch(model=model, device=device)
-    begun = begin_engine(first, launch) if greeting else None
-    # Imported after the greeting: this takes longer than everything before it.
+    begun = begin_engine(first["params"], launch) if greeting else None
     from dg_lsp.app.session import run
 
-    return run(chain([first], bodies), outgoing, launch, greeting and greeting[0], begun)
+    return asyncio.run(run(chain([first], values), outgoing, launch, greeting and greeting[0], begun))
+
+
+def begin_engine(params: Mapping[str, Any], launch: Launch) -> subprocess.Popen[bytes] | None:
+    """Begin to start the engine that an `initialize` request asks for, as the rest of the language server takes a
+    second until it can ask for one. Not where one seems to run, suggestions are switched off, or the client has yet to
+    be asked for its settings; nor where that fails, which is told in time."""
+    from dg_lsp.backend.launch import begin
+    from dg_lsp.config.settings import Settings, applied
+    from engine.core.errors import EngineError
+    from engine.ipc.address import find_engine
+
+    given = params.get("initializationOptions")
+    if not given and (params["capabilities"].get("workspace") or {}).get("configuration"):
+        return None
+    settings, _ = applied(Settings(), section(given))
+    try:
+        return begin(launch.chosen(settings.engine)) if settings.enabled and find_engine() is None else None
+    except EngineError:
+        return None
 
 
 def _standard_streams() -> tuple[BinaryIO, BinaryIO]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 from msgspec.structs import replace
 
 from dg_lsp.config.exclusion import file_of, innermost
 from dg_lsp.config.rereading import Rereading
+from dg_lsp.config.sections import section
 from dg_lsp.config.settings import Settings, applied
 
 PROJECT_FILE = "dg-lsp.toml"
@@ -22,8 +23,6 @@ MAX_DOTS = 200
 """In one line of it."""
 MAX_NAMED = 100
 """Problems that are named in a session; a file may hold any number."""
-SECTIONS = ("dg-lsp", "dg")
-"""Under which editors may keep the settings among those of others."""
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -53,7 +52,7 @@ class Configuration:
 
     def initialize(self, options: object) -> None:
         """Take the settings an editor starts with; None is none."""
-        self._initial = {} if options is None else _section(options)
+        self._initial = {} if options is None else section(options)
         self._editor = self._applied(Settings(), self._initial)
 
     def change(self, settings: object) -> None:
@@ -64,7 +63,7 @@ class Configuration:
         if settings is None:
             return
         before = self._editor
-        self._editor = self._applied(self._applied(Settings(), self._initial), _section(settings))
+        self._editor = self._applied(self._applied(Settings(), self._initial), section(settings))
         if self._editor.enabled != before.enabled:
             self._switches.forget(None)
         for language in before.languages.keys() | self._editor.languages.keys():
@@ -137,16 +136,6 @@ class Configuration:
             if problem not in self._named and len(self._named) < MAX_NAMED:
                 self._named.add(problem)
                 self._complain(problem)
-
-
-def _section(given: object) -> object:
-    """Editors send either our settings or all of theirs with ours under a name."""
-    if isinstance(given, Mapping):
-        table = cast(Mapping[str, object], given)
-        for name in SECTIONS:
-            if name in table:
-                return table[name]
-    return given
 
 
 def _parsed(text: str) -> tuple[dict[str, Any], str]:

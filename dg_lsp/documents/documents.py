@@ -17,6 +17,8 @@ from dg_lsp.documents.positions import Encoding, Lines, span_of
 from engine.core.sequences import common_head, common_tail
 
 REMEMBERED_AFTER_CLOSING = 8
+NOT_OPEN = "The document is not open."
+"""Why nothing can be done in one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,10 +81,6 @@ class Edits:
             snapshot=now, proposals=useful, message=self._message(edit, useful, filled.model), model=filled.model
         )
 
-    def forget(self, uri: str) -> None:
-        """The document was closed, or its text is no longer known."""
-        self.tracking.forget(uri)
-
     def _request(self, edit: EditRequest) -> FillRequest:
         snippets = self._context_selector.snippets(edit.snapshot, edit.start)
         return replace(edit.request, language=edit.snapshot.language, snippets=snippets)

@@ -17,7 +17,7 @@ from lsprotocol.types import (
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from dg_lsp.backend.client import EngineFailure
-from dg_lsp.documents.documents import Policy, Snapshot
+from dg_lsp.documents.documents import NOT_OPEN, Policy, Snapshot
 from dg_lsp.documents.positions import offset_at, span_of
 from dg_lsp.documents.tracking import Followed
 from dg_lsp.edits.analyses import damages_in, error_request, placeholder_request
@@ -32,7 +32,6 @@ from engine.core.request import Draft
 A = TypeVar("A")
 Given = RewriteArguments | FixArguments | FillHereArguments
 CANDIDATES = 3
-NOT_OPEN = "The document is not open."
 _converter = get_converter()
 
 

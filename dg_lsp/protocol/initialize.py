@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dg_lsp import __version__
+from dg_lsp.config.sections import section
 
 NAME = "dg-lsp"
 ACCEPTED = "dg.accepted"
@@ -22,15 +23,14 @@ ACTION_KINDS = ("refactor.rewrite", "quickfix", "source.fixAll.dg")
 _ENCODINGS = ("utf-8", "utf-16", "utf-32")
 
 
-def answer_to(body: bytes) -> tuple[object, bytes] | None:
+def answer_to(message: Any) -> tuple[object, bytes] | None:
     """The id of an `initialize` request and the answer's body; None for anything else, which the server shall judge."""
     try:
-        message = json.loads(body)
         id_, params = message["id"], message["params"]
         if message["jsonrpc"] != "2.0" or message["method"] != "initialize" or type(id_) not in (int, str):
             return None
         result = {"capabilities": capabilities(params), "serverInfo": {"name": NAME, "version": __version__}}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (KeyError, TypeError, AttributeError):
         return None
     return id_, json.dumps({"id": id_, "jsonrpc": "2.0", "result": result}).encode()
 
@@ -47,7 +47,8 @@ def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}, "fileOperations": {}},
     }
     has_inline = "inlineCompletion" in (client.get("textDocument") or {})
-    wanted = section(params.get("initializationOptions")).get("completion", "auto")
+    settings = section(params.get("initializationOptions"))
+    wanted = cast(Mapping[str, Any], settings).get("completion") if isinstance(settings, Mapping) else None
     if wants_menu(wanted, has_inline=has_inline):
         offered["completionProvider"] = {}
     return offered
@@ -64,12 +65,3 @@ def wants_menu(wanted: object, *, has_inline: bool) -> bool:
 def _encoding(client: Mapping[str, Any]) -> str:
     offered = (client.get("general") or {}).get("positionEncodings") or ()
     return next((encoding for encoding in offered if encoding in _ENCODINGS), "utf-16")
-
-
-def section(options: object) -> Mapping[str, Any]:
-    """Our settings among those that an editor starts with."""
-    table = cast(Mapping[str, Any], options) if isinstance(options, Mapping) else {}
-    for name in ("dg-lsp", "dg"):
-        if isinstance(table.get(name), Mapping):
-            return table[name]
-    return table

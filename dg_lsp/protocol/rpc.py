@@ -7,7 +7,6 @@ may have changed a document, that document's text is no longer known, and where 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 from collections import abc
@@ -30,6 +29,7 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
+from dg_lsp.protocol.framing import UNREADABLE
 from dg_lsp.protocol.messages import PARAMS
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ESCAPED_SURROGATES = (b"\\ud", b"\\uD")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _CAPITAL = re.compile("_([a-z])")
 _ABOUT_TEXT = "textDocument/did"
 _OWN = (
@@ -191,34 +189,6 @@ class Rpc(LanguageServerProtocol):
         """Let the session end; pygls would leave the process from inside the event loop."""
         self.on_exit()
         yield from ()
-
-
-UNREADABLE = object()
-"""Stands for a message that is no JSON."""
-
-
-def read(body: bytes) -> object:
-    """A message's JSON values, or UNREADABLE. For the thread that reads: a large one takes a while. Never raises."""
-    try:
-        return parsed(body)
-    except (ValueError, RecursionError):
-        return UNREADABLE
-
-
-def parsed(body: bytes) -> Any:
-    """JSON values whose texts hold whole characters only.
-
-    JSON can spell half a surrogate pair, and a careless client encode one, which is no character and can't travel
-    further; a replacement that is as wide in every position encoding stands in. Raises ValueError, RecursionError.
-    """
-    # Not left to `json`, which would take other encodings, too.
-    try:
-        text, is_whole = body.decode(), not any(escape in body for escape in _ESCAPED_SURROGATES)
-    except UnicodeDecodeError:
-        text, is_whole = body.decode("utf-8", "surrogatepass"), False
-    value = json.loads(text)
-    # Written down again, as a pair of two halves is one character by now.
-    return value if is_whole else json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
 def converter() -> Converter:

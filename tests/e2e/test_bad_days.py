@@ -468,20 +468,20 @@ STUCK = """
 import asyncio, sys, time
 from dg_lsp.app import session
 from dg_lsp.backend.client import Launch
-from dg_lsp.protocol.framing import messages
+from dg_lsp.protocol.framing import messages, read
 
 def register(server):
     asyncio.get_running_loop().call_soon(time.sleep, 3600)
 
 session.register = register
-session.run(messages(sys.stdin.buffer), sys.stdout.buffer, Launch())
+asyncio.run(session.run(map(read, messages(sys.stdin.buffer)), sys.stdout.buffer, Launch()))
 """
 """A server whose event loop waits for something that never comes."""
 
 
 @pytest.mark.parametrize("behind", [0, 1000], ids=["its input ends", "its input ends behind many messages"])
 async def test_a_server_that_is_stuck_ends_with_its_input(behind):
-    script = STUCK.replace("session.run(", "session.STUCK_S = 1\nsession.run(")
+    script = STUCK.replace("asyncio.run(", "session.STUCK_S = 1\nasyncio.run(")
     with home() as place:
         process = subprocess.Popen([sys.executable, "-c", script], env=place.environment, stdin=subprocess.PIPE)
         try:

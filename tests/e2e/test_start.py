@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 
-from dg_lsp.app.early import begin_engine
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
-from dg_lsp.protocol.framing import frame, messages
+from dg_lsp.commands.serve import begin_engine
+from dg_lsp.protocol.framing import frame, messages, read
 from dg_lsp.protocol.initialize import answer_to, capabilities
-from dg_lsp.protocol.rpc import read
 from tests.e2e.window import CLIENTS, recorded
 from tests.engine.processes import WAIT_S, Home, home, wait_until
 
@@ -93,7 +92,7 @@ def test_the_engine_is_begun_early_where_all_is_known_that_it_takes(
         monkeypatch.setenv("DG_LSP_RUNTIME_DIR", place.environment["DG_LSP_RUNTIME_DIR"])
         params = {"capabilities": capabilities, "initializationOptions": options}
         launch = Launch(engine=(sys.executable, "-c", "import sys; sys.exit('No torch here.')"))
-        begun = begin_engine(json.dumps({"params": params}).encode(), launch)
+        begun = begin_engine(params, launch)
         assert (begun is not None) == begins
         if begun:
             assert begun.communicate(timeout=WAIT_S)[1].strip() == b"No torch here."
@@ -144,7 +143,7 @@ def test_the_greeting_says_what_the_server_would_say(client, options):
         given.get("textDocument", {}).pop("inlineCompletion", None)
     params = {"processId": None, "rootUri": None, "capabilities": given, "initializationOptions": options}
     body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params}).encode()
-    greeting = answer_to(body)
+    greeting = answer_to(read(body))
     assert greeting is not None
     assert greeting[0] == 7
     assert json.loads(greeting[1]) == without_noes(asyncio.run(answer_of_the_server(body)))
@@ -186,7 +185,7 @@ def without_noes(value: Any) -> Any:
     ],
 )
 def test_what_is_no_proper_greeting_is_left_to_the_server(body):
-    assert answer_to(body) is None
+    assert answer_to(read(body)) is None
 
 
 def test_no_port_is_served():

@@ -24,7 +24,7 @@ from dg_lsp.config.looking import LOOK_AGAIN_S, LOOK_S, TRUSTED_S, Looking
 from dg_lsp.documents import documents
 from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.analyses import NOTHING
-from dg_lsp.protocol.rpc import UNREADABLE, read
+from dg_lsp.protocol.framing import UNREADABLE, read
 from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import EngineState
@@ -266,7 +266,7 @@ async def test_between_two_messages_others_have_a_turn(monkeypatch):
         # By now the reader has read more.
         time.sleep(0.001)
 
-    await session_module.Inbox(iter([*bodies, b""]), take).take_all()
+    await session_module.Inbox(map(read, [*bodies, b""]), take).take_all()
     other.cancel()
     assert taken == [*range(100), UNREADABLE]
     assert max(later - earlier for earlier, later in pairwise(turns)) == 1

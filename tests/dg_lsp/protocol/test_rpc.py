@@ -16,7 +16,8 @@ from pygls.exceptions import JsonRpcException
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
-from dg_lsp.protocol.rpc import Rpc, converter, parsed
+from dg_lsp.protocol.framing import parsed
+from dg_lsp.protocol.rpc import Rpc, converter
 
 any_text = st.text(st.sampled_from("ab\ud83d\ude0b😋") | st.characters())
 

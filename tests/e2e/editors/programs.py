@@ -12,12 +12,13 @@ _OUTDATED = f'#!{sys.executable}\nimport dg_lsp\ndg_lsp.__version__ = "0.0.9"\n{
 GREETING = "initialize.json"
 """Where the recording server leaves the client's first message, beside itself."""
 _RECORDING = f"""#!{sys.executable}
+import json
 from pathlib import Path
 from dg_lsp.protocol import initialize as greeting
 answer_to = greeting.answer_to
-def kept(body):
-    Path(__file__).with_name("{GREETING}").write_bytes(body)
-    return answer_to(body)
+def kept(message):
+    Path(__file__).with_name("{GREETING}").write_text(json.dumps(message))
+    return answer_to(message)
 greeting.answer_to = kept
 {_MAIN}"""
 PROGRAMS = {
