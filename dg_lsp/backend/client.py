@@ -84,7 +84,7 @@ class EngineClient:
     async def analyze(self, text: str, cursor: int, language: str) -> Analysis:
         """What a text offers at a place, without the model. Raises EngineFailure."""
         message = messages.Analyze(id=next(self._ids), text=text, cursor=cursor, language=language)
-        return (await self._ask(message, messages.AnalyzeReply, self.timeouts.analyze_s)).findings
+        return (await self._ask(message, messages.AnalyzeReply, self.timeouts.analyze_s)).analysis
 
     async def warm(self) -> None:
         """Load the weights if they are not loaded. Raises EngineFailure."""

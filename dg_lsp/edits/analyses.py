@@ -12,7 +12,7 @@ from dg_lsp.edits.edits import LARGEST_CHARS, EditRequest, fix_request
 from engine.core.analysis import Analysis, Placeholder, PlaceholderKind, SyntaxErrorRegion
 from engine.core.request import FillRequest
 
-NOTHING = Analysis(damages=())
+NOTHING = Analysis(errors=())
 FAR_CHARS = 2000
 """Between broken lines and a place where the cause may lie, at the most."""
 CAUSES = 3
@@ -44,45 +44,45 @@ class Analyses:
         self.found(snapshot, cursor, found)
         return found
 
-    def found(self, snapshot: Snapshot, cursor: int, findings: Analysis) -> None:
-        self._latest = (snapshot, cursor, findings)
+    def found(self, snapshot: Snapshot, cursor: int, analysis: Analysis) -> None:
+        self._latest = (snapshot, cursor, analysis)
 
     def forget(self) -> None:
         self._latest = None
 
 
-def damages_in(findings: Analysis, start: int, end: int) -> list[SyntaxErrorRegion]:
-    """The broken lines that a span touches."""
-    return [each for each in findings.damages if each.start <= end and each.end >= start]
+def errors_in(analysis: Analysis, start: int, end: int) -> list[SyntaxErrorRegion]:
+    """Those that a span touches."""
+    return [each for each in analysis.errors if each.start <= end and each.end >= start]
 
 
-def error_request(snapshot: Snapshot, damages: Sequence[SyntaxErrorRegion], n: int = 1) -> EditRequest:
-    """Mend some damages, wherever near them their causes lie."""
-    start, end = min(each.start for each in damages), max(each.end for each in damages)
-    causes = [spot for each in damages for spot in each.spots[:CAUSES]]
+def error_request(snapshot: Snapshot, errors: Sequence[SyntaxErrorRegion], n: int = 1) -> EditRequest:
+    """Mend some errors, wherever near them their causes lie."""
+    start, end = min(each.start for each in errors), max(each.end for each in errors)
+    causes = [spot for each in errors for spot in each.spots[:CAUSES]]
     near = [start, end, *(spot for spot in causes if start - FAR_CHARS <= spot <= end + FAR_CHARS)]
     lines = snapshot.lines
     return fix_request(snapshot, lines.line_start(min(near)), lines.line_end(min(max(near), len(snapshot.text))), n)
 
 
-def placeholder_request(snapshot: Snapshot, blank: Placeholder, max_tokens: int) -> EditRequest:
+def placeholder_request(snapshot: Snapshot, place: Placeholder, max_tokens: int) -> EditRequest:
     """Fill in what is missing at a place."""
-    before = window(gap_at(snapshot, blank.start))[0] + blank.before
-    after = blank.after + window(gap_at(snapshot, blank.end))[1]
-    placeholder = "" if blank.before else snapshot.text[blank.start : blank.end]
+    before = window(gap_at(snapshot, place.start))[0] + place.before
+    after = place.after + window(gap_at(snapshot, place.end))[1]
+    old = "" if place.before else snapshot.text[place.start : place.end]
     return EditRequest(
         snapshot=snapshot,
-        start=blank.start,
-        end=blank.end,
-        before=blank.before,
-        after=blank.after,
+        start=place.start,
+        end=place.end,
+        before=place.before,
+        after=place.after,
         request=FillRequest(
             prefix=before,
-            old=placeholder,
+            old=old,
             suffix=after,
             max_tokens=max_tokens,
-            single_line=blank.single_line,
+            single_line=place.single_line,
         ),
-        title=TITLES[blank.kind],
+        title=TITLES[place.kind],
         nothing="The model has nothing to fill in here.",
     )

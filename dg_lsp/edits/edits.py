@@ -131,7 +131,7 @@ def rewrite_request(
 
 
 def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditRequest:
-    """Mend the syntax between two offsets; what is damaged there may end elsewhere."""
+    """Mend the syntax between two offsets; what is broken there may end elsewhere."""
     text = snapshot.text
     return EditRequest(
         snapshot=snapshot,

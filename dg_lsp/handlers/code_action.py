@@ -17,7 +17,7 @@ from lsprotocol.types import (
 
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import position_at, range_of, span_of
-from dg_lsp.edits.analyses import TITLES, damages_in
+from dg_lsp.edits.analyses import TITLES, errors_in
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACTION_KINDS, FILL_HERE, FIX, REWRITE_SELECTION
 
@@ -49,18 +49,18 @@ async def _found(
 ) -> list[CodeAction]:
     if not any(is_wanted(kind, context) for kind in ACTION_KINDS):
         return []
-    findings = await ls.analyses.at(snapshot, end)
+    analysis = await ls.analyses.at(snapshot, end)
     actions: list[CodeAction] = []
-    damages = damages_in(findings, snapshot.lines.line_start(start), snapshot.lines.line_end(end))
-    if damages:
-        what = f": {damages[0].what}" if damages[0].what else ""
-        span = range_of(snapshot.lines, damages[0].start, damages[-1].end, snapshot.encoding)
+    errors = errors_in(analysis, snapshot.lines.line_start(start), snapshot.lines.line_end(end))
+    if errors:
+        what = f": {errors[0].what}" if errors[0].what else ""
+        span = range_of(snapshot.lines, errors[0].start, errors[-1].end, snapshot.encoding)
         actions.append(_action(f"Fix syntax{what}", FIX_KIND, FIX, snapshot, range=span, apply=True))
-    if findings.damages:
+    if analysis.errors:
         actions.append(_action("Fix all syntax problems", FIX_ALL_KIND, FIX, snapshot, apply=True))
-    if findings.blank and start == end:
+    if analysis.placeholder and start == end:
         at = position_at(snapshot.lines, end, snapshot.encoding)
-        title = TITLES[findings.blank.kind]
+        title = TITLES[analysis.placeholder.kind]
         actions.append(_action(title, REWRITE_KIND, FILL_HERE, snapshot, position=at, apply=True))
     return actions
 

@@ -20,7 +20,7 @@ from dg_lsp.backend.client import EngineFailure
 from dg_lsp.documents.documents import NOT_OPEN, Policy, Snapshot
 from dg_lsp.documents.positions import offset_at, span_of
 from dg_lsp.documents.tracking import Followed
-from dg_lsp.edits.analyses import damages_in, error_request, placeholder_request
+from dg_lsp.edits.analyses import error_request, errors_in, placeholder_request
 from dg_lsp.edits.edits import LARGEST_CHARS, EditOutcome, EditRequest, Proposal, fix_request, rewrite_request
 from dg_lsp.edits.workspace_edits import workspace_edit
 from dg_lsp.handlers.session import EditorSession
@@ -63,10 +63,10 @@ async def fill_here(ls: EditorSession, params: ExecuteCommandParams) -> dict[str
     async def edit(snapshot: Snapshot) -> EditRequest | str:
         cursor = offset_at(snapshot.lines, given.position, snapshot.encoding)
         await ls.resident.wait_until_ready()
-        blank = (await ls.analyses.at(snapshot, cursor)).blank
-        if blank is None:
+        place = (await ls.analyses.at(snapshot, cursor)).placeholder
+        if place is None:
             return "There is nothing to fill in here."
-        return placeholder_request(snapshot, blank, snapshot.policy.settings.inline.max_tokens)
+        return placeholder_request(snapshot, place, snapshot.policy.settings.inline.max_tokens)
 
     return await _answered(ls, params, given, edit, apply=given.apply)
 
@@ -135,8 +135,8 @@ async def _fix_request(ls: EditorSession, snapshot: Snapshot, given: FixArgument
     start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
     start, end = snapshot.lines.line_start(start), snapshot.lines.line_end(end)
     await ls.resident.wait_until_ready()
-    damages = damages_in(await ls.analyses.at(snapshot, end), start, end)
-    return error_request(snapshot, damages, n) if damages else fix_request(snapshot, start, end, n)
+    errors = errors_in(await ls.analyses.at(snapshot, end), start, end)
+    return error_request(snapshot, errors, n) if errors else fix_request(snapshot, start, end, n)
 
 
 async def _run_edit(

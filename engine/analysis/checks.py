@@ -52,7 +52,7 @@ class Checks:
                     return self._validate(question, budget)
                 case Diagnose():
                     text = self._parsed(question.text, question.language, budget)
-                    return text and Diagnosis(severity=text.severity, damages=syntax_errors(text, budget))
+                    return text and Diagnosis(severity=text.severity, errors=syntax_errors(text, budget))
                 case TryEdits():
                     return self._try(question, budget)
                 case AnalyzeText():
@@ -146,7 +146,7 @@ def analyze(tree: SyntaxTree, cursor: int, budget: Budget) -> Analysis:
     """What a text offers to somebody at a place in it, without a model: for lists of actions."""
     text = parsed_text(tree, budget)
     errors = syntax_errors(text, budget) if text else ()
-    return Analysis(damages=errors, blank=placeholder_at(tree.text, cursor, tree.language))
+    return Analysis(errors=errors, placeholder=placeholder_at(tree.text, cursor, tree.language))
 
 
 def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:

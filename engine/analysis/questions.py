@@ -55,7 +55,7 @@ class JudgeFills(Asks[Judgements], frozen=True, kw_only=True):
 class Diagnosis(Wire, frozen=True, kw_only=True):
     severity: tuple[int, int]
     """Orders texts; see `ParsedText.severity`."""
-    damages: tuple[SyntaxErrorRegion, ...]
+    errors: tuple[SyntaxErrorRegion, ...]
 
 
 class Diagnose(Asks[Diagnosis], frozen=True, kw_only=True):

@@ -1,17 +1,37 @@
 """The wire between the engine and the child that checks syntax: msgpack in frames.
 
-One question is under way at a time, so none has a number. The child trusts the engine; the engine does not trust the
-child, which reads hostile documents: see `replies`.
+One question is under way at a time, so none has a number. The child trusts the engine; the engine takes from the child,
+which reads hostile documents with parsers written in C, an answer to what it asked, or nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, Any, cast
 
-from engine.analysis.questions import Question, Reply
+from engine.analysis.questions import (
+    AnalyzeText,
+    Diagnose,
+    Diagnosis,
+    Judged,
+    JudgeFills,
+    Judgements,
+    Question,
+    Reply,
+    Tried,
+    TryEdits,
+)
+from engine.core.analysis import Analysis, SyntaxErrorRegion
+from engine.core.errors import MalformedMessage
 from engine.ipc.frames import HEAD_NBYTES, announced, frame, plain, structured, unframe
 
 MOST_NBYTES = 64 * 1024 * 1024
+_REPLIES: dict[type[Question], type[Reply]] = {
+    JudgeFills: Judgements,
+    Diagnose: Diagnosis,
+    TryEdits: Tried,
+    AnalyzeText: Analysis,
+}
 
 
 def framed(body: dict[str, Any]) -> bytes:
@@ -19,9 +39,10 @@ def framed(body: dict[str, Any]) -> bytes:
     return frame(body, MOST_NBYTES, "surrogatepass")
 
 
-def unpacked(body: bytes) -> dict[str, Any]:
-    """The map of a frame's body. Raises MalformedMessage."""
-    return unframe(body, "surrogatepass")
+def read_frame(source: IO[bytes]) -> dict[str, Any] | None:
+    """The next frame of a pipe; None at its end."""
+    head = source.read(HEAD_NBYTES)
+    return _unpacked(source.read(announced(head, MOST_NBYTES))) if len(head) == HEAD_NBYTES else None
 
 
 def packed_question(question: Question, budget_ms: float, limit_ms: float) -> bytes:
@@ -30,7 +51,6 @@ def packed_question(question: Question, budget_ms: float, limit_ms: float) -> by
 
 
 def unpacked_question(message: dict[str, Any]) -> Question:
-    """The question of a frame."""
     return cast(Question, structured(message["asked"], cast(Any, Question)))
 
 
@@ -39,7 +59,49 @@ def packed_reply(reply: Reply | None, *, out_of_time: bool) -> bytes:
     return framed({"reply": plain(reply), "out_of_time": out_of_time})
 
 
-def read_frame(source: IO[bytes]) -> dict[str, Any] | None:
-    """The next frame of a pipe; None at its end."""
-    head = source.read(HEAD_NBYTES)
-    return unpacked(source.read(announced(head, MOST_NBYTES))) if len(head) == HEAD_NBYTES else None
+def unpacked_reply(body: bytes, question: Question) -> tuple[Reply | None, bool]:
+    """The reply to a question, and whether its budget was used up. Raises MalformedMessage for anything else."""
+    message = _unpacked(body)
+    try:
+        reply: Reply | None = structured(message.get("reply"), cast(Any, _REPLIES[type(question)] | None))
+    except ValueError as error:
+        raise MalformedMessage(f"It is no answer to the question: {error}.") from None
+    if reply is not None and not _answers(reply, question):
+        raise MalformedMessage("It is no answer to the question.")
+    return reply, message.get("out_of_time") is True
+
+
+def _unpacked(body: bytes) -> dict[str, Any]:
+    return unframe(body, "surrogatepass")
+
+
+def _answers(reply: Reply, question: Question) -> bool:
+    """Whether it is about that question: who reads it relies on places and texts."""
+    match question, reply:
+        case JudgeFills(), Judgements():
+            pairs = list(zip(question.fills, reply.fills, strict=False))
+            return len(pairs) == len(question.fills) == len(reply.fills) and all(
+                judged is None or (fill.startswith(judged.text) and _lies_within(judged, len(fill)))
+                for fill, judged in pairs
+            )
+        case TryEdits(), Tried():
+            return 0 < reply.count <= len(question.texts) and all(
+                0 <= each.index < reply.count for each in reply.better
+            )
+        case Diagnose(), Diagnosis():
+            return _lie_in(reply.errors, len(question.text))
+        case AnalyzeText(), Analysis():
+            place = reply.placeholder
+            fits = place is None or 0 <= place.start <= place.end <= len(question.text)
+            return fits and _lie_in(reply.errors, len(question.text))
+        case _:
+            return False
+
+
+def _lies_within(judged: Judged, size: int) -> bool:
+    problems = judged.verdict.problems if judged.verdict else ()
+    return all(0 <= problem.start <= problem.end <= size for problem in problems)
+
+
+def _lie_in(errors: Sequence[SyntaxErrorRegion], size: int) -> bool:
+    return all(0 <= each.start <= each.end <= size and all(0 <= spot <= size for spot in each.spots) for each in errors)

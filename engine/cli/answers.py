@@ -26,13 +26,11 @@ _SILENCE_S = EngineOptions().stall_s + 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer and where it comes from."""
-
     filled: Filled
     source: str
-    """"in this process", say."""
-    instructions: bool
-    """Whether the model follows instructions."""
+    """Where it comes from: "in this process", say."""
+    instructed: bool
+    """Whether the model follows instructions; known where the request has one."""
 
 
 def answer(
@@ -72,10 +70,10 @@ def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> A
             reply = exchange(Fill(id=1, request=request, drafts=on_draft is not None), on_event)
         except EngineFailure as failure:
             raise (BadInput(str(failure)) if failure.code == "bad_request" else failure) from None
-        report = exchange(StatusQuery(id=2))
+        report = exchange(StatusQuery(id=2)) if request.instruction else None
     assert isinstance(reply, FillReply)
-    assert isinstance(report, StatusReply)
-    return Answer(filled=reply.filled, source=source, instructions=report.status.instructions is True)
+    instructed = isinstance(report, StatusReply) and report.status.instructions is True
+    return Answer(filled=reply.filled, source=source, instructed=instructed)
 
 
 def _own(request: FillRequest, model: str | None, device: str | None, on_draft: OnDraft | None) -> Answer:
@@ -87,6 +85,5 @@ def _own(request: FillRequest, model: str | None, device: str | None, on_draft: 
     load_ms = (time.perf_counter() - began) * 1000
     filled = infiller.answer(request, on_draft)
     ms = replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms)
-    return Answer(
-        filled=replace(filled, ms=ms), source="in this process", instructions=infiller.model.info.instructions
-    )
+    instructed = infiller.model.info.instructions
+    return Answer(filled=replace(filled, ms=ms), source="in this process", instructed=instructed)

@@ -16,20 +16,18 @@ from typing import Annotated, cast
 import psutil
 import typer
 
+from engine.cli.answers import answer
 from engine.cli.engine import ask_status
 from engine.cli.options import DeviceName, ModelName
 from engine.core import runtime_paths
 from engine.core.errors import EngineError
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.names import BUNDLED, ORACLE, Device, rooted
-from engine.core.request import Filled, FillRequest
+from engine.core.request import FillRequest
 from engine.core.sizes import binary_bytes, decimal_bytes
-from engine.ipc.client import ask
-from engine.ipc.messages import Fill, FillReply
 from engine.loader.catalog import find
 
 _REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", language="python")
-_FILL_S = 300.0
 _SPARE_NBYTES = 1 << 30
 
 
@@ -187,18 +185,12 @@ def _editor() -> str:
 
 def _fill(model: str, device: str) -> Finding:
     status = ask_status()
-    if status is not None and status.model == rooted(model, Path.cwd()):
-        reply = ask(Fill(id=1, request=_REQUEST), _FILL_S)
-        assert isinstance(reply, FillReply)
-        return _timed(reply.filled, "by the running engine")
-    from engine.loader.loading import load
-
-    infiller = load(model, cast(Device, device))
-    return _timed(infiller.answer(_REQUEST), f"after {infiller.load_ms:.0f} ms of loading")
-
-
-def _timed(filled: Filled, how: str) -> Finding:
-    answer = repr(filled.candidates[0].text) if filled.candidates else "nothing"
-    ms = filled.ms.total - filled.ms.load
-    detail = f"{answer} in {ms:.0f} ms, {filled.steps} steps on {filled.device}, {how}"
-    return Finding(subject="fill", ok=True, detail=detail, ms=ms)
+    served = status is not None and status.model == rooted(model, Path.cwd())
+    answered = answer(_REQUEST, model, None if served else device, engine=served)
+    filled, ms = answered.filled, answered.filled.ms
+    said = repr(filled.candidates[0].text) if filled.candidates else "nothing"
+    loaded = f" after {ms.load:.0f} ms of loading" if ms.load else ""
+    detail = (
+        f"{said} in {ms.total - ms.load:.0f} ms, {filled.steps} steps on {filled.device}, {answered.source}{loaded}"
+    )
+    return Finding(subject="fill", ok=True, detail=detail, ms=ms.total - ms.load)

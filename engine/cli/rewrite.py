@@ -64,7 +64,7 @@ def rewrite(
     )
     answered = answer(request, model, device, engine=engine)
     filled = answered.filled
-    if instruction and not answered.instructions:
+    if instruction and not answered.instructed:
         typer.echo(f"dg-lsp: {filled.model} follows no instructions: the text was rewritten without one.", err=True)
     if json:
         typer.echo(encode(filled))

@@ -34,7 +34,7 @@ class Placeholder(Wire, frozen=True, kw_only=True):
 class Analysis(Wire, frozen=True, kw_only=True):
     """What a text offers to somebody at a place in it."""
 
-    damages: tuple[SyntaxErrorRegion, ...]
+    errors: tuple[SyntaxErrorRegion, ...]
     """Of the whole text, in order."""
-    blank: Placeholder | None = None
+    placeholder: Placeholder | None = None
     """At the place."""

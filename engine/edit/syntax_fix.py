@@ -183,7 +183,7 @@ class _Fixing:
     def _diagnosed(self, text: str, language: str) -> Work[_Broken | None]:
         question = Diagnose(text=text, language=language)
         found = yield from asked(question, _CHECK_MS, self._deadline.left_ms())
-        return found and _Broken(text=text, language=language, regions=found.damages)
+        return found and _Broken(text=text, language=language, regions=found.errors)
 
     def _next(self, now: _Broken, hopeless: set[int]) -> SyntaxErrorRegion | None:
         """The first error region in the text that is asked for and has not been tried."""

@@ -95,7 +95,7 @@ class Fill(Numbered, frozen=True, kw_only=True):
             raise ValueError("`request.keep` must hold spans of `old`")
 
 
-class Analyze(Numbered, frozen=True, kw_only=True, tag="survey"):
+class Analyze(Numbered, frozen=True, kw_only=True):
     """Ask what a text offers at a place, without the model; answered by `AnalyzeReply`."""
 
     text: str
@@ -117,7 +117,7 @@ class Warm(Numbered, frozen=True, kw_only=True):
     """Load the model now; answered by `Done` when it is there."""
 
 
-class StatusQuery(Numbered, frozen=True, kw_only=True, tag="status"):
+class StatusQuery(Numbered, frozen=True, kw_only=True):
     """Ask for a `StatusReply`."""
 
 
@@ -144,16 +144,16 @@ class Drafted(Numbered, frozen=True, kw_only=True):
     draft: Draft
 
 
-class FillReply(Numbered, frozen=True, kw_only=True, tag="answer"):
+class FillReply(Numbered, frozen=True, kw_only=True):
     """A fill came to its end."""
 
     filled: Filled
 
 
-class AnalyzeReply(Numbered, frozen=True, kw_only=True, tag="surveyed"):
+class AnalyzeReply(Numbered, frozen=True, kw_only=True):
     """The answer to `Analyze`."""
 
-    findings: Analysis
+    analysis: Analysis
 
 
 class Done(Numbered, frozen=True, kw_only=True):
@@ -240,7 +240,7 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
     """Folder of the log, or why there is none."""
 
 
-class StatusReply(Numbered, frozen=True, kw_only=True, tag="report"):
+class StatusReply(Numbered, frozen=True, kw_only=True):
     """The answer to `StatusQuery`."""
 
     status: EngineStatus

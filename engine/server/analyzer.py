@@ -33,7 +33,7 @@ class Analyzer:
         """Look at a text, and deliver what was found, once."""
         language = language_of(asked.language)
         if language is None:
-            deliver(AnalyzeReply(id=asked.id, findings=Analysis(damages=())))
+            deliver(AnalyzeReply(id=asked.id, analysis=Analysis(errors=())))
             return
         own = [key for key in self._open if key[0] == client]
         if len(own) >= _PER_CLIENT:
@@ -63,7 +63,7 @@ class Analyzer:
         if isinstance(reply, Analysis):
             deliver = self._open.pop(key, None)
             if deliver:
-                deliver(AnalyzeReply(id=key[1], findings=reply))
+                deliver(AnalyzeReply(id=key[1], analysis=reply))
         else:
             self._fail(key, "late", "The text could not be looked at in time.")
 

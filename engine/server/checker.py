@@ -22,8 +22,7 @@ from typing import IO
 import psutil
 
 from engine.analysis.questions import Check, Question, Reply
-from engine.analysis.replies import unpacked_reply
-from engine.analysis.wire import MOST_NBYTES, packed_question
+from engine.analysis.wire import MOST_NBYTES, packed_question, unpacked_reply
 from engine.core.errors import ProtocolError
 from engine.core.processes import python_module
 from engine.ipc.frames import HEAD_NBYTES, announced

@@ -134,7 +134,7 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     server.resident.learned(device="cuda:0", instructions=False)
     assert server.resident.deadline_ms == GPU_DEADLINE_MS
     server.resident.retry_at_s = time.monotonic() + 1000
-    server.analyses.found(snapshot, 0, Analysis(damages=(SyntaxErrorRegion(start=0, end=4, spots=(), what=""),)))
+    server.analyses.found(snapshot, 0, Analysis(errors=(SyntaxErrorRegion(start=0, end=4, spots=(), what=""),)))
     server.suggester.debounce.max_delay_ms = 150
     for at_ms in (0, 10, 20):
         server.suggester.debounce.key(at_ms)

@@ -63,5 +63,5 @@ def test_an_analysis_finds_what_is_broken_and_what_is_still_to_be_written():
     tree = parsed(text, "tsx")
     assert tree is not None
     found = analyze(tree, text.index("{") + 1, Budget())
-    assert [text[each.start : each.end] for each in found.damages] == ["x = (1;"]
-    assert found.blank is not None
+    assert [text[each.start : each.end] for each in found.errors] == ["x = (1;"]
+    assert found.placeholder is not None

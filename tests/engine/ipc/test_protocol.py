@@ -112,9 +112,9 @@ def test_a_clients_message_arrives_as_it_was_sent(message):
         ),
         AnalyzeReply(
             id=1,
-            findings=Analysis(
-                damages=(SyntaxErrorRegion(start=0, end=5, what="missing )", spots=(5, 3)),),
-                blank=Placeholder(kind="body", start=1, end=2, before="\n", after="\n", single_line=False),
+            analysis=Analysis(
+                errors=(SyntaxErrorRegion(start=0, end=5, what="missing )", spots=(5, 3)),),
+                placeholder=Placeholder(kind="body", start=1, end=2, before="\n", after="\n", single_line=False),
             ),
         ),
         Done(id=1),
@@ -132,7 +132,7 @@ def test_an_engines_message_arrives_as_it_was_sent(message):
     [
         ({"type": "nonsense", "id": 7}, "Bad message 'nonsense'.*type"),
         ({"id": 7}, "Bad message.*`type`"),
-        ({"type": "answer", "id": 7}, "Bad message 'answer'.*type"),
+        ({"type": "fillreply", "id": 7}, "Bad message 'fillreply'.*type"),
         ({"type": "fill", "id": 7}, "request"),
         ({"type": "fill", "id": 7, "request": REQUEST, "colour": 1}, "colour"),
         ({"type": "fill", "id": 7, "request": {**REQUEST, "colour": 1}}, "colour"),
@@ -152,8 +152,8 @@ def test_an_engines_message_arrives_as_it_was_sent(message):
         ({"type": "fill", "id": 7, "request": {**REQUEST, "keep": [[0, 1]]}}, "keep` must"),
         ({"type": "fill", "id": 7, "request": {**REQUEST, "task": "guess"}}, "guess.*request.task"),
         ({"type": "fill", "id": 7, "request": REQUEST, "priority": "urgent"}, "urgent.*priority"),
-        ({"type": "survey", "id": 7, "text": "ab", "cursor": 3, "language": ""}, "cursor` must be"),
-        ({"type": "survey", "id": 7, "text": "ab", "cursor": -1, "language": ""}, "cursor` must be"),
+        ({"type": "analyze", "id": 7, "text": "ab", "cursor": 3, "language": ""}, "cursor` must be"),
+        ({"type": "analyze", "id": 7, "text": "ab", "cursor": -1, "language": ""}, "cursor` must be"),
     ],
 )
 def test_a_wrong_message_is_named_with_its_id(fields, complaint):
@@ -183,7 +183,7 @@ def test_another_version_is_told_apart_from_nonsense(unpack):
 
 
 keys = st.sampled_from(["type", "id", "version", "request", "document", "priority", "drafts", "client", "nonce", "x"])
-tags = st.sampled_from(["hello", "fill", "survey", "cancel", "warm", "status", "stop", "x"])
+tags = st.sampled_from(["hello", "fill", "analyze", "cancel", "warm", "statusquery", "stop", "x"])
 leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary()
 fields = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6)
 

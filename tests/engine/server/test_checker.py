@@ -14,8 +14,7 @@ import pytest
 
 from engine.analysis.questions import AnalyzeText, Check, Diagnose, Diagnosis, JudgeFills, Judgements, Question, Reply
 from engine.analysis.questions import asked as asking
-from engine.analysis.replies import unpacked_reply
-from engine.analysis.wire import framed
+from engine.analysis.wire import framed, unpacked_reply
 from engine.core.analysis import Analysis
 from engine.core.errors import MalformedMessage
 from engine.server.checker import Checker, Ticket, rest_s
@@ -189,7 +188,7 @@ def test_nothing_is_asked_where_no_time_is_left(left_ms: float):
                 "fills": [{"text": "a", "verdict": {"problems": [{"start": 0, "end": 9, "what": ""}], "whole": 0}}]
             }
         },
-        {"reply": {"severity": [0, 0], "damages": []}},
+        {"reply": {"severity": [0, 0], "errors": []}},
         {"reply": 7},
     ],
     ids=str,

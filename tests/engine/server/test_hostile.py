@@ -108,7 +108,7 @@ def test_surveys_are_given_up_when_newer_ones_come_or_their_client_says_so(serve
             number = next(numbers)
             wire.send(Analyze(id=number, text="x = (\n", cursor=0, language="python"))
             reply = wire.reply(number)
-            return isinstance(reply, AnalyzeReply) and len(reply.findings.damages) == 1
+            return isinstance(reply, AnalyzeReply) and len(reply.analysis.errors) == 1
 
         wait_until(surveyed, "a survey that is answered")
 
