@@ -6,12 +6,11 @@ import contextlib
 import os
 import sqlite3
 import threading
-import uuid
-from collections import Counter
-from dataclasses import dataclass, field
+import time
+from collections import deque
+from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
-from typing import cast
 
 import platformdirs
 
@@ -24,10 +23,19 @@ CREATE TABLE IF NOT EXISTS counts (
 )
 """
 _ADD = """
-INSERT INTO counts VALUES (?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET times = times + excluded.times, chars = chars + excluded.chars
+INSERT INTO counts VALUES (?, ?, ?, 1, ?)
+ON CONFLICT DO UPDATE SET times = times + 1, chars = chars + excluded.chars
 """
+_TALLIES = """
+SELECT language, sum(times * (event = 'shown')) AS shown, sum(times * (event = 'accepted')),
+    sum(times * (event = 'partial')), sum(times * (event = 'typed')), sum(times * (event = 'rejected')),
+    sum(chars * (event IN ('accepted', 'partial')))
+FROM counts GROUP BY language ORDER BY shown DESC, language
+"""
+"""The fields of a Tally."""
 _BUSY_S = 2.0
+_MOST_PENDING = 10_000
+"""Events that are kept where they can't be written."""
 
 
 class StatsError(EngineError):
@@ -58,47 +66,35 @@ def stats_path() -> Path:
     return folder / "stats.sqlite3"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Pending:
-    """Collected between two resets and not written yet, by day, language and event."""
-
-    epoch: bytes
-    times: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-    chars: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-
-    def rows(self) -> list[tuple[str, str, str, int, int]]:
-        return [(*key, count, self.chars[key]) for key, count in self.times.items()]
-
-
 class Stats:
     """Collects counts and writes them now and then; several language servers may write at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._pending = _Pending(epoch=b"")
+        self._pending: deque[tuple[float, str, str, str, int]] = deque(maxlen=_MOST_PENDING)
+        """When, day, language, event, characters."""
 
     def add(self, language: str, event: str, chars: int) -> None:
-        key, epoch = (date.today().isoformat(), language, event), _epoch(self._path)
         with self._lock:
-            if self._pending.epoch != epoch:
-                self._pending = _Pending(epoch=epoch)
-            self._pending.times[key] += 1
-            self._pending.chars[key] += chars
+            self._pending.append((time.time(), date.today().isoformat(), language, event, chars))
 
     def write(self) -> None:
         """Write what was collected since the last reset; what can't be written is kept for later. Raises StatsError."""
         with self._lock:
-            pending, self._pending = self._pending, _Pending(epoch=self._pending.epoch)
-        if not pending.times:
+            pending = list(self._pending)
+            self._pending.clear()
+        if not pending:
             return
         try:
-            _add(self._path, pending)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as database, database:
+                database.execute(_SCHEMA)
+                reset_at = _reset_at(self._path)
+                database.executemany(_ADD, [counted for at, *counted in pending if at > reset_at])
         except (OSError, sqlite3.Error) as error:
             with self._lock:
-                if self._pending.epoch == pending.epoch:
-                    self._pending.times += pending.times
-                    self._pending.chars += pending.chars
+                self._pending.extendleft(reversed(pending))
             raise StatsError(_unusable(self._path, error)) from None
 
 
@@ -108,53 +104,33 @@ def tallies(path: Path) -> list[Tally]:
         return []
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as database:
-            rows = cast(
-                list[tuple[str, str, int, int]],
-                database.execute("SELECT language, event, sum(times), sum(chars) FROM counts GROUP BY 1, 2").fetchall(),
-            )
+            rows = database.execute(_TALLIES).fetchall()
     except (OSError, sqlite3.Error) as error:
         raise StatsError(_unusable(path, error)) from None
-    times = {(language, event): count for language, event, count, _ in rows}
-    chars = {(language, event): count for language, event, _, count in rows}
-    found = [_tally(language, times, chars) for language in {language for language, *_ in rows}]
-    return sorted(found, key=lambda tally: (-tally.shown, tally.language))
+    names = [field.name for field in fields(Tally)]
+    return [Tally(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def reset(path: Path) -> None:
     """Forget all counts, also those that running servers have not written yet. Raises StatsError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # First: who has the old file open writes into the old file, and who opens a new one sees the new epoch.
-        _epoch_path(path).write_bytes(uuid.uuid4().bytes)
+        # First: who has the old file open writes into the old file, and who opens a new one knows of the reset.
+        _reset_path(path).write_text(repr(time.time()))
         path.unlink(missing_ok=True)
     except OSError as error:
         raise StatsError(_unusable(path, error)) from None
 
 
-def _add(path: Path, pending: _Pending) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as database, database:
-        database.execute(_SCHEMA)
-        if _epoch(path) == pending.epoch:
-            database.executemany(_ADD, pending.rows())
+def _reset_path(path: Path) -> Path:
+    return path.with_suffix(".reset")
 
 
-def _epoch_path(path: Path) -> Path:
-    return path.with_suffix(".epoch")
-
-
-def _epoch(path: Path) -> bytes:
-    """What the last reset left; differs from reset to reset."""
+def _reset_at(path: Path) -> float:
     try:
-        return _epoch_path(path).read_bytes()
-    except OSError:
-        return b""
-
-
-def _tally(language: str, times: dict[tuple[str, str], int], chars: dict[tuple[str, str], int]) -> Tally:
-    met = {event: times.get((language, event), 0) for event in ("shown", "accepted", "partial", "typed", "rejected")}
-    accepted_chars = chars.get((language, "accepted"), 0) + chars.get((language, "partial"), 0)
-    return Tally(language=language, accepted_chars=accepted_chars, **met)
+        return float(_reset_path(path).read_text())
+    except (OSError, ValueError):
+        return 0.0
 
 
 def _unusable(path: Path, error: Exception) -> str:
