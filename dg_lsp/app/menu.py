@@ -53,7 +53,6 @@ class Menu:
         return self._offered
 
     def wanted(self, settings: Settings) -> bool:
-        """Whether suggestions go into the menu."""
         return wants_menu(settings.completion, has_inline=self._has_inline)
 
     def offer(self, settings: Settings) -> None:

@@ -46,7 +46,6 @@ def guarded(handler: Callable[[DgServer, P], Awaitable[R]]) -> Callable[[DgServe
 
 @guarded
 async def initialize(ls: DgServer, params: types.InitializeParams) -> None:
-    """The client says what it can do and where it works."""
     ls.begin(params)
     if ls.menu.begin(params.capabilities, ls.configuration.editor):
         _answer_menu(ls)
@@ -54,7 +53,6 @@ async def initialize(ls: DgServer, params: types.InitializeParams) -> None:
 
 @guarded
 async def initialized(ls: DgServer, params: types.InitializedParams) -> None:
-    """The client is ready."""
     if types.TEXT_DOCUMENT_COMPLETION not in ls.rpc.fm.features:
         # Later than the greeting, which would promise it.
         _answer_menu(ls)
@@ -89,7 +87,6 @@ async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) ->
 
 @guarded
 async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> None:
-    """A document was closed."""
     uri = params.text_document.uri
     ls.forget(uri)
     ls.documents.close(uri)
@@ -108,7 +105,6 @@ async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigur
 
 @guarded
 async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
-    """Workspace folders came and went."""
     event = params.event
     ls.configuration.change_folders([each.uri for each in event.added], [each.uri for each in event.removed])
     for held in ls.documents.others(""):
@@ -118,19 +114,16 @@ async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFolde
 
 @guarded
 async def did_change_watched_files(ls: DgServer, params: types.DidChangeWatchedFilesParams) -> None:
-    """Files changed that the editor was told to watch."""
     ls.look_anew()
 
 
 @guarded
 async def menu(ls: DgServer, params: types.CompletionParams) -> types.CompletionList | None:
-    """Suggestions in the completion menu."""
     snapshot = ls.documents.get(params.text_document.uri)
     return await completion(ls, params) if snapshot and ls.menu.wanted(snapshot.policy.settings) else None
 
 
 async def execute(ls: DgServer, params: types.ExecuteCommandParams) -> Any:
-    """Run a command of this server."""
     command = COMMANDS.get(params.command)
     if command is None:
         raise JsonRpcInvalidParams(f"There is no command {params.command!r}.")
@@ -155,7 +148,6 @@ async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
 
 @guarded
 async def set_enabled(ls: DgServer, params: SetEnabledParams) -> dict[str, Any]:
-    """Switch suggestions on or off."""
     try:
         ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
     except ValueError as error:
@@ -188,7 +180,6 @@ ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
 
 
 def register(server: DgServer) -> None:
-    """Give the server its features."""
     for method, (handler, options) in ROUTES.items():
         server.feature(method, options)(handler)
     for name, handler in COMMANDS.items():

@@ -95,7 +95,6 @@ class DgServer(LanguageServer):
         self.rpc.on_lost = self.lose
 
     def begin(self, params: InitializeParams) -> None:
-        """Take what a client says of itself."""
         chosen = ServerCapabilitiesBuilder.choose_position_encoding(params.capabilities)
         self.documents.encoding = "utf-8" if chosen == "utf-8" else "utf-32" if chosen == "utf-32" else "utf-16"
         self.configuration.initialize(params.initialization_options)
@@ -186,7 +185,6 @@ class DgServer(LanguageServer):
         self._looking.forget(uri)
 
     def engine_is(self, state: EngineState) -> None:
-        """The engine's state changed."""
         self.board.engine(state)
         if state.name in ("off", "starting", "error"):
             # Nothing that is known of an engine holds for the next one.
@@ -220,7 +218,6 @@ class DgServer(LanguageServer):
         return told
 
     async def pull_configuration(self) -> None:
-        """Ask the client for its settings, if it can tell them."""
         try:
             for table in await self._told_configuration():
                 if table:

@@ -71,7 +71,6 @@ class Configuration:
                 self._switches.forget(language)
 
     def change_folders(self, added: Iterable[str], removed: Iterable[str] = ()) -> None:
-        """Workspace folders came and went, by URI."""
         for uri in removed:
             self._folders.pop(uri, None)
         for uri in added:
@@ -81,7 +80,6 @@ class Configuration:
 
     @property
     def folders(self) -> Sequence[Path]:
-        """Those of the workspace."""
         return tuple(self._folders.values())
 
     def folder_of(self, uri: str) -> Path | None:
@@ -180,7 +178,6 @@ class Switches:
 
     @property
     def everywhere(self) -> Switch | None:
-        """The one for everything, if it was turned."""
         return self._held.get((None, None))
 
     def nearest(self, uri: str, language: str | None) -> Switch | None:

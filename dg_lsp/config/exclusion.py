@@ -160,7 +160,6 @@ def file_of(uri: str) -> Path | None:
 
 
 def innermost(path: Path, folders: Iterable[Path]) -> Path | None:
-    """The folder closest around a path."""
     holding = [folder for folder in folders if path.is_relative_to(folder)]
     return max(holding, key=lambda folder: len(folder.parts), default=None)
 

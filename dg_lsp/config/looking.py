@@ -43,7 +43,6 @@ class Looking:
         self._under_way: dict[str, tuple[float, asyncio.Future[None]]] = {}
 
     def is_fresh(self, uri: str) -> bool:
-        """Whether somebody looked a moment ago."""
         return self._age_s(uri) < LOOK_AGAIN_S
 
     def is_trusted(self, uri: str) -> bool:

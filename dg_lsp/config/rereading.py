@@ -33,7 +33,6 @@ class Rereading(Generic[T]):
         self._held: dict[Path, tuple[tuple[int, ...] | None, T]] = {}
 
     def get(self, path: Path) -> T:
-        """The file as it is now."""
         signature = _signature(path)
         held = self._held.get(path)
         if held is None or held[0] != signature:

@@ -34,8 +34,6 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A document at one moment."""
-
     uri: str
     language: str
     version: int
@@ -59,7 +57,6 @@ class Edit:
 
     @property
     def deletes_only(self) -> bool:
-        """Whether text went and none came."""
         return bool(self.removed) and not self.inserted
 
 

@@ -35,8 +35,6 @@ class Followed:
 
 
 class Tracking:
-    """Everything that is followed in one editor."""
-
     def __init__(self) -> None:
         self._followed: list[Followed] = []
 

@@ -47,8 +47,6 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditOutcome:
-    """What came of an edit request."""
-
     snapshot: Snapshot
     """The document that the proposals are for."""
     proposals: tuple[Proposal, ...] = ()
@@ -58,8 +56,6 @@ class EditOutcome:
 
 
 class Edits:
-    """Runs edit requests."""
-
     def __init__(self, *, documents: Documents, resident: Resident, context_selector: ContextSelector) -> None:
         self.tracking = Tracking()
         self._documents = documents

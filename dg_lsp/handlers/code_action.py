@@ -26,7 +26,6 @@ _converter = get_converter()
 
 
 async def code_action(ls: EditorSession, params: CodeActionParams) -> list[CodeAction]:
-    """The actions of the kinds that are asked for."""
     snapshot = await ls.snapshot(params.text_document.uri)
     if snapshot is None or snapshot.policy.off:
         return []

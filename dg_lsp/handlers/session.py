@@ -17,8 +17,6 @@ from dg_lsp.suggest.suggester import Suggester
 
 
 class EditorSession(Protocol):
-    """One editor window's."""
-
     acceptance: Acceptance
     documents: Documents
     edits: Edits
@@ -35,13 +33,8 @@ class EditorSession(Protocol):
         """A document as its policy is now; None where it is not open, or changes while the project is looked at."""
 
     @property
-    def client_capabilities(self) -> ClientCapabilities:
-        """What the client can do."""
-        ...
+    def client_capabilities(self) -> ClientCapabilities: ...
 
-    async def workspace_apply_edit_async(self, params: ApplyWorkspaceEditParams) -> ApplyWorkspaceEditResult:
-        """Let the client make an edit."""
-        ...
+    async def workspace_apply_edit_async(self, params: ApplyWorkspaceEditParams) -> ApplyWorkspaceEditResult: ...
 
-    def window_show_message(self, params: ShowMessageParams) -> None:
-        """Let the client show a sentence."""
+    def window_show_message(self, params: ShowMessageParams) -> None: ...

@@ -84,7 +84,6 @@ async def read_body(stream: StreamReader) -> bytes:
 
 
 def frame(body: bytes) -> bytes:
-    """A body as it goes over the wire."""
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 

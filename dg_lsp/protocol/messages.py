@@ -23,8 +23,6 @@ REOPEN = "dg/reopen"
 
 
 class StatusParams(Struct, frozen=True):
-    """What somebody wants to know."""
-
     uri: str | None = None
     """A document."""
     engine: bool = False

@@ -48,8 +48,6 @@ _OWN = (
 
 
 class Rpc(LanguageServerProtocol):
-    """The protocol of one session."""
-
     def __init__(self, server: LanguageServer, converter: Converter) -> None:
         super().__init__(server, converter)
         self.on_lost: Callable[[str | None], None] = lambda _: None
@@ -65,7 +63,6 @@ class Rpc(LanguageServerProtocol):
         return self._shutdown
 
     def tell(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification of this server's own."""
         self._send_data({"jsonrpc": self.VERSION, "method": method, "params": params})
 
     def give_up(self, but: object = None) -> None:

@@ -55,7 +55,6 @@ class ServerConnection:
         return await self.ask(method, params)[1]
 
     def notify(self, method: str, params: Any) -> None:
-        """Send a notification."""
         self._send({"method": method, "params": params})
 
     async def close(self) -> int:

@@ -128,7 +128,6 @@ class Editor:
         self._wire.notify("$/cancelRequest", {"id": asked.id})
 
     def ghosts(self, asked: Asked, result: Any) -> list[Ghost]:
-        """The suggestions in an answer."""
         items = result["items"] if isinstance(result, dict) else result or ()
         return [self._ghost(asked, item) for item in items]
 

@@ -22,8 +22,6 @@ KEY_GAP_S = 0.08
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How an editor behaves."""
-
     encodings: tuple[Encoding, ...]
     cancels: bool = False
     """Whether it cancels a request when it sends the next."""
@@ -38,8 +36,6 @@ STYLES = {
 
 @dataclass(slots=True, kw_only=True)
 class ReplayOutcome:
-    """What a session came to."""
-
     keys: int = 0
     """Changes to documents, and cursor jumps."""
     requests: int = 0
@@ -143,7 +139,6 @@ class Player:
         return ghost.text[len(typed) :] if ghost.end == asked.buffer.cursor and ghost.text.startswith(typed) else ""
 
     async def _settled(self) -> None:
-        """Wait until what was asked last is answered."""
         waiting = {asked.answer for asked in self._latest.values() if not asked.answer.done()}
         if waiting:
             await asyncio.wait(waiting, timeout=LOOK_S)

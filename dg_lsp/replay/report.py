@@ -59,7 +59,6 @@ def fault(made: Mapping[str, Any]) -> str:
 
 
 def table(made: Mapping[str, Any]) -> Table:
-    """For people."""
     shown = Table(title="{session} ({client}, {model} on {device})".format_map(made), show_header=False)
     rows = {
         "server": "greets in {cost[greeting_ms]} ms, {cost[resident_mib]} MiB at the end",

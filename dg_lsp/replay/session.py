@@ -80,8 +80,6 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What a person did."""
-
     title: str
     events: tuple[Event, ...]
 

@@ -27,8 +27,6 @@ class _Job:
 
 
 class InFlight:
-    """Knows what is under way for each document."""
-
     def __init__(self, resident: Resident, debounce: Debounce) -> None:
         self._resident = resident
         self._debounce = debounce

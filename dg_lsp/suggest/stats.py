@@ -44,8 +44,6 @@ class StatsError(EngineError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How suggestions in one language were met."""
-
     language: str
     shown: int = 0
     accepted: int = 0

@@ -59,7 +59,6 @@ class Suggestion:
         return left[len(instead) :] if left.startswith(instead) else ""
 
     def is_finished(self, text: str) -> bool:
-        """Whether the document is now what was suggested."""
         size = len(self.base) - (self.end - self.start) + len(self.text)
         return (
             len(text) == size
@@ -110,8 +109,6 @@ class Remainder:
 
 
 class SuggestionCache:
-    """The latest suggestions of one document."""
-
     def __init__(self) -> None:
         self._held: deque[Suggestion] = deque(maxlen=REMEMBERED)
 

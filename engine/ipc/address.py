@@ -15,8 +15,6 @@ from engine.ipc.peercred import is_own, listener
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnixAddress:
-    """A socket file."""
-
     path: str
 
 

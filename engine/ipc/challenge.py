@@ -46,7 +46,6 @@ class EngineSide:
         self._expected = _proof("client", secret, client_nonce, nonce)
 
     def accepts(self, proof: Proof) -> bool:
-        """Whether the client knows the secret."""
         return hmac.compare_digest(proof.proof, self._expected)
 
 

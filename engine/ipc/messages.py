@@ -54,8 +54,6 @@ class EngineState(Wire, frozen=True, kw_only=True):
 
 
 class Hello(Message, frozen=True, kw_only=True):
-    """The first message of a client."""
-
     version: int
     client: str = ""
     """Who it is, for the log and the status ("nvim 0.12")."""
@@ -145,14 +143,10 @@ class Drafted(Numbered, frozen=True, kw_only=True):
 
 
 class FillReply(Numbered, frozen=True, kw_only=True):
-    """A fill came to its end."""
-
     filled: Filled
 
 
 class AnalyzeReply(Numbered, frozen=True, kw_only=True):
-    """The answer to `Analyze`."""
-
     analysis: Analysis
 
 
@@ -161,8 +155,6 @@ class Done(Numbered, frozen=True, kw_only=True):
 
 
 class Failed(Message, frozen=True, kw_only=True):
-    """What was asked for did not happen."""
-
     id: int | None
     """None: the message was too broken to tell."""
     code: FailureCode
@@ -184,8 +176,6 @@ class Percentiles(Wire, frozen=True, kw_only=True):
 
 
 class EngineStatus(Wire, frozen=True, kw_only=True):
-    """How the engine is."""
-
     pid: int
     engine: str
     protocol: int
@@ -241,8 +231,6 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
 
 
 class StatusReply(Numbered, frozen=True, kw_only=True):
-    """The answer to `StatusQuery`."""
-
     status: EngineStatus
 
 

@@ -21,8 +21,6 @@ _LOCAL_PEERPID = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """The process at the other end."""
-
     is_own: bool
     """Whether it runs as this process's user."""
     pid: int | None

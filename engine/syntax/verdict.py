@@ -21,8 +21,6 @@ class OutOfTime(Exception):
 
 
 class Verdict(Wire, frozen=True, kw_only=True):
-    """What a fill does to the syntax of its file."""
-
     problems: tuple[Problem, ...]
     """What it adds, most telling first; empty: the fill may be offered."""
     whole: bool

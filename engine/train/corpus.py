@@ -92,7 +92,6 @@ class Manifest:
 
 
 def corpus_folder(name: str) -> Path:
-    """Where a corpus of this name is kept on this machine."""
     return platformdirs.user_cache_path("dg-lsp") / "train" / name
 
 

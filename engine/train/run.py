@@ -121,7 +121,6 @@ def step_losses(network: GemmaNetwork, batch: Batch, sitting: Sitting) -> dict[s
 
 
 def total_loss(losses: dict[str, Tensor], recipe: Recipe) -> Tensor:
-    """What a step makes smaller."""
     if "canvas" not in losses:
         return losses["next_token"]
     return losses["canvas"] + recipe.next_token_weight * losses["next_token"]
@@ -181,7 +180,6 @@ def batches(
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """The same batch with its tensors on `device`."""
     return of_tensors(lambda tensor: tensor.to(device, non_blocking=True), batch)
 
 

@@ -24,8 +24,6 @@ CHECKPOINT, PLATEAU, CURVE = "checkpoint.pt", "plateau.pt", "curve.jsonl"
 
 @dataclass(slots=True, kw_only=True)
 class TrainingState:
-    """Everything that a run needs to go on."""
-
     module: Any
     optimiser: Optimiser
     step: int = 0
@@ -96,7 +94,6 @@ class Point:
 
 
 def read_curve(folder: Path) -> list[Point]:
-    """The losses of the run in `folder`, oldest first."""
     path = folder / CURVE
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [Point(**json.loads(line)) for line in lines]
