@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -48,7 +47,7 @@ class Configuration:
     def switched_on(self) -> bool:
         """Whether anything is suggested anywhere."""
         everywhere = self._switches.everywhere
-        return everywhere.enabled if everywhere else self._editor.enabled
+        return self._editor.enabled if everywhere is None else everywhere
 
     def initialize(self, options: object) -> None:
         """Take the settings an editor starts with; None is none."""
@@ -112,17 +111,14 @@ class Configuration:
 
     def why_off(self, uri: str, language: str) -> str:
         """A sentence where nothing is suggested in a document by choice; empty where it is."""
-        settings, everywhere = self.settings_of(uri), self._switches.everywhere
-        if (everywhere and not everywhere.enabled) or not settings.enabled:
+        settings = self.settings_of(uri)
+        if self._switches.everywhere is False or not settings.enabled:
             return "Suggestions are switched off."
-        of_language = self._switches.nearest(uri, language)
-        if not (of_language.enabled if of_language else settings.languages.get(language, True)):
-            where = f" in {of_language.folder}" if of_language and of_language.folder else ""
-            return f"Suggestions are switched off for {language}{where}."
-        of_all = self._switches.nearest(uri, None)
-        if of_all and not of_all.enabled:
-            return f"Suggestions are switched off in {of_all.folder}."
-        return ""
+        enabled, folder = self._switches.nearest(uri, language) or (settings.languages.get(language, True), None)
+        if not enabled:
+            return f"Suggestions are switched off for {language}{f' in {folder}' if folder else ''}."
+        enabled, folder = self._switches.nearest(uri, None) or (True, None)
+        return "" if enabled else f"Suggestions are switched off in {folder}."
 
     def _applied(self, settings: Settings, given: object, *, by_project: bool = False) -> Settings:
         changed, problems = applied(settings, given, by_project=by_project)
@@ -150,45 +146,35 @@ def _refused(reason: str) -> tuple[dict[str, Any], str]:
     return {}, reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
-    enabled: bool
-    language: str | None
-    """None: all of them."""
-    folder: PurePath | None
-    """None: everywhere."""
-
-
 class Switches:
-    """Remembers how each was turned last."""
+    """Remembers how each was turned last: for a language or all of them (None), in a folder or everywhere (None)."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str | None, PurePath | None], Switch] = {}
+        self._enabled: dict[tuple[str | None, PurePath | None], bool] = {}
 
     def turn(self, *, enabled: bool, language: str | None, folder: str | None) -> None:
         """Turn one. Raises ValueError where `folder` is no URI."""
         if folder is not None and not _HAS_SCHEME.match(folder):
             raise ValueError(f"The folder must be a URI such as file:///home/me/project, not {folder!r}.")
-        place = None if folder is None else _place(folder)
-        self._held[language, place] = Switch(enabled=enabled, language=language, folder=place)
+        self._enabled[language, None if folder is None else _place(folder)] = enabled
 
     def forget(self, language: str | None) -> None:
         """As if that language, or everything, had never been switched everywhere; folders keep theirs."""
-        self._held.pop((language, None), None)
+        self._enabled.pop((language, None), None)
 
     @property
-    def everywhere(self) -> Switch | None:
-        return self._held.get((None, None))
+    def everywhere(self) -> bool | None:
+        return self._enabled.get((None, None))
 
-    def nearest(self, uri: str, language: str | None) -> Switch | None:
-        """Of those for a language, or for all of them, the one that is nearest to a document."""
+    def nearest(self, uri: str, language: str | None) -> tuple[bool, PurePath | None] | None:
+        """Of those for a language, or for all of them, the one that is nearest to a document, and its folder."""
         place = _place(uri)
         holding = [
-            held
-            for held in self._held.values()
-            if held.language == language and (held.folder is None or place.is_relative_to(held.folder))
+            (enabled, folder)
+            for (each, folder), enabled in self._enabled.items()
+            if each == language and (folder is None or place.is_relative_to(folder))
         ]
-        return max(holding, key=lambda held: len(held.folder.parts) if held.folder else 0, default=None)
+        return max(holding, key=lambda held: len(held[1].parts) if held[1] else 0, default=None)
 
 
 def _place(uri: str) -> PurePath:

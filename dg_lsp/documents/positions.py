@@ -74,10 +74,10 @@ def offset_at(lines: Lines, position: Position, encoding: Encoding) -> int:
         return 0
     if position.line >= len(lines.starts):
         return len(lines.text)
-    start, end = lines.starts[position.line], lines.line_end(lines.starts[position.line])
+    start, units = lines.starts[position.line], max(position.character, 0)
     # No character is narrower than one unit, so what lies further right can't matter.
-    line = lines.text[start : min(end, start + max(position.character, 0))]
-    return start + _CHARACTERS[encoding](line, max(position.character, 0))
+    line = lines.text[start : min(lines.line_end(start), start + units)]
+    return start + (len(line) if encoding == "utf-32" or line.isascii() else _CHARACTERS[encoding](line, units))
 
 
 def position_at(lines: Lines, offset: int, encoding: Encoding) -> Position:
@@ -99,8 +99,6 @@ def range_of(lines: Lines, start: int, end: int, encoding: Encoding) -> Range:
 
 
 def _utf8_characters(line: str, units: int) -> int:
-    if line.isascii():
-        return min(units, len(line))
     encoded = line.encode()
     whole = len(encoded[:units].translate(None, _UTF8_CONTINUATION))
     inside = units < len(encoded) and 0x80 <= encoded[units] < 0xC0
@@ -108,20 +106,13 @@ def _utf8_characters(line: str, units: int) -> int:
 
 
 def _utf16_characters(line: str, units: int) -> int:
-    if line.isascii():
-        return min(units, len(line))
     # A pair cut in the middle does not decode and is thereby left out.
     return len(line.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
-
-
-def _utf32_characters(line: str, units: int) -> int:
-    return min(units, len(line))
 
 
 _CHARACTERS: Mapping[Encoding, Callable[[str, int], int]] = {
     "utf-8": _utf8_characters,
     "utf-16": _utf16_characters,
-    "utf-32": _utf32_characters,
 }
 _UNITS: Mapping[Encoding, Callable[[str], int]] = {
     "utf-8": lambda head: len(head.encode()),

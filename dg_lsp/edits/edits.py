@@ -47,7 +47,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditOutcome:
-    snapshot: Snapshot
+    snapshot: Snapshot | None = None
     """The document that the proposals are for."""
     proposals: tuple[Proposal, ...] = ()
     message: str = ""

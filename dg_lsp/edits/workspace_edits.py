@@ -8,22 +8,17 @@ from lsprotocol import types
 
 from dg_lsp.documents.diffs import Replacement
 from dg_lsp.documents.documents import Snapshot
-from dg_lsp.documents.positions import Encoding, range_of
+from dg_lsp.documents.positions import range_of
 
 ANNOTATION = "dg-lsp"
 
 
 def workspace_edit(
-    snapshot: Snapshot,
-    replacements: Sequence[Replacement],
-    *,
-    label: str,
-    encoding: Encoding,
-    client: types.ClientCapabilities,
+    snapshot: Snapshot, replacements: Sequence[Replacement], label: str, client: types.ClientCapabilities
 ) -> types.WorkspaceEdit:
     """Versioned where the client can, and annotated as made by a model where it shows that."""
     edits = [
-        types.TextEdit(range=range_of(snapshot.lines, each.start, each.end, encoding), new_text=each.new)
+        types.TextEdit(range=range_of(snapshot.lines, each.start, each.end, snapshot.encoding), new_text=each.new)
         for each in replacements
     ]
     takes = client.workspace.workspace_edit if client.workspace else None

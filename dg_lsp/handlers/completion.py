@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lsprotocol.types import (
-    Command,
     CompletionItem,
     CompletionItemKind,
     CompletionItemLabelDetails,
@@ -15,8 +14,9 @@ from lsprotocol.types import (
 
 from dg_lsp.documents.gap import CursorGap, gap_at
 from dg_lsp.documents.positions import offset_at, range_of
+from dg_lsp.handlers.inline_completion import on_accepted
 from dg_lsp.handlers.session import EditorSession
-from dg_lsp.protocol.initialize import ACCEPTED, NAME
+from dg_lsp.protocol.initialize import NAME
 from dg_lsp.suggest.insertion import is_name
 from dg_lsp.suggest.suggester import MENU
 from dg_lsp.suggest.suggestions import Remainder
@@ -52,11 +52,7 @@ def _item(gap: CursorGap, remainder: Remainder) -> CompletionItem:
             range=range_of(gap.snapshot.lines, gap.cursor - len(begun), remainder.end, gap.snapshot.encoding),
             new_text=text,
         ),
-        command=Command(
-            title="Suggestion accepted",
-            command=ACCEPTED,
-            arguments=[{"id": remainder.suggestion.id, "version": gap.snapshot.version}],
-        ),
+        command=on_accepted(gap, remainder),
     )
 
 

@@ -94,7 +94,7 @@ async def _answered(
     """
     snapshot = ls.documents.get(given.uri)
     if snapshot is None:
-        outcome = None
+        outcome = EditOutcome(message=NOT_OPEN)
     else:
         with ls.edits.tracking.follow(snapshot) as followed:
             await ls.look(given.uri)
@@ -105,15 +105,14 @@ async def _answered(
                 outcome = EditOutcome(snapshot=snapshot, message=edit)
             else:
                 outcome = await _run_edit(ls, params, given, edit, followed)
-    return await _applied(ls, given, outcome) if apply else _told(ls, outcome)
+    return await _applied(ls, given, outcome) if apply else _answer(ls, outcome)
 
 
 async def _rewritten(ls: EditorSession, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
     given = _given(RewriteArguments, params)
 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
-        encoding = snapshot.encoding
-        start, end = span_of(snapshot.lines, given.range, encoding)
+        start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
         edit = rewrite_request(
             snapshot,
             start,
@@ -121,7 +120,7 @@ async def _rewritten(ls: EditorSession, params: ExecuteCommandParams, *, n: int,
             instruction=given.instruction,
             strength=given.strength,
             n=given.n or n,
-            keep=[span_of(snapshot.lines, each, encoding) for each in given.keep],
+            keep=[span_of(snapshot.lines, each, snapshot.encoding) for each in given.keep],
         )
         return edit or "There is nothing to rewrite: select some text that is not blank."
 
@@ -158,14 +157,12 @@ def _drafts(ls: EditorSession, token: int | str | None) -> Callable[[Draft], Non
     return lambda draft: ls.rpc.tell(DRAFT, {"token": token, "step": draft.step, "text": draft.text})
 
 
-def _told(ls: EditorSession, outcome: EditOutcome | None) -> dict[str, Any]:
-    if outcome is None:
-        return {"version": None, "candidates": [], "message": NOT_OPEN}
-    told: dict[str, Any] = {
-        "version": outcome.snapshot.version,
+def _answer(ls: EditorSession, outcome: EditOutcome) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "version": outcome.snapshot and outcome.snapshot.version,
         "candidates": [_candidate(ls, outcome, each) for each in outcome.proposals],
     }
-    return told | ({"message": outcome.message} if outcome.message else {})
+    return answer | ({"message": outcome.message} if outcome.message else {})
 
 
 def _candidate(ls: EditorSession, outcome: EditOutcome, proposal: Proposal) -> dict[str, Any]:
@@ -178,21 +175,18 @@ def _candidate(ls: EditorSession, outcome: EditOutcome, proposal: Proposal) -> d
 
 
 def _edit(ls: EditorSession, outcome: EditOutcome, proposal: Proposal) -> Any:
-    return workspace_edit(
-        outcome.snapshot,
-        proposal.replacements,
-        label=f"Edited by {outcome.model}",
-        encoding=outcome.snapshot.encoding,
-        client=ls.client_capabilities,
-    )
+    assert outcome.snapshot
+    return workspace_edit(outcome.snapshot, proposal.replacements, _label(outcome), ls.client_capabilities)
 
 
-async def _applied(ls: EditorSession, given: Given, outcome: EditOutcome | None) -> dict[str, Any]:
-    applied, message = False, NOT_OPEN if outcome is None else outcome.message
-    if outcome and outcome.proposals:
-        params = ApplyWorkspaceEditParams(
-            edit=_edit(ls, outcome, outcome.proposals[0]), label=f"Edited by {outcome.model}"
-        )
+def _label(outcome: EditOutcome) -> str:
+    return f"Edited by {outcome.model}"
+
+
+async def _applied(ls: EditorSession, given: Given, outcome: EditOutcome) -> dict[str, Any]:
+    applied, message = False, outcome.message
+    if outcome.proposals:
+        params = ApplyWorkspaceEditParams(edit=_edit(ls, outcome, outcome.proposals[0]), label=_label(outcome))
         # A command that is cancelled now must not take the client's answer with it.
         applying = asyncio.ensure_future(ls.workspace_apply_edit_async(params))
         try:

@@ -53,9 +53,11 @@ def _item(gap: CursorGap, remainder: Remainder) -> InlineCompletionItem:
         insert_text=text,
         filter_text=text,
         range=range_of(gap.snapshot.lines, begin, end, gap.snapshot.encoding),
-        command=Command(
-            title="Suggestion accepted",
-            command=ACCEPTED,
-            arguments=[{"id": remainder.suggestion.id, "version": gap.snapshot.version}],
-        ),
+        command=on_accepted(gap, remainder),
     )
+
+
+def on_accepted(gap: CursorGap, remainder: Remainder) -> Command:
+    """What the editor runs once it has put a suggestion into the document."""
+    arguments = [{"id": remainder.suggestion.id, "version": gap.snapshot.version}]
+    return Command(title="Suggestion accepted", command=ACCEPTED, arguments=arguments)
