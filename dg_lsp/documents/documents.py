@@ -14,7 +14,7 @@ from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContent
 
 from dg_lsp.config.settings import Settings
 from dg_lsp.documents.positions import Encoding, Lines, span_of
-from engine.core.sequences import common_head, common_tail
+from engine.core.sequences import common_ends
 
 REMEMBERED_AFTER_CLOSING = 8
 NOT_OPEN = "The document is not open."
@@ -178,6 +178,5 @@ class Documents:
 
 def smallest_edit(old: str, new: str) -> Edit:
     """The one edit that leads from `old` to `new` without what both begin and end with."""
-    start = common_head(old, new)
-    tail = common_tail(old[start:], new[start:])
+    start, tail = common_ends(old, new)
     return Edit(start=start, removed=old[start : len(old) - tail], inserted=new[start : len(new) - tail])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -14,12 +13,11 @@ from msgspec.structs import replace
 from engine.cli.engine import chosen_options
 from engine.core.errors import BadInput, EngineError
 from engine.core.names import Device, rooted
-from engine.core.request import Draft, Filled, FillRequest
-from engine.ipc.client import EngineFailure, conversation, welcome
-from engine.ipc.messages import Drafted, Fill, FillReply, Notice, StatusQuery, StatusReply
+from engine.core.request import Filled, FillRequest
+from engine.ipc.client import EngineFailure, OnDraft, conversation, welcome
+from engine.ipc.messages import Fill, FillReply, StatusQuery, StatusReply
 from engine.server.settings import EngineOptions
 
-OnDraft = Callable[[Draft], None]
 _SILENCE_S = EngineOptions().stall_s + 30
 """An engine replaces a model that hangs by itself, and says so."""
 
@@ -59,15 +57,11 @@ def answer(
 
 
 def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> Answer:
-    def on_event(event: Notice | Drafted) -> None:
-        if on_draft and isinstance(event, Drafted):
-            on_draft(event.draft)
-
     with conversation(_SILENCE_S) as exchange:
         if exchange is None:
             raise EngineError("The engine ended: try again.")
         try:
-            reply = exchange(Fill(id=1, request=request, drafts=on_draft is not None), on_event)
+            reply = exchange(Fill(id=1, request=request, drafts=on_draft is not None), on_draft)
         except EngineFailure as failure:
             raise (BadInput(str(failure)) if failure.code == "bad_request" else failure) from None
         report = exchange(StatusQuery(id=2)) if request.instruction else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 
 import typer
 
@@ -11,9 +10,9 @@ from engine.core.errors import BadInput
 from engine.core.request import Candidate
 from engine.syntax.languages import language_of
 from engine.text.marked import MarkedText, gap_between, parse_position
+from engine.text.newlines import lines
 from engine.text.textfile import TextFile, replace_text
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
 """Where LSP's name of a language is not its grammar's."""
 
@@ -36,9 +35,8 @@ def span_in(text: str, span: str) -> MarkedText:
 def difference(source: TextFile, text: str) -> str:
     """What `text` changes in a file, as a unified diff that `patch` takes."""
     name = source.name.lstrip("/") if source.path else "stdin"
-    old, new = _LINE.findall(source.text), _LINE.findall(text)
-    lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    diff = difflib.unified_diff(lines(source.text), lines(text), f"a/{name}", f"b/{name}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff)
 
 
 def show_or_write(source: TextFile, gap: MarkedText, chosen: Candidate, *, diff: bool, write: bool) -> None:

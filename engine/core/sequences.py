@@ -27,3 +27,9 @@ def common_tail(left: Sequence[object], right: Sequence[object]) -> int:
         else:
             high = middle - 1
     return low
+
+
+def common_ends(left: Sequence[object], right: Sequence[object]) -> tuple[int, int]:
+    """How many items both begin with, and of the rest end with."""
+    head = common_head(left, right)
+    return head, common_tail(left[head:], right[head:])

@@ -17,6 +17,7 @@ from torch import Tensor
 from engine.analysis.questions import Diagnose, TryEdits, asked
 from engine.core.analysis import SyntaxErrorRegion
 from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.core.sequences import common_ends
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, Work
 from engine.edit.alternatives import Alternative, alternatives
@@ -27,7 +28,6 @@ from engine.infill.rewritten import rewritten
 from engine.infill.tokens import old_tokens, token_bounds
 from engine.models.base import Model
 from engine.syntax.languages import language_of
-from engine.syntax.tree import common_head, common_tail
 from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 
 _LINES = 3
@@ -136,9 +136,7 @@ def syntax_fix(
 
 def touched_chars(old: str, new: str) -> int:
     """Characters taken away and added, beside what both texts begin and end with."""
-    head = common_head(old, new)
-    tail = common_tail(old[head:], new[head:])
-    return len(old) + len(new) - 2 * (head + tail)
+    return len(old) + len(new) - 2 * sum(common_ends(old, new))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

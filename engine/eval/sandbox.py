@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine.core.errors import EngineError
-from engine.eval.inside.limits import SandboxLimits
+from engine.eval.inside.confine import SandboxLimits
 
 _MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _GRACE_S = 5.0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Literal, Protocol
 
 from engine.core.errors import EngineError, MalformedMessage, ProtocolError, VersionMismatch
+from engine.core.request import Draft
 from engine.ipc.address import Address, TcpAddress, find_engine
 from engine.ipc.challenge import ClientSide, Impostor
 from engine.ipc.frames import FrameSplitter
@@ -25,7 +26,7 @@ from engine.ipc.messages import (
 from engine.ipc.peercred import Peer, is_own, listener, peer_of
 from engine.ipc.protocol import OTHER_VERSION, VERSION, pack, unpack_from_engine
 
-OnEvent = Callable[[Notice | Drafted], None]
+OnDraft = Callable[[Draft], None]
 _CHUNK_NBYTES = 64 * 1024
 
 
@@ -49,8 +50,8 @@ class EngineFailure(EngineError):
 
 
 class Exchange(Protocol):
-    def __call__(self, message: ClientMessage, on_event: OnEvent | None = None, /) -> EngineMessage:
-        """Send a message, wait for its reply; `on_event` is told what comes before that. Raises as `ask` does."""
+    def __call__(self, message: ClientMessage, on_draft: OnDraft | None = None, /) -> EngineMessage:
+        """Send a message, wait for its reply; `on_draft` is told the drafts before that. Raises as `ask` does."""
         ...
 
 
@@ -116,7 +117,7 @@ def welcome() -> Welcome | None:
         return None
     try:
         with _connect(address, 1.0) as sock:
-            greeting, _ = _greet(sock, address, FrameSplitter())
+            greeting, _ = _greet(sock, address)
     except (OSError, EngineError):
         return None
     return greeting if greeting.state.name != "stopping" else None
@@ -127,14 +128,14 @@ def _greeted(sock: socket.socket, address: Address) -> Exchange:
     if not is_own(peer):
         raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
     with _no_answer(peer):
-        _, messages = _greet(sock, address, FrameSplitter())
+        _, messages = _greet(sock, address)
 
-    def exchange(message: ClientMessage, on_event: OnEvent | None = None, /) -> EngineMessage:
+    def exchange(message: ClientMessage, on_draft: OnDraft | None = None, /) -> EngineMessage:
         with _no_answer(peer):
             sock.sendall(pack(message))
             while isinstance(reply := next(messages), Notice | Drafted):
-                if on_event:
-                    on_event(reply)
+                if on_draft and isinstance(reply, Drafted):
+                    on_draft(reply.draft)
         if isinstance(reply, Failed):
             raise EngineFailure(reply.code, reply.message)
         return reply
@@ -171,9 +172,9 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
     return sock
 
 
-def _greet(sock: socket.socket, address: Address, splitter: FrameSplitter) -> tuple[Welcome, Iterator[EngineMessage]]:
+def _greet(sock: socket.socket, address: Address) -> tuple[Welcome, Iterator[EngineMessage]]:
     """Say hello; the welcome, and the messages that follow."""
-    messages, greeting = _messages(sock, splitter), Greeting(address, "dg-lsp")
+    messages, greeting = _messages(sock), Greeting(address, "dg-lsp")
     said = greeting.hello
     while not isinstance(said, Welcome):
         sock.sendall(pack(said))
@@ -181,7 +182,8 @@ def _greet(sock: socket.socket, address: Address, splitter: FrameSplitter) -> tu
     return said, messages
 
 
-def _messages(sock: socket.socket, splitter: FrameSplitter) -> Iterator[EngineMessage]:
+def _messages(sock: socket.socket) -> Iterator[EngineMessage]:
+    splitter = FrameSplitter()
     while data := sock.recv(_CHUNK_NBYTES):
         for body in splitter.feed(data):
             yield unpack_from_engine(body)

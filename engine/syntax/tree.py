@@ -11,7 +11,7 @@ from functools import cache
 
 from tree_sitter import Language, Node, Parser, Point, Tree
 
-from engine.core.sequences import common_head, common_tail
+from engine.core.sequences import common_ends
 from engine.syntax.budget import Budget
 from engine.syntax.languages import load
 
@@ -65,8 +65,7 @@ class SyntaxTree:
         """The tree of another version of the text, which costs little where little changed; None as in `edited`."""
         if text == self.text:
             return self
-        start = common_head(self.text, text)
-        tail = common_tail(self.text[start:], text[start:])
+        start, tail = common_ends(self.text, text)
         return self.edited(start, len(self.text) - tail, text[start : len(text) - tail], budget)
 
     @property
@@ -106,7 +105,7 @@ class Trees:
 
     def tree(self, text: str, language: str, budget: Budget | None = None) -> SyntaxTree | None:
         """The tree of a text; None if the language has no grammar or the budget ran out."""
-        shared = [(_shared(tree.text, text), tree) for tree in self._trees if tree.language == language]
+        shared = [(sum(common_ends(tree.text, text)), tree) for tree in self._trees if tree.language == language]
         common, near = max(shared, key=lambda pair: pair[0], default=(0, None))
         # A text that shares less is another one, and parsing it anew costs no more than editing.
         near = near if 2 * common > len(text) else None
@@ -122,12 +121,6 @@ class Trees:
     def nbytes(self) -> int:
         """Bytes of text held, trees not counted."""
         return sum(len(tree.data) for tree in self._trees)
-
-
-def _shared(left: str, right: str) -> int:
-    """How many characters two texts begin and end with in common."""
-    head = common_head(left, right)
-    return head + common_tail(left[head:], right[head:])
 
 
 def _point(data: bytes, byte: int) -> tuple[int, int]:

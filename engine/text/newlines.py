@@ -6,7 +6,11 @@ import re
 from difflib import SequenceMatcher
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-"""Lines that end as an editor's do, unlike those of `str.splitlines`."""
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text with their ends; they end as an editor's do, unlike those of `str.splitlines`."""
+    return _LINE.findall(text)
 
 
 def dominant_line_end(text: str) -> str:
@@ -31,7 +35,7 @@ def with_old_line_ends(old: str, new: str, line_end: str) -> str:
     """`new`, written with line feeds, with the line ends that its unchanged lines have in `old`."""
     if "\r" not in old:
         return with_line_ends(new, line_end)
-    before, after = _LINE.findall(old), _LINE.findall(new)
+    before, after = lines(old), lines(new)
     plain = [with_line_feeds(line) for line in before]
     pieces: list[str] = []
     for tag, first, last, start, end in SequenceMatcher(None, plain, after, autojunk=False).get_opcodes():

@@ -13,8 +13,7 @@ def main(role: str, told: str, fds: list[int]) -> None:
     inside = os.path.dirname(os.path.realpath(__file__))
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(inside))))
     from engine.eval.inside import solution, tester
-    from engine.eval.inside.confine import confine
-    from engine.eval.inside.limits import SandboxLimits
+    from engine.eval.inside.confine import SandboxLimits, confine
 
     play = {"program": solution.play_program, "solution": solution.play, "tester": tester.play}[role]
     del sys.path[0]

@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 from engine.eval.inside import kernel
-from engine.eval.inside.limits import SandboxLimits
 
 _FIRST_FREE_USER = 60_000
 _FREE_USERS = 5_000
@@ -25,6 +25,28 @@ _ON_PATHS = (
     *("os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "shutil."),
 )
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+Level = Literal["namespaces", "guards"]
+"""`namespaces`: the kernel hides network, files and other processes (Linux, where it lets users do so). `guards`: the
+interpreter refuses them, which stops accidents and common tricks, but is no wall."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxLimits:
+    """Of one process; `processes` counts its children and threads too."""
+
+    level: Level = "namespaces"
+    folder: str = ""
+    """Empty, the process's own: all that it may write to."""
+    cpu_s: int = 10
+    wall_s: float = 60.0
+    """A bound for machines that are busy; the processor time is the limit that counts."""
+    memory_nbytes: int = 1 << 30
+    file_nbytes: int = 16 << 20
+    """Largest file, and largest output."""
+    files: int = 64
+    """Open at once."""
+    processes: int = 8
 
 
 def confine(limits: SandboxLimits) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.eval.inside.limits import Level, SandboxLimits
+from engine.eval.inside.confine import Level, SandboxLimits
 from engine.eval.sandbox import ProgramOutput, run_program, run_test, standard_limits
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sandboxes need Linux or macOS")
@@ -219,7 +219,7 @@ def test_who_is_not_wanted_any_more_is_ended_at_once(limits: SandboxLimits, fold
 def test_nothing_outlives_a_run_that_was_killed(limits: SandboxLimits, folder: Path):
     program = f"""
 import tempfile
-from engine.eval.inside.limits import SandboxLimits
+from engine.eval.inside.confine import SandboxLimits
 from engine.eval.sandbox import run_test
 tempfile.tempdir = {str(folder)!r}
 run_test("import time\\nprint(time.sleep(600))\\n", {CHECK!r}, "f", SandboxLimits(level={limits.level!r}, wall_s=600))
