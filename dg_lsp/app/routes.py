@@ -6,7 +6,7 @@ import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
@@ -132,10 +132,11 @@ async def execute(ls: DgServer, params: types.ExecuteCommandParams) -> Any:
 
 async def accepted(ls: DgServer, params: types.ExecuteCommandParams) -> None:
     """The editor put a suggestion into the document."""
-    told = cast(object, params.arguments[0]) if params.arguments else None
-    id_ = cast(dict[str, object], told).get("id") if isinstance(told, dict) else None
-    if isinstance(id_, int):
-        ls.acceptance.ran(id_)
+    match params.arguments:
+        case [{"id": int(id_)}, *_]:
+            ls.acceptance.ran(id_)
+        case _:
+            pass
 
 
 @guarded

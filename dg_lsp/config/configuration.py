@@ -33,26 +33,22 @@ class Configuration:
         self._named = set[str]()
         self._folders: dict[str, Path] = {}
         self._initial: object = {}
-        self._editor = Settings()
+        self.editor = Settings()
+        """The editor's settings, for what is not about one document."""
         self._projects = Rereading(_parsed, _refused, MAX_PROJECT_FILE_NBYTES)
         self._tables: dict[Path, tuple[dict[str, Any], str]] = {}
         self._switches = Switches()
 
     @property
-    def editor(self) -> Settings:
-        """The editor's settings, for what is not about one document."""
-        return self._editor
-
-    @property
     def switched_on(self) -> bool:
         """Whether anything is suggested anywhere."""
         everywhere = self._switches.everywhere
-        return self._editor.enabled if everywhere is None else everywhere
+        return self.editor.enabled if everywhere is None else everywhere
 
     def initialize(self, options: object) -> None:
         """Take the settings an editor starts with; None is none."""
         self._initial = {} if options is None else section(options)
-        self._editor = self._applied(Settings(), self._initial)
+        self.editor = self._applied(Settings(), self._initial)
 
     def change(self, settings: object) -> None:
         """Take new settings; what they don't name is as it was at the start. None changes nothing.
@@ -61,12 +57,12 @@ class Configuration:
         """
         if settings is None:
             return
-        before = self._editor
-        self._editor = self._applied(self._applied(Settings(), self._initial), section(settings))
-        if self._editor.enabled != before.enabled:
+        before = self.editor
+        self.editor = self._applied(self._applied(Settings(), self._initial), section(settings))
+        if self.editor.enabled != before.enabled:
             self._switches.forget(None)
-        for language in before.languages.keys() | self._editor.languages.keys():
-            if self._editor.languages.get(language) != before.languages.get(language):
+        for language in before.languages.keys() | self.editor.languages.keys():
+            if self.editor.languages.get(language) != before.languages.get(language):
                 self._switches.forget(language)
 
     def change_folders(self, added: Iterable[str], removed: Iterable[str] = ()) -> None:
@@ -94,7 +90,7 @@ class Configuration:
 
     def settings_of(self, uri: str) -> Settings:
         """The settings for a document; a project's own file has the last word."""
-        folder, editor = self.folder_of(uri), replace(self._editor, enabled=self.switched_on)
+        folder, editor = self.folder_of(uri), replace(self.editor, enabled=self.switched_on)
         if folder is None:
             return editor
         table, problem = self._tables.get(folder, ({}, ""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from engine.core.processes import home_dir
@@ -51,16 +52,9 @@ def excludes_file(repository: Path) -> Path:
 
     The file may not exist. Asks git itself, whose settings include one another; see gitignore(5) for the default.
     """
-    told = _told_by_git(repository)
-    if told is None:
-        settings = os.environ.get("XDG_CONFIG_HOME")
-        return (Path(settings) if settings else home_dir() / ".config") / "git" / "ignore"
-    return repository / told
-
-
-def _told_by_git(repository: Path) -> str | None:
-    try:
+    with suppress(OSError, subprocess.TimeoutExpired):
         asked = run_git(repository, "config", "--get", "--path", "core.excludesFile", timeout_s=_GIT_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return os.fsdecode(asked.stdout).removesuffix("\n") if asked.returncode == 0 else None
+        if asked.returncode == 0:
+            return repository / os.fsdecode(asked.stdout).removesuffix("\n")
+    settings = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(settings) if settings else home_dir() / ".config") / "git" / "ignore"

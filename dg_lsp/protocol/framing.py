@@ -52,27 +52,22 @@ UNREADABLE = object()
 
 
 def read(body: bytes) -> Any:
-    """A message's JSON values, or UNREADABLE. For the thread that reads: a large one takes a while. Never raises."""
+    """A message's JSON values, or UNREADABLE. For the thread that reads: a large one takes a while. Never raises.
+
+    Its texts hold whole characters only. JSON can spell half a surrogate pair, and a careless client encode one, which
+    is no character and can't travel further; a replacement that is as wide in every position encoding stands in.
+    """
     try:
-        return parsed(body)
+        # Not left to `json`, which would take other encodings, too.
+        try:
+            text, is_whole = body.decode(), not any(escape in body for escape in _ESCAPED_SURROGATES)
+        except UnicodeDecodeError:
+            text, is_whole = body.decode("utf-8", "surrogatepass"), False
+        value = json.loads(text)
+        # Written down again, as a pair of two halves is one character by now.
+        return value if is_whole else json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return UNREADABLE
-
-
-def parsed(body: bytes) -> Any:
-    """JSON values whose texts hold whole characters only.
-
-    JSON can spell half a surrogate pair, and a careless client encode one, which is no character and can't travel
-    further; a replacement that is as wide in every position encoding stands in. Raises ValueError, RecursionError.
-    """
-    # Not left to `json`, which would take other encodings, too.
-    try:
-        text, is_whole = body.decode(), not any(escape in body for escape in _ESCAPED_SURROGATES)
-    except UnicodeDecodeError:
-        text, is_whole = body.decode("utf-8", "surrogatepass"), False
-    value = json.loads(text)
-    # Written down again, as a pair of two halves is one character by now.
-    return value if is_whole else json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
 async def read_body(stream: StreamReader) -> bytes:

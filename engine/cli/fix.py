@@ -10,7 +10,6 @@ from engine.cli.source import language_in, show_or_write
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
 from engine.core.request import FillRequest
-from engine.text.marked import MarkedText
 from engine.text.textfile import read_text, writable_path
 
 
@@ -42,5 +41,4 @@ def fix(
     filled = answer(request, model, device, engine=engine).filled
     if not filled.candidates:
         raise EngineError(f"Nothing was found that mends the syntax: {source.name} is unchanged.")
-    gap = MarkedText(prefix="", old=source.text, suffix="")
-    show_or_write(source, gap, filled.candidates[0], diff=diff, write=write)
+    show_or_write(source, filled.candidates[0].text, diff=diff, write=write)

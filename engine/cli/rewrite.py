@@ -71,4 +71,4 @@ def rewrite(
     if not filled.candidates:
         raise EngineError(f"Nothing better was found for this range: {source.name} is unchanged.")
     if write or not json:
-        show_or_write(source, gap, filled.candidates[0], diff=diff, write=write)
+        show_or_write(source, gap.prefix + filled.candidates[0].text + gap.suffix, diff=diff, write=write)

@@ -7,7 +7,6 @@ import difflib
 import typer
 
 from engine.core.errors import BadInput
-from engine.core.request import Candidate
 from engine.syntax.languages import language_of
 from engine.text.marked import MarkedText, gap_between, parse_position
 from engine.text.newlines import lines
@@ -39,9 +38,8 @@ def difference(source: TextFile, text: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff)
 
 
-def show_or_write(source: TextFile, gap: MarkedText, chosen: Candidate, *, diff: bool, write: bool) -> None:
-    """Print the difference that a candidate makes (by default), put it into the file, or both."""
-    text = gap.prefix + chosen.text + gap.suffix
+def show_or_write(source: TextFile, text: str, *, diff: bool, write: bool) -> None:
+    """Print what a new text changes in a file (by default), put it there, or both."""
     if write:
         replace_text(source, text)
     if diff or not write:

@@ -4,17 +4,19 @@ syntax, with the code itself as the answer."""
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import random
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from engine.core.errors import BadInput
+from engine.ipc.frames import shortened
 from engine.syntax.holes import Kind, holes
 from engine.syntax.languages import language_of
 
@@ -82,33 +84,29 @@ def _text(path: Path) -> str:
         raise BadInput(f"{path} is damaged: fetch it again.") from None
 
 
+class _TaskLine(Struct):
+    task_id: str
+    prompt: str
+    suffix: str
+    canonical_solution: str
+    test: str
+    entry_point: str
+
+
 def _task(line: str, place: str) -> Task:
     try:
-        fields: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):
-        raise BadInput(f"{place} is no task: a line is one JSON object.")
-    name = _field(fields, "task_id", place)
+        read = msgspec.json.decode(line, type=_TaskLine)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{place} is no task in HumanEval-Infilling's format ({shortened(str(error))}).") from None
     return Task(
-        name=name,
-        kind=name.partition("/")[0],
+        name=read.task_id,
+        kind=read.task_id.partition("/")[0],
         language="python",
-        prefix=_field(fields, "prompt", place),
-        suffix=_field(fields, "suffix", place),
-        truth=_field(fields, "canonical_solution", place),
-        check=UnitTest(test=_field(fields, "test", place), entry_point=_field(fields, "entry_point", place)),
+        prefix=read.prompt,
+        suffix=read.suffix,
+        truth=read.canonical_solution,
+        check=UnitTest(test=read.test, entry_point=read.entry_point),
     )
-
-
-def _field(fields: Mapping[str, Any], name: str, place: str) -> str:
-    if name not in fields:
-        raise BadInput(f"{place} lacks {name!r}: it is not in HumanEval-Infilling's format.")
-    value = fields[name]
-    # Half a surrogate pair, which JSON can name, is no text for a tokenizer.
-    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
-        raise BadInput(f"{place} has no text as its {name!r}: give a string of Unicode characters.")
-    return value
 
 
 def code_holes(folder: Path, language: str | None, count: int | None, seed: int) -> list[Task]:

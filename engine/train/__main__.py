@@ -17,6 +17,7 @@ import typer
 
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
+from engine.core.names import check_device
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
 from engine.models.gemma.network import GemmaNetwork
@@ -207,8 +208,7 @@ def _run_folder(name: str) -> Path:
 
 
 def _device(name: str) -> torch.device:
-    if name not in ("auto", "cpu", "cuda"):
-        raise BadInput(f"There is no device {name!r}: use auto, cpu or cuda.")
+    check_device(name)
     there = torch.cuda.is_available()
     if name == "cuda" and not there:
         raise BadInput("CUDA was asked for, but torch finds no GPU here: use --device cpu, or a CUDA build of torch.")

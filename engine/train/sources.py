@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from email.message import Message
 from importlib.metadata import PackageMetadata, distributions
 from pathlib import Path, PurePath
-from typing import Any, cast
+
+import msgspec
 
 from engine.core.errors import BadInput
 from engine.core.processes import python_module
@@ -109,21 +110,25 @@ def _npm(folders: tuple[Path, ...]) -> Iterator[SourcePackage]:
             yield from _npm((manifest.parent / "node_modules",))
 
 
+class _NpmManifest(msgspec.Struct):
+    license: str
+    name: str
+    version: str = ""
+
+
 def _npm_package(manifest: Path) -> SourcePackage | None:
     try:
-        loaded = json.loads(manifest.read_text(encoding="utf-8"))
+        found = msgspec.json.decode(manifest.read_bytes(), type=_NpmManifest)
     except ValueError:
         return None
-    facts = cast(dict[str, Any], loaded) if isinstance(loaded, dict) else {}
-    licence = facts.get("license")
-    if not (isinstance(licence, str) and is_permissive(licence) and facts.get("name")):
+    if not (found.name and is_permissive(found.license)):
         return None
     root = manifest.parent
     inside = (path.relative_to(root) for path in root.rglob("*") if path.suffix in LANGUAGES and path.suffix != ".py")
     return SourcePackage(
-        name=str(facts["name"]),
-        version=str(facts.get("version", "")),
-        licence=licence,
+        name=found.name,
+        version=found.version,
+        licence=found.license,
         ecosystem="npm",
         root=root,
         files=tuple(sorted(path for path in inside if not {"node_modules", "Build", "build"} & set(path.parts))),

@@ -16,7 +16,7 @@ from pygls.exceptions import JsonRpcException
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
-from dg_lsp.protocol.framing import parsed
+from dg_lsp.protocol.framing import read
 from dg_lsp.protocol.rpc import Rpc, converter
 
 any_text = st.text(st.sampled_from("ab\ud83d\ude0b😋") | st.characters())
@@ -24,12 +24,12 @@ any_text = st.text(st.sampled_from("ab\ud83d\ude0b😋") | st.characters())
 
 @given(st.recursive(any_text, lambda inner: st.lists(inner) | st.dictionaries(any_text, inner), max_leaves=8))
 def test_every_text_can_be_encoded(value):
-    found = parsed(json.dumps(value).encode())
+    found = read(json.dumps(value).encode())
     json.dumps(found, ensure_ascii=False).encode()
 
 
 def test_half_a_surrogate_pair_becomes_a_replacement_of_the_same_width():
-    assert parsed(b'["a\\ud83db", "\\ud83d\\ude0b", "\\uDE0B"]') == ["a\ufffdb", "😋", "\ufffd"]
+    assert read(b'["a\\ud83db", "\\ud83d\\ude0b", "\\uDE0B"]') == ["a\ufffdb", "😋", "\ufffd"]
 
 
 @pytest.mark.parametrize(("given", "taken"), [(-3, 0), (0, 0), (7, 7), (2**31, 2**31 - 1), (2**70, 2**31 - 1)])

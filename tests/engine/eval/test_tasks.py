@@ -51,12 +51,15 @@ def test_lines_end_with_a_line_feed_and_nothing_else(tmp_path: Path):
     [
         ("{", "tasks.jsonl:2 is no task"),
         ("[]", "tasks.jsonl:2 is no task"),
-        ('{"task_id": "a"}', "lacks 'prompt'"),
+        ('{"task_id": "a"}', "missing required field `prompt`"),
         ("null", "tasks.jsonl:2 is no task"),
         ("[" * 100_000, "tasks.jsonl:2 is no task"),
-        (json.dumps({**HUMAN_EVAL, "task_id": "2", "prompt": 5}), "tasks.jsonl:2 has no text as its 'prompt'"),
-        (json.dumps({**HUMAN_EVAL, "task_id": "2", "test": None}), "no text as its 'test'"),
-        (json.dumps({**HUMAN_EVAL, "task_id": "2", "suffix": "\ud800"}), "no text as its 'suffix'"),
+        (
+            json.dumps({**HUMAN_EVAL, "task_id": "2", "prompt": 5}),
+            r"jsonl:2 is no task .*got `int` - at `\$.prompt`",
+        ),
+        (json.dumps({**HUMAN_EVAL, "task_id": "2", "test": None}), r"got `null` - at `\$.test`"),
+        (json.dumps({**HUMAN_EVAL, "task_id": "2", "suffix": "\ud800"}), "tasks.jsonl:2 is no task"),
         (json.dumps(HUMAN_EVAL), "tasks.jsonl:2 is a second task SingleLineInfilling/HumanEval/0/L0"),
     ],
 )
