@@ -197,7 +197,7 @@ class DgServer(LanguageServer):
 
     async def account(self, uri: str | None, *, engine: bool) -> dict[str, Any]:
         """How things stand, as `dg/status` tells it."""
-        told: dict[str, Any] = {
+        account: dict[str, Any] = {
             **dataclasses.asdict(self.board.current),
             "counts": {
                 **dataclasses.asdict(self.suggester.counts),
@@ -209,24 +209,24 @@ class DgServer(LanguageServer):
             await self.look(uri)
             snapshot = self.documents.get(uri)
             known = {"version": snapshot.version, "crc32": zlib.crc32(snapshot.text.encode())} if snapshot else {}
-            told["document"] = {"uri": uri, "off": snapshot.policy.off if snapshot else NOT_OPEN, **known}
+            account["document"] = {"uri": uri, "off": snapshot.policy.off if snapshot else NOT_OPEN, **known}
         if engine:
             try:
-                told["engine"] = msgspec.to_builtins(await self.resident.client.status())
+                account["engine"] = msgspec.to_builtins(await self.resident.client.status())
             except EngineFailure as failure:
-                told["engine"] = {"error": str(failure)}
-        return told
+                account["engine"] = {"error": str(failure)}
+        return account
 
     async def pull_configuration(self) -> None:
         try:
-            for table in await self._told_configuration():
+            for table in await self._asked_configuration():
                 if table:
                     self.configuration.change(table)
         finally:
             self._configured.set()
         self.refresh()
 
-    async def _told_configuration(self) -> Sequence[Any]:
+    async def _asked_configuration(self) -> Sequence[Any]:
         workspace = self.client_capabilities.workspace
         if workspace is None or not workspace.configuration:
             return ()

@@ -54,17 +54,15 @@ def replay(
 
 
 def _made(repository: Path, commits: int, seed: int) -> Session:
-    from dg_lsp.replay.generate import events
-    from dg_lsp.replay.history import edited_files
+    from dg_lsp.replay.generate import edited_files, events
 
     files = edited_files(repository, commits)
     return Session(title=f"{commits} commits of {repository.resolve().name}", events=events(files, seed))
 
 
 def _play(session: Session, client: str, *, model: str, knows: bool, speed: float) -> None:
-    from dg_lsp.replay.oracle import SETTINGS, oracle
     from dg_lsp.replay.report import fault, table
-    from dg_lsp.replay.stage import own_engine, play
+    from dg_lsp.replay.stage import SETTINGS, oracle, own_engine, play
     from engine.core.names import rooted
 
     with ExitStack() as stack:

@@ -79,9 +79,5 @@ def is_wanted(kind: str, context: CodeActionContext) -> bool:
 
 
 def _action(title: str, kind: str, command: str, snapshot: Snapshot, **arguments: Any) -> CodeAction:
-    told = {"uri": snapshot.uri, **arguments, "announce": True}
-    return CodeAction(
-        title=title,
-        kind=kind,
-        command=Command(title=title, command=command, arguments=[_converter.unstructure(told)]),
-    )
+    given = _converter.unstructure({"uri": snapshot.uri, **arguments, "announce": True})
+    return CodeAction(title=title, kind=kind, command=Command(title=title, command=command, arguments=[given]))

@@ -1,16 +1,19 @@
-"""Sessions made up from texts before and after: somebody types the difference, with a person's rhythm and slips."""
+"""Sessions made up from texts before and after, such as the commits of a git repository: somebody types the difference,
+with a person's rhythm and slips."""
 
 from __future__ import annotations
 
 import difflib
 import random
 import re
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, Type, Undo
+from dg_lsp.config.git import run_git
+from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, SessionError, Type, Undo
 
 _KEY, _THOUGHT = (110.0, 0.4), (900.0, 0.5)
 """Pauses: the median in milliseconds, and how much they vary."""
@@ -22,6 +25,9 @@ _HOPED_LINES = 3
 _REGRET = 0.03
 """Share of words that are undone and typed again."""
 _TOKEN = re.compile(r"\r?\n[ \t]*|\w+|[^\S\n]+|[^\w\s]")
+GIT_S = 60.0
+MAX_CHANGED_CHARS = 4000
+"""More than this was not typed but pasted or generated."""
 LANGUAGES = {
     ".py": "python",
     ".js": "javascript",
@@ -146,3 +152,40 @@ class _Typist:
     def _key(self, kind: Callable[..., Event], **what: Any) -> None:
         self.pause(*_KEY)
         self.do(kind, **what)
+
+
+def edited_files(repository: Path, commits: int) -> list[Edited]:
+    """What the latest `commits` commits that somebody could have typed did, oldest first. Raises SessionError."""
+    found, taken = dict[str, Edited](), 0
+    for commit in _git(repository, "rev-list", "--no-merges", "HEAD").split():
+        files = {file.path: file for file in _typed(repository, commit)}
+        # A session opens a document once: each file is as its last commit found it.
+        found = files | found
+        taken += bool(files)
+        if taken == commits:
+            break
+    if not found:
+        raise SessionError(f"The history of {repository} holds no change to code that somebody could have typed.")
+    return list(found.values())
+
+
+def _typed(repository: Path, commit: str) -> Iterator[Edited]:
+    names = _git(repository, "diff-tree", "-r", "--no-commit-id", "--name-only", "--diff-filter=M", "-z", commit)
+    for name in filter(None, names.split("\0")):
+        if PurePosixPath(name).suffix in LANGUAGES:
+            before, after = (_git(repository, "cat-file", "blob", f"{tree}:{name}") for tree in (f"{commit}^", commit))
+            if 0 < sum(len(new) for _, _, new in changes(before, after)) <= MAX_CHANGED_CHARS:
+                yield Edited(path=name, before=before, after=after)
+
+
+def _git(repository: Path, *arguments: str) -> str:
+    try:
+        asked = run_git(repository, *arguments, timeout_s=GIT_S)
+    except OSError as error:
+        raise SessionError(f"git can't be run ({error.strerror}); it reads the history of a repository.") from None
+    except subprocess.TimeoutExpired:
+        raise SessionError(f"git did not answer within {GIT_S:g} s in {repository}.") from None
+    if asked.returncode:
+        reason = asked.stderr.decode(errors="replace").strip()
+        raise SessionError(f"git can't read {repository} ({reason or 'unknown reason'}).")
+    return asked.stdout.decode(errors="replace")

@@ -26,8 +26,8 @@ def report(
     `without_model`: requests answered with the rest of an earlier suggestion. `cancelled_fills`: those that the server
     gave up under way.
     """
-    told = asdict(outcome)
-    latencies_ms = told.pop("latencies_ms")
+    figures = asdict(outcome)
+    latencies_ms = figures.pop("latencies_ms")
     counts = {name: after["counts"][name] - before["counts"][name] for name in after["counts"]}
     forwards = after["engine"].get("forwards", 0) - before["engine"].get("forwards", 0)
     times = {"p50_ms": 50, "p95_ms": 95, "p99_ms": 99, "max_ms": 100}
@@ -37,7 +37,7 @@ def report(
         "model": after["engine"].get("model", ""),
         "device": after["engine"].get("device", ""),
         "cost": cost,
-        **told,
+        **figures,
         "answers": len(latencies_ms),
         **{name: _rounded(percentile(latencies_ms, percent)) for name, percent in times.items()},
         "without_model": counts["without_model"],

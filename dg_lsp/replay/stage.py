@@ -1,14 +1,17 @@
-"""Where a session is played: a language server in a process of its own, with an engine that may be its own, too."""
+"""Where a session is played: a language server in a process of its own, with an engine that may be its own, too, and a
+model that may know how the session goes on: its answers cost next to nothing, so that the rest of the way shows."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,12 +20,16 @@ from dg_lsp.replay.connection import ServerConnection, served
 from dg_lsp.replay.editor import Editor
 from dg_lsp.replay.player import STYLES, Player
 from dg_lsp.replay.report import report
-from dg_lsp.replay.session import Session, SessionError
+from dg_lsp.replay.session import Focus, Move, Open, Session, SessionError
 from engine.core.processes import python_module
 
 READY_S = 300.0
 """For the model to load, perhaps to be downloaded."""
 _LOOK_S = 0.05
+REACH = 120
+"""Tokens of a suggestion; with more of them the engine would have to cut what does not fit."""
+SETTINGS = {"inline": {"max_tokens": REACH + 8}}
+"""The editor's, so that the engine lets it say that much."""
 
 
 async def play(
@@ -64,11 +71,11 @@ async def ready(wire: ServerConnection) -> dict[str, Any]:
     """The server's account once the model is loaded. Raises SessionError."""
     ends_s = time.monotonic() + READY_S
     while time.monotonic() < ends_s:
-        told = await wire.request("dg/status", {"engine": True})
-        if told["state"] == "error":
-            raise SessionError(told["message"])
-        if told["state"] == "ready" and told["engine"].get("loaded_s") is not None:
-            return told
+        status = await wire.request("dg/status", {"engine": True})
+        if status["state"] == "error":
+            raise SessionError(status["message"])
+        if status["state"] == "ready" and status["engine"].get("loaded_s") is not None:
+            return status
         await asyncio.sleep(_LOOK_S)
     raise SessionError(f"The model was not ready within {READY_S:g} s.")
 
@@ -84,6 +91,31 @@ def own_engine() -> Generator[dict[str, str]]:
         finally:
             stop = [*python_module("engine"), "stop"]
             subprocess.run(stop, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=60)
+
+
+@contextmanager
+def oracle(session: Session) -> Generator[str]:
+    """The name of a model that knows a session, for as long as the block lasts."""
+    # The latest first: where old and new text share a gap's surroundings, the person is on the way to the new one.
+    cases = [
+        {"text": f"▮{text}▮", "language": language, "reach": REACH}
+        for text, language in reversed(settled_texts(session))
+    ]
+    with tempfile.TemporaryDirectory(prefix="dg-") as folder:
+        path = Path(folder, "oracle.json")
+        path.write_text(json.dumps({"cases": cases}), encoding="utf-8")
+        yield f"oracle:{path}"
+
+
+def settled_texts(session: Session) -> list[tuple[str, str]]:
+    """Texts of documents, each with its language, whenever the person turned elsewhere: a piece of work was done."""
+    editor, settled = Editor(None, "utf-32"), dict[tuple[str, str], None]()
+    last = len(session.events) - 1
+    for at, event in enumerate(session.events):
+        editor.do(event)
+        if isinstance(event, Open | Focus | Move) or at == last:
+            settled.update(dict.fromkeys((held.text, held.language) for held in editor.buffers.values()))
+    return [(text, language) for text, language in settled if "▮" not in text]
 
 
 def _worked_ms(process: psutil.Process) -> float:

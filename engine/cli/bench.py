@@ -38,9 +38,9 @@ def bench(
     if shape is not None and model != BUNDLED:
         raise BadInput("--shape makes a model of its own: leave out --model.")
     measured = _model(model, shape, cast("Device", device))
-    told = Console(stderr=True, highlight=False)
+    progress = Console(stderr=True, highlight=False)
     effort = QUICK if quick else Effort()
-    made = run(measured, effort, part or PARTS, on_part=lambda name: told.print(f"measuring: {name}"))
+    made = run(measured, effort, part or PARTS, on_part=lambda name: progress.print(f"measuring: {name}"))
     console = Console(highlight=False)
     for table in tables(made):
         console.print(table)

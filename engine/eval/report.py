@@ -14,8 +14,8 @@ from rich.table import Table
 from engine.core.percentiles import percentile
 from engine.eval.results import Result
 
-LENGTHS = {"1-4": (1, 4), "5-8": (5, 8), "9-16": (9, 16), "17-32": (17, 32), "33+": (33, math.inf)}
-"""Tokens of the truth."""
+LENGTHS = {"1-4": 4, "5-8": 8, "9-16": 16, "17-32": 32, "33+": math.inf}
+"""The most tokens of the truth."""
 Rows = Mapping[str, Sequence[Result]]
 
 
@@ -68,14 +68,14 @@ def figures(row: str, results: Sequence[Result]) -> Figures:
 def report(about: dict[str, Any], by_row: Rows) -> dict[str, Any]:
     """Everything as plain values, for `--json`."""
 
-    def told(part: Rows) -> list[dict[str, Any]]:
+    def plain(part: Rows) -> list[dict[str, Any]]:
         return [asdict(figures(row, results)) for row, results in part.items()]
 
     return {
         **about,
-        "rows": told(by_row),
-        "lengths": {name: told(part) for name, part in _by_length(by_row).items()},
-        "kinds": {name: told(part) for name, part in _by_kind(by_row).items()},
+        "rows": plain(by_row),
+        "lengths": {name: plain(part) for name, part in _by_length(by_row).items()},
+        "kinds": {name: plain(part) for name, part in _by_kind(by_row).items()},
     }
 
 
@@ -115,19 +115,19 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _by_length(by_row: Rows) -> dict[str, Rows]:
-    return {
-        name: _part(by_row, lambda each, low=low, high=high: low <= max(1, each.truth_tokens) <= high)
-        for name, (low, high) in LENGTHS.items()
-    }
+    def length(result: Result) -> str:
+        return next(name for name, most in LENGTHS.items() if result.truth_tokens <= most)
+
+    return {name: _part(by_row, length, name) for name in LENGTHS}
 
 
 def _by_kind(by_row: Rows) -> dict[str, Rows]:
     kinds = sorted({each.kind for results in by_row.values() for each in results})
-    return {kind: _part(by_row, lambda each, kind=kind: each.kind == kind) for kind in kinds}
+    return {kind: _part(by_row, lambda each: each.kind, kind) for kind in kinds}
 
 
-def _part(by_row: Rows, belongs: Callable[[Result], bool]) -> Rows:
-    return {row: [each for each in results if belongs(each)] for row, results in by_row.items()}
+def _part(by_row: Rows, part_of: Callable[[Result], str], name: str) -> Rows:
+    return {row: [each for each in results if part_of(each) == name] for row, results in by_row.items()}
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -64,12 +64,12 @@ def run_test(
     task = {"source": source, "test": test, "entry_point": entry_point}
     with ExitStack() as stack:
         verdict = stack.enter_context(tempfile.TemporaryFile())
-        told = stack.enter_context(_file(json.dumps(task)))
+        given = stack.enter_context(_file(json.dumps(task)))
         questions, asked = _pipe(stack)
         answered, answers = _pipe(stack)
         solution = stack.enter_context(_started("solution", limits, stdin=questions, stdout=answers))
         tester = stack.enter_context(
-            _started("tester", limits, stdout=verdict, fds=(told.fileno(), asked.fileno(), answered.fileno()))
+            _started("tester", limits, stdout=verdict, fds=(given.fileno(), asked.fileno(), answered.fileno()))
         )
         # Whoever is left alone must read the end of the pipe.
         for end in (questions, asked, answered, answers):
@@ -114,9 +114,9 @@ def _started(
     fds: Sequence[int] = (),
 ) -> Generator[subprocess.Popen[bytes]]:
     with tempfile.TemporaryDirectory(prefix="dg-lsp-sandbox-") as folder:
-        told = json.dumps(asdict(replace(limits, folder=folder)))
+        own_limits = json.dumps(asdict(replace(limits, folder=folder)))
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_MAIN), role, told, *map(str, fds)],
+            [sys.executable, "-I", "-S", str(_MAIN), role, own_limits, *map(str, fds)],
             stdin=stdin,
             stdout=stdout,
             stderr=subprocess.DEVNULL,

@@ -194,10 +194,10 @@ def _signal(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Ten
     part = of_tensors(lambda tensor: tensor[rows], batch)
     first = {index: (key[rows].detach(), value[rows].detach()) for index, (key, value) in store.items()}
     hidden = decode_rows(network, part, first, None)
-    told = network.embed(part.truth)
-    told[part.asked] = network.soft_embeddings(network.logits(hidden[part.asked])).to(told.dtype)
-    signal = told.new_zeros(*batch.canvas.shape, told.shape[-1])
-    signal[rows] = told
+    own = network.embed(part.truth)
+    own[part.asked] = network.soft_embeddings(network.logits(hidden[part.asked])).to(own.dtype)
+    signal = own.new_zeros(*batch.canvas.shape, own.shape[-1])
+    signal[rows] = own
     return signal
 
 

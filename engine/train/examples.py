@@ -140,8 +140,8 @@ class Examples:
             if rng.random() < IMPORTS and (imports := _IMPORT.findall(whole)):
                 chosen = sorted(rng.sample(range(len(imports)), min(len(imports), rng.randint(1, 3))))
                 text = "\n".join(imports[at] for at in chosen) + "\n\n\n" + text
-            told = _DOCSTRING.search(text)
-            return document, text, alone, told.end() if told else 0
+            docstring = _DOCSTRING.search(text)
+            return document, text, alone, docstring.end() if docstring else 0
         document = corpus.choose(rng, self._best)
         whole = corpus.text(document)
         size = 2 * room * CHARACTERS

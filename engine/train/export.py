@@ -31,7 +31,7 @@ _BODY = Path(__file__).with_name("card.md")
 
 
 def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, length: LengthStrategy = "asked") -> None:
-    """Write config, weights in bfloat16, tokenizer and facts into the directory `out`, which is made."""
+    """Write config, weights in bfloat16, tokenizer and metadata into the directory `out`, which is made."""
     out.mkdir(parents=True, exist_ok=True)
     # A copy: a run may go on after an export.
     module: Any = copy.deepcopy(state.module).to("cpu", torch.bfloat16)
@@ -41,7 +41,7 @@ def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, len
     (out / SINGLE_FILE).chmod(0o644)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(tokenizer / name, out / name)
-    facts = {
+    metadata = {
         "layout": "tokens",
         "noise": recipe.noise,
         "length": length,
@@ -52,17 +52,17 @@ def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, len
         "trained_tokens": state.tokens,
         "trained_steps": state.step,
     }
-    _write(out / METADATA_FILE, facts)
+    _write(out / METADATA_FILE, metadata)
 
 
 def keep_threshold(out: Path, threshold: float) -> None:
-    """Add to the facts of the exported model how sure it has to be of what is shown unasked."""
-    facts = json.loads((out / METADATA_FILE).read_text(encoding="utf-8"))
-    _write(out / METADATA_FILE, facts | {"threshold": threshold})
+    """Add to the metadata of the exported model how sure it has to be of what is shown unasked."""
+    metadata = json.loads((out / METADATA_FILE).read_text(encoding="utf-8"))
+    _write(out / METADATA_FILE, metadata | {"threshold": threshold})
 
 
-def _write(path: Path, facts: dict[str, Any]) -> None:
-    path.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+def _write(path: Path, metadata: dict[str, Any]) -> None:
+    path.write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
 
 
 def _generation(recipe: Recipe) -> DiffusionGemmaGenerationConfig:

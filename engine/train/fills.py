@@ -60,9 +60,9 @@ def fill_holes(model: Model, tasks: Sequence[Task]) -> Fills:
     answers: list[tuple[float, bool]] = []
     for task in tasks:
         request = FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language, max_tokens=_LONGEST)
-        told = replace(request, width=true_width(model, request, task.truth))
-        canvas.append(_answer(drive(model, infill(model, told)), task)[1])
-        causal.append(_answer(fill_by_causal_head(model, told), task)[1])
+        sized = replace(request, width=true_width(model, request, task.truth))
+        canvas.append(_answer(drive(model, infill(model, sized)), task)[1])
+        causal.append(_answer(fill_by_causal_head(model, sized), task)[1])
         answers.append(_answer(drive(model, infill(model, request)), task))
     answers.sort(key=lambda answer: -answer[0])
     threshold, shown = fitted_threshold(answers)

@@ -38,11 +38,11 @@ class _CappedCrossEntropy(torch.autograd.Function):
             squashed = (part @ table.T).float().div_(cap).tanh_()
             slope = torch.addcmul(torch.ones_like(squashed), squashed, squashed, value=-1)
             logits = squashed.mul_(cap)
-            told = logits.gather(1, target)
+            targeted = logits.gather(1, target)
             # Capped logits can't overflow: no maximum is subtracted, which would cost more than all the rest.
             grad = logits.exp_()
             sums = grad.sum(dim=-1, keepdim=True)
-            total += (sums.log() - told).sum()
+            total += (sums.log() - targeted).sum()
             grad.div_(sums)
             grad.scatter_add_(1, target, grad.new_full((1, 1), -1.0).expand_as(target))
             grad = grad.mul_(slope).to(table.dtype)

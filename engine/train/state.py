@@ -136,8 +136,8 @@ def _read_export(state: TrainingState, folder: Path) -> None:
         raise BadInput(f"{folder} holds neither a run nor exported weights: name the folder of one.")
     stored = {name.removeprefix("model.decoder."): value for name, value in load_file(path).items()}
     _copy(stored, trained_parameters(state.module), folder)
-    told = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
-    state.step, state.tokens = told.get("trained_steps", 0), told.get("trained_tokens", 0)
+    metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
+    state.step, state.tokens = metadata.get("trained_steps", 0), metadata.get("trained_tokens", 0)
 
 
 @torch.no_grad()

@@ -15,10 +15,10 @@ import pytest
 
 from dg_lsp.cli import run
 from dg_lsp.replay import stage
-from dg_lsp.replay.oracle import settled_texts
 from dg_lsp.replay.player import ReplayOutcome
 from dg_lsp.replay.report import report
 from dg_lsp.replay.session import Accept, Delete, Move, Open, Session, Type, Undo, read_session, write_session
+from dg_lsp.replay.stage import settled_texts
 from tests.dg_lsp.replay.repository import commit
 from tests.engine.processes import WAIT_S, wait_until
 

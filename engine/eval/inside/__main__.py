@@ -7,7 +7,7 @@ import os
 import sys
 
 
-def main(role: str, told: str, fds: list[int]) -> None:
+def main(role: str, limits: str, fds: list[int]) -> None:
     """Never returns to the caller's trust: what runs after `confine` is not believed."""
     # Isolated Python knows neither this package nor the folder of this script.
     inside = os.path.dirname(os.path.realpath(__file__))
@@ -17,7 +17,7 @@ def main(role: str, told: str, fds: list[int]) -> None:
 
     play = {"program": solution.play_program, "solution": solution.play, "tester": tester.play}[role]
     del sys.path[0]
-    confine(SandboxLimits(**json.loads(told)))
+    confine(SandboxLimits(**json.loads(limits)))
     play(*fds)
 
 

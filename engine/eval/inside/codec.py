@@ -35,13 +35,13 @@ def encode(value: Any) -> Any:
     raise TypeError(f"a value of the type {type(value).__name__} can't be compared")
 
 
-def decode(told: Any) -> Any:
+def decode(encoded: Any) -> Any:
     """The inverse of `encode`. Raises ValueError for anything else."""
-    if told is None or isinstance(told, bool | str):
-        return told
-    if not isinstance(told, dict) or len(told) != 1:
+    if encoded is None or isinstance(encoded, bool | str):
+        return encoded
+    if not isinstance(encoded, dict) or len(encoded) != 1:
         raise ValueError("not an encoded value")
-    ((name, held),) = told.items()
+    ((name, held),) = encoded.items()
     if name in _COLLECTIONS:
         return _COLLECTIONS[name](decode(each) for each in held)
     if name == "dict":

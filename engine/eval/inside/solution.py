@@ -20,8 +20,8 @@ def play() -> None:
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     namespace: dict[str, Any] = {"__name__": "solution"}
-    told = json.loads(questions.readline())
-    answers.write(pack(_begin(told, namespace)))
+    question = json.loads(questions.readline())
+    answers.write(pack(_begin(question, namespace)))
     for line in questions:
         answers.write(_answer(json.loads(line), namespace))
 
@@ -36,12 +36,12 @@ def play_program(source: int) -> None:
     exec(compile(text, "program.py", "exec"), namespace)
 
 
-def _begin(told: Mapping[str, Any], namespace: dict[str, Any]) -> dict[str, Any]:
+def _begin(question: Mapping[str, Any], namespace: dict[str, Any]) -> dict[str, Any]:
     try:
-        exec(compile(told["source"], "solution.py", "exec"), namespace)
+        exec(compile(question["source"], "solution.py", "exec"), namespace)
     except BaseException as error:  # noqa: BLE001 whatever it throws is what it answers
         return {"failed": _said(error)}
-    return {"names": {name: _shown(namespace[name]) for name in told["names"] if name in namespace}}
+    return {"names": {name: _shown(namespace[name]) for name in question["names"] if name in namespace}}
 
 
 def _shown(value: Any) -> Any:
@@ -55,11 +55,11 @@ def _shown(value: Any) -> Any:
         return {}
 
 
-def _answer(told: Mapping[str, Any], namespace: Mapping[str, Any]) -> bytes:
+def _answer(question: Mapping[str, Any], namespace: Mapping[str, Any]) -> bytes:
     try:
-        arguments = [decode(each) for each in told["arguments"]]
-        named = {name: decode(each) for name, each in told["named"].items()}
-        return pack({"value": encode(namespace[told["name"]](*arguments, **named))})
+        arguments = [decode(each) for each in question["arguments"]]
+        named = {name: decode(each) for name, each in question["named"].items()}
+        return pack({"value": encode(namespace[question["name"]](*arguments, **named))})
     except BaseException as error:  # noqa: BLE001 whatever it throws is what it answers
         return pack({"raised": _said(error)})
 

@@ -57,14 +57,14 @@ def play(task: int, questions: int, answers: int) -> None:
     """The task comes as JSON on one file descriptor, the solution is behind the other two; the verdict goes to standard
     output, nothing else does."""
     with os.fdopen(task) as file:
-        told = json.load(file)
+        given = json.load(file)
     verdicts = os.fdopen(os.dup(1), "wb", buffering=0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     solution = Solution(questions=os.fdopen(questions, "wb", buffering=0), answers=os.fdopen(answers, "rb"))
     try:
-        _test(solution, told["source"], told["test"], told["entry_point"])
+        _test(solution, given["source"], given["test"], given["entry_point"])
         verdict = {"passed": True, "reason": ""}
     except BaseException as error:  # noqa: BLE001 whatever a test throws is a verdict
         verdict = {"passed": False, "reason": f"{type(error).__name__}: {error}"[:500]}

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from dg_lsp.config.git import excludes_file, run_git
-from dg_lsp.replay.history import edited_files
+from dg_lsp.replay.generate import edited_files
 from dg_lsp.replay.session import SessionError
 from tests.dg_lsp.replay.repository import commit
 

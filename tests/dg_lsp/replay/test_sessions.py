@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.replay.generate import Edited, changes, events
-from dg_lsp.replay.history import edited_files
-from dg_lsp.replay.oracle import settled_texts
+from dg_lsp.replay.generate import Edited, changes, edited_files, events
 from dg_lsp.replay.session import Event, Open, Session, SessionError, read_session, write_session
+from dg_lsp.replay.stage import settled_texts
 from tests.dg_lsp.replay.repository import commit
 
 SESSIONS = sorted(Path(__file__).parents[2].joinpath("cases", "sessions").glob("*.jsonl"))
