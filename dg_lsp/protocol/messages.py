@@ -24,7 +24,6 @@ REOPEN = "dg/reopen"
 
 class StatusParams(Struct, frozen=True):
     uri: str | None = None
-    """A document."""
     engine: bool = False
     """Ask the engine for its own account, too."""
 

@@ -35,7 +35,6 @@ class Figures:
     clean: float | None
     """No new syntax problem, among those that could be judged."""
     silent: float | None
-    """No answer."""
     width_error: float | None
     """Mean distance of the answer's tokens from the truth's."""
     forwards: float | None

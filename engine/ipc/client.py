@@ -87,40 +87,40 @@ def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None
 @contextlib.contextmanager
 def conversation(timeout_s: float) -> Generator[Exchange | None]:
     """One connection for several messages, or None where no engine runs. Raises as `ask` does."""
-    address = find_engine()
     with contextlib.ExitStack() as stack:
         try:
-            sock = stack.enter_context(_connect(address, timeout_s)) if address else None
+            met = stack.enter_context(_met(timeout_s))
         except (FileNotFoundError, ConnectionRefusedError):
-            sock = None
+            met = None
         except OSError as error:
             raise NoAnswer(f"The engine can't be reached ({error}).") from None
-        yield _greeted(sock, address) if sock and address else None
+        yield _greeted(*met) if met else None
 
 
 def running_peer() -> Peer | None:
     """The process that serves the engine's address, by the system's word; None where none does, or nobody can tell."""
-    address = find_engine()
-    if address is None:
-        return None
-    try:
-        with _connect(address, 1.0) as sock:
-            return _peer(sock, address)
-    except OSError:
-        return None
+    with contextlib.suppress(OSError), _met(1.0) as met:
+        return _peer(*met) if met else None
+    return None
 
 
 def welcome() -> Welcome | None:
     """The greeting of an engine that is there to stay, or None."""
+    with contextlib.suppress(OSError, EngineFailure, ProtocolError), _met(1.0) as met:
+        greeting = _greet(*met)[0] if met else None
+        return greeting if greeting and greeting.state.name != "stopping" else None
+    return None
+
+
+@contextlib.contextmanager
+def _met(timeout_s: float) -> Generator[tuple[socket.socket, Address] | None]:
+    """A connection to where an engine was found, or None. Raises OSError where nobody is there any more."""
     address = find_engine()
     if address is None:
-        return None
-    try:
-        with _connect(address, 1.0) as sock:
-            greeting, _ = _greet(sock, address)
-    except (OSError, EngineError):
-        return None
-    return greeting if greeting.state.name != "stopping" else None
+        yield None
+    else:
+        with _connect(address, timeout_s) as sock:
+            yield sock, address
 
 
 def _greeted(sock: socket.socket, address: Address) -> Exchange:

@@ -98,7 +98,6 @@ class Analyze(Numbered, frozen=True, kw_only=True):
 
     text: str
     cursor: int
-    """Offset into `text`."""
     language: str
     """LSP language identifier."""
 
@@ -197,7 +196,6 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
     loaded_s: float | None = None
     """Seconds since the weights were loaded; None: they are not."""
     rss_nbytes: int
-    """Memory of the process."""
     device_nbytes: int
     """Memory held on the accelerator; 0 on a CPU."""
     clients: tuple[str, ...]
@@ -217,7 +215,6 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
     shared_forwards: int = 0
     """Those that served several requests at once."""
     tokens_per_forward: float | None = None
-    """Tokens answered by forward pass."""
     cached_tokens: int = 0
     """Context tokens that were found in a cache instead of being encoded."""
     context_tokens: int = 0

@@ -68,7 +68,7 @@ class Canvases:
     position: Tensor
     """In its example."""
     begin: Tensor
-    """The position at which its canvas begins."""
+    """Of its canvas."""
 
     @property
     def conditioned(self) -> slice:

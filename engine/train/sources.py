@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from importlib.metadata import PackageMetadata, distributions
 from pathlib import Path, PurePath
+from typing import Literal
 
 import msgspec
 
@@ -57,8 +58,7 @@ class SourcePackage:
     name: str
     version: str
     licence: str
-    ecosystem: str
-    """"python" or "npm"."""
+    ecosystem: Literal["python", "npm"]
     root: Path
     files: tuple[PurePath, ...]
 
