@@ -25,33 +25,12 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-def guarded(handler: Callable[[DgServer, P], Awaitable[R]]) -> Callable[[DgServer, P], Awaitable[R | None]]:
-    """A defect costs one answer and is in the log; the client sees an empty answer instead of a traceback.
-
-    Refusals are no defects and reach the client.
-    """
-
-    @functools.wraps(handler)
-    async def guarded_handler(ls: DgServer, params: P) -> R | None:
-        try:
-            return await handler(ls, params)
-        except JsonRpcException:
-            raise
-        except Exception:  # whatever it is, the next request may be fine
-            log.exception("%s failed.", handler.__name__)
-            return None
-
-    return guarded_handler
-
-
-@guarded
 async def initialize(ls: DgServer, params: types.InitializeParams) -> None:
     ls.begin(params)
     if ls.menu.begin(params.capabilities, ls.configuration.editor):
         _answer_menu(ls)
 
 
-@guarded
 async def initialized(ls: DgServer, params: types.InitializedParams) -> None:
     if types.TEXT_DOCUMENT_COMPLETION not in ls.rpc.fm.features:
         # Later than the greeting, which would promise it.
@@ -59,7 +38,6 @@ async def initialized(ls: DgServer, params: types.InitializedParams) -> None:
     ls.start()
 
 
-@guarded
 async def did_open(ls: DgServer, params: types.DidOpenTextDocumentParams) -> None:
     """A document was opened; what was known of one of that name is forgotten."""
     ls.forget(params.text_document.uri)
@@ -67,7 +45,6 @@ async def did_open(ls: DgServer, params: types.DidOpenTextDocumentParams) -> Non
     ls.in_background(ls.look(params.text_document.uri))
 
 
-@guarded
 async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) -> None:
     """A document changed. Where that fails, its text is no longer known."""
     document = params.text_document
@@ -85,7 +62,6 @@ async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) ->
     ls.look_soon(document.uri)
 
 
-@guarded
 async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> None:
     uri = params.text_document.uri
     ls.forget(uri)
@@ -93,7 +69,6 @@ async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> N
     ls.forget_project(uri)
 
 
-@guarded
 async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigurationParams) -> None:
     """The editor's settings changed; where it does not say how, it is asked."""
     if params.settings:
@@ -103,7 +78,6 @@ async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigur
         ls.in_background(ls.pull_configuration())
 
 
-@guarded
 async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
     event = params.event
     ls.configuration.change_folders([each.uri for each in event.added], [each.uri for each in event.removed])
@@ -112,12 +86,10 @@ async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFolde
     ls.documents.renew()
 
 
-@guarded
 async def did_change_watched_files(ls: DgServer, params: types.DidChangeWatchedFilesParams) -> None:
     ls.look_anew()
 
 
-@guarded
 async def menu(ls: DgServer, params: types.CompletionParams) -> types.CompletionList | None:
     snapshot = ls.documents.get(params.text_document.uri)
     return await completion(ls, params) if snapshot and ls.menu.wanted(snapshot.policy.settings) else None
@@ -139,7 +111,6 @@ async def accepted(ls: DgServer, params: types.ExecuteCommandParams) -> None:
             pass
 
 
-@guarded
 async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
     """How things stand; who asks once is told of changes from then on."""
     ls.wants_status = True
@@ -147,7 +118,6 @@ async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
     return await ls.account(params.uri, engine=params.engine)
 
 
-@guarded
 async def set_enabled(ls: DgServer, params: SetEnabledParams) -> dict[str, Any]:
     try:
         ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
@@ -168,8 +138,8 @@ ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
     types.TEXT_DOCUMENT_DID_OPEN: (did_open, None),
     types.TEXT_DOCUMENT_DID_CHANGE: (did_change, None),
     types.TEXT_DOCUMENT_DID_CLOSE: (did_close, None),
-    types.TEXT_DOCUMENT_INLINE_COMPLETION: (guarded(inline_completion), types.InlineCompletionOptions()),
-    types.TEXT_DOCUMENT_CODE_ACTION: (guarded(code_action), types.CodeActionOptions(code_action_kinds=KINDS)),
+    types.TEXT_DOCUMENT_INLINE_COMPLETION: (inline_completion, types.InlineCompletionOptions()),
+    types.TEXT_DOCUMENT_CODE_ACTION: (code_action, types.CodeActionOptions(code_action_kinds=KINDS)),
     types.WORKSPACE_DID_CHANGE_CONFIGURATION: (did_change_configuration, None),
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: (did_change_folders, None),
     types.WORKSPACE_DID_CHANGE_WATCHED_FILES: (did_change_watched_files, None),
@@ -180,12 +150,32 @@ ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
 """Handlers, with what the greeting says of them; the completion menu's comes where a client needs it."""
 
 
+def guarded(handler: Callable[[DgServer, P], Awaitable[R]]) -> Callable[[DgServer, P], Awaitable[R | None]]:
+    """A defect costs one answer and is in the log; the client sees an empty answer instead of a traceback.
+
+    Refusals are no defects and reach the client.
+    """
+
+    @functools.wraps(handler)
+    async def guarded_handler(ls: DgServer, params: P) -> R | None:
+        try:
+            return await handler(ls, params)
+        except JsonRpcException:
+            raise
+        except Exception:  # whatever it is, the next request may be fine
+            log.exception("%s failed.", handler.__name__)
+            return None
+
+    return guarded_handler
+
+
 def register(server: DgServer) -> None:
     for method, (handler, options) in ROUTES.items():
-        server.feature(method, options)(handler)
+        # What a command answers is waited for: there the client is to see a defect.
+        server.feature(method, options)(handler if handler is execute else guarded(handler))
     for name, handler in COMMANDS.items():
         server.command(name)(handler)
 
 
 def _answer_menu(server: DgServer) -> None:
-    server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(menu)
+    server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(guarded(menu))

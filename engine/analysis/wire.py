@@ -7,7 +7,7 @@ which reads hostile documents with parsers written in C, an answer to what it as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO, Any, cast
+from typing import IO, Any, cast, get_args
 
 from engine.analysis.questions import (
     AnalyzeText,
@@ -26,12 +26,6 @@ from engine.core.errors import MalformedMessage
 from engine.ipc.frames import HEAD_NBYTES, announced, frame, plain, structured, unframe
 
 MOST_NBYTES = 64 * 1024 * 1024
-_REPLIES: dict[type[Question], type[Reply]] = {
-    JudgeFills: Judgements,
-    Diagnose: Diagnosis,
-    TryEdits: Tried,
-    AnalyzeText: Analysis,
-}
 
 
 def framed(body: dict[str, Any]) -> bytes:
@@ -62,8 +56,10 @@ def packed_reply(reply: Reply | None, *, out_of_time: bool) -> bytes:
 def unpacked_reply(body: bytes, question: Question) -> tuple[Reply | None, bool]:
     """The reply to a question, and whether its budget was used up. Raises MalformedMessage for anything else."""
     message = _unpacked(body)
+    # A question says what it is answered by: it is an `Asks` of that.
+    (kind,) = get_args(cast(Any, type(question)).__orig_bases__[0])
     try:
-        reply: Reply | None = structured(message.get("reply"), cast(Any, _REPLIES[type(question)] | None))
+        reply: Reply | None = structured(message.get("reply"), cast(Any, kind | None))
     except ValueError as error:
         raise MalformedMessage(f"It is no answer to the question: {error}.") from None
     if reply is not None and not _answers(reply, question):
