@@ -55,6 +55,5 @@ class Tracking:
                 followed.edits += change.edits
 
     def forget(self, uri: str) -> None:
-        """A document was closed, or its text is no longer known."""
         for followed in self._followed:
             followed.lost |= followed.snapshot.uri == uri

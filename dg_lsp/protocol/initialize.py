@@ -36,7 +36,6 @@ def answer_to(message: Any) -> tuple[object, bytes] | None:
 
 
 def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What the server can do for such a client."""
     client = cast(Mapping[str, Any], params["capabilities"])
     offered: dict[str, Any] = {
         "positionEncoding": _encoding(client),

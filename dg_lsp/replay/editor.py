@@ -123,7 +123,6 @@ class Editor:
         return Asked(id=id_, buffer=buffer, answer=answer, at_s=time.perf_counter())
 
     def cancel(self, asked: Asked) -> None:
-        """Tell the server that an answer is no longer wanted."""
         assert self._wire
         self._wire.notify("$/cancelRequest", {"id": asked.id})
 

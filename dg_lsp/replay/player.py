@@ -67,7 +67,6 @@ class Player:
         self._shown: tuple[Asked, list[Ghost]] | None = None
 
     async def play(self, session: Session) -> ReplayOutcome:
-        """From the first event to the last answer."""
         began_s = time.perf_counter()
         for event in session.events:
             await asyncio.sleep(max(began_s + event.at / 1000 / self._speed - time.perf_counter(), 0))

@@ -70,8 +70,6 @@ class _Piece:
 
 
 class ContextSelector:
-    """Chooses snippets for the documents of one editor."""
-
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._readings: dict[str, DocumentReading] = {}
@@ -162,7 +160,6 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _within(budget_chars: int, pieces: Sequence[_Piece]) -> list[_Piece]:
-    """The best pieces that fit."""
     chosen = list[_Piece]()
     for piece in sorted(pieces, key=lambda piece: (-piece.score, piece.uri, piece.part.start)):
         if piece.score > 0 and len(piece.part.text) <= budget_chars:

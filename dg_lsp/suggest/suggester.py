@@ -111,7 +111,6 @@ class Suggester:
             self._expected[uri] = asyncio.create_task(self.in_flight.fill(f"{lane} {uri}", request))
 
     def closed(self, uri: str) -> None:
-        """A document was closed, or is no longer known."""
         for lane in (INLINE, MENU):
             self.in_flight.supersede(f"{lane} {uri}")
         self.context_selector.forget(uri)

@@ -44,7 +44,6 @@ def _arguments(text: str, cursor: int) -> Placeholder | None:
 
 
 def _braces(text: str, cursor: int, around: Brackets) -> Placeholder | None:
-    """Empty braces of a body around the cursor."""
     place = extent(around)
     if place.kind != "block" or place.closer != "}" or not place.closed:
         return None

@@ -44,8 +44,6 @@ class Finding:
 
 
 class _Problem(Exception):
-    """Something is wrong, and this helps."""
-
     def __init__(self, detail: str, remedy: str) -> None:
         super().__init__(detail)
         self.remedy = remedy

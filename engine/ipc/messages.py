@@ -162,8 +162,6 @@ class Failed(Message, frozen=True, kw_only=True):
 
 
 class Notice(Message, frozen=True, kw_only=True):
-    """The model's state changed."""
-
     state: EngineState
 
 

@@ -162,7 +162,6 @@ class _Chunk:
         return diagnose(text)
 
     def compiling(self, candidates: Sequence[Continuation], budget: Budget) -> Iterator[Continuation]:
-        """Those with which it compiles."""
         return (each for each in candidates if self.diagnose(each.text, budget, each.end) is None)
 
 

@@ -39,7 +39,6 @@ class Continuation:
 
     @property
     def text(self) -> str:
-        """What stands in the gap and behind it."""
         return self.standin + self.finish
 
     @property

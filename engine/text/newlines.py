@@ -21,7 +21,6 @@ def dominant_line_end(text: str) -> str:
 
 
 def with_line_ends(text: str, line_end: str) -> str:
-    """`text` with every line end replaced by `line_end`."""
     plain = with_line_feeds(text)
     return plain if line_end == "\n" else plain.replace("\n", line_end)
 

@@ -66,8 +66,6 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """What one package gave to the corpus."""
-
     name: str
     version: str
     licence: str
