@@ -17,7 +17,6 @@ from engine.cli.options import DeviceName
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.names import Device
-from engine.core.request import FillRequest
 from engine.core.runtime_paths import data_dir
 from engine.decoding.executor import drive
 from engine.eval.tasks import Task, code_holes
@@ -61,7 +60,7 @@ def usual_confidence(model: Model, tasks: Sequence[Task]) -> dict[int, float]:
     seen: defaultdict[int, list[float]] = defaultdict(list)
     for task in tasks:
         own = len(model.tokenize(task.truth))
-        gap = Gap.of(model, FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language))
+        gap = Gap.of(model, task.request())
         widths = [width for width in WIDTHS if abs(width - own) > TOO_NEAR and width <= gap.room]
         for width, confidence in zip(widths, drive(model, first_sight(gap, widths)), strict=True):
             seen[width].append(confidence)

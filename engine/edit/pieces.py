@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from engine.core.errors import BadInput
-from engine.core.request import Candidate, Filled, FillRequest, Syntax, Timings
+from engine.core.request import Candidate, Draft, Filled, FillRequest, Syntax, Timings
 from engine.decoding.deadline import Deadline
-from engine.decoding.executor import Filling, Work
-from engine.edit.drafts import drafted_between
+from engine.decoding.executor import Filling, Step, T, Work
 from engine.infill.pipeline import infill
 from engine.infill.tokens import token_bounds
 from engine.infill.validation import validated_fills
@@ -71,6 +70,28 @@ def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_count
             total=(clock() - began) * 1000,
         ),
     )
+
+
+def drafted_between(before: str, after: str, work: Work[T]) -> Work[T]:
+    """The same work, the text of its drafts between two others."""
+    try:
+        wanted = next(work)
+        while True:
+            if isinstance(wanted, Step):
+                wanted = Step(rows=wanted.rows, draft=_between(before, after, wanted.draft))
+            wanted = work.send((yield wanted))
+    except StopIteration as end:
+        return end.value
+    finally:
+        work.close()
+
+
+def _between(before: str, after: str, draft: Callable[[], Draft]) -> Callable[[], Draft]:
+    def whole() -> Draft:
+        drawn = draft()
+        return replace(drawn, text=before + drawn.text + after)
+
+    return whole
 
 
 def _plain(request: FillRequest) -> FillRequest:

@@ -21,7 +21,7 @@ from engine.core.sequences import common_ends
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, Work
 from engine.edit.alternatives import Alternative, alternatives
-from engine.edit.drafts import drafted_between
+from engine.edit.pieces import drafted_between
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import hypotheses
 from engine.infill.rewritten import rewritten

@@ -12,7 +12,6 @@ from threading import Event
 
 from rapidfuzz.distance import Levenshtein
 
-from engine.core.request import FillRequest
 from engine.eval.results import Result, Results
 from engine.eval.rows import EvalRow
 from engine.eval.sandbox import SandboxResult, run_test
@@ -79,11 +78,8 @@ def evaluate(
 
 def _filled(model: Model, row: EvalRow, task: Task, seed: int, max_tokens: int) -> Result:
     """A result before its tests have run, but for what is no Python at all."""
-    request = FillRequest(
-        prefix=task.prefix, suffix=task.suffix, language=task.language, seed=seed, max_tokens=max_tokens
-    )
     began = time.perf_counter()
-    filled = row.answer(model, request, task.truth)
+    filled = row.answer(model, task.request(seed=seed, max_tokens=max_tokens), task.truth)
     ms = (time.perf_counter() - began) * 1000
     text, syntax = (filled.candidates[0].text, filled.candidates[0].syntax) if filled.candidates else ("", "")
     refused = syntax_error(task, text)

@@ -11,11 +11,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from engine.core.errors import BadInput
+from engine.core.request import FillRequest
 from engine.ipc.frames import shortened
 from engine.syntax.holes import Kind, holes
 from engine.syntax.languages import language_of
@@ -49,6 +51,9 @@ class Task:
     truth: str
     check: UnitTest | None = None
     """None: nothing to run, the text alone is compared."""
+
+    def request(self, **more: Any) -> FillRequest:
+        return FillRequest(prefix=self.prefix, suffix=self.suffix, language=self.language, **more)
 
 
 def read_tasks(path: Path) -> list[Task]:

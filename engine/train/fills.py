@@ -9,7 +9,7 @@ from statistics import fmean
 from msgspec.structs import replace
 
 from engine.baselines.left_to_right import LeftToRight, fill_by_causal_head
-from engine.core.request import Filled, FillRequest
+from engine.core.request import Filled
 from engine.decoding.executor import drive
 from engine.eval.rows import true_width
 from engine.eval.tasks import Task
@@ -59,7 +59,7 @@ def fill_holes(model: Model, tasks: Sequence[Task]) -> Fills:
     causal: list[bool] = []
     answers: list[tuple[float, bool]] = []
     for task in tasks:
-        request = FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language, max_tokens=_LONGEST)
+        request = task.request(max_tokens=_LONGEST)
         sized = replace(request, width=true_width(model, request, task.truth))
         canvas.append(_answer(drive(model, infill(model, sized)), task)[1])
         causal.append(_answer(fill_by_causal_head(model, sized), task)[1])
