@@ -173,8 +173,9 @@ def register(server: DgServer) -> None:
     for method, (handler, options) in ROUTES.items():
         # What a command answers is waited for: there the client is to see a defect.
         server.feature(method, options)(handler if handler is execute else guarded(handler))
-    for name, handler in COMMANDS.items():
-        server.command(name)(handler)
+    for name in COMMANDS:
+        # Named to clients; `execute` finds what is behind it.
+        server.command(name)(execute)
 
 
 def _answer_menu(server: DgServer) -> None:

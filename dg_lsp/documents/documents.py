@@ -115,7 +115,8 @@ class Documents:
             lines = lines.replace(edit.start, edit.start + len(edit.removed), edit.inserted)
         after = replace(before, version=version, lines=lines)
         self._open[uri] = after
-        self._touch(after)
+        self._edited.pop(uri, None)
+        self._edited[uri] = after
         return Change(before=before, after=after, edits=tuple(edits))
 
     def close(self, uri: str) -> None:
@@ -163,10 +164,6 @@ class Documents:
             return None
         del events[: partial.index(False)]
         return self._lost.pop(uri, None)
-
-    def _touch(self, snapshot: Snapshot) -> None:
-        self._edited.pop(snapshot.uri, None)
-        self._edited[snapshot.uri] = snapshot
 
     def _edit(self, lines: Lines, event: TextDocumentContentChangeEvent) -> Edit:
         new = event.text

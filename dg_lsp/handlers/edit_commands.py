@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from lsprotocol.converters import get_converter
@@ -35,13 +36,24 @@ CANDIDATES = 3
 _converter = get_converter()
 
 
-async def rewrite_selection(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
-    """Rewrite a selection and apply the best candidate."""
-    return await _rewritten(ls, params, n=1, apply=True)
+async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
+    """Rewrite a selection, in `n` ways unless another number is given."""
+    given = _given(RewriteArguments, params)
 
+    async def edit(snapshot: Snapshot) -> EditRequest | str:
+        start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
+        edit = rewrite_request(
+            snapshot,
+            start,
+            end,
+            instruction=given.instruction,
+            strength=given.strength,
+            n=given.n or n,
+            keep=[span_of(snapshot.lines, each, snapshot.encoding) for each in given.keep],
+        )
+        return edit or "There is nothing to rewrite: select some text that is not blank."
 
-async def rewrite(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
-    return await _rewritten(ls, params, n=CANDIDATES, apply=False)
+    return await _answered(ls, params, given, edit, apply=apply)
 
 
 async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
@@ -51,7 +63,14 @@ async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]
     async def edit(snapshot: Snapshot) -> EditRequest | str:
         if len(snapshot.text) > LARGEST_CHARS:
             return f"A document of {len(snapshot.text)} characters is too long."
-        return await _fix_request(ls, snapshot, given)
+        n = 1 if given.apply else CANDIDATES
+        if given.range is None:
+            return fix_request(snapshot, 0, len(snapshot.text), n)
+        start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
+        start, end = snapshot.lines.line_start(start), snapshot.lines.line_end(end)
+        await ls.resident.wait_until_ready()
+        errors = errors_in(await ls.analyses.at(snapshot, end), start, end)
+        return error_request(snapshot, errors, n) if errors else fix_request(snapshot, start, end, n)
 
     return await _answered(ls, params, given, edit, apply=given.apply)
 
@@ -72,8 +91,8 @@ async def fill_here(ls: EditorSession, params: ExecuteCommandParams) -> dict[str
 
 
 EDIT_COMMANDS: dict[str, Callable[[EditorSession, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
-    REWRITE_SELECTION: rewrite_selection,
-    REWRITE: rewrite,
+    REWRITE_SELECTION: partial(rewrite, n=1, apply=True),
+    REWRITE: partial(rewrite, n=CANDIDATES, apply=False),
     FIX: fix,
     FILL_HERE: fill_here,
 }
@@ -106,36 +125,6 @@ async def _answered(
             else:
                 outcome = await _run_edit(ls, params, given, edit, followed)
     return await _applied(ls, given, outcome) if apply else _answer(ls, outcome)
-
-
-async def _rewritten(ls: EditorSession, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
-    given = _given(RewriteArguments, params)
-
-    async def edit(snapshot: Snapshot) -> EditRequest | str:
-        start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
-        edit = rewrite_request(
-            snapshot,
-            start,
-            end,
-            instruction=given.instruction,
-            strength=given.strength,
-            n=given.n or n,
-            keep=[span_of(snapshot.lines, each, snapshot.encoding) for each in given.keep],
-        )
-        return edit or "There is nothing to rewrite: select some text that is not blank."
-
-    return await _answered(ls, params, given, edit, apply=apply)
-
-
-async def _fix_request(ls: EditorSession, snapshot: Snapshot, given: FixArguments) -> EditRequest:
-    n = 1 if given.apply else CANDIDATES
-    if given.range is None:
-        return fix_request(snapshot, 0, len(snapshot.text), n)
-    start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
-    start, end = snapshot.lines.line_start(start), snapshot.lines.line_end(end)
-    await ls.resident.wait_until_ready()
-    errors = errors_in(await ls.analyses.at(snapshot, end), start, end)
-    return error_request(snapshot, errors, n) if errors else fix_request(snapshot, start, end, n)
 
 
 async def _run_edit(
