@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from itertools import chain
@@ -17,6 +15,8 @@ from dg_lsp.protocol.framing import frame, messages, read
 from dg_lsp.protocol.initialize import answer_to
 
 if TYPE_CHECKING:
+    import subprocess
+
     from dg_lsp.backend.launch import Launch
 
 _NOTHING = object()
@@ -48,6 +48,8 @@ def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str
 
     launch = Launch(model=model, device=device)
     begun = begin_engine(first["params"], launch) if greeting else None
+    import asyncio
+
     from dg_lsp.app.session import run
 
     return asyncio.run(run(chain([first], values), outgoing, launch, greeting and greeting[0], begun))
