@@ -39,7 +39,7 @@ def report(
         "cost": cost,
         **figures,
         "answers": len(latencies_ms),
-        **{name: _rounded(percentile(latencies_ms, percent)) for name, percent in times.items()},
+        **{name: percentile(latencies_ms, percent, digits=2) for name, percent in times.items()},
         "without_model": counts["without_model"],
         "without_model_share": round(counts["without_model"] / outcome.requests, 4) if outcome.requests else 0.0,
         "cancelled_fills": counts["superseded"],
@@ -76,7 +76,3 @@ def table(made: Mapping[str, Any]) -> Table:
     for name, value in rows.items():
         shown.add_row(name, value.format_map(made))
     return shown
-
-
-def _rounded(ms: float | None) -> float | None:
-    return None if ms is None else round(ms, 2)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def percentile(values: Sequence[float], percent: float) -> float | None:
-    """The smallest value that so many percent do not exceed (nearest rank); None of none."""
-    rank = max(-(-len(values) * percent // 100), 1)
-    return sorted(values)[int(rank) - 1] if values else None
+def percentile(values: Sequence[float], percent: float, digits: int | None = None) -> float | None:
+    """The smallest value that so many percent do not exceed (nearest rank), rounded to `digits`; None of none."""
+    if not values:
+        return None
+    found = sorted(values)[int(max(-(-len(values) * percent // 100), 1)) - 1]
+    return found if digits is None else round(found, digits)

@@ -59,8 +59,8 @@ def figures(row: str, results: Sequence[Result]) -> Figures:
         width_error=_mean([abs(each.tokens - each.truth_tokens) for each in results]),
         forwards=_mean([each.forwards for each in results]),
         tokens=_mean([each.tokens for each in results]),
-        p50_ms=_rounded(percentile(times, 50)),
-        p95_ms=_rounded(percentile(times, 95)),
+        p50_ms=percentile(times, 50, digits=1),
+        p95_ms=percentile(times, 95, digits=1),
     )
 
 
@@ -131,10 +131,6 @@ def _part(by_row: Rows, part_of: Callable[[Result], str], name: str) -> Rows:
 
 def _mean(values: Sequence[float]) -> float | None:
     return round(statistics.fmean(values), 4) if values else None
-
-
-def _rounded(ms: float | None) -> float | None:
-    return None if ms is None else round(ms, 1)
 
 
 def _share(value: float | None, count: int = 0) -> str:

@@ -28,6 +28,8 @@ _MOST_PENDING = 64
 """Fills that may wait for their test, so that memory stays bounded."""
 _SYNTAX_MS = 2000.0
 _Testing = Future[SandboxResult | None]
+_NO_TEST = _Testing()
+_NO_TEST.set_result(None)
 
 
 def evaluate(
@@ -46,12 +48,12 @@ def evaluate(
     All rows fill a task before the next one is begun, so a run that is cut off compares them fairly. An interrupt
     ends it at once: what is tested by then is added, tests that still run are ended.
     """
-    pending: deque[tuple[Result, _Testing | None]] = deque()
+    pending: deque[tuple[Result, _Testing]] = deque()
     stopped = Event()
     pool = ThreadPoolExecutor(workers)
 
     def collect(most: int) -> None:
-        while pending and (len(pending) > most or _is_tested(pending[0][1])):
+        while pending and (len(pending) > most or pending[0][1].done()):
             results.add(_with_outcome(*pending.popleft()))
             on_done()
 
@@ -63,12 +65,12 @@ def evaluate(
                     result = _filled(model, row, task, seed, max_tokens)
                     if result.passed is None and result.text not in tests:
                         tests[result.text] = pool.submit(run_tests, task, result.text, should_stop=stopped.is_set)
-                    pending.append((result, tests.get(result.text)))
+                    pending.append((result, tests.get(result.text, _NO_TEST)))
                     collect(_MOST_PENDING)
         collect(0)
     except KeyboardInterrupt:
         for result, test in pending:
-            if _is_tested(test):
+            if test.done():
                 results.add(_with_outcome(result, test))
         raise
     finally:
@@ -102,12 +104,8 @@ def _filled(model: Model, row: EvalRow, task: Task, seed: int, max_tokens: int) 
     )
 
 
-def _is_tested(test: _Testing | None) -> bool:
-    return test is None or test.done()
-
-
-def _with_outcome(result: Result, test: _Testing | None) -> Result:
-    outcome = test.result() if test else None
+def _with_outcome(result: Result, test: _Testing) -> Result:
+    outcome = test.result()
     return replace(result, passed=outcome.passed, reason=outcome.reason) if outcome else result
 
 
