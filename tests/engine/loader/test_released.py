@@ -15,7 +15,7 @@ GIB = 1 << 30
     [
         ((), None),
         ((1 * GIB,), None),
-        ((4 * GIB,), "fredzzp/open-dcoder-0.5B"),
+        ((5 * GIB,), "fredzzp/open-dcoder-0.5B"),
         ((23 * GIB,), "Dream-org/DreamOn-v0-7B"),
         ((2 * GIB, 80 * GIB), "Dream-org/DreamOn-v0-7B"),
     ],
