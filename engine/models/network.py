@@ -151,7 +151,9 @@ class Network(ABC):
 
 def lay_out(parts: Sequence[Any]) -> None:
     """Let the weights of linear layers over the same input lie side by side, so that one product is enough; on a
-    processor column by column, which few rows are multiplied with a third faster."""
+    processor column by column, which few rows are multiplied with a third faster. What is packed lies as it is read."""
+    if not all(isinstance(part, nn.Linear) for part in parts):
+        return
     weights = [part.weight for part in parts]
     if weights[0].device.type == "cpu":
         weight = torch.cat([weight.t() for weight in weights], dim=1).t()
