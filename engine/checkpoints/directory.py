@@ -52,6 +52,8 @@ class TensorHeader:
     file: Path = Path()
     offset: int = 0
     """Of its first byte in the file."""
+    nbytes: int = 0
+    """As it is stored; of a packed one, nothing by itself."""
     pieces: tuple[Mapping[str, TensorHeader], ...] = ()
     """Of a packed one: what each block of its rows is stored as, by the part's name in `checkpoints.packed`."""
 
@@ -152,6 +154,7 @@ def read_header(file: Path) -> list[TensorHeader]:
             shape=tuple(each["shape"]),
             file=file,
             offset=8 + nbytes + each["data_offsets"][0],
+            nbytes=each["data_offsets"][1] - each["data_offsets"][0],
         )
         for name, each in told.items()
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from engine.checkpoints.directory import TAKE_INSTEAD, Files, TensorHeader
@@ -48,7 +48,7 @@ _PLAIN = (*_FLOATS, "F64")
 _UNREAD = ("weight_shape", "input_scale", "input_global_scale", "k_scale", "v_scale")
 """What shapes say already, and scales of activations, which stay as they are computed here."""
 _EXPERT = re.compile(r"(.+\.experts)\.(0|[1-9][0-9]*)\.((?:gate|up|down)_proj)\.weight")
-_FUSED = {"gate_up_proj": ("gate_proj", "up_proj"), "down_proj": ("down_proj",)}
+_FUSED = {"gate_proj": "gate_up_proj", "up_proj": "gate_up_proj", "down_proj": "down_proj"}
 """As transformers stacks experts, rows of the gate first."""
 
 
@@ -184,38 +184,36 @@ def _gathered_one(layout: PackedLayout, stem: str, piece: Mapping[str, TensorHea
 
 
 def _stacked(tensors: Sequence[TensorHeader], name: str) -> list[TensorHeader]:
-    experts: dict[str, dict[tuple[int, str], TensorHeader]] = {}
+    experts: dict[tuple[str, str], dict[tuple[int, str], TensorHeader]] = {}
     others: list[TensorHeader] = []
     for tensor in tensors:
         match = _EXPERT.fullmatch(tensor.name)
         if match and tensor.pieces:
-            experts.setdefault(match[1], {})[int(match[2]), match[3]] = tensor
+            experts.setdefault((match[1], _FUSED[match[3]]), {})[int(match[2]), match[3]] = tensor
         else:
             others.append(tensor)
-    for base, found in experts.items():
+    for (base, fused), found in experts.items():
+        own = [part for part, into in _FUSED.items() if into == fused]
         count = len({number for number, _ in found})
-        for fused, own in _FUSED.items():
-            keys = [(number, part) for number in range(count) for part in own]
-            for number, part in keys:
-                if (number, part) not in found:
-                    raise ModelError(f"{name} lacks {base}.{number}.{part}.weight in 4 bit: pull or copy it again.")
-            each = [found[key] for key in keys]
-            first = each[0]
-            for other in each:
-                if other.shape != first.shape:
-                    raise ModelError(
-                        f"{other.name} of {name} is {other.shape}, and {first.name} is {first.shape}: "
-                        "pull or copy the model again."
-                    )
-            rows, inputs = first.shape
-            others.append(
-                TensorHeader(
-                    name=f"{base}.{fused}",
-                    dtype=first.dtype,
-                    shape=(count, len(own) * rows, inputs),
-                    file=first.file,
-                    offset=first.offset,
-                    pieces=tuple(piece for other in each for piece in other.pieces),
+        keys = [(number, part) for number in range(count) for part in own]
+        for number, part in keys:
+            if (number, part) not in found:
+                raise ModelError(f"{name} lacks {base}.{number}.{part}.weight in 4 bit: pull or copy it again.")
+        each = [found[key] for key in keys]
+        first = each[0]
+        for other in each:
+            if other.shape != first.shape:
+                raise ModelError(
+                    f"{other.name} of {name} is {other.shape}, and {first.name} is {first.shape}: "
+                    "pull or copy the model again."
                 )
+        rows, inputs = first.shape
+        others.append(
+            replace(
+                first,
+                name=f"{base}.{fused}",
+                shape=(count, len(own) * rows, inputs),
+                pieces=tuple(piece for other in each for piece in other.pieces),
             )
+        )
     return others

@@ -19,8 +19,8 @@ _MIDDLE = 8
 """The code of zero where a layout stores none."""
 _BLOCK = 16
 """The operator's rows come in such blocks."""
-_AT_ONCE = 512
-"""Rows that are laid out for it at once, as that takes eight times their bytes."""
+_AT_ONCE = 256
+"""Rows that are laid out for it at once, as that takes several times their bytes; a multiple of any of its blocks."""
 
 
 class PackedWeights(nn.Module, ABC):
@@ -91,8 +91,8 @@ class PlainNvfp4(PlainPacked):
         # Gate and up may have been scaled apart.
         groups = self.scales[expert].float().unflatten(0, (len(self.multiplier[expert]), -1))
         scales = (groups * self.multiplier[expert][:, None, None]).flatten(0, 1)
-        table = torch.tensor([*_E2M1, *(-each for each in _E2M1)], device=scales.device)
-        numbers = table[_halves(self.codes[expert]).int()].unflatten(1, (-1, NVFP4_GROUP))
+        values = torch.tensor([*_E2M1, *(-each for each in _E2M1)], device=scales.device)
+        numbers = _decoded(self.codes[expert], values).unflatten(1, (-1, NVFP4_GROUP))
         return (numbers * scales[..., None]).flatten(1)
 
 
@@ -111,7 +111,7 @@ class CpuInt4(PackedWeights):
         added = (_MIDDLE - parts["zeros"].float()) * scales if "zeros" in parts else torch.zeros_like(scales)
         self.scales[expert] = torch.stack((scales.t(), added.t()), dim=-1)
         for start in range(0, self.shape[-2], _AT_ONCE):
-            codes = _halves(parts["codes"][start : start + _AT_ONCE]).int()
+            codes = _decoded(parts["codes"][start : start + _AT_ONCE], torch.arange(16, dtype=torch.int32))
             laid_out: Tensor = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 1)
             self.codes[expert, start : start + _AT_ONCE] = laid_out
 
@@ -147,10 +147,14 @@ def packed_weights(header: TensorHeader, scales: torch.dtype, dtype: torch.dtype
 
 def int4_numbers(codes: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
     """Weights [N, K] in float32 of codes [N, K/2], scales [N, K/G] and codes of zero [N, K/G]."""
-    centred = _halves(codes).float().unflatten(1, (-1, INT4_GROUP)) - (_MIDDLE if zeros is None else zeros[..., None])
+    values = torch.arange(16, dtype=torch.float32, device=codes.device)
+    centred = _decoded(codes, values).unflatten(1, (-1, INT4_GROUP)) - (_MIDDLE if zeros is None else zeros[..., None])
     return (centred * scales[..., None]).flatten(1)
 
 
-def _halves(codes: Tensor) -> Tensor:
-    """The codes [N, K] of bytes [N, K/2], lower half first."""
-    return torch.stack((codes & 15, codes >> 4), dim=-1).flatten(1)
+def _decoded(codes: Tensor, values: Tensor) -> Tensor:
+    """What bytes [N, K/2] stand for, their lower halves first: [N, K] of the 16 values, which take four bytes each."""
+    # A table of pairs that are moved as one number is several times as fast as shifts and masks.
+    byte = torch.arange(256, device=codes.device)
+    pairs = torch.stack((values[byte & 15], values[byte >> 4]), dim=-1).view(torch.int64)[:, 0]
+    return pairs.index_select(0, codes.flatten().int()).view(values.dtype).view(len(codes), -1)

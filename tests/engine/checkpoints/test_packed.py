@@ -133,7 +133,7 @@ def every_part(tensors: dict[str, torch.Tensor], of: str, become: str | None) ->
             lambda path: said(path, text_config={
                 **json.loads((path / "config.json").read_text())["text_config"], "moe_intermediate_size": 16
             }),
-            "experts.gate_up_proj of tiny is (4, 64, 64), and its config.json asks for (4, 32, 64)",
+            "experts.down_proj of tiny is (4, 64, 32), and its config.json asks for (4, 64, 16)",
         ),
         (
             stored(lambda tensors: tensors.update({f"{GATE}weight_scale_2": torch.tensor(float("nan"))})),
