@@ -1,5 +1,5 @@
-"""Products with weights in 4 bit, activations as they come: a plain reference for every device, and torch's operator
-for int4 on processors. Only experts that rows were routed to are read.
+"""Products with packed weights, activations as they come: a plain reference for every device, and torch's operators on
+processors, for int4 and, of what came in full beside 4 bit, int8. Only experts that rows were routed to are read.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
 _E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _MIDDLE = 8
 """The code of zero where a layout stores none."""
+_LARGEST = 127
 _BLOCK = 16
 """The operator's rows come in such blocks."""
 _AT_ONCE = 256
@@ -35,7 +36,7 @@ class PackedWeights(nn.Module, ABC):
     @abstractmethod
     def put(self, expert: int, parts: dict[str, Tensor]) -> None:
         """Take what was stored of one expert: codes [N, K/2] and scales [N, K/G], with zeros [N, K/G] (int4) or
-        multipliers [P], one for each P-th of the rows (NVFP4)."""
+        multipliers [P], one for each P-th of the rows (NVFP4); or its numbers [N, K] (int8)."""
 
     @abstractmethod
     def product(self, states: Tensor, expert: int) -> Tensor:
@@ -118,6 +119,29 @@ class CpuInt4(PackedWeights):
     def product(self, states: Tensor, expert: int) -> Tensor:
         multiply: Any = torch.ops.aten._weight_int4pack_mm_for_cpu
         return multiply(states, self.codes[expert], INT4_GROUP, self.scales[expert])
+
+
+class CpuInt8(PackedWeights):
+    """A scale a row; activations in bfloat16. Where the processor has no products in bfloat16, they take five times as
+    long, and everywhere twice the memory."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__(shape, torch.bfloat16)
+        self.codes = nn.Buffer(torch.empty(self.experts, *shape[-2:], dtype=torch.int8))
+        self.scales = nn.Buffer(torch.empty(self.experts, shape[-2], dtype=torch.bfloat16))
+
+    def put(self, expert: int, parts: dict[str, Tensor]) -> None:
+        for start in range(0, self.shape[-2], _AT_ONCE):
+            numbers = parts["numbers"][start : start + _AT_ONCE].float()
+            scales = (numbers.abs().amax(dim=1) / _LARGEST).bfloat16()
+            scales = torch.where(scales > 0, scales, 1)
+            self.scales[expert, start : start + _AT_ONCE] = scales
+            codes = (numbers / scales[:, None]).round_().clamp_(-_LARGEST, _LARGEST)
+            self.codes[expert, start : start + _AT_ONCE] = codes
+
+    def product(self, states: Tensor, expert: int) -> Tensor:
+        multiply: Any = torch.ops.aten._weight_int8pack_mm
+        return multiply(states, self.codes[expert], self.scales[expert])
 
 
 class PackedLinear(nn.Module):
