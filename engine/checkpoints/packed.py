@@ -80,8 +80,20 @@ def _int4(*, symmetric: bool) -> PackedLayout:
 def packed(files: Files, tensors: list[TensorHeader]) -> list[TensorHeader]:
     """The tensors as a module has them: the parts of a packed weight as one, and experts that lie one by one as two
     stacks a layer. Raises ModelError for a layout that is none of the three, and for what does not fit it."""
-    layout = _layout(files)
+    layout = layout_of(files.config, files.name)
     return tensors if layout is None else _stacked(_gathered(layout, tensors, files.name), files.name)
+
+
+def layout_of(config: Mapping[str, Any], name: str) -> PackedLayout | None:
+    """How a config.json says that weights are packed; None: not at all. Raises ModelError for any other way than the
+    three."""
+    said = config.get("quantization_config")
+    if said is not None and "quant_method" in said:
+        return _described(said, name)
+    # MLX writes its own word for it, and no method.
+    if said is not None or "quantization" in config:
+        raise _refused(name, "MLX does it, or in another way that its config.json does not name")
+    return None
 
 
 def check_formats(tensors: Sequence[TensorHeader], name: str) -> None:
@@ -93,8 +105,7 @@ def check_formats(tensors: Sequence[TensorHeader], name: str) -> None:
             )
 
 
-def check_quantization(said: Mapping[str, Any], name: str) -> PackedLayout:
-    """The layout that a `quantization_config` means. Raises ModelError for any other than the three."""
+def _described(said: Mapping[str, Any], name: str) -> PackedLayout:
     method = said.get("quant_method")
     groups = cast("list[dict[str, Any]]", list((said.get("config_groups") or {}).values()))
     if method == "modelopt":
@@ -121,16 +132,6 @@ def check_quantization(said: Mapping[str, Any], name: str) -> PackedLayout:
             _expect(name, shared, each, {**expected, "symmetric": symmetric})
         return _int4(symmetric=symmetric)
     raise _refused(name, shared)
-
-
-def _layout(files: Files) -> PackedLayout | None:
-    said = files.config.get("quantization_config")
-    if said is not None and "quant_method" in said:
-        return check_quantization(said, files.name)
-    # MLX writes its own word for it, and no method.
-    if said is not None or "quantization" in files.config:
-        raise _refused(files.name, "MLX does it, or in another way that its config.json does not name")
-    return None
 
 
 def _expect(name: str, method: str, said: Mapping[str, Any], expected: Mapping[str, object]) -> None:
