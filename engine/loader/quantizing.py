@@ -31,7 +31,7 @@ from engine.checkpoints.directory import (
 from engine.checkpoints.packed import INT4_GROUP
 from engine.core.errors import BadInput, ModelError
 from engine.core.files import replacing
-from engine.models.quantized.int4 import quantize_int4, squared_error, stored_int4
+from engine.models.quantized.int4 import quantize_int4, stored_int4
 from engine.models.weights import OnPercent, read_tensor
 
 _MATRIX = re.compile(r"(.+\.)(\w+_proj)(?:\.weight)?")
@@ -200,8 +200,8 @@ def _quantized(matrix: TensorHeader, lost: list[float]) -> dict[str, Tensor]:
         there = float(weights.square().sum())
         if not there < torch.inf:
             raise ModelError(f"{matrix.name} in {matrix.file} holds what is no number: pull or copy the model again.")
-        parts = quantize_int4(weights)
-        lost[0] += squared_error(weights, parts)
+        parts, squares = quantize_int4(weights)
+        lost[0] += squares
         lost[1] += there
         read.append(parts)
     return stored_int4({name: torch.cat([each[name] for each in read]) for name in read[0]})

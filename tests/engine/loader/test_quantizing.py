@@ -93,7 +93,7 @@ def test_a_cut_costs_one_layer(whole: Path, tmp_path: Path, monkeypatch: pytest.
     expected = quantize(checkpoint, tmp_path / "at once")
     calls, exact = iter(range(1000)), quantizing.quantize_int4
 
-    def cut(weights: Tensor) -> dict[str, Tensor]:
+    def cut(weights: Tensor) -> tuple[dict[str, Tensor], float]:
         if next(calls) == 40:
             raise KeyboardInterrupt
         return exact(weights)
@@ -120,7 +120,7 @@ def test_another_directory_is_left_alone(whole: Path, tmp_path: Path, monkeypatc
         quantize(read_checkpoint(whole, "tiny"), tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
     other, out = write_checkpoint(tmp_path / "other", seed=1, **SIZES), tmp_path / "out"
-    monkeypatch.setattr(quantizing, "squared_error", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(quantizing, "quantize_int4", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         quantize(read_checkpoint(whole, "tiny"), out)
     with pytest.raises(BadInput, match="holds something else"):
