@@ -101,3 +101,13 @@ def test_of_what_came_in_full_a_processor_keeps_matrices_in_int8(tmp_path: Path)
         assert difference(each.product(states, 0).float().t(), matrix) < 0.01
     first = module.model.decoder.layers[0]
     assert first.router.proj.weight.dtype == module.model.decoder.embed_tokens.weight.dtype == torch.bfloat16
+
+
+def test_packed_weights_go_where_their_layer_is_placed(directories: tuple[Path, Path]):
+    packed, _ = directories
+    # The meta device stands for a second one, which a test machine need not have.
+    split = Placement(device="cpu", layers=("cpu", "meta", "meta", "cpu"), dtype=torch.bfloat16)
+    module: Any = DiffusionGemma.open(read_checkpoint(packed, "tiny"), split).network.module
+    for stack in (module.model.encoder.language_model, module.model.decoder):
+        devices = [{tensor.device.type for tensor in layer.state_dict().values()} for layer in stack.layers]
+        assert devices == [{"cpu"}, {"meta"}, {"meta"}, {"cpu"}]
