@@ -31,6 +31,7 @@ from engine.checkpoints.directory import (
 from engine.checkpoints.packed import INT4_GROUP
 from engine.core.errors import BadInput, ModelError
 from engine.core.files import replacing
+from engine.core.sizes import decimal_bytes
 from engine.models.quantized.int4 import quantize_int4, stored_int4
 from engine.models.weights import OnPercent, read_tensor
 
@@ -86,12 +87,19 @@ def quantize(checkpoint: Checkpoint, out: Path, on_percent: OnPercent | None = N
     weights by kind of matrix.
 
     Raises ModelError for weights that are packed already or hold no numbers, BadInput for a directory of something
-    else.
+    else, or one that can't be written or has no room.
     """
     if any(tensor.pieces for tensor in checkpoint.tensors):
         raise ModelError(f"{checkpoint.name} is in 4 bit already: name the model in bfloat16.")
     done = _begun(checkpoint, out)
     files = _planned(checkpoint)
+    left = [sources for name, sources in files.items() if name not in done["lost"]]
+    needed = sum(nbytes for sources in left for *_, nbytes in _becoming(sources))
+    if needed > (free := shutil.disk_usage(out).free):
+        raise BadInput(
+            f"{out} needs {decimal_bytes(needed)} of disk, and {decimal_bytes(free)} are free: free some, or name "
+            "another directory."
+        )
     for at, (name, sources) in enumerate(files.items(), start=1):
         if name not in done["lost"]:
             with reading(checkpoint.name), replacing(out / name) as draft:
@@ -112,7 +120,10 @@ def _begun(checkpoint: Checkpoint, out: Path) -> dict[str, Any]:
     """What `out` is made of, and what was lost in each file that is finished: squares and those there, by kind."""
     stats = [(file.name, file.stat()) for file in weight_files(checkpoint.path, checkpoint.name)]
     made_of = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{out} can't be made ({error.strerror}): name another directory.") from None
     state = read_json_if_there(out / _STATE, str(out))
     if state.get("made_of") != made_of and any(out.iterdir()):
         raise BadInput(f"{out} holds something else: name a directory that is empty, or not there yet.")

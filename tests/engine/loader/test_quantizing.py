@@ -1,7 +1,9 @@
 """Models made four bits wide: what is written, read again, and gone on with after a cut."""
 
 import json
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -125,6 +127,17 @@ def test_another_directory_is_left_alone(whole: Path, tmp_path: Path, monkeypatc
         quantize(read_checkpoint(whole, "tiny"), out)
     with pytest.raises(BadInput, match="holds something else"):
         quantize(read_checkpoint(other, "tiny"), out)
+
+
+def test_a_directory_that_can_not_take_it_is_a_sentence(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "file").write_text("")
+    assert run(["quantize", str(whole), "--out", str(tmp_path / "file")]) == 2
+    assert f"{tmp_path / 'file'} can't be made (File exists): name another directory." in capsys.readouterr().err
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    assert run(["quantize", str(whole), "--out", str(tmp_path / "out")]) == 2
+    assert "kB of disk, and 1.0 kB are free: free some, or name another directory." in capsys.readouterr().err
 
 
 def test_what_is_packed_is_not_packed_again(tmp_path: Path):
