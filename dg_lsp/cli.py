@@ -34,6 +34,7 @@ COMMANDS = {
     "bench": Mount(target="engine.cli.bench:bench", help="Measure how fast a model runs here."),
     "models": Mount(target="engine.cli.models:models", help="List the models on this machine."),
     "pull": Mount(target="engine.cli.pull:pull", help="Download a model from the Hugging Face Hub."),
+    "quantize": Mount(target="engine.cli.quantize:quantize", help="Make a model's weights four bits wide."),
     "doctor": Mount(target="engine.cli.doctor:doctor", help="Check that everything is in place."),
     "stats": Mount(target="dg_lsp.commands.stats:stats", help="Show how suggestions were met."),
     "replay": Mount(target="dg_lsp.commands.replay:replay", help="Run a recorded session again."),

@@ -29,9 +29,16 @@ METADATA_FILE = "dg_lsp.json"
 """What the authors of a checkpoint tell dg-lsp about it beyond config.json; released checkpoints have none."""
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
+TAKE_INSTEAD = (
+    "take weights in bfloat16, or in 4 bit as NVFP4 (modelopt, compressed-tensors) or as int4 in groups of 32 "
+    "(compressed-tensors)"
+)
+"""What to do about weights in a format that can't be read."""
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 _MOST_JSON_NBYTES = 256 << 20
 """The largest released tokenizers have 35 MB."""
+_PACKED_BITS = 5
+"""Of a packed weight at most, its share of scales and zero points included."""
 _TABLE = "embed_tokens.weight"
 _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 
@@ -40,12 +47,23 @@ _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 class TensorHeader:
     name: str
     dtype: str
-    """As safetensors names it: "BF16", "F32"."""
+    """As safetensors names it: "BF16", "F32"; of a packed one, how it is packed: "INT4", "NVFP4"."""
     shape: tuple[int, ...]
+    file: Path = Path()
+    offset: int = 0
+    """Of its first byte in the file."""
+    nbytes: int = 0
+    """As it is stored; of a packed one, nothing by itself."""
+    pieces: tuple[Mapping[str, TensorHeader], ...] = ()
+    """Of a packed one: what each block of its rows is stored as, by the part's name in `checkpoints.packed`."""
 
     @property
     def elements(self) -> int:
         return math.prod(self.shape)
+
+    def nbytes_in(self, itemsize: int) -> int:
+        """What it takes in memory, where numbers that are not packed take `itemsize` bytes."""
+        return self.elements * (_PACKED_BITS if self.pieces else 8 * itemsize) // 8
 
     @property
     def layer(self) -> int | None:
@@ -82,6 +100,10 @@ class Checkpoint(Files):
         """Parameters that are loaded; tied ones count once, as they are stored once."""
         return sum(tensor.elements for tensor in self.tensors)
 
+    def nbytes_in(self, itemsize: int) -> int:
+        """What they take in memory, where numbers that are not packed take `itemsize` bytes."""
+        return sum(tensor.nbytes_in(itemsize) for tensor in self.tensors)
+
     @property
     def vocabulary(self) -> int:
         """Rows of the embedding table."""
@@ -117,13 +139,25 @@ def read_header(file: Path) -> list[TensorHeader]:
     if not file.is_file():  # the library would wait for a pipe
         raise ModelError(f"{file} is no ordinary file: pull or copy the model again.")
     try:
-        with safe_open(file, "np") as tensors:
-            slices = [(name, tensors.get_slice(name)) for name in tensors.keys()]  # noqa: SIM118 (it is no mapping)
-            return [
-                TensorHeader(name=name, dtype=each.get_dtype(), shape=tuple(each.get_shape())) for name, each in slices
-            ]
-    except (SafetensorError, OSError) as error:
+        with safe_open(file, "np"):  # checks it all, but does not tell where a tensor lies
+            pass
+        with file.open("rb") as stream:
+            nbytes = int.from_bytes(stream.read(8), "little")
+            told: dict[str, Any] = json.loads(stream.read(nbytes))
+    except (SafetensorError, OSError, ValueError) as error:
         raise ModelError(f"{file} is cut off or damaged ({first_line(error)}): pull or copy the model again.") from None
+    told.pop("__metadata__", None)
+    return [
+        TensorHeader(
+            name=name,
+            dtype=each["dtype"],
+            shape=tuple(each["shape"]),
+            file=file,
+            offset=8 + nbytes + each["data_offsets"][0],
+            nbytes=each["data_offsets"][1] - each["data_offsets"][0],
+        )
+        for name, each in told.items()
+    ]
 
 
 @contextmanager
@@ -197,6 +231,8 @@ def _shards(index: Path, name: str) -> list[str]:
 
 
 def _no_weights(path: Path, name: str) -> str:
+    if gguf := sorted(file.name for file in path.glob("*.gguf")):
+        return f"{name} holds its weights as GGUF ({gguf[0]}), which dg-lsp can't read: {TAKE_INSTEAD}."
     pickles = sorted(file.name for pattern in _PICKLES for file in path.glob(pattern))
     if pickles:
         return (

@@ -70,7 +70,7 @@ def cpu_dtype(parameters: int) -> torch.dtype:
 
 def _on_cpu(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
     dtype = cpu_dtype(checkpoint.parameters)
-    if checkpoint.parameters * dtype.itemsize + logits_nbytes(checkpoint.vocabulary) > machine.cpu:
+    if checkpoint.nbytes_in(dtype.itemsize) + logits_nbytes(checkpoint.vocabulary) > machine.cpu:
         return None
     return Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=dtype)
 
@@ -111,15 +111,15 @@ def _sizes(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
     rest = 0
     for tensor in checkpoint.tensors:
         if tensor.layer is None:
-            rest += tensor.elements * dtype.itemsize
+            rest += tensor.nbytes_in(dtype.itemsize)
         else:
-            layers[tensor.layer] += tensor.elements * dtype.itemsize
+            layers[tensor.layer] += tensor.nbytes_in(dtype.itemsize)
     return layers, rest
 
 
 def _too_big(checkpoint: Checkpoint, device: Device, machine: Machine) -> str:
     free = [f"{binary_bytes(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus) if device != "cpu"]
-    needed = binary_bytes(checkpoint.parameters * torch.bfloat16.itemsize)
+    needed = binary_bytes(checkpoint.nbytes_in(torch.bfloat16.itemsize))
     working = binary_bytes(working_nbytes(checkpoint.vocabulary))
     work = f", {working} a GPU to work in and room in main memory to load" if free else ""
     there = " and ".join([*free, f"{binary_bytes(machine.cpu)} of main memory"])

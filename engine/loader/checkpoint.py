@@ -14,6 +14,7 @@ from engine.checkpoints.directory import (
     reading,
     weight_files,
 )
+from engine.checkpoints.packed import check_formats, packed
 from engine.core.errors import ModelError
 from engine.models.registry import family_of_type
 
@@ -37,7 +38,8 @@ def _read(path: Path, name: str) -> Checkpoint:
     if (path / _ADAPTER).exists():
         # transformers would load it on top, or what it names instead.
         raise ModelError(f"{name} is an adapter ({_ADAPTER}): merge it into its model and remove that file.")
-    tensors = family.loaded([tensor for file in weights for tensor in read_header(file)])
+    tensors = family.loaded(packed(files, [tensor for file in weights for tensor in read_header(file)]))
+    check_formats(tensors, name)
     layers = family.layers(files)
     _check_layers(layers, tensors, name)
     length = files.metadata.get("length") or family.length(files)

@@ -29,7 +29,8 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
 )
 
-from engine.checkpoints.directory import Checkpoint
+from engine.checkpoints.directory import TAKE_INSTEAD, Checkpoint, read_json
+from engine.checkpoints.packed import layout_of
 from engine.core.errors import EngineError, ModelError
 from engine.core.sizes import decimal_bytes
 from engine.loader.catalog import find, is_hub_id
@@ -91,7 +92,8 @@ def pull(plan: Plan) -> Checkpoint:
     """Download what is missing, with a progress bar. A broken connection is taken up where it broke; files that were
     finished before an interruption are not downloaded again.
 
-    Raises EngineError where disk or network do not allow it, ModelError where the download turns out not to be a model.
+    Raises EngineError where disk or network do not allow it, ModelError where the download turns out not to be a model,
+    and before it where weights are quantized in a way that can't be read.
     """
     if plan.download_nbytes + _SPARE_NBYTES > plan.free_nbytes:
         raise EngineError(
@@ -100,6 +102,9 @@ def pull(plan: Plan) -> Checkpoint:
         )
     with _hub_errors(plan.hub_id), ThreadPoolExecutor(_WORKERS) as pool:
         _distrust_headers()
+        if "config.json" in plan.files:
+            config = Path(hf_hub_download(plan.hub_id, "config.json"))
+            layout_of(read_json(config, plan.hub_id), plan.hub_id)
         # By branch, so that the cache knows the model by its id alone afterwards.
         tasks = [pool.submit(hf_hub_download, plan.hub_id, name) for name in plan.files]
         try:
@@ -148,6 +153,8 @@ def _check(info: ModelInfo, hub_id: str, weights_nbytes: int) -> None:
     model_type = (info.config or {}).get("model_type")
     if model_type is not None:
         family_of_type(model_type, hub_id)
+    if not weights_nbytes and any(file.rfilename.endswith(".gguf") for file in info.siblings or []):
+        raise ModelError(f"{hub_id} holds its weights as GGUF, which dg-lsp can't read: {TAKE_INSTEAD}.")
     if not weights_nbytes:
         raise ModelError(
             f"{hub_id} has no safetensors weights, and pickle weights can run any code when they are opened: "

@@ -1,6 +1,7 @@
 """A tiny checkpoint in the released shape: sharded safetensors, experts, both kinds of layers, vision."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -22,34 +23,34 @@ CHAT_TEMPLATE = (
 )
 
 
-def write_checkpoint(path: Path, *, seed: int = 0, shard_size: str = "60KB") -> Path:
-    """A random model of some 80,000 parameters in several files."""
+def write_checkpoint(path: Path, *, seed: int = 0, shard_size: str = "60KB", **sizes: Any) -> Path:
+    """A random model of some 80,000 parameters in several files; `sizes` replace what its text_config says."""
     tokenizer = new_tokenizer()
     tokenizer.save_pretrained(path)
-    model = new_model(len(tokenizer), seed)
+    model = new_model(len(tokenizer), seed, **sizes)
     model.save_pretrained(path, max_shard_size=shard_size)
     return path
 
 
-def new_model(vocab_size: int, seed: int) -> DiffusionGemmaForBlockDiffusion:
-    text = DiffusionGemmaTextConfig(
-        vocab_size=vocab_size,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=4,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        num_global_key_value_heads=1,
-        head_dim=8,
-        global_head_dim=16,
-        sliding_window=16,
-        layer_types=["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
-        num_experts=4,
-        top_k_experts=2,
-        moe_intermediate_size=16,
-        max_position_embeddings=4096,
-        initializer_range=0.2,
-    )
+def new_model(vocab_size: int, seed: int, **sizes: Any) -> DiffusionGemmaForBlockDiffusion:
+    tiny: dict[str, Any] = {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "num_global_key_value_heads": 1,
+        "head_dim": 8,
+        "global_head_dim": 16,
+        "sliding_window": 16,
+        "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+        "num_experts": 4,
+        "top_k_experts": 2,
+        "moe_intermediate_size": 16,
+        "max_position_embeddings": 4096,
+        "initializer_range": 0.2,
+    }
+    text = DiffusionGemmaTextConfig(vocab_size=vocab_size, **tiny | sizes)
     vision = Gemma4VisionConfig(
         hidden_size=16,
         intermediate_size=16,

@@ -97,13 +97,13 @@ def layers(config: dict[str, Any]) -> int:
 
 
 def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
-    """All tensors but vision parts, and an encoder that repeats the decoder's weights."""
+    """All tensors but vision parts, and those of an encoder that repeat the decoder's."""
     names = {tensor.name for tensor in tensors}
     return tuple(
         tensor
         for tensor in tensors
         if not tensor.name.startswith(_VISION)
-        and tensor.name.replace(_ENCODER, _DECODER, 1) not in names - {tensor.name}
+        and (tensor.name.endswith(_SCALE) or tensor.name.replace(_ENCODER, _DECODER, 1) not in names - {tensor.name})
     )
 
 

@@ -22,6 +22,7 @@ from engine.models.network import (
     rotation,
     side_by_side,
 )
+from engine.models.quantized.layers import PackedWeights
 
 _GELU_CUBIC, _GELU_SCALE = 0.044715, 2 * math.sqrt(2 / math.pi)
 """Of the approximation by tanh."""
@@ -250,8 +251,10 @@ def _mixed(layer: Any, hidden: Tensor, count: int) -> Tensor:
     return out.new_zeros(hidden.shape).index_add_(0, tokens, out).type_as(hidden)
 
 
-def _grouped(states: Tensor, weights: Tensor, sizes: Tensor) -> Tensor:
+def _grouped(states: Tensor, weights: Tensor | PackedWeights, sizes: Tensor) -> Tensor:
     """States [S, I], `sizes` [X] of them for each of X experts, times the weights [X, O, I] of theirs."""
+    if isinstance(weights, PackedWeights):
+        return weights.grouped(states, sizes)
     if states.device.type == "cuda":
         grouped: Any = getattr(F, "grouped_mm", None) or torch._grouped_mm  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
         return grouped(states, weights.transpose(1, 2), offs=sizes.cumsum(0, dtype=torch.int32))

@@ -127,7 +127,7 @@ def test_vision_parts_that_are_not_loaded_cost_nothing(changeable: Path):
 def test_a_checkpoint_chooses_no_implementation(changeable: Path):
     expected = load(str(changeable), "cpu").fill("x = ", "\n", width=3)
     implementations = {"attn_implementation": "org/kernel", "_attn_implementation": "org/kernel"}
-    change(changeable / "config.json", use_kernels=True, quantization_config={"quant_method": "awq"}, **implementations)
+    change(changeable / "config.json", use_kernels=True, **implementations)
     text_config(changeable, experts_implementation="org/kernel", **implementations)
     assert load(str(changeable), "cpu").fill("x = ", "\n", width=3).candidates == expected.candidates
 

@@ -125,7 +125,7 @@ def test_memory_that_runs_out_while_loading_is_a_sentence(released: Path, monkey
     def exhaust(*_: object, **__: object) -> None:
         torch.empty(1 << 60)
 
-    monkeypatch.setattr(weights, "_check_shape", exhaust)
+    monkeypatch.setattr(weights, "read_tensor", exhaust)
     with pytest.raises(
         OutOfMemory, match=r"Loading .* ran out of memory: close other programs, or use a smaller model"
     ):

@@ -107,6 +107,20 @@ def test_pickle_weights_are_refused(hub: Hub, capsys: pytest.CaptureFixture[str]
     check_refused(capsys, HUB_ID, 2, "someone/tiny has no safetensors weights, and pickle weights can run any code")
 
 
+def test_weights_that_can_not_be_read_are_not_downloaded(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    config = hub.folder / "config.json"
+    quantization = {"quant_method": "modelopt", "quant_algo": "FP8"}
+    config.write_text(json.dumps({**json.loads(config.read_text()), "quantization_config": quantization}))
+    check_refused(capsys, HUB_ID, 2, "The weights of someone/tiny are quantized as modelopt with quant_algo 'FP8'")
+    assert set(hub.downloads) == {"config.json"}
+
+
+def test_gguf_is_named(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    for file in shards(hub.folder):
+        file.rename(file.with_suffix(".gguf"))
+    check_refused(capsys, HUB_ID, 2, "someone/tiny holds its weights as GGUF, which dg-lsp can't read: take weights in")
+
+
 def test_another_family_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
     (hub.folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
     check_refused(capsys, HUB_ID, 2, "someone/tiny is a model of type 'llama': dg-lsp runs diffusion_gemma")

@@ -1,0 +1,184 @@
+"""Products with packed weights, activations as they come: a plain reference for every device, and torch's operators on
+processors, for int4 and, of what came in full beside 4 bit, int8. Only experts that rows were routed to are read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.checkpoints.directory import TensorHeader
+from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
+
+_E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+_MIDDLE = 8
+"""The code of zero where a layout stores none."""
+_LARGEST = 127
+_BLOCK = 16
+"""The operator's rows come in such blocks."""
+_AT_ONCE = 256
+"""Rows that are laid out for it at once, as that takes several times their bytes; a multiple of any of its blocks."""
+
+
+class PackedWeights(nn.Module, ABC):
+    """The weights [X, N, K] of X experts, or those [N, K] of a dense layer, which counts as one."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        """`dtype`: that of what they are multiplied with."""
+        super().__init__()
+        self.shape, self.dtype = shape, dtype
+        self.experts = shape[0] if len(shape) == 3 else 1
+
+    @abstractmethod
+    def put(self, expert: int, parts: dict[str, Tensor]) -> None:
+        """Take what was stored of one expert: codes [N, K/2] and scales [N, K/G], with zeros [N, K/G] (int4) or
+        multipliers [P], one for each P-th of the rows (NVFP4); or its numbers [N, K] (int8)."""
+
+    @abstractmethod
+    def product(self, states: Tensor, expert: int) -> Tensor:
+        """States [S, K] times the weights of one expert: [S, N]."""
+
+    def forward(self, states: Tensor) -> Tensor:
+        """States [..., K] times the weights of a dense layer: [..., N]."""
+        return self.product(states.flatten(0, -2), 0).view(*states.shape[:-1], -1)
+
+    def grouped(self, states: Tensor, sizes: Tensor) -> Tensor:
+        """States [S, K], `sizes` [X] of them for each expert in order, times the weights of theirs: [S, N]."""
+        parts = enumerate(states.split(sizes.tolist()))
+        return torch.cat([self.product(part, expert) for expert, part in parts if len(part)])
+
+
+class PlainPacked(PackedWeights):
+    """The reference: weights become numbers before each product."""
+
+    @abstractmethod
+    def matrix(self, expert: int) -> Tensor:
+        """What the weights [N, K] of one expert stand for, in float32."""
+
+    def put(self, expert: int, parts: dict[str, Tensor]) -> None:
+        for name, part in parts.items():
+            self.get_buffer(name)[expert] = part
+
+    def product(self, states: Tensor, expert: int) -> Tensor:
+        return F.linear(states, self.matrix(expert).to(states.dtype))
+
+
+class PlainInt4(PlainPacked):
+    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, scales: torch.dtype, *, zeros: bool) -> None:
+        super().__init__(shape, dtype)
+        *_, rows, inputs = shape
+        self.codes = nn.Buffer(torch.empty(self.experts, rows, inputs // 2, dtype=torch.uint8))
+        self.scales = nn.Buffer(torch.empty(self.experts, rows, inputs // INT4_GROUP, dtype=scales))
+        self.zeros = nn.Buffer(torch.empty_like(self.scales, dtype=torch.uint8)) if zeros else None
+
+    def matrix(self, expert: int) -> Tensor:
+        zeros = None if self.zeros is None else self.zeros[expert]
+        return int4_numbers(self.codes[expert], self.scales[expert], zeros)
+
+
+class PlainNvfp4(PlainPacked):
+    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, multipliers: int) -> None:
+        super().__init__(shape, dtype)
+        *_, rows, inputs = shape
+        self.codes = nn.Buffer(torch.empty(self.experts, rows, inputs // 2, dtype=torch.uint8))
+        self.scales = nn.Buffer(torch.empty(self.experts, rows, inputs // NVFP4_GROUP, dtype=torch.float8_e4m3fn))
+        self.multiplier = nn.Buffer(torch.empty(self.experts, multipliers))
+
+    def matrix(self, expert: int) -> Tensor:
+        # Gate and up may have been scaled apart.
+        groups = self.scales[expert].float().unflatten(0, (len(self.multiplier[expert]), -1))
+        scales = (groups * self.multiplier[expert][:, None, None]).flatten(0, 1)
+        values = torch.tensor([*_E2M1, *(-each for each in _E2M1)], device=scales.device)
+        numbers = _decoded(self.codes[expert], values).unflatten(1, (-1, NVFP4_GROUP))
+        return (numbers * scales[..., None]).flatten(1)
+
+
+class CpuInt4(PackedWeights):
+    """Laid out as the processor at hand multiplies them; activations in bfloat16."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__(shape, torch.bfloat16)
+        *_, rows, inputs = shape
+        self.codes = nn.Buffer(torch.empty(self.experts, rows, inputs // 2, dtype=torch.uint8))
+        self.scales = nn.Buffer(torch.empty(self.experts, inputs // INT4_GROUP, rows, 2, dtype=torch.bfloat16))
+        """Each with what is added to its group."""
+
+    def put(self, expert: int, parts: dict[str, Tensor]) -> None:
+        scales = parts["scales"].float()
+        added = (_MIDDLE - parts["zeros"].float()) * scales if "zeros" in parts else torch.zeros_like(scales)
+        self.scales[expert] = torch.stack((scales.t(), added.t()), dim=-1)
+        for start in range(0, self.shape[-2], _AT_ONCE):
+            codes = _decoded(parts["codes"][start : start + _AT_ONCE], torch.arange(16, dtype=torch.int32))
+            laid_out: Tensor = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 1)
+            self.codes[expert, start : start + _AT_ONCE] = laid_out
+
+    def product(self, states: Tensor, expert: int) -> Tensor:
+        multiply: Any = torch.ops.aten._weight_int4pack_mm_for_cpu
+        return multiply(states, self.codes[expert], INT4_GROUP, self.scales[expert])
+
+
+class CpuInt8(PackedWeights):
+    """A scale a row; activations in bfloat16. Where the processor has no products in bfloat16, they take five times as
+    long, and everywhere twice the memory."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__(shape, torch.bfloat16)
+        self.codes = nn.Buffer(torch.empty(self.experts, *shape[-2:], dtype=torch.int8))
+        self.scales = nn.Buffer(torch.empty(self.experts, shape[-2], dtype=torch.bfloat16))
+
+    def put(self, expert: int, parts: dict[str, Tensor]) -> None:
+        for start in range(0, self.shape[-2], _AT_ONCE):
+            numbers = parts["numbers"][start : start + _AT_ONCE].float()
+            scales = (numbers.abs().amax(dim=1) / _LARGEST).bfloat16()
+            scales = torch.where(scales > 0, scales, 1)
+            self.scales[expert, start : start + _AT_ONCE] = scales
+            codes = (numbers / scales[:, None]).round_().clamp_(-_LARGEST, _LARGEST)
+            self.codes[expert, start : start + _AT_ONCE] = codes
+
+    def product(self, states: Tensor, expert: int) -> Tensor:
+        multiply: Any = torch.ops.aten._weight_int8pack_mm
+        return multiply(states, self.codes[expert], self.scales[expert])
+
+
+class PackedLinear(nn.Module):
+    """In the place of a linear layer."""
+
+    def __init__(self, weight: PackedWeights, bias: nn.Parameter | None) -> None:
+        super().__init__()
+        self.weight, self.bias = weight, bias
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        out = self.weight(hidden)
+        return out if self.bias is None else out + self.bias
+
+
+def packed_weights(header: TensorHeader, scales: torch.dtype, dtype: torch.dtype, device: str) -> PackedWeights:
+    """Room for what `header` describes, in the way that suits a device and a format of activations (`dtype`); `scales`
+    is the format in which scales are stored."""
+    *_, rows, _ = shape = header.shape
+    with torch.device(device):
+        if header.dtype == "NVFP4":
+            experts = shape[0] if len(shape) == 3 else 1
+            return PlainNvfp4(shape, dtype, multipliers=len(header.pieces) // experts)
+        if device == "cpu" and dtype == torch.bfloat16 and rows % _BLOCK == 0:
+            return CpuInt4(shape)
+        return PlainInt4(shape, dtype, scales, zeros="zeros" in header.pieces[0])
+
+
+def int4_numbers(codes: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
+    """Weights [N, K] in float32 of codes [N, K/2], scales [N, K/G] and codes of zero [N, K/G]."""
+    values = torch.arange(16, dtype=torch.float32, device=codes.device)
+    centred = _decoded(codes, values).unflatten(1, (-1, INT4_GROUP)) - (_MIDDLE if zeros is None else zeros[..., None])
+    return (centred * scales[..., None]).flatten(1)
+
+
+def _decoded(codes: Tensor, values: Tensor) -> Tensor:
+    """What bytes [N, K/2] stand for, their lower halves first: [N, K] of the 16 values, which take four bytes each."""
+    # A table of pairs that are moved as one number is several times as fast as shifts and masks.
+    byte = torch.arange(256, device=codes.device)
+    pairs = torch.stack((values[byte & 15], values[byte >> 4]), dim=-1).view(torch.int64)[:, 0]
+    return pairs.index_select(0, codes.flatten().int()).view(values.dtype).view(len(codes), -1)
