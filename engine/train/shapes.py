@@ -10,7 +10,6 @@ from transformers import DiffusionGemmaConfig, DiffusionGemmaForBlockDiffusion, 
 
 from engine.baselines.released_class import no_vision
 
-
 BRANCH = 0.2
 """Root mean square of what a layer's attention or feed-forward part adds, to begin with."""
 
