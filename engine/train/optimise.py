@@ -24,8 +24,8 @@ ITERATIONS = 5
 class Rates:
     """Peak learning rates."""
 
-    matrices: float = 0.02
-    rest: float = 0.003
+    matrices: float = 0.04
+    rest: float = 0.006
 
 
 class Optimiser:

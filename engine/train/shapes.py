@@ -10,6 +10,9 @@ from transformers import DiffusionGemmaConfig, DiffusionGemmaForBlockDiffusion, 
 
 from engine.baselines.released_class import no_vision
 
+BRANCH = 0.2
+"""Root mean square of what a layer's attention or feed-forward part adds, to begin with."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
@@ -29,12 +32,18 @@ class Shape:
 
 
 def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
-    """A freshly initialised dense model of `shape`, in float32."""
+    """A freshly initialised dense model of `shape`, in float32.
+
+    What a layer adds begins small: the architecture's norms behind attention and feed-forward would have each of them
+    outweigh the embeddings, two and a half times, before anything is learnt.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Any = DiffusionGemmaForBlockDiffusion(new_config(shape))
     for layer in model.model.decoder.layers:
         torch.nn.init.zeros_(layer.post_feedforward_layernorm_2.weight)
+        for norm in (layer.post_attention_layernorm, layer.post_feedforward_layernorm):
+            torch.nn.init.constant_(norm.weight, BRANCH)
     return model
 
 
