@@ -29,7 +29,8 @@ from engine.text.newlines import dominant_line_end, with_line_ends
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Which parts of a fill take part. Serving uses all; an evaluation leaves one out to see what it is worth."""
+    """What a fill is made of. Serving uses all as it is; an evaluation leaves a part out, or takes another instead, to
+    see what it is worth."""
 
     repair: bool = True
     """Validate what rows say, cut and repair it; else it is offered as the canvas has it, unchecked."""
@@ -37,6 +38,8 @@ class Parts:
     """Denoise again what does not parse; else it is only cut, or not offered."""
     ranking: bool = True
     """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
+    strategy: Strategy | None = None
+    """Fills the gap; None: the model's own, or the width that is told."""
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
@@ -68,7 +71,7 @@ def infill(
     began = clock()
     gap = Gap.of(model, request, Deadline(request.deadline_ms, began, clock, spare_ms(request)))
     encoded = clock()
-    fitted = yield from _fitted(gap)
+    fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
     denoised = clock()
     rounds = ROUNDS if parts.renoise else 0
     offered = (yield from repaired(gap, fitted, rounds)) if parts.repair else hypotheses(gap, fitted)

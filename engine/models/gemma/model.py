@@ -116,12 +116,12 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         answers = self.network.logits(hidden[0, 0])[RESERVED : RESERVED + len(WIDTHS)]
         return dict(zip(WIDTHS, answers.softmax(dim=-1).tolist(), strict=True))
 
-    def next_tokens(self, ids: Sequence[int]) -> Iterator[int]:
-        """Greedy next tokens behind `ids`, by the causal encoder."""
+    def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:
+        """Next tokens behind `ids`, as `choose` takes them from logits [1, V] of the causal encoder."""
         read = list(ids)
         while True:
             _, last = self._read(read, again=1)
-            read.append(int(self.network.logits(last)[0, -1].argmax()))
+            read.append(int(choose(self.network.logits(last)[0])))
             yield read[-1]
 
     @torch.inference_mode()
