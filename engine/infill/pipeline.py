@@ -23,7 +23,7 @@ from engine.infill.ranking import ranked
 from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
 from engine.infill.validation import spare_ms
-from engine.models.base import Model
+from engine.models.base import Model, Sampling
 from engine.text.newlines import dominant_line_end, with_line_ends
 
 
@@ -40,6 +40,8 @@ class Parts:
     """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
     strategy: Strategy | None = None
     """Fills the gap; None: the model's own, or the width that is told."""
+    sampling: Sampling | None = None
+    """None: the model's own."""
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
@@ -69,7 +71,7 @@ def infill(
     """
     _check(request)
     began = clock()
-    gap = Gap.of(model, request, Deadline(request.deadline_ms, began, clock, spare_ms(request)))
+    gap = Gap.of(model, request, Deadline(request.deadline_ms, began, clock, spare_ms(request)), parts.sampling)
     encoded = clock()
     fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
     denoised = clock()

@@ -191,7 +191,7 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
         dtype=str(placement.dtype).removeprefix("torch."),
         length=checkpoint.length,
         noise=Noise(mask_id=MASK if metadata.get("noise") == "absorbing" else None, vocab_size=config.vocab_size),
-        sampling=_sampling(read_json_if_there(checkpoint.path / "generation_config.json", checkpoint.name)),
+        sampling=_sampling(read_json_if_there(checkpoint.path / "generation_config.json", checkpoint.name) | metadata),
         pad_id=PAD,
         forbidden_ids=tuple(token for token in vocabulary.empty if token != PAD),
         canvas_length=config.canvas_length,
@@ -205,8 +205,9 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
 
 
 def _sampling(published: dict[str, Any]) -> Sampling:
-    """Of a generation_config.json."""
+    """Of a generation_config.json and what dg_lsp.json adds to it."""
     bound = (published.get("sampler_config") or {}).get("entropy_bound")
     said = {**published, "max_steps": published.get("max_denoising_steps"), "entropy_bound": bound}
     names = ("max_steps", "t_min", "t_max", "entropy_bound", "stability_threshold", "confidence_threshold")
+    names += ("sure", "mend_from")
     return replace(RELEASED, **{name: said[name] for name in names if said.get(name) is not None})

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from dg_lsp.cli import run
-from engine.core.errors import BadInput, EngineError
+from engine.core.errors import BadInput, EngineError, ModelError
 from engine.core.request import Filled, FillRequest
 from engine.eval.report import figures, report, tables
 from engine.eval.results import Result, Results
@@ -240,7 +240,16 @@ def test_figures_are_what_they_say():
     assert "50.0 ±69.3" in table.file.getvalue()
 
 
-@pytest.mark.parametrize("asked", ["width wide", "width 0", "without hope", "8"])
+def test_a_row_may_have_other_settings_than_the_model():
+    gap = task(1, truth="a + b + c + d")
+    results = run_rows(oracle_of([gap], confidence=0.3), [gap], chosen_rows(["max_steps 1", "t_max 0.9, max_steps 6"]))
+    one, six = (of(results, row, [gap])[0] for row in ("max_steps 1", "t_max 0.9, max_steps 6"))
+    assert one.steps == 1 < six.steps <= 6
+    with pytest.raises(ModelError, match="its max_steps is 0"):
+        run_rows(oracle_of([gap]), [gap], chosen_rows(["max_steps 0"]))
+
+
+@pytest.mark.parametrize("asked", ["width wide", "width 0", "without hope", "8", "max_steps 1.5", "max_steps"])
 def test_an_unknown_row_is_named(asked: str):
     with pytest.raises(BadInput, match=f"no row '{asked}': name one of 'adaptive', 'oracle width'"):
         chosen_rows([asked])
