@@ -47,6 +47,8 @@ def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Hypoth
     for round_ in range(rounds + 1):
         broken = yield from _sort_out(gap, language, pending, done, "repaired" if round_ else "ok")
         if gap.request.task == "fill":
+            if len(done) >= gap.request.n:
+                break  # enough can be shown
             broken = {row: found for row, found in broken.items() if pending[row].mean_confidence >= least}
         if not broken or round_ == rounds or gap.should_stop():
             break
