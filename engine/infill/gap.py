@@ -49,10 +49,15 @@ class Gap:
 
     @classmethod
     def of(
-        cls, model: Model, request: FillRequest, deadline: Deadline | None = None, sampling: Sampling | None = None
+        cls,
+        model: Model,
+        request: FillRequest,
+        deadline: Deadline | None = None,
+        sampling: Sampling | None = None,
+        prompt: Prompt | None = None,
     ) -> Self:
-        """`sampling`: in place of the model's own."""
-        prompt = model.prompt(request)
+        """`sampling` and `prompt`: in place of the model's own, and of the one that it lays out."""
+        prompt = prompt or model.prompt(request)
         return cls(
             model=model,
             request=request,

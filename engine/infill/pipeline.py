@@ -20,6 +20,7 @@ from engine.infill.lengths.calibrated import calibrated
 from engine.infill.lengths.expand import expand
 from engine.infill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
 from engine.infill.ranking import ranked
+from engine.infill.reading import read
 from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
 from engine.infill.validation import spare_ms
@@ -71,7 +72,9 @@ def infill(
     """
     _check(request)
     began = clock()
-    gap = Gap.of(model, request, Deadline(request.deadline_ms, began, clock, spare_ms(request)), parts.sampling)
+    deadline = Deadline(request.deadline_ms, began, clock, spare_ms(request))
+    prompt = yield from read(model, request, deadline, clock)
+    gap = Gap.of(model, request, deadline, parts.sampling, prompt)
     encoded = clock()
     fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
     denoised = clock()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.checkpoints.placement import Placement
-from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
+from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
@@ -42,6 +42,8 @@ _CHUNK = 2048
 class DiffusionGemma(CanvasModel[GemmaNetwork]):
     reads = None
     """Positions are rotations, which know no end."""
+    later: Sequence[int] = ()
+    """A context to be encoded when nothing else is to do."""
 
     def __init__(self, network: GemmaNetwork, info: ModelInfo, prompt: TokenPrompt | ChatPrompt) -> None:
         super().__init__(network, info, prompt, REUSE)
@@ -64,6 +66,17 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
     def encode(self, ids: Sequence[int]) -> EncodedContext:
         """Encode what the cache does not hold of the context [T]."""
         return self._read(ids)[0]
+
+    def unread(self, ids: Sequence[int]) -> int:
+        """Tokens at the end of the context `ids` that are not encoded yet."""
+        return len(ids) - self.cache.known(ids)
+
+    def read_on(self) -> None:
+        """Encode a piece of `later`."""
+        left = self.unread(self.later)
+        self.encode(self.later[: len(self.later) - left + PIECE])
+        if left <= PIECE:
+            self.later = ()
 
     def parts(self, rows: Rows) -> list[Part]:
         canvases, opens = rows.canvas.tolist(), rows.open.tolist()
