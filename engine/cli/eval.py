@@ -101,9 +101,10 @@ def _tasks(
         return choose(read_tasks(tasks), limit, seed), {"tasks": tasks.name, "data": _fingerprint([tasks])}
     if holes is not None and tasks is None:
         if (split := str(holes)) in get_args(Role) and not holes.is_dir():
-            return choose(reserved_tasks(cast(Role, split), None), limit or STANDARD_COUNT, seed), {
-                "tasks": f"{split} gaps in reserved packages"
-            }
+            if lang:
+                raise BadInput("--lang belongs to a folder of --holes: leave it out.")
+            gaps = choose(reserved_tasks(cast(Role, split)), limit or STANDARD_COUNT, seed)
+            return gaps, {"tasks": f"{split} gaps in reserved packages"}
         # Their names tell the files' contents.
         return code_holes(holes, lang, limit, seed), {"tasks": f"gaps in {holes.resolve().name}"}
     raise BadInput("Name either a file of tasks, or a folder with --holes.")

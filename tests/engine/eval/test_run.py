@@ -379,10 +379,31 @@ def test_the_command_cuts_gaps_into_a_folder(work: Path, capsys: pytest.CaptureF
     assert (row["gaps"], row["passed"]) == (3, None)
 
 
+def test_the_command_fills_reserved_gaps(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    splits: list[str] = []
+
+    def reserved_tasks(split: str) -> list[Task]:
+        splits.append(split)
+        return [task(number) for number in range(5)]
+
+    monkeypatch.setattr("engine.eval.reserved.packages.reserved_tasks", reserved_tasks)
+    arguments = ["eval", "--holes", "development", "--limit", "2", "--model", "oracle:oracle.json", "--json"]
+    assert run([*arguments, "--row", "max_steps 2"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["tasks"], splits) == ("development gaps in reserved packages", ["development"])
+    assert [(row["row"], row["gaps"]) for row in told["rows"]] == [("max_steps 2", 2)]
+    Path("development").mkdir()
+    assert run([*arguments]) == 2
+    assert "has no code" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ([], "Name either"),
+        (["--holes", "reported", "--lang", "python"], "belongs to a folder"),
         (["tasks.jsonl", "--holes", "."], "Name either"),
         (["tasks.jsonl", "--lang", "python"], "--lang belongs to --holes"),
         (["missing.jsonl"], "missing.jsonl"),
