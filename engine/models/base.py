@@ -18,7 +18,7 @@ from engine.core.request import FillRequest
 from engine.models.length_prior import LengthPrior
 from engine.models.vocabulary import Vocabulary
 
-PIECE = 512
+PIECE = 256
 """Tokens of context that are encoded without a look at what else there is to do."""
 READ_ON = 16
 """Suffix tokens that are read together with a gap when it is scored."""
