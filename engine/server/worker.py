@@ -161,7 +161,7 @@ class Worker(threading.Thread):
     def _rest_s(self) -> float:
         if self._model is None:
             return _REST_S
-        if isinstance(self._model, ReadsOn) and self._model.later:
+        if isinstance(self._model, ReadsOn) and self._model.later and not any(self._scheduler.counts()):
             return 0.0
         # Who had the model loaded is likely to ask at once; that warms up as well.
         return self._unloads_in_s() if self._warmed_up else min(self._unloads_in_s(), _WARM_UP_AFTER_S)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from engine.bench.families import random_model
+from engine.bench.workload import token_ids
 from engine.core.request import FillRequest
 from engine.decoding.executor import Step
 from engine.ipc.messages import EngineMessage, EngineState, Failed, Fill, FillReply, Warm
@@ -23,7 +24,7 @@ from engine.models.gemma.model import DiffusionGemma
 from engine.models.kv_cache import EncodedContext
 from engine.models.oracle.model import Case, Oracle
 from engine.server.metrics import Metrics
-from engine.server.scheduler import Job, Scheduler
+from engine.server.scheduler import Job, Round, Scheduler
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
 
@@ -255,3 +256,30 @@ def test_a_newer_request_does_not_wait_for_a_long_context_and_what_was_cut_is_re
         while model.later and time.monotonic() < ends:
             time.sleep(0.01)
         assert model.unread(whole) == 0
+
+
+def test_what_is_left_to_read_waits_for_a_job_whose_answer_is_checked():
+    model = random_model("small", "cpu")
+    assert isinstance(model, DiffusionGemma)
+    model.info = dataclasses.replace(model.info, sampling=dataclasses.replace(model.info.sampling, max_steps=1))
+    with working(model) as (worker, _, _):
+        order = Fill(id=1, request=FillRequest(prefix="20 21", suffix="7", width=1, language="python"))
+        now = time.monotonic()
+        waits = Job(client=1, order=order, deliver=lambda message: None, arrived=now, touched=now)
+        rounds: list[float] = []
+        choose = worker._scheduler.next_round
+
+        def counted(timeout_s: float) -> Round:
+            rounds.append(timeout_s)
+            return choose(timeout_s)
+
+        model.later = token_ids(model, PIECE)
+        worker._scheduler.next_round = counted
+        worker._scheduler.submit(waits)
+        ends = time.monotonic() + 30
+        while not waits.checking and time.monotonic() < ends:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        assert waits.checking
+        assert model.later
+        assert len(rounds) < 20
