@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
+import torch
 from msgspec.structs import replace
+from torch import Tensor
 
 from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.decoding.executor import drive
+from engine.decoding.sampling import distributions, draw, likeliest
+from engine.infill.gap import Gap
+from engine.infill.lengths.strategies import Fitted, Fitting
+from engine.infill.pipeline import Parts, infill
 from engine.models.base import Model
 
 _SHORTEST_MEETING = 3
@@ -19,8 +26,9 @@ _SHORTEST_MEETING = 3
 class LeftToRight(Model, Protocol):
     """Its encoder predicts next tokens: the same weights are an autoregressive model, too."""
 
-    def next_tokens(self, ids: Sequence[int]) -> Iterator[int]:
-        """Greedy next tokens behind `ids`, with a cache of keys and values, without end."""
+    def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:
+        """Next tokens behind `ids`, as `choose` takes them from logits [1, V], with a cache of keys and values, without
+        end."""
         ...
 
 
@@ -42,22 +50,29 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
     return answered(model, text, len(ids), width=len(ids), forwards=forwards, began=began)
 
 
-def fill_by_causal_head(model: LeftToRight, request: FillRequest) -> Filled:
-    """Greedy next tokens behind the whole context, suffix included, to the token that ends a gap or the told width."""
-    began = time.perf_counter()
-    prompt = model.prompt(request)
-    most = request.max_tokens if request.width is None else request.width
-    stops = {model.info.end_id, *model.info.forbidden_ids} if request.width is None else set[int | None]()
-    ids: list[int] = []
-    forwards = 0
-    for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
-        forwards += 1
-        if token in stops:
-            break
-        ids.append(token)
-        if len(ids) == most:
-            break
-    return answered(model, model.detokenize(ids), len(ids), width=len(ids), forwards=forwards, began=began)
+def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bool = False) -> Filled:
+    """Next tokens behind the whole context, suffix included, to the token that ends a gap or the told width, validated
+    and ranked as a canvas's. Greedy, or `sampled` as hot as a canvas begins."""
+
+    def choose(logits: Tensor) -> Tensor:
+        return draw(distributions(logits / model.info.sampling.t_max), torch.empty(0), generator)
+
+    def strategy(gap: Gap) -> Fitting:
+        yield from ()  # no canvas is denoised
+        head = model.tokenize(gap.prompt.head)
+        ids, most = [*head], request.max_tokens if request.width is None else request.width
+        stops = {model.info.end_id, *model.info.forbidden_ids} if request.width is None else set[int | None]()
+        for token in model.next_tokens((*gap.prompt.context, *head), choose if sampled else likeliest):
+            gap.steps += 1
+            if token in stops:
+                break
+            ids.append(token)
+            if len(ids) >= most:
+                break
+        return Fitted(canvas=gap.canvas([ids]), widths=(len(ids),), slack=False, complete=True)
+
+    generator = torch.Generator(device=model.info.device).manual_seed(request.seed)
+    return drive(model, infill(model, request, parts=Parts(renoise=False, strategy=strategy)))
 
 
 def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int, began: float) -> Filled:

@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from engine.baselines.left_to_right import LeftToRight
+from msgspec.structs import replace
+
+from engine.baselines.left_to_right import LeftToRight, fill_by_causal_head
 from engine.baselines.reference import reference
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.bench.workload import Measured, request_for
-from engine.core.request import Filled
+from engine.core.request import Filled, FillRequest
 from engine.infill.pipeline import fill
 
 END_TO_END = "end to end"
 
 
-def end_to_end(model: Measured, watch: Stopwatch, width: int) -> tuple[list[Figure], list[Ratio]]:
-    """A gap of `width` tokens; the model's reference fills the same gap, greedy decoding writes as many tokens."""
-    request = request_for(model, width)
-    answers: list[Filled] = []
+def end_to_end(model: Measured, watch: Stopwatch, widths: Sequence[int]) -> tuple[list[Figure], list[Ratio]]:
+    """Gaps of `widths` tokens, by the engine and by the model's causal head, with the context encoded before and
+    without; and by the model's reference."""
+    figures: list[Figure] = []
+    ratios: list[Ratio] = []
+    for width in widths:
+        request = request_for(model, width)
+        answers: list[Filled] = []
+        ways: dict[str, Callable[[], object]] = {"fill": lambda to=request, said=answers: said.append(fill(model, to))}
+        ways |= {name: partial(way, request) for name, way in by_causal_head(model).items()}
+        if model.info.end_id is not None:
+            free = replace(request, width=None, max_tokens=width)
+            ways |= {f"{name} to its end": partial(way, free) for name, way in by_causal_head(model).items()}
+        for cache, before in (("cold", model.forget), ("warm", None)):
+            taken = {name: watch.time(way, before=before) for name, way in ways.items()}
+            if cache == "cold":
+                theirs = reference(model, request, max(answers, key=lambda answer: answer.steps))
+                taken[theirs.name] = watch.time(theirs.run, before=model.forget)
+                name = f"{theirs.name} by fill, {width} tokens, {theirs.told}, cold cache"
+                ratios.append(Ratio(name=name, value=taken[theirs.name].median / taken["fill"].median, aim=theirs.aim))
+            figures += [
+                Figure(part=END_TO_END, name=f"{name}, {cache} cache", spread=spread, at=width)
+                for name, spread in taken.items()
+            ]
+            ratios += [
+                Ratio(name=f"{name} by fill, {width} tokens, {cache} cache", value=spread.median / taken["fill"].median)
+                for name, spread in taken.items()
+                if name.startswith(_HEADS)
+            ]
+    return figures, ratios
 
-    def ours() -> None:
-        answers.append(fill(model, request))
 
-    cold = watch.time(ours, before=model.forget)
-    spreads = {"fill, cold cache": cold, "fill, warm cache": watch.time(ours)}
-    theirs = reference(model, request, max(answers, key=lambda answer: answer.steps))
-    spread = spreads[theirs.name] = watch.time(theirs.run, before=model.forget)
-    name = f"{theirs.name} by fill, {theirs.told}, cold cache"
-    ratios = [Ratio(name=name, value=spread.median / cold.median, aim=theirs.aim)]
-    if isinstance(model, LeftToRight):
-        context = model.prompt(request).context
-        greedy = watch.time(lambda: list(islice(model.next_tokens(context), width)), before=model.forget)
-        spreads[f"left to right, {width} tokens"] = greedy
-        name = "left to right by fill, as many tokens, cold cache"
-        ratios.append(Ratio(name=name, value=greedy.median / cold.median))
-    return [Figure(part=END_TO_END, name=name, spread=spread, at=width) for name, spread in spreads.items()], ratios
+_HEADS = ("greedy", "sampled")
+
+
+def by_causal_head(model: Measured) -> dict[str, Callable[[FillRequest], Filled]]:
+    """Autoregression with the same weights, where they have a causal head."""
+    if not isinstance(model, LeftToRight):
+        return {}
+    return {name: partial(fill_by_causal_head, model, sampled=name == "sampled") for name in _HEADS}

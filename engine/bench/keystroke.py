@@ -34,7 +34,7 @@ def keystroke(
     model.forget()
     warm = {figure.at: figure.spread.median for figure in figures if figure.name == "warm"}
     short, long = min(warm), max(at for at in warm if at <= FLAT)
-    ratio = Ratio(name=f"warm keystroke at {long} by {short} tokens", value=warm[long] / warm[short], aim="~ 1")
+    ratio = Ratio(name=f"warm keystroke at {long} by {short} tokens", value=warm[long] / warm[short], aim="<= 1.5")
     return figures, [ratio] if long > short else []
 
 

@@ -97,9 +97,9 @@ class NumberedPrompt:
     def tokenize(self, text: str) -> list[int]:
         return [int(word) for word in text.split()]
 
-    def lay_out(self, request: FillRequest) -> Prompt:
+    def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
         return Prompt(
-            context=tuple(self.tokenize(request.prefix)[-self._limit :]),
+            context=tuple(self.tokenize(request.prefix)[-(limit or self._limit) :]),
             suffix=tuple(self.tokenize(request.suffix)[: self._pinned]),
         )
 

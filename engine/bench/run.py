@@ -12,13 +12,14 @@ from pathlib import Path
 import torch
 
 from engine.bench.end_to_end import END_TO_END, end_to_end
+from engine.bench.gaps import GAPS, CodeGaps, gaps
 from engine.bench.keystroke import KEYSTROKE, keystroke
 from engine.bench.steps import BOUNDS, GRID, bounds, grid
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.bench.workload import Measured
 from engine.models.base import Model
 
-PARTS = (END_TO_END, BOUNDS, KEYSTROKE, GRID)
+PARTS = (END_TO_END, GAPS, BOUNDS, KEYSTROKE, GRID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,12 @@ class Effort:
     repetitions: int = 20
     limit_s: float = 20.0
     """For one figure."""
+    gaps: tuple[int, ...] = (4, 10, 32, 96)
+    """Widths end to end."""
+    in_code: int = 60
+    """Gaps in real code, of each kind."""
     width: int = 32
-    """Of the gap end to end, and in the step beside its products."""
+    """Of the gap in the step beside its products."""
     lengths: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
     longest_cold: int = 32768
     widths: tuple[int, ...] = (16, 32, 64, 128, 256)
@@ -37,6 +42,8 @@ class Effort:
 QUICK = Effort(
     repetitions=5,
     limit_s=1.0,
+    gaps=(16,),
+    in_code=10,
     width=16,
     lengths=(256, 1024, 8192),
     longest_cold=1024,
@@ -57,12 +64,14 @@ def run(
     effort: Effort,
     parts: Iterable[str],
     on_part: Callable[[str], None] = lambda part: None,
+    code: CodeGaps | None = None,
 ) -> Benchmark:
-    """Measure each part once, telling `on_part` what comes next."""
+    """Measure each part once, telling `on_part` what comes next. Without `code` there are no gaps in it."""
     watch = Stopwatch(repetitions=effort.repetitions, limit_s=effort.limit_s, device=model.info.device)
     made = Benchmark(about=about(model))
     measured: dict[str, Callable[[], tuple[list[Figure], list[Ratio]]]] = {
-        END_TO_END: lambda: end_to_end(model, watch, effort.width),
+        END_TO_END: lambda: end_to_end(model, watch, effort.gaps),
+        GAPS: lambda: gaps(model, code, effort.in_code) if code else ([], []),
         BOUNDS: lambda: bounds(model, watch, effort.width),
         KEYSTROKE: lambda: keystroke(model, watch, effort.lengths, effort.longest_cold),
         GRID: lambda: grid(model, watch, effort.widths, effort.batches),

@@ -43,7 +43,7 @@ def bounds(model: Measured, watch: Stopwatch, gap: int) -> tuple[list[Figure], l
         alone = watch.time(lambda found=found: run_all(found))
         figures.append(Figure(part=BOUNDS, name=kind.name, spread=step, at=width))
         figures.append(Figure(part=BOUNDS, name=f"{kind.name}: matrix products alone", spread=alone, at=width))
-        ratios.append(Ratio(name=f"{kind.name} by its matrix products", value=step.median / alone.median, aim="<= 3"))
+        ratios.append(Ratio(name=f"{kind.name} by its matrix products", value=step.median / alone.median, aim="<= 1.6"))
     medians = {figure.name: figure.spread.median for figure in figures}
     if REUSED in medians:
         ratios.append(Ratio(name=f"{FULL} by {REUSED}", value=medians[FULL] / medians[REUSED]))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 
 from engine.bench.families import SHAPES
@@ -15,7 +17,11 @@ from engine.core.exits import one_line_errors
 from engine.core.names import BUNDLED, Device
 
 if TYPE_CHECKING:
+    from engine.bench.gaps import CodeGaps
     from engine.bench.workload import Measured
+
+_OWN_GAPS = 2000
+"""Cut into our own code: few of them are long."""
 
 
 @one_line_errors()
@@ -30,6 +36,7 @@ def bench(
 ) -> None:
     """Measure fills, steps and keystrokes: ratios first, then medians; the last line is one JSON object."""
     # Imported here because `--help` needs none of it.
+    from engine.bench.gaps import GAPS
     from engine.bench.report import tables
     from engine.bench.run import PARTS, QUICK, Effort, run
 
@@ -37,10 +44,14 @@ def bench(
         raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join(PARTS)}.")
     if shape is not None and model != BUNDLED:
         raise BadInput("--shape makes a model of its own: leave out --model.")
+    if shape is not None and GAPS in (part or ()):
+        raise BadInput(f"A model that --shape makes can read no code: leave out --part {GAPS!r}.")
     measured = _model(model, shape, cast("Device", device))
     progress = Console(stderr=True, highlight=False)
     effort = QUICK if quick else Effort()
-    made = run(measured, effort, part or PARTS, on_part=lambda name: progress.print(f"measuring: {name}"))
+    chosen = part or [each for each in PARTS if shape is None or each != GAPS]
+    code = _code(measured) if GAPS in chosen else None
+    made = run(measured, effort, chosen, lambda name: progress.print(f"measuring: {name}"), code)
     console = Console(highlight=False)
     for table in tables(made):
         console.print(table)
@@ -57,3 +68,23 @@ def _model(name: str, shape: str | None, device: Device) -> Measured:
     if not isinstance(model, Measured):
         raise BadInput(f"{name} has no weights whose speed could be measured: name another model, or a --shape.")
     return model
+
+
+def _code(model: Measured) -> CodeGaps:
+    """Gaps in code that settings are chosen on, where that is on this machine already, else in our own."""
+    from engine.bench.gaps import CodeGaps
+    from engine.core.request import FillRequest
+    from engine.eval.reserved.packages import development_gaps
+    from engine.eval.rows import true_width
+    from engine.eval.tasks import code_holes
+
+    tasks = development_gaps()
+    source = "development packages" if tasks else "dg-lsp's own code (the reserved packages were never fetched)"
+    tasks = tasks or code_holes(Path(__file__).parents[1], "python", _OWN_GAPS, seed=0)
+    requests = (
+        (FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language), task.truth) for task in tasks
+    )
+    return CodeGaps(
+        source=source,
+        told=(replace(request, width=true_width(model, request, truth)) for request, truth in requests),
+    )

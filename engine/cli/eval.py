@@ -7,7 +7,7 @@ import json as json_format
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 from rich.console import Console
@@ -31,7 +31,10 @@ def evaluate(
     tasks: Annotated[
         Path | None, typer.Argument(metavar="TASKS.jsonl[.gz]", help="HumanEval-Infilling's format.")
     ] = None,
-    holes: Annotated[Path | None, typer.Option(metavar="DIR", help="Instead: gaps in the code of a folder.")] = None,
+    holes: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR|development|reported", help="Instead: gaps in the code of a folder, reserved gaps."),
+    ] = None,
     lang: Annotated[str | None, typer.Option(help="With --holes: only files in this language.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="So many tasks, drawn by --seed; 100 with --holes.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws tasks, gaps and canvases.")] = 0,
@@ -89,13 +92,19 @@ def _tasks(
     tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
 ) -> tuple[list[Task], dict[str, str]]:
     """The tasks, and what is to be said of where they come from."""
-    from engine.eval.tasks import choose, code_holes, read_tasks
+    from engine.eval.reserved.packages import Role, reserved_tasks
+    from engine.eval.tasks import STANDARD_COUNT, choose, code_holes, read_tasks
 
     if tasks is not None and holes is None:
         if lang:
             raise BadInput("--lang belongs to --holes: leave it out.")
         return choose(read_tasks(tasks), limit, seed), {"tasks": tasks.name, "data": _fingerprint([tasks])}
     if holes is not None and tasks is None:
+        if (split := str(holes)) in get_args(Role) and not holes.is_dir():
+            if lang:
+                raise BadInput("--lang belongs to a folder of --holes: leave it out.")
+            gaps = choose(reserved_tasks(cast(Role, split)), limit or STANDARD_COUNT, seed)
+            return gaps, {"tasks": f"{split} gaps in reserved packages"}
         # Their names tell the files' contents.
         return code_holes(holes, lang, limit, seed), {"tasks": f"gaps in {holes.resolve().name}"}
     raise BadInput("Name either a file of tasks, or a folder with --holes.")

@@ -39,7 +39,14 @@ def denoise(
         entropy = _advance(canvas, logits, policies, noise, generator, left)
         unchanged = torch.where((canvas.best == before).all(dim=1) & (canvas.step > first), unchanged + 1, 0)
         canvas.step += 1
-        done = policies.settled(StepInfo(entropy=entropy, free=~canvas.pinned, known=canvas.known, unchanged=unchanged))
+        info = StepInfo(
+            entropy=entropy,
+            free=~canvas.pinned,
+            known=canvas.known,
+            confidence=canvas.confidence,
+            unchanged=unchanged,
+        )
+        done = policies.settled(info)
         _reopen(canvas, done[:, None])
         if should_stop():
             break

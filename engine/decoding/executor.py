@@ -1,8 +1,9 @@
 """Run fills to their end: collect the forward passes that several fills wait for and do them as one.
 
-A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over) and is sent the logits, or a
-`Check` (a question about a document) and is sent the reply, and returns its answer. Whoever drives it decides when,
-together with whom, and whether it goes on at all: not advancing it is a pause, closing it is a cancel.
+A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over) and is sent the logits, a `Check`
+(a question about a document) and is sent the reply, or None (a place to be held up at), and returns its answer. Whoever
+drives it decides when, together with whom, and whether it goes on at all: not advancing it is a pause, closing it is a
+cancel.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Step:
 
 
 T = TypeVar("T")
-Work = Generator[Step | Check, Any, T]
-"""Is sent a Tensor for each Step, a Reply or None for each Check."""
+Work = Generator[Step | Check | None, Any, T]
+"""Is sent a Tensor for each Step, a Reply or None for each Check; None waits for nothing."""
 Filling = Work[Filled]
 
 
@@ -43,6 +44,9 @@ def drive(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | No
     try:
         wanted = next(filling)
         while True:
+            if wanted is None:
+                wanted = next(filling)
+                continue
             if isinstance(wanted, Check):
                 checks = checks or _checks()
                 wanted = filling.send(checks.answer(wanted.question, wanted.budget_ms))

@@ -68,6 +68,8 @@ class StepInfo:
     """Positions that are not pinned, [B, L]."""
     known: Tensor
     """[B, L]"""
+    confidence: Tensor
+    """Probability of the answer as it stands [B, L]."""
     unchanged: Tensor
     """Steps in a row, this one included, that left the answer as it was, [B]."""
 
@@ -93,17 +95,18 @@ def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *
 
     Under uniform noise every token but the accepted ones is noised again at each step, until the answer is stable and
     confident. With a mask token an accepted token stays, and the canvas is done when no mask is left; there the first
-    `greedy_rows` rows take the likeliest tokens instead of drawing them.
+    `greedy_rows` rows take the likeliest tokens instead of drawing them. Either is done as soon as all of it is sure.
     """
     absorbing = noise.mask_id is not None
+    settled = (
+        all_known if absorbing else stable_and_confident(sampling.stability_threshold, sampling.confidence_threshold)
+    )
     return Policies(
         max_steps=sampling.max_steps,
         temperature=linear_temperature(sampling.t_min, sampling.t_max, sampling.max_steps),
         choose=likeliest_in_first(greedy_rows, nucleus(sampling.top_p)) if absorbing else draw,
         accept=entropy_bound(sampling.entropy_bound, in_time=absorbing),
-        settled=all_known
-        if absorbing
-        else stable_and_confident(sampling.stability_threshold, sampling.confidence_threshold),
+        settled=lambda info: settled(info) | all_sure(info, sampling.sure),
         constrain=constrain,
     )
 
@@ -192,6 +195,10 @@ def doubtful(below: float) -> Remask:
 
 def all_known(info: StepInfo) -> Tensor:
     return info.known.all(dim=-1)
+
+
+def all_sure(info: StepInfo, least: float) -> Tensor:
+    return (info.known | (info.confidence >= least)).all(dim=-1)
 
 
 def forbid(ids: Sequence[int]) -> Constrain:

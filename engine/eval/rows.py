@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from dataclasses import replace as dataclass_replace
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -14,9 +15,10 @@ from engine.core.errors import BadInput
 from engine.core.request import Filled, FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import Parts, fill, infill
-from engine.models.base import Model
+from engine.models.base import Model, Sampling, check_info
 
 ADAPTIVE = "adaptive"
+_SAMPLING = {each.name: each.type for each in fields(Sampling)}
 
 Width = Callable[[Model, FillRequest, str], int]
 """(model, request, truth) -> tokens"""
@@ -39,7 +41,7 @@ class EvalRow:
 def chosen_rows(names: Sequence[str]) -> list[EvalRow]:
     """Rows by their names, each once. Raises BadInput."""
     rows = {row.name: row for row in ROWS}
-    chosen = [rows.get(name) or _of_width(name, rows) for name in names]
+    chosen = [rows.get(name) or _of_schedule(name) or _of_width(name, rows) for name in names]
     return list({row.name: row for row in chosen}.values())
 
 
@@ -59,10 +61,33 @@ def true_width(model: Model, request: FillRequest, truth: str) -> int:
     return max(1, len(model.tokenize(model.prompt(request).head + truth)))
 
 
+def _of_schedule(name: str) -> EvalRow | None:
+    """Such as "max_steps 4, sure 0.9": other settings of `Sampling` than the model's own."""
+    changes: dict[str, float] = {}
+    for part in name.split(","):
+        setting, _, value = part.strip().partition(" ")
+        try:
+            changes[setting] = int(value) if _SAMPLING.get(setting) == "int" else float(value)
+        except ValueError:
+            return None
+    if not {*changes} <= {*_SAMPLING}:
+        return None
+
+    def scheduled(model: Model, request: FillRequest) -> Filled:
+        sampling = dataclass_replace(model.info.sampling, **cast(Any, changes))
+        check_info(dataclass_replace(model.info, sampling=sampling))
+        return drive(model, infill(model, request, parts=Parts(sampling=sampling)))
+
+    return EvalRow(name=name, fill=scheduled)
+
+
 def _of_width(name: str, known: Iterable[str]) -> EvalRow:
     tokens = name.removeprefix("width ")
     if not tokens.isdecimal() or int(tokens) < 1 or name == tokens:
-        raise BadInput(f"There is no row {name!r}: name one of {', '.join(map(repr, known))}, or another width.")
+        raise BadInput(
+            f"There is no row {name!r}: name one of {', '.join(map(repr, known))}, another width, or settings such as "
+            "'max_steps 4, sure 0.9'."
+        )
     return EvalRow(name=f"width {int(tokens)}", fill=fill, width=lambda model, request, truth: int(tokens))
 
 

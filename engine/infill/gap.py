@@ -15,7 +15,7 @@ from engine.decoding.deadline import Deadline
 from engine.decoding.denoise import Denoising, denoise
 from engine.decoding.sampling import Constrain, begin_with, forbid, forbid_in, in_turn, published_policies
 from engine.decoding.slack import end_behind_text, end_once
-from engine.models.base import Context, Model, Prompt
+from engine.models.base import Context, Model, Prompt, Sampling
 
 MASKED = "░"
 """How a person sees a mask token."""
@@ -39,6 +39,7 @@ class Gap:
     context: Context
     generator: torch.Generator
     deadline: Deadline
+    sampling: Sampling
     committed: list[int] = field(default_factory=list)
     """Tokens of canvases that are done, for a gap longer than one."""
     steps: int = 0
@@ -47,8 +48,16 @@ class Gap:
     """Row that the last draft showed."""
 
     @classmethod
-    def of(cls, model: Model, request: FillRequest, deadline: Deadline | None = None) -> Self:
-        prompt = model.prompt(request)
+    def of(
+        cls,
+        model: Model,
+        request: FillRequest,
+        deadline: Deadline | None = None,
+        sampling: Sampling | None = None,
+        prompt: Prompt | None = None,
+    ) -> Self:
+        """`sampling` and `prompt`: in place of the model's own, and of the one that it lays out."""
+        prompt = prompt or model.prompt(request)
         return cls(
             model=model,
             request=request,
@@ -56,6 +65,7 @@ class Gap:
             context=model.encode(prompt.context),
             generator=torch.Generator(device=model.info.device).manual_seed(request.seed),
             deadline=deadline or Deadline(None, 0.0, time.perf_counter),
+            sampling=sampling or model.info.sampling,
         )
 
     def should_stop(self) -> bool:
@@ -111,7 +121,7 @@ class Gap:
         constraints = self.constraints(slack=slack)
         if slack:
             constraints += [end_once(canvas, facts.pad_id), forbid_in(full, facts.pad_id)]
-        policies = published_policies(facts.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
+        policies = published_policies(self.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
         mask = end_behind_text(canvas, facts.pad_id) if slack else None
         policies = replace(policies, **{"mask": mask, **changes})
         return denoise(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from statistics import fmean
 
 from engine.core.request import Syntax
 from engine.decoding.slack import run_on
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted
 
+_LEAST = 1e-12
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -28,6 +31,16 @@ class Hypothesis:
     syntax: Syntax = "unchecked"
     whole: bool = True
     """False where the code around the gap is known to be unfinished with it."""
+
+    @property
+    def mean_confidence(self) -> float:
+        """Geometric; 1 where there is no token."""
+        return math.exp(fmean(self.logs)) if self.confidence else 1.0
+
+    @property
+    def logs(self) -> list[float]:
+        """Of `confidence`."""
+        return [math.log(max(value, _LEAST)) for value in self.confidence]
 
 
 def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:

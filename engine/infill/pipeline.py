@@ -20,16 +20,18 @@ from engine.infill.lengths.calibrated import calibrated
 from engine.infill.lengths.expand import expand
 from engine.infill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
 from engine.infill.ranking import ranked
+from engine.infill.reading import read
 from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
 from engine.infill.validation import spare_ms
-from engine.models.base import Model
+from engine.models.base import Model, Sampling
 from engine.text.newlines import dominant_line_end, with_line_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Which parts of a fill take part. Serving uses all; an evaluation leaves one out to see what it is worth."""
+    """What a fill is made of. Serving uses all as it is; an evaluation leaves a part out, or takes another instead, to
+    see what it is worth."""
 
     repair: bool = True
     """Validate what rows say, cut and repair it; else it is offered as the canvas has it, unchecked."""
@@ -37,6 +39,10 @@ class Parts:
     """Denoise again what does not parse; else it is only cut, or not offered."""
     ranking: bool = True
     """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
+    strategy: Strategy | None = None
+    """Fills the gap; None: the model's own, or the width that is told."""
+    sampling: Sampling | None = None
+    """None: the model's own."""
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
@@ -66,9 +72,11 @@ def infill(
     """
     _check(request)
     began = clock()
-    gap = Gap.of(model, request, Deadline(request.deadline_ms, began, clock, spare_ms(request)))
+    deadline = Deadline(request.deadline_ms, began, clock, spare_ms(request))
+    prompt = yield from read(model, request, deadline, clock)
+    gap = Gap.of(model, request, deadline, parts.sampling, prompt)
     encoded = clock()
-    fitted = yield from _fitted(gap)
+    fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
     denoised = clock()
     rounds = ROUNDS if parts.renoise else 0
     offered = (yield from repaired(gap, fitted, rounds)) if parts.repair else hypotheses(gap, fitted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from engine.core.request import Candidate
@@ -17,7 +16,7 @@ def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> 
     wanted = [each for each in hypotheses if not _is_idle(gap, each.text)]
     distinct = {each.text: each for each in reversed(wanted)}
     chosen = list(distinct.values())
-    scores = _readings(gap, chosen) if read else [_logs(each) for each in chosen]
+    scores = _readings(gap, chosen) if read else [each.logs for each in chosen]
     candidates = [_candidate(gap, each, score) for each, score in zip(chosen, scores, strict=True)]
     # What finishes the code comes before what leaves it unfinished, however likely that is.
     order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))
@@ -45,16 +44,11 @@ def _readings(gap: Gap, chosen: Sequence[Hypothesis]) -> list[list[float]]:
     return gap.model.score(gap.context, [each.ids for each in chosen], gap.suffix) if chosen else []
 
 
-def _logs(hypothesis: Hypothesis) -> list[float]:
-    return [math.log(max(value, 1e-12)) for value in hypothesis.confidence]
-
-
 def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Candidate:
-    logs = _logs(hypothesis)
     return Candidate(
         text=hypothesis.text,
         tokens=len(gap.committed) + len(hypothesis.ids),
-        confidence=math.exp(sum(logs) / len(logs)) if logs else 1.0,
+        confidence=hypothesis.mean_confidence,
         # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
         score=sum(score),
         syntax=hypothesis.syntax,

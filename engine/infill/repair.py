@@ -39,13 +39,17 @@ def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Hypoth
     language = language_of(gap.request.language)
     if language is None:
         return hypotheses(gap, fitted)
-    held = fitted.canvas.pinned
+    held, least = fitted.canvas.pinned, gap.sampling.mend_from
     # What says nothing is not offered whatever a validator says.
     pending = {each.row: each for each in hypotheses(gap, fitted) if each.text or gap.request.old}
     done: list[Hypothesis] = []
     spent: list[Hypothesis] = []
     for round_ in range(rounds + 1):
         broken = yield from _sort_out(gap, language, pending, done, "repaired" if round_ else "ok")
+        if gap.request.task == "fill":
+            if len(done) >= gap.request.n:
+                break  # enough can be shown
+            broken = {row: found for row, found in broken.items() if pending[row].mean_confidence >= least}
         if not broken or round_ == rounds or gap.should_stop():
             break
         # Tokens that were to stay as they are stay so here, too.

@@ -50,7 +50,7 @@ def rewritten(gap: Gap) -> Fitting:
     canvas = _canvas(gap, rows)
     widths = [len(row.old) for row in rows]
     slack = facts.length == "slack"
-    steps = max(FEWEST_STEPS, math.ceil(request.strength * facts.sampling.max_steps))
+    steps = max(FEWEST_STEPS, math.ceil(request.strength * gap.sampling.max_steps))
     canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, max_steps=steps)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 

@@ -18,6 +18,8 @@ from engine.core.request import FillRequest
 from engine.models.length_prior import LengthPrior
 from engine.models.vocabulary import Vocabulary
 
+PIECE = 256
+"""Tokens of context that are encoded without a look at what else there is to do."""
 READ_ON = 16
 """Suffix tokens that are read together with a gap when it is scored."""
 
@@ -39,7 +41,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The published sampler settings of a checkpoint."""
+    """The published sampler settings of a checkpoint, and when we stop earlier."""
 
     max_steps: int
     t_min: float
@@ -52,6 +54,12 @@ class Sampling:
     """Nats per free position."""
     top_p: float = 1.0
     """Tokens are drawn from the likeliest ones that have this probability together."""
+    sure: float = 2.0
+    """Probability of each open token's first choice at which a canvas is done, whatever steps are left; above 1: none
+    is."""
+    mend_from: float = 0.0
+    """Mean confidence that a fill which does not parse needs to be denoised again: what nobody would be shown is not
+    worth it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +117,8 @@ def check_info(info: ModelInfo) -> None:
         "entropy_bound": (sampling.entropy_bound, 0, 1e6),
         "confidence_threshold": (sampling.confidence_threshold, 0, 1e6),
         "top_p": (sampling.top_p, 0, 1),
+        "sure": (sampling.sure, 0, 2),
+        "mend_from": (sampling.mend_from, 0, 1),
         "threshold": (0 if info.threshold is None else info.threshold, 0, 1),
     }
     for numbers, kinds in ((whole, (int,)), (rest, (int, float))):

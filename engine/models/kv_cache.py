@@ -225,8 +225,7 @@ class KVCache:
     def open(self, ids: Sequence[int]) -> tuple[KeyValues, int]:
         """A store for `ids` and how many of them it holds already; the caller encodes and appends the rest."""
         ids = list(ids)
-        best = max(self._stores, key=lambda store: common_head(store.ids, ids), default=None)
-        known = common_head(best.ids, ids) if best else 0
+        best, known = self._nearest(ids)
         self.tokens_asked += len(ids)
         self.tokens_reused += known
         if best is None or known == 0:
@@ -243,6 +242,15 @@ class KVCache:
             self._stores.remove(store)
         self._stores.append(store)
         return store, known
+
+    def known(self, ids: Sequence[int]) -> int:
+        """How many of `ids` some store holds."""
+        return self._nearest(list(ids))[1]
+
+    def _nearest(self, ids: list[int]) -> tuple[KeyValues | None, int]:
+        """The store that holds most of `ids` from the first on, and how many."""
+        best = max(self._stores, key=lambda store: common_head(store.ids, ids), default=None)
+        return best, common_head(best.ids, ids) if best else 0
 
     def trim(self) -> None:
         """Let go of the stores unused for longest until the budget is kept; the newest always stays."""

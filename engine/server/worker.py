@@ -56,6 +56,17 @@ class ShrinksCaches(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsOn(Protocol):
+    """A model that encodes what a deadline left of a context."""
+
+    later: Sequence[int]
+
+    def read_on(self) -> None:
+        """Encode a piece of it."""
+        ...
+
+
 class Worker(threading.Thread):
     """`load` is given what to call with the percentage it has come to, `check` what is to be asked about a job's
     document, whose reply goes to the scheduler; `on_state` and `check` are called on this thread."""
@@ -139,6 +150,9 @@ class Worker(threading.Thread):
             elif self._model is not None and not self._warmed_up:
                 with self._round(self._model):
                     self._warm_up(self._model)
+            elif isinstance(self._model, ReadsOn) and self._model.later:
+                with self._round(self._model):
+                    self._read_on(self._model)
             # Only what nothing names any more is given back.
             del model
             if self._shortages >= _SHORTAGES:
@@ -147,6 +161,8 @@ class Worker(threading.Thread):
     def _rest_s(self) -> float:
         if self._model is None:
             return _REST_S
+        if isinstance(self._model, ReadsOn) and self._model.later and not any(self._scheduler.counts()):
+            return 0.0
         # Who had the model loaded is likely to ask at once; that warms up as well.
         return self._unloads_in_s() if self._warmed_up else min(self._unloads_in_s(), _WARM_UP_AFTER_S)
 
@@ -196,6 +212,13 @@ class Worker(threading.Thread):
             _log.warning("the first fill failed: %s", error)
         memory.settle()
 
+    def _read_on(self, model: ReadsOn) -> None:
+        try:
+            model.read_on()
+        except BaseException as error:  # noqa: BLE001 whatever it is, requests will say so
+            _log.warning("what a deadline left of a context can't be encoded: %s", error)
+            model.later = ()
+
     def _begin(self, model: Model, job: Job, request: FillRequest) -> bool:
         """Give a job what does its work; not where it is too late for that."""
         from engine.edit.answering import answering
@@ -220,6 +243,8 @@ class Worker(threading.Thread):
         draft = None
         try:
             wanted = filling.send(sent)
+            if wanted is None:
+                return  # it goes on in the next round, where nothing newer holds it up
             if isinstance(wanted, Check):
                 self._scheduler.await_reply(job)
                 self._check(job, wanted)

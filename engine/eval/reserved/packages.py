@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,12 +20,14 @@ import platformdirs
 from engine.core.errors import BadInput
 from engine.core.processes import python_module
 from engine.eval.archives import run_client, unpack
-from engine.eval.tasks import Task
+from engine.eval.tasks import Task, code_holes
 
 Role = Literal["reported", "development"]
 HoleKind = Literal["whole_line", "line", "rest_of_line", "arguments", "block"]
 HOLES = Path(__file__).parent / "holes.jsonl"
 _LIST = Path(__file__).parent / "packages.json"
+_MORE = 60
+"""Gaps in each package beside its holes."""
 _ANYWHERE = ("--only-binary=:all:", "--platform=any", "--python-version=3.11", "--implementation=py", "--abi=none")
 
 
@@ -77,10 +80,10 @@ def fetch(folder: Path | None = None) -> Path:
 
     Raises BadInput when no package registry is reached.
     """
-    folder = folder or platformdirs.user_cache_path("dg-lsp") / "reserved"
+    folder = folder or _cached()
     # pip takes one release of a package at a time.
-    _fetch([(each, each.version) for each in reserved_sources()], folder)
-    _fetch([(each, each.earlier) for each in reserved_sources() if each.earlier], folder)
+    _fetch(_missing([(each, each.version) for each in reserved_sources()], folder), folder)
+    _fetch(_missing([(each, each.earlier) for each in reserved_sources()], folder), folder)
     return folder
 
 
@@ -90,7 +93,7 @@ def reserved_files(folder: Path | None = None, *, earlier: bool = True) -> Itera
     for each in reserved_sources():
         for version in (each.version, each.earlier if earlier else None):
             if version:
-                folder_of_it = root / f"{each.name}-{version}"
+                folder_of_it = _release(root, each, version)
                 for path in sorted(folder_of_it.rglob("*.py")):
                     with suppress(UnicodeDecodeError):
                         yield ReservedFile(
@@ -101,8 +104,19 @@ def reserved_files(folder: Path | None = None, *, earlier: bool = True) -> Itera
                         )
 
 
-def _fetch(releases: Sequence[tuple[Reserved, str]], folder: Path) -> None:
-    missing = [(each, version) for each, version in releases if not (folder / f"{each.name}-{version}").is_dir()]
+def _cached() -> Path:
+    return platformdirs.user_cache_path("dg-lsp") / "reserved"
+
+
+def _missing(releases: Sequence[tuple[Reserved, str | None]], folder: Path) -> list[tuple[Reserved, str]]:
+    return [(each, version) for each, version in releases if version and not _release(folder, each, version).is_dir()]
+
+
+def _release(folder: Path, each: Reserved, version: str) -> Path:
+    return folder / f"{each.name}-{version}"
+
+
+def _fetch(missing: Sequence[tuple[Reserved, str]], folder: Path) -> None:
     if not missing:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +130,7 @@ def _fetch(releases: Sequence[tuple[Reserved, str]], folder: Path) -> None:
         found = {_name_and_version(wheel): wheel for wheel in wheels.iterdir()}
         for each, version in missing:
             unpack(found[each.name, version], unpacked / each.name, (".py",))
-            (unpacked / each.name).rename(folder / f"{each.name}-{version}")
+            (unpacked / each.name).rename(_release(folder, each, version))
 
 
 def _name_and_version(wheel: Path) -> tuple[str, str]:
@@ -146,6 +160,16 @@ def reserved_tasks(split: Role, folder: Path | None = None) -> list[Task]:
     """
     root = fetch(folder)
     return [_task(hole, root) for hole in reserved_holes() if hole.split == split]
+
+
+def development_gaps(folder: Path | None = None) -> Iterator[Task] | None:
+    """The holes of that split, then further gaps in the same packages; None where these were never fetched."""
+    root = folder or _cached()
+    if _missing([(each, version) for each in reserved_sources() for version in (each.version, each.earlier)], root):
+        return None
+    development = [each for each in reserved_sources() if each.role == "development"]
+    more = (code_holes(_release(root, each, each.version), "python", _MORE, seed=0) for each in development)
+    return chain(reserved_tasks("development", root), chain.from_iterable(more))
 
 
 def reserved_holes() -> list[ReservedHole]:

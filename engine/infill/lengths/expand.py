@@ -59,10 +59,10 @@ def _step(gap: Gap, canvas: Canvas, widths: Sequence[int], full: Sequence[int]) 
             widths=widths,
             max_steps=1,
             constrain=in_turn(*constraints, forbid_in(full, facts.expand_id)),
-            accept=entropy_bound(facts.sampling.entropy_bound),
+            accept=entropy_bound(gap.sampling.entropy_bound),
             mask=_requests_first(canvas, [facts.expand_id, facts.pad_id]) if facts.requests_first else None,
             # As many rows are greedy as there were widths to begin with.
-            choose=likeliest_in_first(len(facts.widths), nucleus(facts.sampling.top_p)),
+            choose=likeliest_in_first(len(facts.widths), nucleus(gap.sampling.top_p)),
         )
     )
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.checkpoints.placement import Placement
-from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
+from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
@@ -42,6 +42,8 @@ _CHUNK = 2048
 class DiffusionGemma(CanvasModel[GemmaNetwork]):
     reads = None
     """Positions are rotations, which know no end."""
+    later: Sequence[int] = ()
+    """A context to be encoded when nothing else is to do."""
 
     def __init__(self, network: GemmaNetwork, info: ModelInfo, prompt: TokenPrompt | ChatPrompt) -> None:
         super().__init__(network, info, prompt, REUSE)
@@ -64,6 +66,17 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
     def encode(self, ids: Sequence[int]) -> EncodedContext:
         """Encode what the cache does not hold of the context [T]."""
         return self._read(ids)[0]
+
+    def unread(self, ids: Sequence[int]) -> int:
+        """Tokens at the end of the context `ids` that are not encoded yet."""
+        return len(ids) - self.cache.known(ids)
+
+    def read_on(self) -> None:
+        """Encode a piece of `later`."""
+        left = self.unread(self.later)
+        self.encode(self.later[: len(self.later) - left + PIECE])
+        if left <= PIECE:
+            self.later = ()
 
     def parts(self, rows: Rows) -> list[Part]:
         canvases, opens = rows.canvas.tolist(), rows.open.tolist()
@@ -116,12 +129,12 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         answers = self.network.logits(hidden[0, 0])[RESERVED : RESERVED + len(WIDTHS)]
         return dict(zip(WIDTHS, answers.softmax(dim=-1).tolist(), strict=True))
 
-    def next_tokens(self, ids: Sequence[int]) -> Iterator[int]:
-        """Greedy next tokens behind `ids`, by the causal encoder."""
+    def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:
+        """Next tokens behind `ids`, as `choose` takes them from logits [1, V] of the causal encoder."""
         read = list(ids)
         while True:
             _, last = self._read(read, again=1)
-            read.append(int(self.network.logits(last)[0, -1].argmax()))
+            read.append(int(choose(self.network.logits(last)[0])))
             yield read[-1]
 
     @torch.inference_mode()
@@ -191,7 +204,7 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
         dtype=str(placement.dtype).removeprefix("torch."),
         length=checkpoint.length,
         noise=Noise(mask_id=MASK if metadata.get("noise") == "absorbing" else None, vocab_size=config.vocab_size),
-        sampling=_sampling(read_json_if_there(checkpoint.path / "generation_config.json", checkpoint.name)),
+        sampling=_sampling(read_json_if_there(checkpoint.path / "generation_config.json", checkpoint.name) | metadata),
         pad_id=PAD,
         forbidden_ids=tuple(token for token in vocabulary.empty if token != PAD),
         canvas_length=config.canvas_length,
@@ -205,8 +218,9 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
 
 
 def _sampling(published: dict[str, Any]) -> Sampling:
-    """Of a generation_config.json."""
+    """Of a generation_config.json and what dg_lsp.json adds to it."""
     bound = (published.get("sampler_config") or {}).get("entropy_bound")
     said = {**published, "max_steps": published.get("max_denoising_steps"), "entropy_bound": bound}
     names = ("max_steps", "t_min", "t_max", "entropy_bound", "stability_threshold", "confidence_threshold")
+    names += ("sure", "mend_from")
     return replace(RELEASED, **{name: said[name] for name in names if said.get(name) is not None})

@@ -32,25 +32,26 @@ class ChatPrompt(PromptLayout):
         super().__init__(tokenizer, vocabulary, limit)
         self._template = _template(tokenizer, files)
 
-    def lay_out(self, request: FillRequest) -> Prompt:
-        """[user turn | model turn with the prefix] and [gap | near suffix]."""
-        room = int(self._limit * _SUFFIX_SHARE)
+    def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
+        """[user turn | model turn with the prefix] and [gap | near suffix]. `limit`: in place of our own."""
+        limit = limit or self._limit
+        room = int(limit * _SUFFIX_SHARE)
         following = self.behind(request, room)[0][:room]
-        before = with_line_feeds(before_gap(request.prefix, self._limit * 3 // 5 * CHARACTERS))
-        fenced = last_tokens(self.tokenize(f"```{request.language}\n{before}"), self._limit * 3 // 5)
+        before = with_line_feeds(before_gap(request.prefix, limit * 3 // 5 * CHARACTERS))
+        fenced = last_tokens(self.tokenize(f"```{request.language}\n{before}"), limit * 3 // 5)
         kept, head = cut_at_cursor(fenced, self.vocabulary) if before else (fenced, "")
         return Prompt(
-            context=(*self._turns(request, self.vocabulary.text(following)), *kept),
+            context=(*self._turns(request, self.vocabulary.text(following), limit), *kept),
             suffix=tuple(following[:PINNED]),
             head=head,
         )
 
-    def _turns(self, request: FillRequest, after: str) -> list[int]:
+    def _turns(self, request: FillRequest, after: str, limit: int) -> list[int]:
         rewrites = request.task == "rewrite"
         parts = [request.instruction or (_REWRITE if rewrites else _TASK)]
         if request.language:
             parts.append(f"The language is {request.language}.")
-        parts += [f"{snippet.path}:\n```\n{snippet.text}\n```" for snippet in self._chosen(request)]
+        parts += [f"{snippet.path}:\n```\n{snippet.text}\n```" for snippet in self._chosen(request, limit)]
         if rewrites:
             old = with_line_feeds(request.old)
             parts.append(f"Where your answer begins the file says now:\n```{request.language}\n{old}\n```")
@@ -62,8 +63,8 @@ class ChatPrompt(PromptLayout):
             turn, tokenize=True, add_generation_prompt=True, enable_thinking=False, return_dict=False
         )
 
-    def _chosen(self, request: FillRequest) -> list[Any]:
-        room = int(self._limit * _SNIPPET_SHARE) * CHARACTERS
+    def _chosen(self, request: FillRequest, limit: int) -> list[Any]:
+        room = int(limit * _SNIPPET_SHARE) * CHARACTERS
         chosen: list[Any] = []
         for snippet in request.snippets:
             room -= len(snippet.text)

@@ -29,16 +29,17 @@ class TokenPrompt(PromptLayout):
         super().__init__(tokenizer, vocabulary, limit)
         self._pinned, self._repeated = pinned or PINNED, pinned is not None
 
-    def lay_out(self, request: FillRequest) -> Prompt:
-        """[snippets | suffix | prefix] and [gap | near suffix]."""
-        later_room, snippet_room = int(self._limit * _LATER_SHARE), int(self._limit * _SNIPPET_SHARE)
+    def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
+        """[snippets | suffix | prefix] and [gap | near suffix]. `limit`: in place of the checkpoint's own."""
+        limit = limit or self._limit
+        later_room, snippet_room = int(limit * _LATER_SHARE), int(limit * _SNIPPET_SHARE)
         suffix, complete = self.behind(request, self._pinned + later_room)
         if complete and (self._repeated or len(suffix) < self._pinned):
             suffix.append(EOS)
         near, first = suffix[: self._pinned], 0 if self._repeated else self._pinned
         later = suffix[first : first + later_room]
         snippets = self._snippets(request, snippet_room)
-        prefix = self.before(request, self._limit - later_room - (snippet_room if snippets else 0))
+        prefix = self.before(request, limit - later_room - (snippet_room if snippets else 0))
         return Prompt(
             context=tuple(Layout().context(request.language, later, prefix, snippets)),
             suffix=tuple(near),

@@ -3,17 +3,19 @@
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from msgspec.structs import replace
 
 from engine.baselines.generate import fill_by_generate, generate
-from engine.baselines.left_to_right import cut, fill_left_to_right, meeting
+from engine.baselines.left_to_right import cut, fill_by_causal_head, fill_left_to_right, meeting
 from engine.baselines.released_class import released_class
 from engine.core.errors import BadInput
 from engine.core.request import FillRequest
 from engine.eval.rows import ROWS, chosen_rows, possible
+from engine.models.base import Prompt
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.oracle.model import Case, Oracle
 from tests.engine.tiny import tiny_model
@@ -47,6 +49,43 @@ def test_the_context_can_be_used_again(model: DiffusionGemma):
 def test_at_most_the_tokens_asked_for_are_read(model: DiffusionGemma):
     filled = fill_left_to_right(model, REQUEST)
     assert 1 <= filled.forwards <= REQUEST.max_tokens
+
+
+def test_the_causal_head_writes_as_many_tokens_as_told_greedy_or_drawn(
+    model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch
+):
+    said: list[list[int]] = []
+    real = model.next_tokens
+
+    def next_tokens(*given: Any) -> Iterator[int]:
+        said.append([])
+        for token in real(*given):
+            said[-1].append(token)
+            yield token
+
+    monkeypatch.setattr(model, "next_tokens", next_tokens)
+    told = replace(REQUEST, width=12)
+    head = model.tokenize(model.prompt(told).head)
+    for seed, sampled in ((0, False), (1, False), (0, True), (1, True)):
+        filled = fill_by_causal_head(model, replace(told, seed=seed), sampled=sampled)
+        assert (filled.width, filled.forwards) == (12, len(said[-1])) == (12, 12 - len(head))
+    assert said[0] == said[1]
+    assert len({tuple(each) for each in said}) == 3
+
+
+def test_what_the_causal_head_writes_is_validated(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
+    ids = [model.tokenize(letter)[0] for letter in "th\n)))"]
+
+    def prompt(asked: FillRequest) -> Prompt:
+        return Prompt(context=tuple(model.tokenize(asked.prefix)), suffix=())
+
+    def next_tokens(context: object, choose: object) -> Iterator[int]:
+        return iter(ids)
+
+    monkeypatch.setattr(model, "prompt", prompt)
+    monkeypatch.setattr(model, "next_tokens", next_tokens)
+    filled = fill_by_causal_head(model, replace(REQUEST, language="python", width=len(ids)))
+    assert [(each.text.strip(), each.syntax) for each in filled.candidates] == [("th", "ok")]
 
 
 @pytest.mark.parametrize(("said", "forwards"), [("x + y", 6), ("x" * 40, 20), ("x\n\nprint(area(3))\n", 17)])

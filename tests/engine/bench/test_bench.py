@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from dg_lsp.cli import run as command
 from engine.bench.end_to_end import end_to_end
 from engine.bench.families import random_model
+from engine.bench.gaps import CodeGaps, gaps
 from engine.bench.keystroke import keystroke
 from engine.bench.random_models import NumberedPrompt
 from engine.bench.run import Effort, run
@@ -220,15 +221,45 @@ def test_contexts_are_forgotten(small: DiffusionGemma):
 def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):
     text = structs.replace(request_for(tiny, 4), max_tokens=8)
     assert text.language == "python"
-    figures, ratios = end_to_end(tiny, WATCH, width=4)
+    figures, ratios = end_to_end(tiny, WATCH, (4,))
     assert [figure.name for figure in figures] == [
         "fill, cold cache",
+        "greedy, cold cache",
+        "sampled, cold cache",
+        f"generate, {tiny.info.sampling.max_steps} steps, cold cache",
         "fill, warm cache",
-        f"generate, {tiny.info.sampling.max_steps} steps",
-        "left to right, 4 tokens",
+        "greedy, warm cache",
+        "sampled, warm cache",
     ]
     by = {figure.name: figure.spread.median for figure in figures}
-    assert ratios[0].value == by[figures[2].name] / by["fill, cold cache"]
+    assert ratios[0].value == by[figures[3].name] / by["fill, cold cache"]
+    assert ratios[-1].value == by["sampled, warm cache"] / by["fill, warm cache"]
+
+
+def told(model: DiffusionGemma, widths: tuple[int, ...]) -> CodeGaps:
+    return CodeGaps(source="a text", told=(request_for(model, width) for width in widths))
+
+
+def test_gaps_in_code_are_filled_beside_the_causal_head(small: DiffusionGemma):
+    figures, ratios = gaps(small, told(small, (1, 8, 37, 12, 9, 40)), count=2)
+    assert [(figure.name.removesuffix(" in a text"), figure.spread.count) for figure in figures] == [
+        ("fill by one thread, any gap", 2),
+        ("fill, width told, gaps of 8 to 12 tokens", 2),
+        ("greedy, as many tokens, gaps of 8 to 12 tokens", 2),
+        ("fill, width found, gaps of 8 to 12 tokens", 2),
+        ("greedy, as many tokens (no end learnt), gaps of 8 to 12 tokens", 2),
+    ]
+    medians = [figure.spread.median for figure in figures]
+    assert [ratio.value for ratio in ratios[2:]] == [medians[2] / medians[1], medians[4] / medians[3]]
+    assert ratios[0].value <= ratios[1].value
+
+
+def test_who_learnt_where_a_gap_ends_is_not_told(small: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(small, "info", replace(small.info, end_id=5))
+    figures, _ = gaps(small, told(small, (30,)), count=1)
+    assert figures[-1].name == "greedy to its end, gaps of 28 to 36 tokens in a text"
+    figures, _ = end_to_end(small, WATCH, (3,))
+    assert {"greedy to its end, cold cache", "sampled to its end, warm cache"} <= {figure.name for figure in figures}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are not measured on Windows")
@@ -277,6 +308,7 @@ def test_the_command_ends_with_one_json_object(capsys: pytest.CaptureFixture[str
         (["--shape", "26b-layers=99"], "N from 1 to 30"),
         (["--shape", "small", "--device", "gpu"], "There is no device 'gpu'"),
         (["--shape", "small", "--model", "another"], "leave out --model"),
+        (["--shape", "small", "--part", "gaps in real code"], "can read no code"),
         (["--model", "another"], "There is no model 'another'"),
         (["--device", "gpu"], "There is no device 'gpu'"),
         (["--model", "oracle:missing.json"], "missing.json"),
@@ -304,5 +336,5 @@ def test_the_bundled_model_is_measured_on_real_code():
     assert isinstance(model, DiffusionGemma)
     request = request_for(model, 8)
     compile(request.prefix + request.suffix, "code", "exec")
-    figures, _ = end_to_end(model, Stopwatch(repetitions=1, limit_s=0.1), width=8)
+    figures, _ = end_to_end(model, Stopwatch(repetitions=1, limit_s=0.1), (8,))
     assert all(figure.spread.median > 0 for figure in figures)

@@ -1,5 +1,6 @@
 """The loop: equal to the published one without pins, and what pins, stops and noise promise."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -212,3 +213,27 @@ def test_what_was_accepted_doubtfully_is_guessed_again_when_more_is_known():
     with pytest.raises(StopIteration):
         loop.send(surely(5, 20.0))
     assert canvas.row(0) == [5, 4]
+
+
+def test_no_step_is_taken_once_every_token_is_sure():
+    """The entropy bound would take one of them a step."""
+    noise, generator = Noise(mask_id=9, vocab_size=10), torch.Generator()
+    said = torch.nn.functional.one_hot(torch.tensor([3, 4, 5]), 10).float()
+    for sure, steps in ((0.9, 1), (2.0, 3)):
+        canvas = new_canvas([Nowhere()], [[None, None, None]], noise, generator)
+        sampling = Sampling(
+            max_steps=4,
+            t_min=1.0,
+            t_max=1.0,
+            entropy_bound=0.0,
+            stability_threshold=0,
+            confidence_threshold=0.0,
+            sure=sure,
+        )
+        policies = published_policies(sampling, noise, unconstrained, greedy_rows=1)
+        loop = denoise(canvas, policies, noise, generator, draft=lambda state: Draft(step=state.step, text=""))
+        step = next(loop)
+        with suppress(StopIteration):
+            while True:
+                step = loop.send(said[step.rows.open[0].nonzero()[:, 0]] * 6.0)
+        assert (canvas.row(0), canvas.step) == ([3, 4, 5], steps)

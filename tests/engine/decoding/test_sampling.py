@@ -8,6 +8,7 @@ import torch
 from engine.decoding.sampling import (
     StepInfo,
     all_known,
+    all_sure,
     begin_with,
     distributions,
     doubtful,
@@ -62,11 +63,12 @@ def test_temperature_falls_linearly():
     assert [round(temperature(left), 3) for left in (4, 3, 2, 1)] == [0.8, 0.7, 0.6, 0.5]
 
 
-def look(entropy, free, unchanged=0, known=None):
+def look(entropy, free, unchanged=0, known=None, confidence=None):
     return StepInfo(
         entropy=torch.tensor([entropy]),
         free=torch.tensor([free]),
         known=torch.tensor([known or [False] * len(free)]),
+        confidence=torch.tensor([confidence or [0.0] * len(free)]),
         unchanged=torch.tensor([unchanged]),
     )
 
@@ -178,3 +180,11 @@ def test_one_look_says_what_is_likely_and_how_unsure_it_is():
     torch.testing.assert_close(said.probabilities, logits.softmax(-1))
     torch.testing.assert_close(said.entropy(), torch.distributions.Categorical(logits=logits).entropy())
     assert said[torch.tensor([False, True])].entropy().item() == pytest.approx(math.log(4))
+
+
+@pytest.mark.parametrize(
+    ("known", "confidence", "done"),
+    [([False, False], [0.9, 0.95], True), ([False, False], [0.95, 0.89], False), ([False, True], [0.95, 0.1], True)],
+)
+def test_a_canvas_is_done_when_every_open_token_is_sure(known, confidence, done):
+    assert all_sure(look([1.0, 1.0], [True, True], known=known, confidence=confidence), 0.9).item() is done

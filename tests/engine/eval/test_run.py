@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from dg_lsp.cli import run
-from engine.core.errors import BadInput, EngineError
+from engine.core.errors import BadInput, EngineError, ModelError
 from engine.core.request import Filled, FillRequest
 from engine.eval.report import figures, report, tables
 from engine.eval.results import Result, Results
@@ -240,7 +240,16 @@ def test_figures_are_what_they_say():
     assert "50.0 ±69.3" in table.file.getvalue()
 
 
-@pytest.mark.parametrize("asked", ["width wide", "width 0", "without hope", "8"])
+def test_a_row_may_have_other_settings_than_the_model():
+    gap = task(1, truth="a + b + c + d")
+    results = run_rows(oracle_of([gap], confidence=0.3), [gap], chosen_rows(["max_steps 1", "t_max 0.9, max_steps 6"]))
+    one, six = (of(results, row, [gap])[0] for row in ("max_steps 1", "t_max 0.9, max_steps 6"))
+    assert one.steps == 1 < six.steps <= 6
+    with pytest.raises(ModelError, match="its max_steps is 0"):
+        run_rows(oracle_of([gap]), [gap], chosen_rows(["max_steps 0"]))
+
+
+@pytest.mark.parametrize("asked", ["width wide", "width 0", "without hope", "8", "max_steps 1.5", "max_steps"])
 def test_an_unknown_row_is_named(asked: str):
     with pytest.raises(BadInput, match=f"no row '{asked}': name one of 'adaptive', 'oracle width'"):
         chosen_rows([asked])
@@ -370,10 +379,31 @@ def test_the_command_cuts_gaps_into_a_folder(work: Path, capsys: pytest.CaptureF
     assert (row["gaps"], row["passed"]) == (3, None)
 
 
+def test_the_command_fills_reserved_gaps(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    splits: list[str] = []
+
+    def reserved_tasks(split: str) -> list[Task]:
+        splits.append(split)
+        return [task(number) for number in range(5)]
+
+    monkeypatch.setattr("engine.eval.reserved.packages.reserved_tasks", reserved_tasks)
+    arguments = ["eval", "--holes", "development", "--limit", "2", "--model", "oracle:oracle.json", "--json"]
+    assert run([*arguments, "--row", "max_steps 2"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["tasks"], splits) == ("development gaps in reserved packages", ["development"])
+    assert [(row["row"], row["gaps"]) for row in told["rows"]] == [("max_steps 2", 2)]
+    Path("development").mkdir()
+    assert run([*arguments]) == 2
+    assert "has no code" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ([], "Name either"),
+        (["--holes", "reported", "--lang", "python"], "belongs to a folder"),
         (["tasks.jsonl", "--holes", "."], "Name either"),
         (["tasks.jsonl", "--lang", "python"], "--lang belongs to --holes"),
         (["missing.jsonl"], "missing.jsonl"),

@@ -1,5 +1,7 @@
 """What does not parse is denoised again there, else cut, else not offered."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,7 +9,10 @@ from torch import Tensor
 from engine.analysis.questions import Check
 from engine.core.request import Candidate, Draft, FillRequest
 from engine.decoding.executor import drive
-from engine.infill.pipeline import infill
+from engine.infill.gap import Gap
+from engine.infill.lengths.strategies import Fitted
+from engine.infill.pipeline import Parts, infill
+from engine.infill.repair import repaired
 from engine.models.base import Rows
 from engine.models.oracle.model import PAD, Case, Oracle, Slip
 from engine.text.marked import gap_at_markers
@@ -35,6 +40,34 @@ def test_what_parses_is_left_alone():
 
 def test_a_broken_token_is_denoised_again():
     check(Case(text=ADD, slip=Slip(at=1, text=")")), "max(a, b)", "repaired")
+
+
+@pytest.mark.parametrize(("mend_from", "syntax"), [(0.0, "repaired"), (0.9, "repaired"), (1.0, "cut")])
+def test_what_is_too_unsure_to_be_shown_is_not_mended(mend_from: float, syntax: str):
+    case = Case(text=ADD, slip=Slip(at=1, text=")"))
+    gap = gap_at_markers(case.text)
+    oracle = Oracle("oracle", [case])
+    request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language="python", max_tokens=40)
+    sampling = replace(oracle.info.sampling, mend_from=mend_from)
+    filled = drive(oracle, infill(oracle, request, parts=Parts(sampling=sampling)))
+    assert [each.syntax for each in filled.candidates] == [syntax]
+
+
+@pytest.mark.parametrize(("n", "mended"), [(1, False), (2, True)])
+def test_nothing_is_mended_beside_enough_that_is_sound(n: int, mended: bool):
+    case = Case(text=ADD)
+    before, _, behind = case.parts
+    oracle = Oracle("oracle", [case])
+    gap = Gap.of(oracle, FillRequest(prefix=before, suffix=behind, language="python", n=n))
+    rows = [oracle.tokenize(text) for text in ("max(a, b)", "max)a, b)")]
+    width = len(rows[0])
+    canvas = gap.canvas(rows)
+    canvas.pinned[:, :width] = canvas.known[:, :width] = False
+    drafts: list[Draft] = []
+    fitted = Fitted(canvas=canvas, widths=(width, width), slack=True, complete=True)
+    found = drive(oracle, repaired(gap, fitted), drafts.append)
+    assert next(each.syntax for each in found if each.text == "max(a, b)") == "ok"
+    assert bool(drafts) == mended
 
 
 def test_everything_but_the_problem_stays_pinned():

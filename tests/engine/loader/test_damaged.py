@@ -68,6 +68,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
         (lambda path: (path / "dg_lsp.json").write_text('{"widths": [4, "all"]}'), "widths"),
         (lambda path: (path / "dg_lsp.json").write_text('{"context": 1e300}'), "context"),
         (lambda path: (path / "dg_lsp.json").write_text('{"threshold": 40}'), "threshold"),
+        (lambda path: (path / "dg_lsp.json").write_text('{"sure": "quite"}'), "sure"),
         (lambda path: change(path / "tokenizer_config.json", bos_token=[1]), "tiny can't be loaded"),
         (lambda path: change(path / "tokenizer_config.json", bos_token="unheard"), "has not all of the control tokens"),
         (lambda path: text_config(path, hidden_activation="relu"), "says hidden_activation is 'relu'"),

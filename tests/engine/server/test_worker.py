@@ -1,11 +1,12 @@
 """What several requests share a forward pass for, and what one of them may cost the others."""
 
+import dataclasses
 import itertools
 import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -13,13 +14,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.bench.families import random_model
+from engine.bench.workload import token_ids
 from engine.core.request import FillRequest
 from engine.decoding.executor import Step
 from engine.ipc.messages import EngineMessage, EngineState, Failed, Fill, FillReply, Warm
-from engine.models.base import Model, Rows
+from engine.models.base import PIECE, Model, Rows
+from engine.models.gemma.model import DiffusionGemma
+from engine.models.kv_cache import EncodedContext
 from engine.models.oracle.model import Case, Oracle
 from engine.server.metrics import Metrics
-from engine.server.scheduler import Job, Scheduler
+from engine.server.scheduler import Job, Round, Scheduler
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
 
@@ -210,3 +215,71 @@ def test_requests_that_fail_do_not_keep_a_model_loaded(fault: Literal["defect", 
             if states[-1].name in ("unloaded", "error"):
                 return
     raise AssertionError("it stayed loaded")
+
+
+def long(id: int, tokens: int, deadline_ms: float | None = None) -> Fill:
+    prefix = " ".join(str(20 + at % 900) for at in range(tokens))
+    return Fill(id=id, request=FillRequest(prefix=prefix, suffix="7", width=1, deadline_ms=deadline_ms), document="a")
+
+
+def test_a_newer_request_does_not_wait_for_a_long_context_and_what_was_cut_is_read_when_nothing_else_is_to_do():
+    model = random_model("small", "cpu")
+    assert isinstance(model, DiffusionGemma)
+    model.info = dataclasses.replace(model.info, sampling=dataclasses.replace(model.info.sampling, max_steps=1))
+    encode, began = model.encode, threading.Event()
+    pieces: list[int] = []
+
+    def slowly(ids: Sequence[int]) -> EncodedContext:
+        pieces.append(len(ids))
+        began.set()
+        time.sleep(0.05)
+        return encode(ids)
+
+    model.encode = slowly
+    answers: queue.Queue[EngineMessage] = queue.Queue()
+    with working(model) as (worker, _, _):
+
+        def ask(order: Fill) -> None:
+            now = time.monotonic()
+            worker._scheduler.submit(Job(client=1, order=order, deliver=answers.put, arrived=now, touched=now))
+
+        ask(long(1, 8 * PIECE - 100))
+        assert began.wait(30)
+        ask(long(2, 10))
+        told = [answers.get(timeout=30) for _ in range(2)]
+        assert [(each.id, type(each)) for each in told] == [(1, Failed), (2, FillReply)]
+        whole = model.prompt(long(3, 8 * PIECE - 100).request).context
+        assert model.unread(whole) >= PIECE
+        ask(long(3, 8 * PIECE - 100, deadline_ms=100.0))
+        assert isinstance(answers.get(timeout=30), FillReply)
+        ends = time.monotonic() + 30
+        while model.later and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert model.unread(whole) == 0
+
+
+def test_what_is_left_to_read_waits_for_a_job_whose_answer_is_checked():
+    model = random_model("small", "cpu")
+    assert isinstance(model, DiffusionGemma)
+    model.info = dataclasses.replace(model.info, sampling=dataclasses.replace(model.info.sampling, max_steps=1))
+    with working(model) as (worker, _, _):
+        order = Fill(id=1, request=FillRequest(prefix="20 21", suffix="7", width=1, language="python"))
+        now = time.monotonic()
+        waits = Job(client=1, order=order, deliver=lambda message: None, arrived=now, touched=now)
+        rounds: list[float] = []
+        choose = worker._scheduler.next_round
+
+        def counted(timeout_s: float) -> Round:
+            rounds.append(timeout_s)
+            return choose(timeout_s)
+
+        model.later = token_ids(model, PIECE)
+        worker._scheduler.next_round = counted
+        worker._scheduler.submit(waits)
+        ends = time.monotonic() + 30
+        while not waits.checking and time.monotonic() < ends:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        assert waits.checking
+        assert model.later
+        assert len(rounds) < 20

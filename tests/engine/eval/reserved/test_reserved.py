@@ -14,6 +14,7 @@ from engine.eval.reserved.packages import (
     Reserved,
     ReservedFile,
     ReservedHole,
+    development_gaps,
     fetch,
     reserved_files,
     reserved_holes,
@@ -138,6 +139,9 @@ def test_a_hole_becomes_a_task_and_a_changed_text_is_an_error(
     monkeypatch.setattr(packages, "reserved_holes", lambda: [hole, replace(hole, split="development")])
     (task,) = reserved_tasks("reported", tmp_path)
     assert (task.prefix + task.truth + task.suffix, task.truth) == (text, "name + 'y'")
+    assert development_gaps(tmp_path / "nowhere") is None
+    more = list(development_gaps(tmp_path) or ())
+    assert [each.truth for each in more] == ["name + 'y'"]
     (tmp_path / "lone-2.0" / "lone" / "a.py").write_text("other = 1\n")
     with pytest.raises(BadInput, match=r"a\.py of lone 2\.0 is not as it was"):
         reserved_tasks("reported", tmp_path)
