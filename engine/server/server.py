@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 import secrets
+import socket
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -165,9 +166,11 @@ class EngineServer:
             forget_address()
             if not runtime_paths.uses_tcp():
                 path = runtime_paths.socket_path()
-                listener = await asyncio.start_unix_server(self._meet, path, backlog=_BACKLOG)
+                bound = socket.socket(socket.AF_UNIX)
+                bound.bind(str(path))
+                # Before anybody can connect.
                 path.chmod(0o600)
-                return listener
+                return await asyncio.start_unix_server(self._meet, sock=bound, backlog=_BACKLOG)
             listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
             port = listener.sockets[0].getsockname()[1]
             write_tcp_address(TcpAddress(port=port, secret=self.secret, pid=os.getpid()))

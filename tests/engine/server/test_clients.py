@@ -252,7 +252,7 @@ def test_the_doctor_has_the_running_engine_do_its_fill(place, wire, monkeypatch)
     status = wire.status()
     details = {finding.subject: finding.detail for finding in examine(status.model, "cpu")}
     assert f"engine {status.pid}" in details["socket"]
-    assert "by the running engine" in details["fill"]
+    assert "in the engine that runs" in details["fill"]
     assert wire.status().served == status.served + 1
 
 
