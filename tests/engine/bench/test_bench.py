@@ -237,11 +237,12 @@ def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):
 
 
 def told(model: DiffusionGemma, widths: tuple[int, ...]) -> CodeGaps:
-    return CodeGaps(source="a text", told=(request_for(model, width) for width in widths))
+    requests = (structs.replace(request_for(model, width), max_tokens=width) for width in widths)
+    return CodeGaps(source="a text", told=requests)
 
 
-def test_gaps_in_code_are_filled_beside_the_causal_head(small: DiffusionGemma):
-    figures, ratios = gaps(small, told(small, (1, 8, 37, 12, 9, 40)), count=2)
+def test_gaps_in_code_are_filled_beside_the_causal_head(tiny: DiffusionGemma):
+    figures, ratios = gaps(tiny, told(tiny, (1, 8, 37, 12, 9, 40)), count=2)
     assert [(figure.name.removesuffix(" in a text"), figure.spread.count) for figure in figures] == [
         ("fill by one thread, any gap", 2),
         ("fill, width told, gaps of 8 to 12 tokens", 2),
@@ -254,11 +255,11 @@ def test_gaps_in_code_are_filled_beside_the_causal_head(small: DiffusionGemma):
     assert ratios[0].value <= ratios[1].value
 
 
-def test_who_learnt_where_a_gap_ends_is_not_told(small: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(small, "info", replace(small.info, end_id=5))
-    figures, _ = gaps(small, told(small, (30,)), count=1)
+def test_who_learnt_where_a_gap_ends_is_not_told(tiny: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tiny, "info", replace(tiny.info, end_id=5))
+    figures, _ = gaps(tiny, told(tiny, (30,)), count=1)
     assert figures[-1].name == "greedy to its end, gaps of 28 to 36 tokens in a text"
-    figures, _ = end_to_end(small, WATCH, (3,))
+    figures, _ = end_to_end(tiny, WATCH, (3,))
     assert {"greedy to its end, cold cache", "sampled to its end, warm cache"} <= {figure.name for figure in figures}
 
 
