@@ -84,9 +84,9 @@ def test_a_second_engine_leaves_the_first_alone(place, how):
 
 
 def test_the_engine_ends_when_no_client_came_for_long_but_not_before(place):
-    with running(place, "--exit-after", "0.5") as process:
+    with running(place, "--exit-after", "1.5") as process:
         with place.client() as wire:
-            time.sleep(1.2)
+            time.sleep(2.5)
             assert wire.status().clients == ("test",)
         assert process.wait(WAIT_S) == 0
         assert not place.socket_path.exists()
