@@ -186,19 +186,21 @@ def fields(policies) -> dict:
     return {name: getattr(policies, name) for name in type(policies).__slots__}
 
 
+ONE_A_STEP = Sampling(
+    max_steps=4,
+    t_min=1.0,
+    t_max=1.0,
+    entropy_bound=0.0,
+    stability_threshold=0,
+    confidence_threshold=0.0,
+)
+
+
 def test_what_was_accepted_doubtfully_is_guessed_again_when_more_is_known():
     """Two masks, one accepted a step: the first was a guess, and is asked for once more behind the second."""
     noise, generator = Noise(mask_id=9, vocab_size=10), torch.Generator()
     canvas = new_canvas([Nowhere()], [[None, None]], noise, generator)
-    sampling = Sampling(
-        max_steps=4,
-        t_min=1.0,
-        t_max=1.0,
-        entropy_bound=0.0,
-        stability_threshold=0,
-        confidence_threshold=0.0,
-    )
-    policies = replace(published_policies(sampling, noise, unconstrained, greedy_rows=1), remask=doubtful(0.9))
+    policies = replace(published_policies(ONE_A_STEP, noise, unconstrained, greedy_rows=1), remask=doubtful(0.9))
     loop = denoise(canvas, policies, noise, generator, draft=lambda state: Draft(step=state.step, text=""))
 
     def surely(token: int, logit: float) -> torch.Tensor:
@@ -221,16 +223,7 @@ def test_no_step_is_taken_once_every_token_is_sure():
     said = torch.nn.functional.one_hot(torch.tensor([3, 4, 5]), 10).float()
     for sure, steps in ((0.9, 1), (2.0, 3)):
         canvas = new_canvas([Nowhere()], [[None, None, None]], noise, generator)
-        sampling = Sampling(
-            max_steps=4,
-            t_min=1.0,
-            t_max=1.0,
-            entropy_bound=0.0,
-            stability_threshold=0,
-            confidence_threshold=0.0,
-            sure=sure,
-        )
-        policies = published_policies(sampling, noise, unconstrained, greedy_rows=1)
+        policies = published_policies(replace(ONE_A_STEP, sure=sure), noise, unconstrained, greedy_rows=1)
         loop = denoise(canvas, policies, noise, generator, draft=lambda state: Draft(step=state.step, text=""))
         step = next(loop)
         with suppress(StopIteration):
