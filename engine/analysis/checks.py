@@ -13,13 +13,13 @@ from engine.analysis.questions import (
     Better,
     Diagnose,
     Diagnosis,
-    Judged,
-    JudgeFills,
-    Judgements,
     Question,
     Reply,
     Tried,
     TryEdits,
+    ValidatedFill,
+    ValidateFills,
+    Validations,
 )
 from engine.analysis.syntax_errors import syntax_errors
 from engine.core.analysis import Analysis
@@ -48,7 +48,7 @@ class Checks:
         budget = Budget(budget_ms, time.thread_time)
         try:
             match question:
-                case JudgeFills():
+                case ValidateFills():
                     return self._validate(question, budget)
                 case Diagnose():
                     text = self._parsed(question.text, question.language, budget)
@@ -67,16 +67,16 @@ class Checks:
         self._gaps: dict[tuple[str, int, int, str], _GapCheck] = {}
         self._texts: dict[tuple[str, str], ParsedText] = {}
 
-    def _validate(self, question: JudgeFills, budget: Budget) -> Judgements:
+    def _validate(self, question: ValidateFills, budget: Budget) -> Validations:
         key = (question.text, question.start, question.end, question.language)
         gap = _remembered(self._gaps, key, lambda: _GapCheck(question, self._trees, budget))
 
-        def validated(fill: str) -> Judged | None:
+        def validated(fill: str) -> ValidatedFill | None:
             if budget.over():
-                return Judged(text=fill, verdict=None)
+                return ValidatedFill(text=fill, verdict=None)
             return gap.cut(fill, budget) if question.cut else gap.validated(fill, budget, whole=question.whole)
 
-        return Judgements(fills=tuple(validated(fill) for fill in question.fills))
+        return Validations(fills=tuple(validated(fill) for fill in question.fills))
 
     def _parsed(self, text: str, language: str, budget: Budget) -> ParsedText | None:
         found = self._texts.get((text, language))
@@ -105,25 +105,25 @@ class Checks:
 class _GapCheck:
     """One gap, and what was found out about fills of it: rows agree, and a model may insist on what it said."""
 
-    def __init__(self, question: JudgeFills, trees: Trees, budget: Budget) -> None:
+    def __init__(self, question: ValidateFills, trees: Trees, budget: Budget) -> None:
         text, start, end = question.text, question.start, question.end
         tree = trees.tree(text, question.language, budget)
         self._validator = Validator(text[:start], text[end:], question.language, text[start:end], tree)
         self._known: dict[str, Verdict] = {}
 
-    def validated(self, fill: str, budget: Budget, *, whole: bool) -> Judged:
+    def validated(self, fill: str, budget: Budget, *, whole: bool) -> ValidatedFill:
         """What may be offered of a fill, and the verdict on it; where trimming takes what is broken, that counts."""
         text = fill if whole else self._trimmed(fill)
         lost = self._verdict(fill, budget) if self._loses(fill, text) else None
-        return Judged(text=text, verdict=lost if lost and lost.problems else self._verdict(text, budget))
+        return ValidatedFill(text=text, verdict=lost if lost and lost.problems else self._verdict(text, budget))
 
-    def cut(self, fill: str, budget: Budget) -> Judged | None:
+    def cut(self, fill: str, budget: Budget) -> ValidatedFill | None:
         """What of a fill breaks nothing."""
         text: str | None = self._trimmed(fill)
         found = self._verdict(text, budget)
         if found and found.problems:
             text = longest_valid_head(self._validator, text, budget)
-        return Judged(text=text, verdict=self._verdict(text, budget)) if text and text.strip() else None
+        return ValidatedFill(text=text, verdict=self._verdict(text, budget)) if text and text.strip() else None
 
     def _trimmed(self, fill: str) -> str:
         """What belongs in the gap: not beyond what the gap lies in, and nothing that stands behind it."""

@@ -13,12 +13,12 @@ import sys
 import time
 
 from engine.analysis.checks import Checks
-from engine.analysis.questions import JudgeFills, TryEdits
+from engine.analysis.questions import TryEdits, ValidateFills
 from engine.analysis.wire import packed_reply, read_frame, unpacked_question
 
 _MOST_NBYTES = 2 << 30
 """Of address space; a tree takes seventy times its text."""
-_WARM = JudgeFills(
+_WARM = ValidateFills(
     text="def f(values):\n    return sorted()\n", start=32, end=32, language="python", fills=("values) + (",)
 )
 

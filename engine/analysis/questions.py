@@ -22,7 +22,7 @@ class Asks(Wire, Generic[R], frozen=True, tag=True):
     """A question that is answered by an `R`."""
 
 
-class Judged(Wire, frozen=True, kw_only=True):
+class ValidatedFill(Wire, frozen=True, kw_only=True):
     """A fill as it may be offered, and what it does to the syntax of its file."""
 
     text: str
@@ -30,13 +30,13 @@ class Judged(Wire, frozen=True, kw_only=True):
     """None: unchecked."""
 
 
-class Judgements(Wire, frozen=True, kw_only=True):
+class Validations(Wire, frozen=True, kw_only=True):
     """One for each fill; None where nothing of it is left to offer."""
 
-    fills: tuple[Judged | None, ...]
+    fills: tuple[ValidatedFill | None, ...]
 
 
-class JudgeFills(Asks[Judgements], frozen=True, kw_only=True):
+class ValidateFills(Asks[Validations], frozen=True, kw_only=True):
     """What becomes of a document with each of `fills` in the place of `text[start:end]`."""
 
     text: str
@@ -98,8 +98,8 @@ class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
     cursor: int
 
 
-Question = JudgeFills | Diagnose | TryEdits | AnalyzeText
-Reply = Judgements | Diagnosis | Tried | Analysis
+Question = ValidateFills | Diagnose | TryEdits | AnalyzeText
+Reply = Validations | Diagnosis | Tried | Analysis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

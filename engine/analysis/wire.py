@@ -13,13 +13,13 @@ from engine.analysis.questions import (
     AnalyzeText,
     Diagnose,
     Diagnosis,
-    Judged,
-    JudgeFills,
-    Judgements,
     Question,
     Reply,
     Tried,
     TryEdits,
+    ValidatedFill,
+    ValidateFills,
+    Validations,
 )
 from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.errors import MalformedMessage
@@ -74,7 +74,7 @@ def _unpacked(body: bytes) -> dict[str, Any]:
 def _answers(reply: Reply, question: Question) -> bool:
     """Whether it is about that question: who reads it relies on places and texts."""
     match question, reply:
-        case JudgeFills(), Judgements():
+        case ValidateFills(), Validations():
             pairs = list(zip(question.fills, reply.fills, strict=False))
             return len(pairs) == len(question.fills) == len(reply.fills) and all(
                 judged is None or (fill.startswith(judged.text) and _lies_within(judged, len(fill)))
@@ -94,7 +94,7 @@ def _answers(reply: Reply, question: Question) -> bool:
             return False
 
 
-def _lies_within(judged: Judged, size: int) -> bool:
+def _lies_within(judged: ValidatedFill, size: int) -> bool:
     problems = judged.verdict.problems if judged.verdict else ()
     return all(0 <= problem.start <= problem.end <= size for problem in problems)
 

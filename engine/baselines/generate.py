@@ -36,17 +36,17 @@ def fill_by_generate(model: DiffusionGemma, request: FillRequest) -> Filled:
     return answered(model, text, len(model.tokenize(text)), width=len(said), forwards=steps, began=began)
 
 
-def generate(module: Any, facts: ModelInfo, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
+def generate(module: Any, info: ModelInfo, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
     """The tokens of one canvas behind `ids`. `in_full`: all of its steps, settled or not."""
     config: Any = DiffusionGemmaGenerationConfig(
-        max_new_tokens=facts.canvas_length,
+        max_new_tokens=info.canvas_length,
         max_denoising_steps=sampling.max_steps,
         t_min=sampling.t_min,
         t_max=sampling.t_max,
         stability_threshold=sampling.stability_threshold,
         confidence_threshold=_NEVER if in_full else sampling.confidence_threshold,
         sampler_config=EntropyBoundSamplerConfig(entropy_bound=sampling.entropy_bound),
-        pad_token_id=facts.pad_id,
+        pad_token_id=info.pad_id,
         eos_token_id=None,
         return_dict_in_generate=True,
     )

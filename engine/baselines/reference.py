@@ -17,7 +17,7 @@ from engine.models.masked.model import Masked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     name: str
-    told: str
+    conditions: str
     """What is the same and what is not."""
     aim: str = ""
     """How much longer than ours it should take, such as ">= 8"."""
@@ -36,18 +36,18 @@ def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
         from engine.baselines.generate import generate
         from engine.baselines.released_class import released_class
 
-        module, facts = released_class(model.network), model.info
-        context, sampling = list(model.prompt(request).context), replace(facts.sampling, max_steps=ours.steps)
+        module, info = released_class(model.network), model.info
+        context, sampling = list(model.prompt(request).context), replace(info.sampling, max_steps=ours.steps)
         return Reference(
             name=f"generate, {ours.steps} steps",
-            told="same weights and steps",
+            conditions="same weights and steps",
             aim=">= 8",
-            run=lambda: generate(module, facts, context, sampling, in_full=True),
+            run=lambda: generate(module, info, context, sampling, in_full=True),
         )
     assert isinstance(model, Masked)
     return Reference(
         name=f"published loop, {ours.width} steps",
-        told="same weights, all computed in each step, one token a step",
+        conditions="same weights, all computed in each step, one token a step",
         run=lambda: published_loop(model, request, ours.width),
     )
 
@@ -57,18 +57,18 @@ def published_loop(model: Masked, request: FillRequest, width: int) -> list[int]
     """The loop that masked-diffusion coders are published with, plainly: fill `width` masks, the likeliest token at the
     position of least entropy first. In each step all positions are computed, the head's logits of the fixed ones too,
     and one token is taken. See the sources in engine.models.masked.published."""
-    facts, prompt = model.info, model.prompt(request)
-    assert facts.noise.mask_id is not None
+    info, prompt = model.info, model.prompt(request)
+    assert info.noise.mask_id is not None
     start = len(prompt.context)
-    ids = [*prompt.context, *[facts.noise.mask_id] * width, *prompt.suffix]
-    # Forbidden as in our own fills; a token that asks for another width has no place in one that is told.
-    constrain = forbid((*facts.forbidden_ids, facts.pad_id))
+    ids = [*prompt.context, *[info.noise.mask_id] * width, *prompt.suffix]
+    # Forbidden as in our own fills; a token that asks for another width has no place where the width is given.
+    constrain = forbid((*info.forbidden_ids, info.pad_id))
     left, device = list(range(start, start + width)), model.network.device
     positions = torch.arange(len(ids), device=device)[None]
     while left:
         hidden = model.network.run(torch.tensor([ids], device=device), positions)
         logits = model.network.logits(hidden[0])
-        logits = constrain(logits[[max(at - model.shift, 0) for at in left]], torch.empty(0)) / facts.sampling.t_max
+        logits = constrain(logits[[max(at - model.shift, 0) for at in left]], torch.empty(0)) / info.sampling.t_max
         entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1)
         surest = int(entropy.argmin())
         ids[left.pop(surest)] = int(logits[surest].argmax())

@@ -35,7 +35,7 @@ def end_to_end(model: Measured, watch: Stopwatch, widths: Sequence[int]) -> tupl
             if cache == "cold":
                 theirs = reference(model, request, max(answers, key=lambda answer: answer.steps))
                 taken[theirs.name] = watch.time(theirs.run, before=model.forget)
-                name = f"{theirs.name} by fill, {width} tokens, {theirs.told}, cold cache"
+                name = f"{theirs.name} by fill, {width} tokens, {theirs.conditions}, cold cache"
                 ratios.append(Ratio(name=name, value=taken[theirs.name].median / taken["fill"].median, aim=theirs.aim))
             figures += [
                 Figure(part=END_TO_END, name=f"{name}, {cache} cache", spread=spread, at=width)

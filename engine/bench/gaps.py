@@ -29,13 +29,13 @@ _AIMS = {(28, 36): (">= 2", ">= 2"), (8, 12): (">= 1.2", "")}
 class CodeGaps:
     source: str
     """Whose code it is."""
-    told: Iterable[FillRequest]
-    """One for each gap, its true width told."""
+    requests: Iterable[FillRequest]
+    """One for each gap, with its true width."""
 
 
 def gaps(model: Measured, code: CodeGaps, count: int) -> tuple[list[Figure], list[Ratio]]:
     """`count` gaps in order, as an editor asks for them; and as many of each range of widths in several ways."""
-    requests = iter(code.told)
+    requests = iter(code.requests)
     first = [*islice(requests, count)]
     figures, ratios = _as_served(model, first, code.source)
     chosen: dict[tuple[int, int], list[FillRequest]] = {bounds: [] for bounds in _AIMS}
@@ -54,8 +54,8 @@ def gaps(model: Measured, code: CodeGaps, count: int) -> tuple[list[Figure], lis
         ways: dict[str, Callable[[FillRequest], object]] = {
             "fill, width told": partial(fill, model),
             "greedy, as many tokens": greedy,
-            "fill, width found": lambda told: fill(model, _free(told)),
-            theirs: (lambda told, greedy=greedy: greedy(_free(told))) if ends else greedy,
+            "fill, width found": lambda request: fill(model, _free(request)),
+            theirs: (lambda request, greedy=greedy: greedy(_free(request))) if ends else greedy,
         }
         of_width_too = f"gaps of {least} to {most} tokens in {code.source}"
         taken = _timed(model, of_width, list(ways.values()))
@@ -69,9 +69,9 @@ def gaps(model: Measured, code: CodeGaps, count: int) -> tuple[list[Figure], lis
     return figures, ratios
 
 
-def _as_served(model: Measured, told: Sequence[FillRequest], source: str) -> tuple[list[Figure], list[Ratio]]:
+def _as_served(model: Measured, requests: Sequence[FillRequest], source: str) -> tuple[list[Figure], list[Ratio]]:
     with _one_thread():
-        (taken,) = _timed(model, told, [lambda each: fill(model, _free(each))])
+        (taken,) = _timed(model, requests, [lambda each: fill(model, _free(each))])
     name = f"fill by one thread, any gap in {source}"
     ratios = [
         Ratio(name=f"milliseconds of a {name}, p{percent}", value=percentile(taken, percent) or 0.0, aim=aim)
@@ -94,8 +94,8 @@ def _timed(
     return [times[1:] for times in taken]
 
 
-def _free(told: FillRequest) -> FillRequest:
-    return replace(told, width=None)
+def _free(request: FillRequest) -> FillRequest:
+    return replace(request, width=None)
 
 
 @contextmanager

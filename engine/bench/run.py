@@ -86,15 +86,15 @@ def run(
 
 def about(model: Model) -> dict[str, str | int]:
     """What the figures hold for."""
-    facts = model.info
-    gpu = facts.device.startswith("cuda")
+    info = model.info
+    gpu = info.device.startswith("cuda")
     return {
-        "model": facts.name,
-        "parameters": facts.parameters,
-        "device": torch.cuda.get_device_name(facts.device) if gpu else _processor(),
+        "model": info.name,
+        "parameters": info.parameters,
+        "device": torch.cuda.get_device_name(info.device) if gpu else _processor(),
         "cores": os.cpu_count() or 0,
         "threads": torch.get_num_threads(),
-        "dtype": facts.dtype,
+        "dtype": info.dtype,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "date": datetime.now(UTC).date().isoformat(),

@@ -143,10 +143,10 @@ def read_header(file: Path) -> list[TensorHeader]:
             pass
         with file.open("rb") as stream:
             nbytes = int.from_bytes(stream.read(8), "little")
-            told: dict[str, Any] = json.loads(stream.read(nbytes))
+            described: dict[str, Any] = json.loads(stream.read(nbytes))
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelError(f"{file} is cut off or damaged ({first_line(error)}): pull or copy the model again.") from None
-    told.pop("__metadata__", None)
+    described.pop("__metadata__", None)
     return [
         TensorHeader(
             name=name,
@@ -156,7 +156,7 @@ def read_header(file: Path) -> list[TensorHeader]:
             offset=8 + nbytes + each["data_offsets"][0],
             nbytes=each["data_offsets"][1] - each["data_offsets"][0],
         )
-        for name, each in told.items()
+        for name, each in described.items()
     ]
 
 

@@ -86,5 +86,5 @@ def _code(model: Measured) -> CodeGaps:
     )
     return CodeGaps(
         source=source,
-        told=(replace(request, width=true_width(model, request, truth)) for request, truth in requests),
+        requests=(replace(request, width=true_width(model, request, truth)) for request, truth in requests),
     )

@@ -117,17 +117,17 @@ class Gap:
     ) -> Denoising:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
         `changes`. `slack`: unused slots may be padded, but in the rows `full`."""
-        facts = self.model.info
+        info = self.model.info
         constraints = self.constraints(slack=slack)
         if slack:
-            constraints += [end_once(canvas, facts.pad_id), forbid_in(full, facts.pad_id)]
-        policies = published_policies(self.sampling, facts.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
-        mask = end_behind_text(canvas, facts.pad_id) if slack else None
+            constraints += [end_once(canvas, info.pad_id), forbid_in(full, info.pad_id)]
+        policies = published_policies(self.sampling, info.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
+        mask = end_behind_text(canvas, info.pad_id) if slack else None
         policies = replace(policies, **{"mask": mask, **changes})
         return denoise(
             canvas,
             policies,
-            facts.noise,
+            info.noise,
             self.generator,
             should_stop=self._step_is_done,
             draft=lambda state: self.draft(state, widths),
@@ -161,8 +161,8 @@ class Gap:
 
     def constraints(self, *, slack: bool, requests: Sequence[int] = ()) -> list[Constrain]:
         """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots."""
-        facts = self.model.info
-        banned = [*({*facts.forbidden_ids, facts.pad_id} - {*requests, *([facts.pad_id] if slack else [])})]
+        info = self.model.info
+        banned = [*({*info.forbidden_ids, info.pad_id} - {*requests, *([info.pad_id] if slack else [])})]
         one_line = self.request.single_line
         if self.prompt.head and not self.committed:
             # At the margin the head itself is a line break.

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from engine.analysis.questions import Judged
+from engine.analysis.questions import ValidatedFill
 from engine.core.request import Syntax
 from engine.decoding.canvas import reopened
 from engine.decoding.executor import Step, Work
@@ -83,7 +83,7 @@ def _sort_out(
     return broken
 
 
-def _offered(gap: Gap, said: Hypothesis, found: Judged, syntax: Syntax) -> Hypothesis:
+def _offered(gap: Gap, said: Hypothesis, found: ValidatedFill, syntax: Syntax) -> Hypothesis:
     short = said if found.text == said.text else shortened(gap, said, found.text)
     whole = found.verdict is not None and found.verdict.whole
     return replace(short, syntax=syntax if found.verdict else "unchecked", whole=whole)

@@ -43,13 +43,13 @@ class Row:
 def rewritten(gap: Gap) -> Fitting:
     """The request's `old`, which must fit on a canvas, a share of `strength` of it denoised anew. The rest stays under
     absorbing noise, and may be reconsidered under uniform noise."""
-    request, facts = gap.request, gap.model.info
+    request, info = gap.request, gap.model.info
     tokens = old_tokens(gap, request.old, request.keep)
     rng = random.Random(f"{request.seed}/{request.old}")
     rows = [_drawn_row(gap, tokens, index, rng) for index in range(max(request.n, ROWS))]
     canvas = _canvas(gap, rows)
     widths = [len(row.old) for row in rows]
-    slack = facts.length == "slack"
+    slack = info.length == "slack"
     steps = max(FEWEST_STEPS, math.ceil(request.strength * gap.sampling.max_steps))
     canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, max_steps=steps)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from engine.analysis.questions import Check, Judged, JudgeFills, Reply, asked
+from engine.analysis.questions import Check, Reply, ValidatedFill, ValidateFills, asked
 from engine.core.request import FillRequest
 from engine.decoding.deadline import Deadline
 from engine.syntax.languages import language_of
@@ -28,14 +28,14 @@ def spare_ms(request: FillRequest) -> float:
 
 def validated_fills(
     request: FillRequest, language: str, fills: Sequence[str], deadline: Deadline, *, cut: bool = False
-) -> Generator[Check, Reply | None, Sequence[Judged | None]]:
+) -> Generator[Check, Reply | None, Sequence[ValidatedFill | None]]:
     """What may be offered of each of these texts, which have line feeds; nothing is said about an edit in part.
     `language`: `Grammar.name`."""
     if not fills:
         return ()
     whole = request.task != "fill"
     before, old = with_line_feeds(request.prefix), with_line_feeds(request.old)
-    question = JudgeFills(
+    question = ValidateFills(
         text=before + old + with_line_feeds(request.suffix),
         start=len(before),
         end=len(before) + len(old),
@@ -45,4 +45,4 @@ def validated_fills(
         cut=cut,
     )
     reply = yield from asked(question, EDIT_CHECK_MS if whole else CHECK_MS, deadline.left_ms())
-    return reply.fills if reply else [Judged(text=text, verdict=None) for text in fills]
+    return reply.fills if reply else [ValidatedFill(text=text, verdict=None) for text in fills]

@@ -21,11 +21,11 @@ from engine.core.names import check_device
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
 from engine.models.gemma.network import GemmaNetwork
+from engine.train.assessment import assess as assess_network
 from engine.train.corpus import build_corpus, corpus_folder, read_documents, read_manifest
 from engine.train.export import export as export_model
 from engine.train.export import keep_threshold, write_card
 from engine.train.fills import Fills, fill_holes
-from engine.train.judge import judge as judge_network
 from engine.train.optimise import prefers_bfloat16
 from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe, changed
@@ -155,7 +155,7 @@ def export(
 
 @app.command()
 @one_line_errors()
-def judge(
+def assess(
     name: RunName = "run",
     corpus: CorpusName = "corpus",
     gaps: Annotated[int, typer.Option(min=1)] = 400,
@@ -166,8 +166,8 @@ def judge(
     the recipe."""
     recipe, text = changed(Recipe(), changes or ()), corpus_folder(corpus)
     state = newest_state(recipe, _run_folder(name))
-    judgement = judge_network(GemmaNetwork(state.module), PackedCorpus(text, "held-out"), recipe, gaps)
-    typer.echo(f"{state.tokens:,} tokens: {judgement.line()}")
+    assessment = assess_network(GemmaNetwork(state.module), PackedCorpus(text, "held-out"), recipe, gaps)
+    typer.echo(f"{state.tokens:,} tokens: {assessment.line()}")
     if holes:
         with tempfile.TemporaryDirectory() as out:
             export_model(state, recipe, text / "tokenizer", Path(out))

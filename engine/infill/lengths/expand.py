@@ -29,9 +29,9 @@ def expand(gap: Gap) -> Fitting:
     Begins at each width of the model's, one row each. A model whose requests come first has taken its text while the
     width was still in question: its gap is filled anew at the widths that were found and near them.
     """
-    facts = gap.model.info
+    info = gap.model.info
     most = min(gap.budget, gap.room)
-    starts = [min(width, most) for width in facts.widths]
+    starts = [min(width, most) for width in info.widths]
     widths = starts + [starts[0]] * (gap.request.n - len(starts))
     canvas = gap.noise_canvas(widths)
     left = [BUDGET * most] * len(widths)
@@ -43,26 +43,26 @@ def expand(gap: Gap) -> Fitting:
         left = [budget - more for budget, more in zip(left, grown, strict=True)]
         if gap.should_stop():
             break
-    if facts.requests_first and not gap.should_stop():
+    if info.requests_first and not gap.should_stop():
         return (yield from filled(gap, near(widths, most)))
     _without_requests(gap, canvas)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=False, complete=True)
 
 
 def _step(gap: Gap, canvas: Canvas, widths: Sequence[int], full: Sequence[int]) -> Denoising:
-    facts = gap.model.info
-    assert facts.expand_id is not None
-    constraints = gap.constraints(slack=False, requests=[facts.expand_id, facts.pad_id])
+    info = gap.model.info
+    assert info.expand_id is not None
+    constraints = gap.constraints(slack=False, requests=[info.expand_id, info.pad_id])
     return (
         yield from gap.denoise(
             canvas,
             widths=widths,
             max_steps=1,
-            constrain=in_turn(*constraints, forbid_in(full, facts.expand_id)),
+            constrain=in_turn(*constraints, forbid_in(full, info.expand_id)),
             accept=entropy_bound(gap.sampling.entropy_bound),
-            mask=_requests_first(canvas, [facts.expand_id, facts.pad_id]) if facts.requests_first else None,
+            mask=_requests_first(canvas, [info.expand_id, info.pad_id]) if info.requests_first else None,
             # As many rows are greedy as there were widths to begin with.
-            choose=likeliest_in_first(len(facts.widths), nucleus(gap.sampling.top_p)),
+            choose=likeliest_in_first(len(info.widths), nucleus(gap.sampling.top_p)),
         )
     )
 
@@ -102,18 +102,18 @@ def _slots(gap: Gap, canvas: Canvas, row: int, room: int) -> tuple[list[int | No
     there to stay. The others are asked again. A slot that is given up sweeps the masks behind it, as the model learnt
     that what is left over stands at the end of a gap.
     """
-    facts = gap.model.info
+    info = gap.model.info
     width = canvas.lengths[row] - len(gap.suffix)
     ids, accepted, known = (part[row, :width].tolist() for part in (canvas.ids, canvas.accepted, canvas.known))
     slots: list[int | None] = []
     added, independent, swept = 0, True, False
     for at, token in enumerate(ids):
-        requested = accepted[at] and token in (facts.expand_id, facts.pad_id)
+        requested = accepted[at] and token in (info.expand_id, info.pad_id)
         if swept and (requested or not known[at]):
             continue
-        if requested and token == facts.pad_id and independent:
+        if requested and token == info.pad_id and independent:
             swept = True
-        elif requested and token == facts.expand_id and independent and added < room:
+        elif requested and token == info.expand_id and independent and added < room:
             slots += [None, None]
             added, independent = added + 1, False
         elif requested:
@@ -126,5 +126,5 @@ def _slots(gap: Gap, canvas: Canvas, row: int, room: int) -> tuple[list[int | No
 
 def _without_requests(gap: Gap, canvas: Canvas) -> None:
     """Where time ran out, slots that are still empty or ask for more say nothing."""
-    facts = gap.model.info
-    canvas.best[(canvas.best == facts.expand_id) | (canvas.best == facts.noise.mask_id)] = facts.pad_id
+    info = gap.model.info
+    canvas.best[(canvas.best == info.expand_id) | (canvas.best == info.noise.mask_id)] = info.pad_id

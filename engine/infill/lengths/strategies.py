@@ -1,5 +1,4 @@
-"""How wide a gap is: one strategy a model, chosen by its facts. Each returns canvases whose rows are [gap | pinned
-suffix].
+"""How wide a gap is: one strategy a model. Each returns canvases whose rows are [gap | pinned suffix].
 
 The width is the whole game of infilling with a canvas: with the true one a small model beats a large one that
 has to guess.
@@ -76,8 +75,8 @@ def asked(gap: Gap) -> Fitting:
     most = min(gap.budget, gap.room)
     assert isinstance(gap.model, TellsWidths)
     likely = gap.model.widths(gap.context)
-    told = sorted((width for width in likely if 0 < width <= most), key=likely.__getitem__, reverse=True)
-    widths = told[: max(gap.request.n, ASKED)] or [most]
+    ranked = sorted((width for width in likely if 0 < width <= most), key=likely.__getitem__, reverse=True)
+    widths = ranked[: max(gap.request.n, ASKED)] or [most]
     return (yield from _fit(gap, widths, slack=False))
 
 

@@ -238,7 +238,7 @@ def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):
 
 def told(model: DiffusionGemma, widths: tuple[int, ...]) -> CodeGaps:
     requests = (structs.replace(request_for(model, width), max_tokens=width) for width in widths)
-    return CodeGaps(source="a text", told=requests)
+    return CodeGaps(source="a text", requests=requests)
 
 
 def test_gaps_in_code_are_filled_beside_the_causal_head(tiny: DiffusionGemma):

@@ -12,7 +12,16 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.analysis.questions import AnalyzeText, Check, Diagnose, Diagnosis, JudgeFills, Judgements, Question, Reply
+from engine.analysis.questions import (
+    AnalyzeText,
+    Check,
+    Diagnose,
+    Diagnosis,
+    Question,
+    Reply,
+    ValidateFills,
+    Validations,
+)
 from engine.analysis.questions import asked as asking
 from engine.analysis.wire import framed, unpacked_reply
 from engine.core.analysis import Analysis
@@ -43,9 +52,9 @@ async def asked(checker: Checker, question: Question, budget_ms: float = 20_000.
     return await asyncio.wait_for(coming, WAIT_S)
 
 
-def call(text: str = "def f(a):\n    return ()\n", *fills: str) -> JudgeFills:
+def call(text: str = "def f(a):\n    return ()\n", *fills: str) -> ValidateFills:
     at = text.index(")\n", text.index("return"))
-    return JudgeFills(text=text, start=at, end=at, language="python", fills=fills or ("a",))
+    return ValidateFills(text=text, start=at, end=at, language="python", fills=fills or ("a",))
 
 
 def crash(number: int = 0) -> Diagnose:
@@ -56,7 +65,7 @@ def crash(number: int = 0) -> Diagnose:
 async def test_questions_are_answered_by_another_process():
     async with checking() as checker:
         reply = await asked(checker, call())
-        assert isinstance(reply, Judgements)
+        assert isinstance(reply, Validations)
         assert [each and each.text for each in reply.fills] == ["a"]
         assert isinstance(await asked(checker, Diagnose(text="x = (", language="python")), Diagnosis)
         assert isinstance(await asked(checker, AnalyzeText(text="x = (", language="python", cursor=0)), Analysis)
@@ -71,7 +80,7 @@ async def test_a_text_that_was_edited_is_the_text_that_is_judged():
         for number in range(12):
             text = f"x{number} = 1\n" * (number % 3) + body.replace("y", f"z{number}", number)
             reply = await asked(checker, call(text, "a", "a)"))
-            assert isinstance(reply, Judgements)
+            assert isinstance(reply, Validations)
             assert [each and (each.text, each.verdict and each.verdict.whole) for each in reply.fills] == [
                 ("a", True)
             ] * 2
@@ -93,7 +102,7 @@ async def test_a_crash_costs_its_question_and_the_next_goes_to_another_process(t
         await asked(checker, call())
         first = checker.pid
         assert await asked(checker, crash()) is None
-        assert isinstance(await asked(checker, call()), Judgements)
+        assert isinstance(await asked(checker, call()), Validations)
         assert checker.pid != first
         assert checker.restarts == 1
     assert "Segmentation fault" in (tmp_path / "syntax.crash").read_text()
@@ -104,7 +113,7 @@ async def test_a_document_that_ended_two_processes_is_set_aside_whatever_is_type
     async with checking() as checker:
         for number in range(5):
             assert await asked(checker, crash(number)) is None
-        assert isinstance(await asked(checker, call()), Judgements)
+        assert isinstance(await asked(checker, call()), Validations)
         assert (checker.restarts, checker.aside) == (2, 1)
 
 

@@ -41,9 +41,9 @@ def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
     assert done.exit_code == 0, done.output
     assert "Done: 2,048 tokens" in done.output
     assert "Done: 2,048 tokens" in call("run", *options).output
-    judged = call("judge", "--gaps", "3", "--holes", "2", *changes)
-    assert judged.exit_code == 0, judged.output
-    causal, filled = judged.stdout.splitlines()
+    assessed = call("assess", "--gaps", "3", "--holes", "2", *changes)
+    assert assessed.exit_code == 0, assessed.output
+    causal, filled = assessed.stdout.splitlines()
     assert causal.startswith("2,048 tokens: ")
     assert "3 gaps: exact" in causal
     assert filled.startswith("2 development holes, width told: canvas ")
@@ -70,7 +70,7 @@ def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
         (("run", "--set", "noise=white"), "noise can't be 'white': it is 'absorbing' in the recipe."),
         (("run", "--corpus", "none", "--no-compile"), "holds no packed corpus"),
         (("export", "--out", "model", "--name", "none"), "holds no run"),
-        (("judge", "--name", "none"), "holds no run"),
+        (("assess", "--name", "none"), "holds no run"),
     ],
 )
 def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str):

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from engine.models.prompts.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
+from engine.train.assessment import assess
 from engine.train.contexts import NOTHING, ContextRow, Contexts, attend_within, contexts, filled_rows, next_token_loss
 from engine.train.corpus import Document
 from engine.train.examples import SHORTEST, Example, Examples, followed
-from engine.train.judge import judge
 from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe
 from engine.train.tokenizer import save_tokenizer, train_tokenizer
@@ -185,10 +185,10 @@ def test_rows_side_by_side_lose_what_they_lose_alone():
     assert float(together) == pytest.approx(float(alone), rel=1e-9)
 
 
-def test_a_judgement_is_of_fixed_gaps():
+def test_an_assessment_is_of_fixed_gaps():
     corpus = PackedCorpus(toy_corpus(), "held-out")
-    first = judge(random_network(), corpus, tiny(), gaps=6)
-    assert first == judge(random_network(), corpus, tiny(), gaps=6)
+    first = assess(random_network(), corpus, tiny(), gaps=6)
+    assert first == assess(random_network(), corpus, tiny(), gaps=6)
     assert first.gaps == 6
     assert 0 <= first.stopped <= first.exact <= 1
     assert "6 gaps" in first.line()

@@ -24,7 +24,7 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Assessment:
     """Of the causal head. Shares in [0, 1]."""
 
     nats: float
@@ -52,7 +52,7 @@ class Judgement:
 
 
 @torch.no_grad()
-def judge(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: int, seed: int = 0) -> Judgement:
+def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: int, seed: int = 0) -> Assessment:
     """Read plain texts and `gaps` gaps of `corpus`."""
     bare = replace(recipe, snippet_share=0.0, edit_share=0.0)
     plain = Examples(corpus, replace(bare, gap_share=0.0), random.Random(f"{seed}/plain"))
@@ -67,7 +67,7 @@ def judge(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: int
         if example is not None and example.gap:
             examples.append(example)
     seen = _readings(network, examples)
-    return Judgement(
+    return Assessment(
         nats=fmean(losses),
         gaps=gaps,
         exact=fmean(exact for exact, _, _ in seen),
