@@ -153,6 +153,10 @@ class Documents:
         """All open or lately edited documents but `uri`."""
         return [held for held in {**self._edited, **self._open}.values() if held.uri != uri]
 
+    def known(self, uri: str) -> Snapshot | None:
+        """A document that is open, or was edited and closed lately."""
+        return self._open.get(uri) or self._edited.get(uri)
+
     def edited(self, uri: str) -> bool:
         """Whether a document was edited lately."""
         return uri in self._edited

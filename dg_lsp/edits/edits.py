@@ -78,8 +78,12 @@ class Edits:
         )
 
     def _request(self, edit: EditRequest) -> FillRequest:
-        snippets = self._context_selector.snippets(edit.snapshot, edit.start)
-        return replace(edit.request, language=edit.snapshot.language, snippets=snippets)
+        return replace(
+            edit.request,
+            language=edit.snapshot.language,
+            snippets=self._context_selector.snippets(edit.snapshot, edit.start),
+            edits=self._context_selector.edits(edit.snapshot, edit.start),
+        )
 
     def _message(self, edit: EditRequest, useful: Sequence[Proposal], model: str) -> str:
         if not useful:

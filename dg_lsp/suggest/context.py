@@ -1,4 +1,5 @@
-"""Text from other documents that may help, ranked by closeness, within a budget, in an order that stays.
+"""What may help beside the file itself: recent edits, and text from other documents, ranked by closeness, within a
+budget, in an order that stays.
 
 The engine keeps what it read of the context as long as it stays the same from its start, so a choice is kept until
 another document changes or the cursor moves far, and what changes rarely comes first.
@@ -15,7 +16,8 @@ from pathlib import PurePosixPath
 
 from dg_lsp.config.exclusion import name_of
 from dg_lsp.documents.documents import Documents, Snapshot
-from engine.core.request import Snippet
+from dg_lsp.suggest.history import EditHistory
+from engine.core.request import RecentEdit, Snippet
 
 CHARS_BY_TOKEN = 3
 """Of code, at least; the engine counts in earnest and trims."""
@@ -71,6 +73,7 @@ class _Piece:
 
 class ContextSelector:
     def __init__(self, documents: Documents) -> None:
+        self.history = EditHistory(documents)
         self._documents = documents
         self._readings: dict[str, DocumentReading] = {}
         self._choices: dict[str, _Choice] = {}
@@ -91,6 +94,10 @@ class ContextSelector:
         snippets = tuple(_joined(_within(budget_chars, pieces), self._documents.edited))
         self._choices[snapshot.uri] = _Choice(others=others, line=line, budget_chars=budget_chars, snippets=snippets)
         return snippets
+
+    def edits(self, snapshot: Snapshot, cursor: int) -> tuple[RecentEdit, ...]:
+        """What was edited lately elsewhere than at `cursor`, oldest first."""
+        return self.history.recent(snapshot, cursor) if snapshot.policy.settings.context.enabled else ()
 
     def reading(self, snapshot: Snapshot) -> DocumentReading:
         """The reading of a document, kept until its text is another; its policy may become another. In any thread."""

@@ -102,6 +102,7 @@ class Suggester:
         """A document changed; after a suggestion was taken, the next one is started on."""
         uri = change.after.uri
         self.debounce.key(now_ms)
+        self.context_selector.history.changed(change)
         if not change.edits:
             return
         self._edits[uri] = change.edits[-1]
@@ -144,6 +145,7 @@ class Suggester:
             language=gap.snapshot.language,
             guess=guess if gap.ends_line else guess.partition("\n")[0],
             snippets=self.context_selector.snippets(gap.snapshot, gap.cursor),
+            edits=self.context_selector.edits(gap.snapshot, gap.cursor),
             n=settings.inline.candidates if invoked else 1,
             max_tokens=settings.inline.max_tokens,
             deadline_ms=self._deadline_ms(gap) * (INVOKED_PATIENCE if invoked else 1),

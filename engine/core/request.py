@@ -19,6 +19,15 @@ class Snippet(Wire, frozen=True, kw_only=True):
     text: str
 
 
+class RecentEdit(Wire, frozen=True, kw_only=True):
+    """What somebody changed lately in this file or another: whole lines, without the last line break. Empty `old`:
+    lines that are new; empty `new`: lines that are gone."""
+
+    path: str
+    old: str
+    new: str
+
+
 class FillRequest(Wire, frozen=True, kw_only=True):
     """One gap to fill. `prefix` and `suffix` are fixed and never change, byte for byte. The limits hold on the wire."""
 
@@ -35,6 +44,8 @@ class FillRequest(Wire, frozen=True, kw_only=True):
     """What is likely to stand in the gap, such as the rest of a suggestion that typing diverged from; a first canvas is
     conditioned on it, nothing is pinned."""
     snippets: tuple[Snippet, ...] = ()
+    edits: tuple[RecentEdit, ...] = ()
+    """Oldest first, none at the gap itself."""
     instruction: str = ""
     n: Annotated[int, Meta(ge=1, le=32)] = 1
     """Candidates wanted at most."""

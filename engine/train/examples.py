@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from engine.models.prompts.layout import END, EOS, Layout
+from engine.models.prompts.layout import EDIT_TOKENS, END, EOS, Layout
 from engine.syntax.holes import Hole, Kind, holes
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import Recipe
@@ -42,7 +42,6 @@ CHARACTERS = 4
 """For each token, at the most."""
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.4, 0.35
 """Of an example's tokens, at the most."""
-_EDIT_TOKENS = 24
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 _DOCSTRING = re.compile(r'"""[\s\S]*?"""\n?|\'\'\'[\s\S]*?\'\'\'\n?|/\*\*[\s\S]*?\*/\n?')
 _IMPORT = re.compile(r"^(?:import|from) [^\n(\\]+$", re.MULTILINE)
@@ -211,8 +210,8 @@ class Examples:
         if room >= SHORTEST and rng.random() < self._recipe.snippet_share:
             snippets = self._snippets(document, text, room)
             room -= sum(map(len, snippets))
-        if gap and room >= _EDIT_TOKENS and rng.random() < self._recipe.edit_share:
-            edits = self._edits(document, text, gap, max(1, room // (2 * _EDIT_TOKENS)))
+        if gap and room >= EDIT_TOKENS and rng.random() < self._recipe.edit_share:
+            edits = self._edits(document, text, gap, max(1, room // (2 * EDIT_TOKENS)))
         return snippets, edits
 
     def _snippets(self, document: int, text: str, room: int) -> list[list[int]]:
@@ -242,7 +241,7 @@ class Examples:
             name = rng.choice(sorted(names & set(_NAME.findall(line))))
             old = re.sub(rf"\b{re.escape(name)}\b", rng.choice(others), line) if rng.random() < 0.7 else ""
             ids = self._encode(old), self._encode(line)
-            if all(len(each) <= _EDIT_TOKENS for each in ids):
+            if all(len(each) <= EDIT_TOKENS for each in ids):
                 edits.append(ids)
         return edits
 

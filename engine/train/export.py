@@ -49,6 +49,7 @@ def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, len
         "runs_on": recipe.runs_on,
         "context": max(recipe.contexts),
         "pinned": recipe.pinned,
+        "edits": recipe.edit_share > 0,
         "trained_tokens": state.tokens,
         "trained_steps": state.step,
     }

@@ -16,7 +16,7 @@ from typing import Any
 import msgpack
 
 from dg_lsp.protocol.framing import frame, messages
-from engine.core.request import FillRequest, Snippet
+from engine.core.request import FillRequest, RecentEdit, Snippet
 from engine.ipc.frames import unframe
 from engine.ipc.messages import Analyze, Cancel, Fill, Hello, StatusQuery, Warm
 from engine.ipc.protocol import VERSION, pack
@@ -186,6 +186,7 @@ _REQUEST = FillRequest(
     old="1",
     guess="1",
     snippets=(Snippet(path="b.py", text="y = 1\n"),),
+    edits=(RecentEdit(path="b.py", old="y = 1", new="z = 1"),),
     deadline_ms=100.0,
     keep=((0, 1),),
 )

@@ -60,8 +60,8 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         info = _info(checkpoint, placement, config, vocabulary)
         if info.instructions:
             return cls(GemmaNetwork(module), info, ChatPrompt(tokenizer, vocabulary, info.context_limit, checkpoint))
-        pinned = checkpoint.metadata.get("pinned")
-        return cls(GemmaNetwork(module), info, TokenPrompt(tokenizer, vocabulary, info.context_limit, pinned))
+        learnt = {name: checkpoint.metadata.get(name) for name in ("pinned", "edits")}
+        return cls(GemmaNetwork(module), info, TokenPrompt(tokenizer, vocabulary, info.context_limit, **learnt))
 
     def encode(self, ids: Sequence[int]) -> EncodedContext:
         """Encode what the cache does not hold of the context [T]."""

@@ -22,7 +22,7 @@ from engine.text.newlines import with_line_feeds
 
 PINNED = 48
 """Suffix tokens on the canvas."""
-_SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.2
+_SUFFIX_SHARE, _SNIPPET_SHARE, _EDIT_SHARE = 0.2, 0.2, 0.1
 _TASK = "Continue this file at the point where your answer begins, so that what follows fits."
 _REWRITE = "Write a part of this file anew, so that it says the same in a better way and what follows fits."
 
@@ -52,6 +52,7 @@ class ChatPrompt(PromptLayout):
         if request.language:
             parts.append(f"The language is {request.language}.")
         parts += [f"{snippet.path}:\n```\n{snippet.text}\n```" for snippet in self._chosen(request, limit)]
+        parts += self._edits(request, limit)
         if rewrites:
             old = with_line_feeds(request.old)
             parts.append(f"Where your answer begins the file says now:\n```{request.language}\n{old}\n```")
@@ -71,6 +72,21 @@ class ChatPrompt(PromptLayout):
             if room < 0:
                 break
             chosen.append(snippet)
+        return chosen
+
+    def _edits(self, request: FillRequest, limit: int) -> list[str]:
+        """The newest ones that there is room for, oldest first."""
+        room = int(limit * _EDIT_SHARE) * CHARACTERS
+        chosen: list[str] = []
+        for edit in reversed(request.edits):
+            signed = (
+                f"{sign}{line}" for sign, text in (("-", edit.old), ("+", edit.new)) for line in text.splitlines()
+            )
+            said = "\n".join((f"Lately changed in {edit.path}:\n```diff", *signed, "```"))
+            room -= len(said)
+            if room < 0:
+                break
+            chosen.insert(0, said)
         return chosen
 
 

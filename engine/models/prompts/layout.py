@@ -14,6 +14,8 @@ LANGUAGES = {"python": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9
 END, EDIT, TO, WIDTH = range(10, 14)
 """Behind a gap's text; before an edit's old text, and between it and the new one; in place of a gap, to ask how wide
 it is."""
+EDIT_TOKENS = 24
+"""Of an edit's old text and of its new one, at the most."""
 RESERVED = 16
 """Ids below this one are control tokens and never part of a text."""
 WIDTHS = (*range(33), *range(36, 65, 4), *range(72, 129, 8))

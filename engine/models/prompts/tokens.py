@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
-from engine.models.prompts.layout import EOS, Layout
+from engine.models.prompts.layout import EDIT_TOKENS, EOS, Layout
 from engine.models.prompts.window import CHARACTERS
 from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
@@ -18,19 +18,28 @@ from engine.text.newlines import with_line_feeds
 
 PINNED = 32
 """Suffix tokens on the canvas, of models that were trained with the suffix on the canvas alone."""
-_LATER_SHARE, _SNIPPET_SHARE = 0.2, 0.2
-"""Of the context, for the suffix and for other files."""
+_LATER_SHARE, _SNIPPET_SHARE, _EDIT_SHARE = 0.2, 0.2, 0.1
+"""Of the context, for the suffix, for other files and for recent edits."""
 
 
 class TokenPrompt(PromptLayout):
-    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, limit: int, pinned: int | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        vocabulary: Vocabulary,
+        limit: int,
+        *,
+        pinned: int | None = None,
+        edits: bool | None = None,
+    ) -> None:
         """`pinned`: suffix tokens on the canvas of a model whose context holds the suffix from the gap on; None: the
-        context goes on where the canvas ends."""
+        context goes on where the canvas ends. `edits`: whether the model has learnt what recent edits are."""
         super().__init__(tokenizer, vocabulary, limit)
         self._pinned, self._repeated = pinned or PINNED, pinned is not None
+        self._reads_edits = edits or False
 
     def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
-        """[snippets | suffix | prefix] and [gap | near suffix]. `limit`: in place of the checkpoint's own."""
+        """[snippets | edits | suffix | prefix] and [gap | near suffix]. `limit`: in place of the checkpoint's own."""
         limit = limit or self._limit
         later_room, snippet_room = int(limit * _LATER_SHARE), int(limit * _SNIPPET_SHARE)
         suffix, complete = self.behind(request, self._pinned + later_room)
@@ -39,9 +48,11 @@ class TokenPrompt(PromptLayout):
         near, first = suffix[: self._pinned], 0 if self._repeated else self._pinned
         later = suffix[first : first + later_room]
         snippets = self._snippets(request, snippet_room)
-        prefix = self.before(request, limit - later_room - (snippet_room if snippets else 0))
+        edits = self._edits(request, int(limit * _EDIT_SHARE)) if self._reads_edits else []
+        edit_room = sum(2 + len(old) + len(new) for old, new in edits)
+        prefix = self.before(request, limit - later_room - (snippet_room if snippets else 0) - edit_room)
         return Prompt(
-            context=tuple(Layout().context(request.language, later, prefix, snippets)),
+            context=tuple(Layout().context(request.language, later, prefix, snippets, edits)),
             suffix=tuple(near),
         )
 
@@ -53,4 +64,17 @@ class TokenPrompt(PromptLayout):
                 break
             chosen.append(ids)
             room -= len(ids)
+        return chosen
+
+    def _edits(self, request: FillRequest, room: int) -> list[tuple[list[int], list[int]]]:
+        """The newest ones that are short enough, oldest first."""
+        chosen: list[tuple[list[int], list[int]]] = []
+        for edit in reversed(request.edits):
+            old, new = (self.tokenize(with_line_feeds(text)) for text in (edit.old, edit.new))
+            if max(len(old), len(new)) > EDIT_TOKENS:
+                continue
+            room -= 2 + len(old) + len(new)
+            if room < 0:
+                break
+            chosen.insert(0, (old, new))
         return chosen

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from engine.core.errors import BadInput
-from engine.core.request import Draft, Filled, FillRequest
+from engine.core.request import Draft, Filled, FillRequest, RecentEdit
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.edit.pieces import in_pieces
@@ -161,6 +161,19 @@ def test_a_chat_model_is_told_the_instruction_and_the_old_text(model):
     assert "width * height" in said
     without = model.detokenize(model.prompt(structs.replace(request, instruction="", task="fill")).context)
     assert "width * height" not in without
+
+
+def test_a_chat_model_is_told_of_recent_edits(model):
+    edits = (
+        RecentEdit(path="a.py", old="size = 1", new="width = 1"),
+        RecentEdit(path="b.py", old="", new="height = 2\ndepth = 3"),
+    )
+    said = model.detokenize(model.prompt(FillRequest(prefix="x = ", suffix="\n", edits=edits)).context)
+    first = "Lately changed in a.py:\n```diff\n-size = 1\n+width = 1\n```"
+    assert f"{first}\n\nLately changed in b.py:\n```diff\n+height = 2\n+depth = 3\n```" in said
+    long = RecentEdit(path="c.py", old="", new="x = 1\n" * 50_000)
+    said = model.detokenize(model.prompt(FillRequest(prefix="x = ", suffix="\n", edits=(*edits, long))).context)
+    assert "Lately" not in said, "the newest come first, and this one fills all the room"
 
 
 def test_a_part_that_is_not_noise_stays_under_masks(absorbing):

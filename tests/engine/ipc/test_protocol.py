@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.core.analysis import Analysis, Placeholder, SyntaxErrorRegion
 from engine.core.errors import MalformedMessage, VersionMismatch
-from engine.core.request import Candidate, Cell, Draft, Filled, FillRequest, Snippet, Timings
+from engine.core.request import Candidate, Cell, Draft, Filled, FillRequest, RecentEdit, Snippet, Timings
 from engine.ipc.frames import frame
 from engine.ipc.messages import (
     Analyze,
@@ -46,6 +46,7 @@ FULL_REQUEST = FillRequest(
     task="rewrite",
     old="old",
     snippets=(Snippet(path="a.py", text="x = 1"),),
+    edits=(RecentEdit(path="b.py", old="y = 1", new="z = 1"),),
     instruction="shorter",
     n=3,
     max_tokens=12,

@@ -1,9 +1,10 @@
+import dataclasses
 import json
 import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -11,14 +12,14 @@ from msgspec.structs import replace
 from transformers import DiffusionGemmaForBlockDiffusion
 
 from engine.baselines.left_to_right import fill_by_causal_head
-from engine.core.request import FillRequest
+from engine.core.request import FillRequest, RecentEdit
 from engine.infill.pipeline import fill
 from engine.loader.catalog import find
 from engine.loader.loading import load
 from engine.models.base import Rows
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
-from engine.models.prompts.layout import END, PREFIX, RESERVED, SUFFIX, WIDTHS
+from engine.models.prompts.layout import EDIT, END, PREFIX, RESERVED, SUFFIX, TO, WIDTHS
 from engine.train.contexts import ContextRow, Contexts, attend_within, contexts
 from engine.train.examples import Example
 from engine.train.export import export, keep_threshold, loss_table
@@ -121,7 +122,7 @@ def test_the_card_tells_how_losses_fell():
 def asked(trained: tuple[TrainingState, Path], tmp_path_factory: pytest.TempPathFactory) -> DiffusionGemma:
     """The same weights, asked for widths, in float32 as they were trained."""
     folder = tmp_path_factory.mktemp("asked")
-    export(trained[0], tiny(), toy_corpus() / "tokenizer", folder, "asked")
+    export(trained[0], dataclasses.replace(tiny(), edit_share=0.1), toy_corpus() / "tokenizer", folder, "asked")
     model = load(str(folder), "cpu").model
     assert isinstance(model, DiffusionGemma)
     model.network.module.float()
@@ -148,6 +149,27 @@ def test_a_prompt_is_laid_out_as_it_was_trained(asked: DiffusionGemma):
     assert [*later] == suffix[:room]
     assert [*prompt.suffix] == suffix[: tiny().pinned]
     assert asked.detokenize(prompt.context[prompt.context.index(PREFIX) + 1 :]) == PROGRAM[:60]
+
+
+def test_recent_edits_are_laid_out_as_they_were_trained(asked: DiffusionGemma):
+    long = RecentEdit(path="a.py", old="", new=PROGRAM)
+    pairs = [("a = 1", "b = 1"), ("", "c = 2"), ("d = 3", "")]
+    short = [RecentEdit(path="a.py", old=old, new=new) for old, new in pairs]
+    tokens = [(asked.tokenize(old), asked.tokenize(new)) for old, new in pairs]
+    laid_out = [each for old, new in tokens for each in (EDIT, *old, TO, *new)]
+    request, limit = replace(REQUEST, edits=(*short, long)), 10 * len(laid_out)
+    context = cast(Any, asked).prompt(request, limit).context
+    assert [*context[context.index(EDIT) : context.index(SUFFIX)]] == laid_out
+    tighter = cast(Any, asked).prompt(request, limit - 1).context
+    assert [*tighter[tighter.index(EDIT) : tighter.index(SUFFIX)]] == laid_out[2 + sum(map(len, tokens[0])) :]
+    assert len(context) <= limit
+    assert EDIT not in asked.prompt(REQUEST).context
+
+
+def test_weights_that_have_learnt_no_edits_are_told_of_none():
+    edit = RecentEdit(path="a.py", old="a = 1", new="b = 1")
+    model = load("bundled").model
+    assert model.prompt(replace(REQUEST, edits=(edit,))) == model.prompt(REQUEST)
 
 
 @torch.no_grad()

@@ -1,0 +1,120 @@
+"""What was edited lately in all documents, as a person would see it: one edit a place, its old lines and the new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from dg_lsp.config.exclusion import name_of
+from dg_lsp.documents.documents import Change, Documents, Edit, Snapshot
+from dg_lsp.documents.positions import Lines
+from engine.core.request import RecentEdit
+from engine.core.sequences import common_ends
+
+KEPT_PLACES = 16
+KEPT_CHARS = 2000
+"""Of a place, before and after: what is longer was moved in or generated, not edited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Whole lines of a document, [start, end) without the last line break, and what stood there before."""
+
+    start: int
+    end: int
+    old: str
+    turn: int
+    """Grows from edit to edit, in whatever document."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Edited:
+    lines: Lines
+    """The text that the places lie in."""
+    places: list[_Place] = field(default_factory=list[_Place])
+
+
+class EditHistory:
+    """Follows documents by what became of them, so that what was opened anew, or lost, is forgotten without being told.
+    Nothing of a file that the model may not see is kept."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._edited: dict[str, _Edited] = {}
+        self._turn = 0
+
+    def changed(self, change: Change) -> None:
+        held = self._edited.pop(change.after.uri, None)
+        if not change.after.policy.may_show:
+            return
+        if held is None or held.lines is not change.before.lines:
+            held = _Edited(lines=change.before.lines)
+        for index, edit in enumerate(change.edits, 1):
+            end = edit.start + len(edit.removed)
+            last = index == len(change.edits)
+            after = change.after.lines if last else held.lines.replace(edit.start, end, edit.inserted)
+            self._turn += 1
+            held.places = [*_merged(held, edit, after, self._turn)]
+            held.lines = after
+        self._edited[change.after.uri] = held
+        self._drop_oldest()
+
+    def recent(self, snapshot: Snapshot, cursor: int) -> tuple[RecentEdit, ...]:
+        """Oldest first, those in the line of the cursor left out: what somebody is typing would change with each key,
+        and all that follows in the context with it."""
+        first, last = snapshot.lines.line_start(cursor), snapshot.lines.line_end(cursor)
+        found: list[tuple[int, RecentEdit]] = []
+        for uri, held in self._edited.items():
+            now = self._documents.known(uri)
+            if now is None or now.lines is not held.lines or not now.policy.may_show:
+                continue
+            here = uri == snapshot.uri
+            path = PurePosixPath(name_of(uri)).name
+            for place in held.places:
+                if here and place.start <= last and place.end >= first:
+                    continue
+                old, new = _differing_lines(place.old, held.lines.text[place.start : place.end])
+                if old or new:
+                    found.append((place.turn, RecentEdit(path=path, old=old, new=new)))
+        return tuple(edit for _, edit in sorted(found, key=lambda each: each[0]))
+
+    def _drop_oldest(self) -> None:
+        turns = sorted(place.turn for held in self._edited.values() for place in held.places)
+        if len(turns) > KEPT_PLACES:
+            for held in self._edited.values():
+                held.places = [place for place in held.places if place.turn >= turns[-KEPT_PLACES]]
+
+
+def _merged(held: _Edited, edit: Edit, after: Lines, turn: int) -> Iterator[_Place]:
+    """The places of `held` once `edit` made it `after`: those whose lines it touches become one with it."""
+    before, edit_end = held.lines, edit.start + len(edit.removed)
+    # An edit between a CR and its LF ends behind its line.
+    first, last = before.line_start(edit.start), max(before.line_end(edit_end), edit_end)
+    shift = len(edit.inserted) - len(edit.removed)
+    touched: list[_Place] = []
+    for place in held.places:
+        if place.start <= last and place.end >= first:
+            touched.append(place)
+        else:
+            by = shift if place.start > last else 0
+            yield replace(place, start=place.start + by, end=place.end + by)
+    start = min([first, *(place.start for place in touched)])
+    end = max([last, *(place.end for place in touched)])
+    old, at = "", start
+    for place in sorted(touched, key=lambda place: place.start):
+        old += before.text[at : place.start] + place.old
+        at = place.end
+    old += before.text[at:end]
+    new = after.text[start : end + shift]
+    if new != old and max(len(new), len(old)) <= KEPT_CHARS:
+        yield _Place(start=start, end=end + shift, old=old, turn=turn)
+
+
+def _differing_lines(old: str, new: str) -> tuple[str, str]:
+    """Without the whole lines that both begin and end with."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    head, tail = common_ends(before, after)
+    kept = ("".join(lines[head : len(lines) - tail]) for lines in (before, after))
+    was, now = (text.rstrip("\r\n") for text in kept)
+    return was, now
