@@ -16,8 +16,9 @@ from dg_lsp.handlers.code_action import code_action
 from dg_lsp.handlers.completion import completion
 from dg_lsp.handlers.edit_commands import EDIT_COMMANDS
 from dg_lsp.handlers.inline_completion import inline_completion
-from dg_lsp.protocol.initialize import ACCEPTED, ACTION_KINDS
-from dg_lsp.protocol.messages import SET_ENABLED, STATUS, SetEnabledParams, StatusParams
+from dg_lsp.handlers.next_edit import dismiss, next_edit
+from dg_lsp.protocol.initialize import ACCEPTED, ACTION_KINDS, DISMISS_EDIT
+from dg_lsp.protocol.messages import INLINE_EDIT, SET_ENABLED, STATUS, SetEnabledParams, StatusParams
 
 log = logging.getLogger(__name__)
 
@@ -130,6 +131,7 @@ async def set_enabled(ls: DgServer, params: SetEnabledParams) -> dict[str, Any]:
 KINDS: list[types.CodeActionKind | str] = [*ACTION_KINDS]
 COMMANDS: dict[str, Callable[[DgServer, types.ExecuteCommandParams], Awaitable[Any]]] = {
     ACCEPTED: accepted,
+    DISMISS_EDIT: dismiss,
     **EDIT_COMMANDS,
 }
 ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
@@ -144,6 +146,7 @@ ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: (did_change_folders, None),
     types.WORKSPACE_DID_CHANGE_WATCHED_FILES: (did_change_watched_files, None),
     types.WORKSPACE_EXECUTE_COMMAND: (execute, None),
+    INLINE_EDIT: (next_edit, None),
     STATUS: (status, None),
     SET_ENABLED: (set_enabled, None),
 }

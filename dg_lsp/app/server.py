@@ -45,6 +45,7 @@ from dg_lsp.protocol.messages import REOPEN, STATUS
 from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc, converter
 from dg_lsp.suggest.acceptance import Acceptance, Event
+from dg_lsp.suggest.next_edits import NextEdits
 from dg_lsp.suggest.stats import Stats, StatsError, stats_path
 from dg_lsp.suggest.suggester import Suggester
 from engine.ipc.messages import EngineState
@@ -74,6 +75,11 @@ class DgServer(LanguageServer):
         self.acceptance = Acceptance(self._count)
         self.suggester = Suggester(documents=self.documents, resident=self.resident, silence=self.board.silence)
         self.analyses = Analyses(self.resident)
+        self.next_edits = NextEdits(
+            documents=self.documents,
+            resident=self.resident,
+            history=self.suggester.context_selector.history,
+        )
         self.edits = Edits(
             documents=self.documents, resident=self.resident, context_selector=self.suggester.context_selector
         )
@@ -125,6 +131,7 @@ class DgServer(LanguageServer):
     def forget(self, uri: str) -> None:
         """A document was closed, or its text is no longer known."""
         self.suggester.closed(uri)
+        self.next_edits.closed(uri)
         self.acceptance.closed(uri)
         self.edits.tracking.forget(uri)
 

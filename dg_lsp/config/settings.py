@@ -47,6 +47,10 @@ class InlineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     candidates: Annotated[int, Meta(ge=1, le=16, description="Suggestions to cycle through when asked for.")] = 3
     max_tokens: Annotated[int, Meta(ge=1, le=1024, description="Longest suggestion, in tokens of the model.")] = 96
 
+    def deadline_or(self, usual_ms: float) -> float:
+        """The user's own deadline in milliseconds, where there is one."""
+        return usual_ms if self.deadline_ms == "auto" else self.deadline_ms
+
 
 class ContextSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Text from other open documents."""
@@ -82,6 +86,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     completion: Annotated[
         Literal["auto", "on", "off"],
         Meta(description='Suggestions in the completion menu. "auto": only where the editor has no inline completion.'),
+    ] = "auto"
+    next_edit: Annotated[
+        Literal["auto", "off"], Meta(description="Whether clients that ask where else an edit belongs are told so.")
     ] = "auto"
     stats: Annotated[bool, by_user("Whether accepted and rejected suggestions are counted, on this machine only.")] = (
         True

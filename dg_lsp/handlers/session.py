@@ -13,6 +13,7 @@ from dg_lsp.edits.edits import Edits
 from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc
 from dg_lsp.suggest.acceptance import Acceptance
+from dg_lsp.suggest.next_edits import NextEdits
 from dg_lsp.suggest.suggester import Suggester
 
 
@@ -24,6 +25,7 @@ class EditorSession(Protocol):
     rpc: Rpc
     suggester: Suggester
     analyses: Analyses
+    next_edits: NextEdits
     working: ProgressBars
 
     async def look(self, uri: str) -> None:

@@ -17,8 +17,10 @@ from dg_lsp.config.sections import section
 NAME = "dg-lsp"
 ACCEPTED = "dg.accepted"
 """The command behind each suggestion."""
+DISMISS_EDIT = "dg.dismissEdit"
+"""Of a next edit that was shown."""
 REWRITE_SELECTION, REWRITE, FIX, FILL_HERE = "dg.rewriteSelection", "dg.rewrite", "dg.fix", "dg.fillHere"
-COMMANDS = (ACCEPTED, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE)
+COMMANDS = (ACCEPTED, DISMISS_EDIT, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE)
 ACTION_KINDS = ("refactor.rewrite", "quickfix", "source.fixAll.dg")
 _ENCODINGS = ("utf-8", "utf-16", "utf-32")
 

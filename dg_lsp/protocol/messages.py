@@ -6,6 +6,8 @@ state changed; sent to clients that announce `experimental: {"dgStatus": true}` 
 command named the token.
 `dg/reopen` (notification to the client): {uri}, a document whose text is no longer known here and wanted again, by
 `textDocument/didOpen`; sent to clients that announce `experimental: {"dgReopen": true}`.
+`textDocument/copilotInlineEdit` (request): where else an edit belongs, as GitHub's Copilot Language Server
+documents it.
 `dg/setEnabled` (request): suggestions on or off, everywhere, for a language, in a folder, or for a language there;
 answered like `dg/status`.
 """
@@ -20,6 +22,7 @@ STATUS = "dg/status"
 SET_ENABLED = "dg/setEnabled"
 DRAFT = "dg/draft"
 REOPEN = "dg/reopen"
+INLINE_EDIT = "textDocument/copilotInlineEdit"
 
 
 class StatusParams(Struct, frozen=True):
@@ -37,4 +40,23 @@ class SetEnabledParams(Struct, frozen=True):
     """By its URI."""
 
 
-PARAMS: dict[str, Any] = {STATUS: StatusParams | None, SET_ENABLED: SetEnabledParams}
+class VersionedDocument(Struct, frozen=True):
+    uri: str
+    version: int | None = None
+
+
+class InlineEditPosition(Struct, frozen=True):
+    line: int
+    character: int
+
+
+class InlineEditParams(Struct, frozen=True, rename="camel"):
+    text_document: VersionedDocument
+    position: InlineEditPosition
+
+
+PARAMS: dict[str, Any] = {
+    STATUS: StatusParams | None,
+    SET_ENABLED: SetEnabledParams,
+    INLINE_EDIT: InlineEditParams,
+}

@@ -164,7 +164,7 @@ class Rpc(LanguageServerProtocol):
         if "id" not in data:
             raise JsonRpcInvalidRequest("Only a request can say this.")
         message: Any = super().structure_message({**data, "params": None})
-        message.params = msgspec.convert(data.get("params"), kind)
+        message.params = msgspec.convert(within_texts(data.get("params")), kind)
         return message
 
     def _register_builtin_features(self) -> None:

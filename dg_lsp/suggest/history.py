@@ -37,7 +37,7 @@ class _Edited:
 
 class EditHistory:
     """Follows documents by what became of them, so that what was opened anew, or lost, is forgotten without being told.
-    Nothing of a file that the model may not see is kept."""
+    Whether the model may see a file is asked when it is about to: right after a file was opened nobody knows yet."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
@@ -46,8 +46,6 @@ class EditHistory:
 
     def changed(self, change: Change) -> None:
         held = self._edited.pop(change.after.uri, None)
-        if not change.after.policy.may_show:
-            return
         if held is None or held.lines is not change.before.lines:
             held = _Edited(lines=change.before.lines)
         for index, edit in enumerate(change.edits, 1):
@@ -60,10 +58,11 @@ class EditHistory:
         self._edited[change.after.uri] = held
         self._drop_oldest()
 
-    def recent(self, snapshot: Snapshot, cursor: int) -> tuple[RecentEdit, ...]:
+    def recent(self, snapshot: Snapshot, cursor: int | None) -> tuple[RecentEdit, ...]:
         """Oldest first, those in the line of the cursor left out: what somebody is typing would change with each key,
-        and all that follows in the context with it."""
-        first, last = snapshot.lines.line_start(cursor), snapshot.lines.line_end(cursor)
+        and all that follows in the context with it. None: all of them, and where those of `snapshot` are in it."""
+        lines = snapshot.lines
+        first, last = (-1, -1) if cursor is None else (lines.line_start(cursor), lines.line_end(cursor))
         found: list[tuple[int, RecentEdit]] = []
         for uri, held in self._edited.items():
             now = self._documents.known(uri)
@@ -74,9 +73,10 @@ class EditHistory:
             for place in held.places:
                 if here and place.start <= last and place.end >= first:
                     continue
-                old, new = _differing_lines(place.old, held.lines.text[place.start : place.end])
+                skipped, old, new = _differing_lines(place.old, held.lines.text[place.start : place.end])
                 if old or new:
-                    found.append((place.turn, RecentEdit(path=path, old=old, new=new)))
+                    start = place.start + skipped if here and cursor is None else None
+                    found.append((place.turn, RecentEdit(path=path, old=old, new=new, start=start)))
         return tuple(edit for _, edit in sorted(found, key=lambda each: each[0]))
 
     def _drop_oldest(self) -> None:
@@ -111,10 +111,10 @@ def _merged(held: _Edited, edit: Edit, after: Lines, turn: int) -> Iterator[_Pla
         yield _Place(start=start, end=end + shift, old=old, turn=turn)
 
 
-def _differing_lines(old: str, new: str) -> tuple[str, str]:
-    """Without the whole lines that both begin and end with."""
+def _differing_lines(old: str, new: str) -> tuple[int, str, str]:
+    """Without the whole lines that both begin and end with; first the characters of those that both begin with."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     head, tail = common_ends(before, after)
     kept = ("".join(lines[head : len(lines) - tail]) for lines in (before, after))
     was, now = (text.rstrip("\r\n") for text in kept)
-    return was, now
+    return sum(map(len, before[:head])), was, now

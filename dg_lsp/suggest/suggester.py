@@ -124,8 +124,7 @@ class Suggester:
         return LATE if filled.ms.total >= NEARLY * self._deadline_ms(gap) else NOTHING_VALID
 
     def _deadline_ms(self, gap: CursorGap) -> float:
-        wanted_ms = gap.snapshot.policy.settings.inline.deadline_ms
-        return self._resident.deadline_ms if wanted_ms == "auto" else wanted_ms
+        return gap.snapshot.policy.settings.inline.deadline_or(self._resident.deadline_ms)
 
     def _is_deleting(self, gap: CursorGap) -> bool:
         """Whether the last edit took characters from the token at the cursor."""

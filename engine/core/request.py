@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from engine.core.wire import Wire
 
 Syntax = Literal["ok", "repaired", "cut", "unchecked"]
-Task = Literal["fill", "rewrite", "fix"]
+Task = Literal["fill", "rewrite", "fix", "next"]
 
 
 class Snippet(Wire, frozen=True, kw_only=True):
@@ -26,6 +26,8 @@ class RecentEdit(Wire, frozen=True, kw_only=True):
     path: str
     old: str
     new: str
+    start: int | None = None
+    """Where `new` begins in `prefix + suffix`, for what has to know; None in another file."""
 
 
 class FillRequest(Wire, frozen=True, kw_only=True):
@@ -37,7 +39,8 @@ class FillRequest(Wire, frozen=True, kw_only=True):
     """LSP language identifier ("python"); empty: unknown."""
     task: Task = "fill"
     """"fill" starts from noise; "rewrite" from `old`, by `strength`; "fix" changes of `old` what it takes to remove its
-    syntax problems. What is rewritten or fixed is offered whole, or not at all."""
+    syntax problems. What is rewritten or fixed is offered whole, or not at all. "next" looks where else the newest of
+    this file's `edits` belongs."""
     old: str = ""
     """The text that stands in the gap now; it is replaced."""
     guess: str = ""
@@ -74,6 +77,8 @@ class Candidate(Wire, frozen=True, kw_only=True):
     syntax: Syntax = "unchecked"
     token_confidence: tuple[float, ...] = ()
     """Probability that the model gave each token of `text` when the canvas settled."""
+    replaces: tuple[int, int] | None = None
+    """Span of `prefix + suffix` that `text` takes the place of; None: the gap's."""
 
 
 class Timings(Wire, frozen=True, kw_only=True):

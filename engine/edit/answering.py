@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from engine.core.request import FillRequest
 from engine.decoding.executor import Filling
+from engine.edit.next_edit import next_edit
 from engine.edit.pieces import in_pieces
 from engine.edit.syntax_fix import syntax_fix
 from engine.infill.pipeline import infill
@@ -23,5 +24,7 @@ def answering(model: Model, request: FillRequest, clock: Callable[[], float] = t
             return in_pieces(model, request, clock)
         case "fix":
             return syntax_fix(model, request, clock)
+        case "next":
+            return next_edit(model, request, clock)
         case "fill":
             return infill(model, request, clock)

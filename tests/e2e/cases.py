@@ -19,6 +19,7 @@ SLOW = {"text": f"slow = ▮{'+'.join('abcdefghij')}▮\n", "reveal": 1, "delay_
 UNSURE_AND_SLOW = {"text": f"vague = ▮{'+'.join('abcdefghij')}▮\n", "confidence": 0.1, "reveal": 1, "delay_ms": 60}
 CHAIN = "alpha = ▮1\nbeta = 2\ngamma = 3▮\n"
 NAME = "result = ▮pressure * volume▮\n"
+RENAMED = "def scaled(width):  # 😋\n▮    return width * 2▮\n"
 FAR = "some_name = another_name + 1  # 😋\n"
 DEEP = f"{FAR * 10}def add(a, b):\n    return ▮a + b▮\n{FAR * 10}"
 CASES: tuple[dict[str, Any] | str, ...] = (
@@ -37,6 +38,7 @@ CASES: tuple[dict[str, Any] | str, ...] = (
     UNSURE_AND_SLOW,
     CHAIN,
     NAME,
+    RENAMED,
     DEEP,
 )
 

@@ -1,0 +1,95 @@
+"""The next edit as clients of Copilot's language server ask for it, from a real server and engine."""
+
+from __future__ import annotations
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.cases import RENAMED
+from tests.e2e.window import CLIENTS, Window, window
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+METHOD = "textDocument/copilotInlineEdit"
+OLD = "def scaled(size):  # 😋\n    return size * 2\n"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=CLIENTS)
+async def each(request, shared):
+    """A window of each client."""
+    async with window(shared, request.param, options={"inline": {"deadline_ms": 20_000}}) as held:
+        yield held
+
+
+def renamed(held: Window, path: str = "") -> None:
+    held.open(f"▮{OLD}", path)
+    start = OLD.index("size")
+    held.editor.replace(start, start + len("size"), "width")
+
+
+async def next_edits(held: Window, **more: object) -> list[dict]:
+    buffer = held.editor.buffer
+    params = {
+        "textDocument": {"uri": buffer.uri, "version": buffer.version},
+        "position": {"line": 0, "character": 0},
+        "context": {"triggerKind": 2},
+    }
+    answer = await held.request(METHOD, params | more)
+    assert set(answer) == {"edits"}
+    return answer["edits"]
+
+
+async def test_what_follows_an_edit_is_answered_as_copilot_does(each: Window):
+    renamed(each)
+    (edit,) = await next_edits(each)
+    line = "    return size * 2"
+    at = line.index("size")
+    assert edit["text"] == "width"
+    assert edit["range"] == {"start": {"line": 1, "character": at}, "end": {"line": 1, "character": at + 4}}
+    assert edit["textDocument"] == {"uri": each.editor.buffer.uri, "version": each.editor.buffer.version}
+    command = edit["command"]
+    assert command["title"]
+    # Some clients send it without an id.
+    accepted = {"command": command["command"], "arguments": command["arguments"]}
+    each.client.protocol._send_data({"jsonrpc": "2.0", "method": "workspace/executeCommand", "params": accepted})
+    await each.request("workspace/executeCommand", accepted)
+    start = each.editor.buffer.text.index("size")
+    each.editor.replace(start, start + 4, edit["text"])
+    assert each.editor.buffer.text == RENAMED.replace("▮", "")
+    assert await next_edits(each) == []
+
+
+async def test_another_version_or_no_document_is_answered_with_nothing(each: Window):
+    renamed(each)
+    stale = {"uri": each.editor.buffer.uri, "version": each.editor.buffer.version - 1}
+    assert await next_edits(each, textDocument=stale) == []
+    assert await next_edits(each, textDocument={"uri": "file:///nowhere.py", "version": 1}) == []
+    assert await next_edits(each, position={"line": 10**9, "character": -5}) != []
+    unversioned = {"uri": each.editor.buffer.uri}
+    assert len(await next_edits(each, textDocument=unversioned)) == 1
+
+
+async def test_what_clients_tell_beside_is_taken(each: Window):
+    renamed(each)
+    (edit,) = await next_edits(each)
+    each.notify("textDocument/didFocus", {"textDocument": {"uri": each.editor.buffer.uri}})
+    each.notify("textDocument/didShowInlineEdit", {"item": {"command": edit["command"]}})
+    assert len(await next_edits(each)) == 1
+
+
+async def test_what_was_dismissed_does_not_come_again(each: Window):
+    renamed(each)
+    (edit,) = await next_edits(each)
+    arguments = edit["command"]["arguments"]
+    await each.request("workspace/executeCommand", {"command": "dg.dismissEdit", "arguments": arguments})
+    assert await next_edits(each) == []
+
+
+async def test_nothing_was_edited_nothing_follows(each: Window):
+    each.open(f"▮{OLD}")
+    assert await next_edits(each) == []
+
+
+async def test_it_can_be_switched_off(shared):
+    async with window(shared, "neovim", options={"next_edit": "off"}) as held:
+        renamed(held)
+        assert await next_edits(held) == []

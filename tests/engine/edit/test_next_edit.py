@@ -1,0 +1,91 @@
+"""The next edit by an oracle: it knows how the file is to become."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.core.request import Candidate, FillRequest, RecentEdit
+from engine.decoding.executor import drive
+from engine.edit.answering import answering
+from engine.edit.next_edit import LIKELY
+from engine.models.oracle.cases import NEAR_CHARS
+from engine.models.oracle.model import Case, Oracle
+
+OLD, NEW = "def scaled(size):", "def scaled(width):"
+BEFORE = f"{NEW}\n    return size * 2\n"
+AFTER = f"{NEW}\n▮    return width * 2▮\n"
+
+
+def asked(text: str, *cases: str, old: str = OLD, new: str = NEW, language: str = "python") -> list[Candidate]:
+    """What an oracle that knows `cases` answers whoever made `new` of `old`, which is first in the text."""
+    edit, cut = RecentEdit(path="a.py", old=old, new=new, start=0), len(new)
+    request = FillRequest(task="next", prefix=text[:cut], suffix=text[cut:], language=language, edits=(edit,))
+    return candidates(request, *cases)
+
+
+def candidates(request: FillRequest, *cases: str) -> list[Candidate]:
+    oracle = Oracle("oracle", [Case(text=case) for case in cases])
+    return list(drive(oracle, answering(oracle, request)).candidates)
+
+
+def applied(text: str, candidate: Candidate) -> str:
+    assert candidate.replaces is not None
+    start, end = candidate.replaces
+    return text[:start] + candidate.text + text[end:]
+
+
+def test_what_follows_is_found_and_says_how_likely_it_is():
+    (candidate,) = asked(BEFORE, AFTER)
+    assert applied(BEFORE, candidate) == AFTER.replace("▮", "")
+    assert candidate.score >= LIKELY
+    assert 0.5 < candidate.confidence < 1
+
+
+def test_a_place_that_reads_better_as_it_is_stays_so():
+    assert asked(BEFORE, BEFORE.replace("    return size * 2", "▮    return size * 2▮")) == []
+
+
+def test_without_an_edit_nothing_follows():
+    assert candidates(FillRequest(task="next", prefix=BEFORE, suffix=""), AFTER) == []
+
+
+def test_edits_of_other_files_move_nothing_here():
+    edit = RecentEdit(path="b.py", old=OLD, new=NEW)
+    assert candidates(FillRequest(task="next", prefix=BEFORE, suffix="", edits=(edit,)), AFTER) == []
+
+
+def test_what_would_break_the_file_is_not_offered():
+    old, new = "first = opened + 1", "first = closed(+ 1)"
+    text, broken = f"{new}\nsecond = opened + 2\n", f"{new}\n▮second = closed(+ 2▮\n"
+    assert asked(text, broken, old=old, new=new, language="")
+    assert asked(text, broken, old=old, new=new) == []
+
+
+def test_line_ends_stay_as_they_are():
+    before, after = (text.replace("\n", "\r\n") for text in (BEFORE, AFTER))
+    (candidate,) = asked(before, AFTER, after)
+    assert applied(before, candidate) == after.replace("▮", "")
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.lists(st.sampled_from(["x = 1", "call(y)", "# text 😋", "", "use(size)", "    return size"]), max_size=6))
+def test_all_linked_edits_are_right_and_nothing_else_changes(lines: list[str]):
+    """Place after place, until none is left."""
+    text = "\n".join([NEW, *lines, ""])
+    assert len(text) < NEAR_CHARS
+    goal, places = text.replace("size", "width"), text.count("size")
+    for _ in range(places):
+        now = text.split("\n")
+        cases = [
+            "\n".join([*now[:at], f"▮{line.replace('size', 'width')}▮", *now[at + 1 :]])
+            for at, line in enumerate(now)
+            if "size" in line
+        ]
+        found = asked(text, *cases, language="")
+        if not found:
+            break
+        text = applied(text, found[0])
+    else:
+        assert text == goal
+    assert text.replace("size", "width") == goal

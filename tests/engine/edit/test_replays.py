@@ -1,0 +1,59 @@
+"""Where else an edit may belong."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.edit.replays import LONGEST, Replay, replaced, replays
+
+OLD, NEW = "def scaled(size):", "def scaled(width):"
+TEXT = f'{NEW}\n    """Twice the size."""\n    resize = size * 2\n    return size\n'
+
+
+def found(text: str, old: str, new: str) -> list[Replay]:
+    start = text.index(new)
+    return replays(text, old, new, [(start, start + len(new))], start)
+
+
+def test_the_other_places_of_a_name_are_found_code_before_prose():
+    lines = [TEXT[: each.start].count("\n") for each in found(TEXT, OLD, NEW)]
+    assert lines[-1] == 1
+    assert sorted(lines) == [1, 2, 3]
+    assert {(TEXT[each.start : each.end], each.new) for each in found(TEXT, OLD, NEW)} == {("size", "width")}
+
+
+def test_a_name_that_is_known_already_is_less_of_a_rename():
+    known = f"{TEXT}\n\ndef other():\n    return width\n"
+    assert max(each.likely for each in found(known, OLD, NEW)) < max(each.likely for each in found(TEXT, OLD, NEW))
+
+
+def test_where_somebody_was_already_nothing_is_found_and_a_new_name_is_new():
+    done = TEXT.replace("return size", "return width")
+    mine = [(0, len(NEW)), (done.index("    return"), len(done) - 1)]
+    one, *_ = replays(done, OLD, NEW, mine, 0)
+    assert done[one.start : one.end] == "size"
+    assert one.likely == pytest.approx(found(TEXT.replace("    return size\n", ""), OLD, NEW)[0].likely)
+
+
+def test_what_stands_everywhere_goes_elsewhere_least():
+    few = found("b = 2\na = 1\na = 2\n", "b = 1", "b = 2")
+    many = found("b = 2\n" + "a = 1\n" * 20, "b11 = 1", "b = 2")
+    assert not few, "a bare figure of one character says nothing"
+    assert all(each.likely < 0 for each in many)
+
+
+def test_insertions_and_long_edits_say_nothing():
+    assert found("f(a, b)\nf(a)\n", "f(a)", "f(a, b)") == []
+    long = "x" * (LONGEST + 1)
+    assert replays(f"{long}\nsize", "size", long, [], 0) == []
+
+
+@given(st.text(st.sampled_from("ab1 \n(.'"), max_size=40), st.text(st.sampled_from("ab1 \n(.'"), max_size=40))
+def test_what_is_replaced_makes_the_new_text_of_the_old(old: str, new: str):
+    text = old
+    for at, was, now in reversed(list(replaced(old, new))):
+        assert text[at : at + len(was)] == was
+        text = text[:at] + now + text[at + len(was) :]
+    assert text == new
