@@ -78,6 +78,7 @@ def examine(model: str, device: str) -> Iterator[Finding]:
         "torch": ("", _torch),
         "model": ("torch", lambda: _model(model)),
         "device": ("model", lambda: _device(model, device)),
+        "4 bit": ("device", lambda: _products(model, device)),
         "memory": ("model", lambda: _memory(model)),
         "permissions": ("", _permissions),
         "socket": ("", _socket),
@@ -131,17 +132,27 @@ def _model(name: str) -> str:
     return f"{checkpoint.name}, {checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
 
 
+def _placed(model: str, device: str) -> str:
+    from engine.checkpoints.placement import place, this_machine
+
+    return place(find(model), cast(Device, device), this_machine()).device
+
+
 def _device(model: str, device: str) -> str:
     import torch
 
-    from engine.checkpoints.placement import place, this_machine
-
     if model.startswith(ORACLE):
         return "cpu, for the test model"
-    where = place(find(model), cast(Device, device), this_machine()).device
+    where = _placed(model, device)
     if where.startswith("cuda"):
         return f"{where}, {torch.cuda.get_device_name(where)}"
     return f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} processors"
+
+
+def _products(model: str, device: str) -> str:
+    from engine.models.quantized.layers import product_ways
+
+    return product_ways("cpu" if model.startswith(ORACLE) else _placed(model, device))
 
 
 def _memory(model: str) -> str:

@@ -12,7 +12,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from engine.models.quantized.layers import PlainInt4, PlainNvfp4
 from tests.engine.released import write_checkpoint
+
+FORMATS = ("int4", "int4 symmetric", "nvfp4")
 
 SIZES = {"hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 32}
 """The released ones, scaled: all of them multiples of a group."""
@@ -89,6 +92,27 @@ def draw_int4(*, symmetric: bool) -> Draw:
         return parts if symmetric else {**parts, "weight_zero_point": words(zeros.t()).t().contiguous()}, weights
 
     return draw
+
+
+def random_packed(
+    layout: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32, seed: int = 0
+) -> PlainInt4 | PlainNvfp4:
+    """Weights [X, N, K] or [N, K] of any numbers that there are, in the plain form; `layout` is one of `FORMATS`."""
+    generator = torch.Generator().manual_seed(seed)
+    if layout == "nvfp4":
+        weights = PlainNvfp4(shape, dtype, multipliers=2)
+        # Every scale that is a number, those below zero and the smallest among them.
+        drawn = torch.randint(0, 127, weights.scales.shape, generator=generator)
+        signs = torch.randint(0, 2, weights.scales.shape, generator=generator)
+        weights.scales.copy_(drawn + 128 * signs)
+        weights.multiplier.uniform_(0.01, 0.03, generator=generator)
+    else:
+        weights = PlainInt4(shape, dtype, torch.bfloat16, zeros=layout == "int4")
+        weights.scales.uniform_(0, 0.05, generator=generator)
+        if weights.zeros is not None:
+            weights.zeros.random_(0, 16, generator=generator)
+    weights.codes.random_(0, 256, generator=generator)
+    return weights
 
 
 def words(codes: Tensor) -> Tensor:

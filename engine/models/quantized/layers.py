@@ -1,11 +1,13 @@
-"""Products with packed weights, activations as they come: a plain reference for every device, and torch's operators on
-processors, for int4 and, of what came in full beside 4 bit, int8. Only experts that rows were routed to are read.
+"""Products with packed weights, activations as they come: a Triton kernel on CUDA; on processors torch's operators, for
+int4 and, of what came in full beside 4 bit, int8; a plain reference for everything else. Only experts that rows were
+routed to are read.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -14,18 +16,26 @@ from torch import Tensor, nn
 from engine.checkpoints.directory import TensorHeader
 from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
 
+Layout = Literal["INT4", "NVFP4"]
+_LAYOUTS: dict[str, Layout] = {"int4": "INT4", "NVFP4": "NVFP4"}
+"""By their names among people."""
 _E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _MIDDLE = 8
 """The code of zero where a layout stores none."""
 _LARGEST = 127
 _BLOCK = 16
 """The operator's rows come in such blocks."""
+_AMPERE = 8
+"""The first major version of CUDA devices that multiply in bfloat16."""
 _AT_ONCE = 256
 """Rows that are laid out for it at once, as that takes several times their bytes; a multiple of any of its blocks."""
 
 
 class PackedWeights(nn.Module, ABC):
     """The weights [X, N, K] of X experts, or those [N, K] of a dense layer, which counts as one."""
+
+    way: ClassVar[str]
+    """How they are multiplied with, in words."""
 
     def __init__(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         """`dtype`: that of what they are multiplied with."""
@@ -44,7 +54,7 @@ class PackedWeights(nn.Module, ABC):
 
     def forward(self, states: Tensor) -> Tensor:
         """States [..., K] times the weights of a dense layer: [..., N]."""
-        return self.product(states.flatten(0, -2), 0).view(*states.shape[:-1], -1)
+        return self.product(states.flatten(0, -2), 0).view(*states.shape[:-1], self.shape[-2])
 
     def grouped(self, states: Tensor, sizes: Tensor) -> Tensor:
         """States [S, K], `sizes` [X] of them for each expert in order, times the weights of theirs: [S, N]."""
@@ -53,7 +63,10 @@ class PackedWeights(nn.Module, ABC):
 
 
 class PlainPacked(PackedWeights):
-    """The reference: weights become numbers before each product."""
+    """The reference: weights become numbers before each product, none of them a float of 8 or 64 bit, which not all
+    devices know."""
+
+    way = "decoded before each product, which is slow"
 
     @abstractmethod
     def matrix(self, expert: int) -> Tensor:
@@ -85,20 +98,55 @@ class PlainNvfp4(PlainPacked):
         super().__init__(shape, dtype)
         *_, rows, inputs = shape
         self.codes = nn.Buffer(torch.empty(self.experts, rows, inputs // 2, dtype=torch.uint8))
-        self.scales = nn.Buffer(torch.empty(self.experts, rows, inputs // NVFP4_GROUP, dtype=torch.float8_e4m3fn))
+        self.scales = nn.Buffer(torch.empty(self.experts, rows, inputs // NVFP4_GROUP, dtype=torch.uint8))
         self.multiplier = nn.Buffer(torch.empty(self.experts, multipliers))
 
+    def put(self, expert: int, parts: dict[str, Tensor]) -> None:
+        super().put(expert, {**parts, "scales": parts["scales"].view(torch.uint8)})
+
     def matrix(self, expert: int) -> Tensor:
+        device = self.scales.device
+        e4m3 = torch.arange(256, dtype=torch.uint8, device="cpu").view(torch.float8_e4m3fn).float().to(device)
         # Gate and up may have been scaled apart.
-        groups = self.scales[expert].float().unflatten(0, (len(self.multiplier[expert]), -1))
+        groups = e4m3[self.scales[expert].int()].unflatten(0, (len(self.multiplier[expert]), -1))
         scales = (groups * self.multiplier[expert][:, None, None]).flatten(0, 1)
-        values = torch.tensor([*_E2M1, *(-each for each in _E2M1)], device=scales.device)
+        values = torch.tensor([*_E2M1, *(-each for each in _E2M1)], device=device)
         numbers = _decoded(self.codes[expert], values).unflatten(1, (-1, NVFP4_GROUP))
         return (numbers * scales[..., None]).flatten(1)
 
 
+class TritonPacked(PackedWeights):
+    """Held as the reference holds them, and decoded in the kernel."""
+
+    way = "decoded in a Triton kernel"
+
+    def __init__(self, stored: PlainInt4 | PlainNvfp4) -> None:
+        super().__init__(stored.shape, stored.dtype)
+        self.stored = stored
+
+    def put(self, expert: int, parts: dict[str, Tensor]) -> None:
+        self.stored.put(expert, parts)
+
+    def product(self, states: Tensor, expert: int) -> Tensor:
+        return self._multiply(states, None, slice(expert, expert + 1))
+
+    def grouped(self, states: Tensor, sizes: Tensor) -> Tensor:
+        return self._multiply(states, sizes, slice(None))
+
+    def _multiply(self, states: Tensor, sizes: Tensor | None, experts: slice) -> Tensor:
+        # Nobody has Triton who has no use for it.
+        from engine.models.quantized.triton_kernel import multiply
+
+        held = self.stored
+        zeros, multiplier = (held.zeros, None) if isinstance(held, PlainInt4) else (None, held.multiplier)
+        zeros, multiplier = (None if each is None else each[experts] for each in (zeros, multiplier))
+        return multiply(states, held.codes[experts], held.scales[experts], zeros, multiplier, sizes)
+
+
 class CpuInt4(PackedWeights):
     """Laid out as the processor at hand multiplies them; activations in bfloat16."""
+
+    way = "by torch's int4 operator"
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__(shape, torch.bfloat16)
@@ -124,6 +172,8 @@ class CpuInt4(PackedWeights):
 class CpuInt8(PackedWeights):
     """A scale a row; activations in bfloat16. Where the processor has no products in bfloat16, they take five times as
     long, and everywhere twice the memory."""
+
+    way = "by torch's int8 operator"
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__(shape, torch.bfloat16)
@@ -160,13 +210,39 @@ def packed_weights(header: TensorHeader, scales: torch.dtype, dtype: torch.dtype
     """Room for what `header` describes, in the way that suits a device and a format of activations (`dtype`); `scales`
     is the format in which scales are stored."""
     *_, rows, _ = shape = header.shape
+    layout: Layout = "NVFP4" if header.dtype == "NVFP4" else "INT4"
+    kind = packed_kind(layout, dtype, device, rows)
     with torch.device(device):
-        if header.dtype == "NVFP4":
-            experts = shape[0] if len(shape) == 3 else 1
-            return PlainNvfp4(shape, dtype, multipliers=len(header.pieces) // experts)
-        if device == "cpu" and dtype == torch.bfloat16 and rows % _BLOCK == 0:
+        if kind is CpuInt4:
             return CpuInt4(shape)
-        return PlainInt4(shape, dtype, scales, zeros="zeros" in header.pieces[0])
+        if layout == "NVFP4":
+            experts = shape[0] if len(shape) == 3 else 1
+            stored = PlainNvfp4(shape, dtype, multipliers=len(header.pieces) // experts)
+        else:
+            stored = PlainInt4(shape, dtype, scales, zeros="zeros" in header.pieces[0])
+        return TritonPacked(stored) if kind is TritonPacked else stored
+
+
+def packed_kind(layout: Layout, dtype: torch.dtype, device: str, rows: int = _BLOCK) -> type[PackedWeights]:
+    """How weights of so many rows are multiplied with on a device, by activations in `dtype`."""
+    if device.startswith("cuda") and _has_triton(device):
+        return TritonPacked
+    if device == "cpu" and layout == "INT4" and dtype == torch.bfloat16 and rows % _BLOCK == 0:
+        return CpuInt4
+    return PlainNvfp4 if layout == "NVFP4" else PlainInt4
+
+
+def product_ways(device: str) -> str:
+    """How weights in 4 bit are multiplied with on a device, in words."""
+    kinds = {name: packed_kind(layout, torch.bfloat16, device) for name, layout in _LAYOUTS.items()}
+    said = "; ".join(f"{name} {kind.way}" for name, kind in kinds.items())
+    lacks = device.startswith("cuda") and find_spec("triton") is None
+    return f"{said} (pip install triton for a kernel)" if lacks else said
+
+
+def _has_triton(device: str) -> bool:
+    """Older devices have no products in bfloat16."""
+    return find_spec("triton") is not None and torch.cuda.get_device_capability(device)[0] >= _AMPERE
 
 
 def int4_numbers(codes: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:

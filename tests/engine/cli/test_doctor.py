@@ -10,7 +10,7 @@ from dg_lsp.cli import run
 from engine.cli.doctor import Finding, examine
 from tests.engine.processes import Home, home
 
-SUBJECTS = ["python", "torch", "model", "device", "memory", "permissions", "socket", "editor", "fill"]
+SUBJECTS = ["python", "torch", "model", "device", "4 bit", "memory", "permissions", "socket", "editor", "fill"]
 
 
 @pytest.fixture
@@ -42,6 +42,7 @@ def test_all_is_well_with_a_real_checkpoint(place, released):
     assert ill(found) <= {"editor"}  # The tests may run without dg-lsp on the PATH.
     assert "parameters" in found["model"].detail
     assert "threads" in found["device"].detail
+    assert found["4 bit"].detail == "int4 by torch's int4 operator; NVFP4 decoded before each product, which is slow"
     assert " ms" in found["fill"].detail
 
 
@@ -54,7 +55,7 @@ def test_a_fill_says_what_came_and_how_long_it_took(model):
 
 def test_without_the_model_only_what_needs_it_is_put_off(place):
     found = findings("nobody/nothing")
-    assert ill(found) - {"editor"} == {"model", "device", "memory", "fill"}
+    assert ill(found) - {"editor"} == {"model", "device", "4 bit", "memory", "fill"}
     assert "pull nobody/nothing" in found["model"].remedy
     assert "model" in found["fill"].remedy
 

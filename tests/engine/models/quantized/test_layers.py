@@ -1,21 +1,42 @@
 """Each way to multiply with packed weights, against float32."""
 
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from engine.checkpoints.directory import TensorHeader
-from engine.models.quantized.layers import CpuInt4, PackedLinear, PackedWeights, PlainInt4, packed_weights
+from engine.models.quantized import layers
+from engine.models.quantized.layers import (
+    CpuInt4,
+    Layout,
+    PackedLinear,
+    PackedWeights,
+    PlainInt4,
+    PlainNvfp4,
+    TritonPacked,
+    packed_kind,
+    packed_weights,
+    product_ways,
+)
 from tests.engine.quantized import LAYOUTS, draw_int4
+
+
+def described(layout: Layout, shape: tuple[int, ...], *, symmetric: bool = False) -> TensorHeader:
+    stored = TensorHeader(name="", dtype="", shape=())
+    piece: Any = {"codes": stored, "scales": stored, **({} if symmetric or layout == "NVFP4" else {"zeros": stored})}
+    pieces = (piece,) * (shape[0] if len(shape) == 3 and layout == "NVFP4" else 1)
+    return TensorHeader(name="", dtype=layout, shape=shape, file=Path(), pieces=pieces)
 
 
 def int4(shape: tuple[int, ...], dtype: torch.dtype, *, symmetric: bool = False) -> tuple[PackedWeights, Tensor]:
     """Random weights, and the numbers [X, N, K] that they stand for."""
-    stored = TensorHeader(name="", dtype="", shape=())
-    piece = {"codes": stored, "scales": stored, **({} if symmetric else {"zeros": stored})}
-    header = TensorHeader(name="", dtype="INT4", shape=shape, file=Path(), pieces=(piece,))
+    header = described("INT4", shape, symmetric=symmetric)
     weights, generator = packed_weights(header, torch.bfloat16, dtype, "cpu"), torch.Generator().manual_seed(0)
     matrices: list[Tensor] = []
     for expert in range(weights.experts):
@@ -72,6 +93,59 @@ def test_a_dense_layer_keeps_its_bias():
     states = torch.randn(2, 3, 64)
     found = PackedLinear(weights, bias)(states)
     torch.testing.assert_close(found, states @ matrices[0].t() + bias)
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (12, 0), None])
+def test_each_device_has_its_way(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int] | None):
+    """Of a GPU only what it says of itself; None: a build of torch for GPUs without Triton."""
+    monkeypatch.setattr(layers, "find_spec", lambda name: ModuleSpec(name, None) if capability else None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    kernel = capability is not None and capability >= (8, 0)
+    for layout, plain, on_cpu in (("INT4", PlainInt4, CpuInt4), ("NVFP4", PlainNvfp4, PlainNvfp4)):
+        assert packed_kind(layout, torch.bfloat16, "cuda:1") is (TritonPacked if kernel else plain)
+        assert packed_kind(layout, torch.bfloat16, "cpu") is on_cpu
+        for other in ("mps", "xpu:0", "meta"):
+            assert packed_kind(layout, torch.bfloat16, other) is plain
+    said = product_ways("cuda:0")
+    assert ("Triton kernel" in said) == kernel
+    assert ("pip install triton" in said) == (capability is None)
+
+
+@pytest.mark.parametrize("shape", [(3, 48, 64), (48, 64)])
+@pytest.mark.parametrize("layout", ["INT4", "NVFP4"])
+def test_on_other_devices_only_common_formats_are_computed_with(layout: Layout, shape: tuple[int, ...]):
+    """As Apple's, which know no floats of 64 bit and none of 8."""
+    weights = packed_weights(described(layout, shape), torch.bfloat16, torch.bfloat16, "meta").to_empty(device="cpu")
+    assert isinstance(weights, PlainInt4 | PlainNvfp4)
+    for part in weights.buffers():
+        part.fill_(1)
+    states, counts = torch.randn(4, 64).bfloat16(), torch.tensor([1, 0, 3])
+    with Formats() as seen:
+        out = weights.grouped(states, counts) if len(shape) == 3 else weights(states)
+    assert out.shape == (4, 48)
+    assert out.isfinite().all()
+    assert torch.bfloat16 in seen.formats
+    # Scales of NVFP4 are looked up in a table that the processor makes.
+    tables = {torch.float8_e4m3fn} if layout == "NVFP4" else set()
+    assert {each for each in seen.formats if each.itemsize in (1, 8) and each.is_floating_point} == tables
+    assert seen.largest_float8 <= 256
+
+
+class Formats(TorchDispatchMode):
+    """What formats numbers had within the block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.formats, self.largest_float8 = set[torch.dtype](), 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for each in tree_leaves((args, kwargs, out)):
+            if isinstance(each, Tensor):
+                self.formats.add(each.dtype)
+                if each.dtype == torch.float8_e4m3fn:
+                    self.largest_float8 = max(self.largest_float8, each.numel())
+        return out
 
 
 @pytest.mark.parametrize("layout", ["nvfp4-pack-quantized", "pack-quantized", "pack-quantized symmetric"])

@@ -1,0 +1,189 @@
+"""One Triton kernel for CUDA: rows in order of their experts times weights in 4 bit, which are decoded in it as stored.
+Imports Triton: import it where weights lie on CUDA.
+
+Tiles find their expert and their rows by themselves, from how many rows each expert has, so nothing is asked of the
+device before it runs; of experts without rows nothing is read.
+"""
+
+# Torch for processors comes without Triton, and what it compiles is typed in its own way.
+# pyright: basic, reportMissingImports=false, reportInvalidTypeForm=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
+
+COLUMNS, INPUTS = 64, 64
+"""Of a tile: what it computes of each row, and what it reads at once. Half of the inputs is what a product takes, which
+has to be 16 or more."""
+_ROWS = (16, 32, 64)
+"""Of a tile. Matrix instructions take 16 or more; what an expert does not fill of it is computed in vain."""
+
+
+@triton.jit
+def grouped_product(
+    states: tl.tensor,  # [S, K] by expert
+    codes: tl.tensor,  # uint8 [X, N, K/2], the first of two weights in the lower half
+    scales: tl.tensor,  # [X, N, K/G]; of NVFP4 uint8, as old devices know no numbers in 8 bit
+    zeros: tl.tensor,  # uint8 [X, N, K/G], or nothing
+    multipliers: tl.tensor,  # float32 [X, P] (NVFP4)
+    sizes: tl.tensor,  # rows of each expert [X], or nothing
+    out: tl.tensor,  # [S, N]
+    rows: tl.tensor,  # S
+    outputs: tl.tensor,  # N
+    inputs: tl.tensor,  # K
+    parts: tl.tensor,  # P
+    EXPERTS: tl.constexpr,  # 0: all rows are of one
+    GROUP: tl.constexpr,
+    NVFP4: tl.constexpr,
+    ZEROS: tl.constexpr,
+    PRODUCT: tl.constexpr,  # the format of products' operands
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    SLOTS: tl.constexpr,  # a power of two, EXPERTS or more
+) -> None:
+    tile = tl.program_id(0)
+    first = tile * BM
+    end = rows
+    if EXPERTS:
+        each = tl.arange(0, SLOTS)
+        counts = tl.load(sizes + each, mask=each < EXPERTS, other=0).to(tl.int32)
+        tiles = (counts + BM - 1) // BM
+        expert = tl.sum((tl.cumsum(tiles, 0) <= tile).to(tl.int32), 0)
+        if expert >= EXPERTS:
+            return
+        before = each < expert
+        own = tl.sum(tl.where(before, counts, 0), 0)
+        first = own + (tile - tl.sum(tl.where(before, tiles, 0), 0)) * BM
+        end = own + tl.sum(tl.where(each == expert, counts, 0), 0)
+        far = expert.to(tl.int64) * outputs
+        codes += far * (inputs // 2)
+        scales += far * (inputs // GROUP)
+        zeros += far * (inputs // GROUP)
+        multipliers += expert * parts
+    m = (first + tl.arange(0, BM)).to(tl.int64)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    in_rows, in_columns = m < end, n < outputs
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for start in range(0, inputs // 2, BK // 2):
+        byte = start + tl.arange(0, BK // 2)
+        within = byte < inputs // 2
+        there = within[:, None] & in_columns[None, :]
+        packed = tl.load(codes + n[None, :] * (inputs // 2) + byte[:, None], mask=there, other=0).to(tl.int32)
+        group = n[None, :] * (inputs // GROUP) + (byte // (GROUP // 2))[:, None]
+        scale = tl.load(scales + group, mask=there, other=0)
+        if NVFP4:
+            scale = _e4m3(scale.to(tl.int32))
+            low, high = _e2m1(packed & 15), _e2m1(packed >> 4)
+        else:
+            zero = 8
+            if ZEROS:
+                zero = tl.load(zeros + group, mask=there, other=0).to(tl.int32)
+            scale = scale.to(tl.float32)
+            low, high = ((packed & 15) - zero).to(tl.float32), ((packed >> 4) - zero).to(tl.float32)
+        # Products over even and odd inputs apart: no weights change places.
+        at = states + m[:, None] * inputs + 2 * byte[None, :]
+        given = in_rows[:, None] & within[None, :]
+        even, odd = tl.load(at, mask=given, other=0).to(PRODUCT), tl.load(at + 1, mask=given, other=0).to(PRODUCT)
+        total = tl.dot(even, (low * scale).to(PRODUCT), total, input_precision="ieee")
+        total = tl.dot(odd, (high * scale).to(PRODUCT), total, input_precision="ieee")
+    if NVFP4:
+        total *= tl.load(multipliers + n // (outputs // parts), mask=in_columns, other=0)[None, :]
+    there = in_rows[:, None] & in_columns[None, :]
+    tl.store(out + m[:, None] * outputs + n[None, :], total.to(out.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _e2m1(code: tl.tensor) -> tl.tensor:
+    """A sign, two bits of exponent, one of mantissa."""
+    exponent, mantissa = (code >> 1) & 3, code & 1
+    twice = tl.where(exponent == 0, mantissa, (2 + mantissa) << tl.maximum(exponent - 1, 0))
+    return tl.where(code > 7, -twice, twice).to(tl.float32) * 0.5
+
+
+@triton.jit
+def _e4m3(code: tl.tensor) -> tl.tensor:
+    """A sign, four bits of exponent, three of mantissa."""
+    exponent, mantissa = (code >> 3) & 15, code & 7
+    # At most 15 << 14, counted in the smallest number that there is.
+    least = tl.where(exponent == 0, mantissa, (8 + mantissa) << tl.maximum(exponent - 1, 0))
+    return tl.where(code > 127, -least, least).to(tl.float32) * (1.0 / 512)
+
+
+def multiply(
+    states: Tensor,
+    codes: Tensor,
+    scales: Tensor,
+    zeros: Tensor | None,
+    multipliers: Tensor | None,
+    sizes: Tensor | None,
+) -> Tensor:
+    """States [S, K], in float32 or bfloat16, `sizes` [X] of them for each expert in order (None: all for the only one),
+    times the weights of theirs: [S, N]. Codes [X, N, K/2] and scales [X, N, K/G], with multipliers [X, P] (NVFP4) or
+    without (int4), as `PackedWeights.put` takes them; scales of NVFP4 as bytes."""
+    return _multiply(states.contiguous(), codes, scales, zeros, multipliers, sizes)
+
+
+# As an operator of torch's own it may be in what is compiled or captured, and knows what it returns on no device.
+@torch.library.custom_op(
+    "dg_lsp::grouped_product",
+    mutates_args=(),
+    schema="(Tensor states, Tensor codes, Tensor scales, Tensor? zeros, Tensor? multipliers, Tensor? sizes) -> Tensor",
+)
+def _multiply(
+    states: Tensor,
+    codes: Tensor,
+    scales: Tensor,
+    zeros: Tensor | None,
+    multipliers: Tensor | None,
+    sizes: Tensor | None,
+) -> Tensor:
+    experts, outputs, half = codes.shape
+    rows = len(states)
+    out = states.new_empty(rows, outputs)
+    if rows == 0:
+        return out
+    group = INT4_GROUP if multipliers is None else NVFP4_GROUP
+    height = _height(rows if sizes is None else -(-rows // experts))
+    # Each expert with rows may leave a tile of its own unfilled; where there are fewer, the last tiles end at once.
+    tiles = -(-rows // height) if sizes is None else rows // height + min(experts, rows)
+    with torch.cuda.device_of(states):
+        grouped_product[tiles, -(-outputs // COLUMNS)](
+            states,
+            codes,
+            scales,
+            codes if zeros is None else zeros,
+            out if multipliers is None else multipliers,
+            out if sizes is None else sizes,
+            out,
+            rows,
+            outputs,
+            2 * half,
+            1 if multipliers is None else multipliers.shape[1],
+            EXPERTS=0 if sizes is None else experts,
+            GROUP=group,
+            NVFP4=multipliers is not None,
+            ZEROS=zeros is not None,
+            PRODUCT=tl.bfloat16 if states.dtype == torch.bfloat16 else tl.float32,
+            BM=height,
+            BN=COLUMNS,
+            BK=INPUTS,
+            SLOTS=triton.next_power_of_2(experts),
+            enable_fp_fusion=True,  # the default of today, which Triton warns of
+        )
+    return out
+
+
+@_multiply.register_fake
+def _(states: Tensor, codes: Tensor, *others: Tensor | None) -> Tensor:
+    return states.new_empty(len(states), codes.shape[1])
+
+
+def _height(rows: int) -> int:
+    """Of the tiles, where an expert has so many rows on average."""
+    return next((height for height in _ROWS if rows <= height), _ROWS[-1])
