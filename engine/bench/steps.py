@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from engine.bench.timing import Figure, Ratio, Stopwatch
-from engine.bench.workload import Measured, forgetful, room_beside, rows_of, token_ids
+from engine.bench.workload import Measured, forgetful, launched, room_beside, rows_of, token_ids
 
 BOUNDS, GRID = "step", "widths and batches"
 FULL, REUSED = "step in full", "step that remembers its surroundings"
@@ -39,7 +39,8 @@ def bounds(model: Measured, watch: Stopwatch, gap: int) -> tuple[list[Figure], l
     ids = token_ids(model, room_beside(model, width, CONTEXT))
     for kind in step_kinds(model, ids, gap=gap, pinned=_PINNED):
         step = watch.time(kind.run, before=kind.before)
-        found = products(kind)
+        with launched(model):
+            found = products(kind)
         alone = watch.time(lambda found=found: run_all(found))
         figures.append(Figure(part=BOUNDS, name=kind.name, spread=step, at=width))
         figures.append(Figure(part=BOUNDS, name=f"{kind.name}: matrix products alone", spread=alone, at=width))
@@ -90,7 +91,9 @@ def step_kinds(model: Measured, ids: Sequence[int], *, gap: int, pinned: int, ba
     full = StepKind(name=FULL, run=in_full)
     reused = StepKind(name=REUSED, run=lambda: model.step(rows), before=remember)
     remember()
-    return [full, reused] if _flops(reused.run) < _flops(full.run) else [full]
+    with launched(model):
+        gains = _flops(reused.run) < _flops(full.run)
+    return [full, reused] if gains else [full]
 
 
 def products(kind: StepKind) -> list[Callable[[], object]]:

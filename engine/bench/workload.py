@@ -14,6 +14,7 @@ import torch
 from engine.bench.random_models import NumberedVocabulary
 from engine.core.request import FillRequest
 from engine.models.base import Context, Model, Rows
+from engine.models.static_steps import StaticSteps
 
 _TEXT_TOKENS = 2000
 
@@ -24,6 +25,8 @@ class Measured(Model, Protocol):
 
     remembers: bool
     """Whether its steps use what steps before them computed; off, every step computes everything."""
+    static: StaticSteps | None
+    """On CUDA, what steps may go through instead of launching everything."""
 
     @property
     def reads(self) -> int | None:
@@ -43,6 +46,16 @@ def forgetful(model: Measured) -> Generator[None]:
         yield
     finally:
         model.remembers = before
+
+
+@contextmanager
+def launched(model: Measured) -> Generator[None]:
+    """Every product is launched where it can be seen, none by a graph."""
+    before, model.static = model.static, None
+    try:
+        yield
+    finally:
+        model.static = before
 
 
 def request_for(model: Model, width: int) -> FillRequest:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from engine.checkpoints.working import logits_nbytes
 from engine.models.base import ModelInfo, Rows
-from engine.models.kv_cache import KVCache, Part, Reuse, attend_to, cache_budget, chunks
+from engine.models.kv_cache import KVCache, Part, Reuse, asked_of, attend_to, cache_budget, chunks, uploaded
 from engine.models.network import Attend, Network
+from engine.models.static_steps import StaticSteps, static_steps
 from engine.models.tokenizer import PromptLayout
 
 N = TypeVar("N", bound=Network)
@@ -23,6 +24,8 @@ class CanvasModel(ABC, Generic[N]):
 
     remembers = True
     """Whether steps reuse what was computed before; without, each step computes everything."""
+    static: StaticSteps | None
+    """On CUDA, what most steps go through."""
 
     def __init__(self, network: N, info: ModelInfo, prompt: PromptLayout, reuse: Reuse) -> None:
         self.info = info
@@ -32,6 +35,7 @@ class CanvasModel(ABC, Generic[N]):
         self.network = network
         network.lay_out()
         self._reuse = reuse
+        self.static = static_steps(network, self.hidden, self.reads, info.context_limit)
         self.forget()
 
     def detokenize(self, ids: Sequence[int]) -> str:
@@ -42,8 +46,20 @@ class CanvasModel(ABC, Generic[N]):
         """The sequences of `rows`, one each."""
 
     @abstractmethod
-    def hidden(self, parts: Sequence[Part], ids: Tensor, positions: Tensor, attend: Attend, asked: Tensor) -> Tensor:
-        """Hidden states [1, F, E] of the F asked ones of the tokens [1, T] that are computed of the parts."""
+    def hidden(
+        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, asked: Tensor | None
+    ) -> Tensor:
+        """Hidden states [1, F, E] of the F `asked` ones of the tokens [1, T] that are computed, or of all; `signal`
+        [1, T, E]."""
+
+    @property
+    @abstractmethod
+    def reads(self) -> int | None:
+        """Tokens of context and canvas that it can look at; None: as many as memory holds."""
+
+    def signal(self, parts: Sequence[Part], ids: Tensor) -> Tensor | None:
+        """What the last step said of the tokens [1, T] that are computed of the parts, [1, T, E]; None: nothing."""
+        return None
 
     @torch.inference_mode()
     def step(self, rows: Rows) -> Tensor:
@@ -68,25 +84,23 @@ class CanvasModel(ABC, Generic[N]):
         for chunk in chunks(parts):
             ids = [part.ids[at] for part in chunk for at in part.places]
             positions = [part.start + at for part in chunk for at in part.places]
-            asked, before = list[int](), 0
-            for part in chunk:
-                index = {place: before + at for at, place in enumerate(part.places)}
-                asked += [index[place] for place in part.asked]
-                before += len(index)
-            hidden = self.hidden(
-                chunk,
-                torch.tensor([ids], device=device),
-                torch.tensor([positions], device=device),
-                attend_to(self.network, chunk),
-                torch.tensor(asked, dtype=torch.int64, device=device),
-            )
+            numbers = uploaded([ids, positions, asked_of(chunk), *(part.places for part in chunk)], device)
+            tokens, places, asked = numbers[0][None], numbers[1][None], numbers[2]
+            signal = self.signal(chunk, tokens)
+            hidden = self.static.run(chunk, tokens, places, signal) if self.static is not None else None
+            if hidden is not None:
+                hidden = hidden.index_select(1, asked)
+            else:
+                hidden = self.hidden(tokens, places, attend_to(self.network, chunk, numbers[3:]), signal, asked)
             yield from self.network.logits(hidden[0]).split([len(part.asked) for part in chunk])
 
     def forget(self) -> None:
         """Let go of all that is kept, as if no request had come before."""
-        budget = cache_budget(self.network.devices, logits_nbytes(self.info.noise.vocab_size))
+        reserved = logits_nbytes(self.info.noise.vocab_size) + (self.static.nbytes if self.static is not None else 0)
+        budget = cache_budget(self.network.devices, reserved)
         self.cache = KVCache(len(self.network.layers), self.network.token_nbytes, budget, self._reuse)
 
     def shrink_caches(self) -> None:
-        """Let go of all that is kept and not in use, and keep half as much from now on."""
+        """Let go of all that is kept and not in use, and keep half as much from now on; steps go the usual way."""
+        self.static = None
         self.cache.shrink()

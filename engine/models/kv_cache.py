@@ -343,10 +343,9 @@ class KVCache:
         return True
 
 
-def attend_to(network: Network, parts: Sequence[Part]) -> Attend:
+def attend_to(network: Network, parts: Sequence[Part], places: Sequence[Tensor]) -> Attend:
     """Each sequence sees all of itself and of the context before it (its window, in sliding layers). What is computed
-    of several lies side by side, without padding."""
-    places = [torch.tensor(part.places, device=network.device) for part in parts]
+    of several, at `places`, lies side by side, without padding."""
     sizes = [len(part.places) for part in parts]
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -362,6 +361,24 @@ def attend_to(network: Network, parts: Sequence[Part]) -> Attend:
         return torch.cat(attended, dim=2)
 
     return attend
+
+
+def asked_of(parts: Sequence[Part]) -> list[int]:
+    """Where what is asked of each part lies among all that is computed."""
+    asked, before = list[int](), 0
+    for part in parts:
+        index = {place: before + at for at, place in enumerate(part.places)}
+        asked += [index[place] for place in part.asked]
+        before += len(index)
+    return asked
+
+
+def uploaded(lists: Sequence[Sequence[int]], device: torch.device) -> list[Tensor]:
+    """Lists of numbers on a device, int64 each, by one copy that nobody waits for."""
+    together = torch.tensor([number for each in lists for number in each], dtype=torch.int64)
+    if device.type == "cuda":
+        together = together.pin_memory()
+    return list(together.to(device, non_blocking=True).split([len(each) for each in lists]))
 
 
 def chunks(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:

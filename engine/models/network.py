@@ -10,7 +10,9 @@ Who attends to what is not decided here: every layer calls an `Attend`, which ow
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -20,6 +22,8 @@ from torch import Tensor, nn
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer index, queries [B, H, T, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, T, D], H a multiple of K.
 Queries and keys are rotated."""
+_FUSED = 64
+"""Ways that a layer is compiled, at the most: each width, for each kind of layers."""
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines [B, T, 1, D], the sines with the sign of the half that they are multiplied with."""
 
@@ -66,6 +70,8 @@ class Network(ABC):
 
     scale: float | None = None
     """Of queries by keys; None: one by the root of the head size."""
+    fused = False
+    """Whether what is between attentions is compiled."""
 
     def __init__(self, module: Any, layers: Sequence[Any], embeddings: Any) -> None:
         """`module`: ours, or transformers' class of the same shape."""
@@ -97,6 +103,31 @@ class Network(ABC):
         """Bytes of one token's keys and values in all layers."""
         weights = [layer.self_attn.k_proj.weight for layer in self.layers]
         return sum(2 * weight.shape[0] * weight.dtype.itemsize for weight in weights)
+
+    @abstractmethod
+    def head_size(self, index: int) -> int:
+        """Of keys and values in layer `index`."""
+
+    @property
+    def kv_shapes(self) -> list[tuple[int, int]]:
+        """Heads of keys and values, and their size, in each layer."""
+        sizes = [self.head_size(index) for index in range(len(self.layers))]
+        rows = [layer.self_attn.k_proj.weight.shape[0] for layer in self.layers]
+        return [(count // size, size) for count, size in zip(rows, sizes, strict=True)]
+
+    @contextmanager
+    def fusing(self, wanted: bool) -> Generator[None]:
+        """Within the block, what is between attentions is compiled, if that is `wanted` and the family can."""
+        if not wanted:
+            yield
+            return
+        compiler: Any = import_module("torch._dynamo.config")
+        self.fused = True
+        try:
+            with compiler.patch(recompile_limit=_FUSED):
+                yield
+        finally:
+            self.fused = False
 
     def seen(self, index: int, length: int) -> int:
         """Tokens of a context of `length` that a canvas behind it sees in layer `index`."""

@@ -16,7 +16,7 @@ from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, 
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
-from engine.models.kv_cache import EncodedContext, Part, Reuse, window_mask
+from engine.models.kv_cache import EncodedContext, Part, Reuse, asked_of, uploaded, window_mask
 from engine.models.network import Attend
 from engine.models.prompts.chat import ChatPrompt
 from engine.models.prompts.layout import END, MASK, PAD, RESERVED, WIDTH, WIDTHS
@@ -40,8 +40,6 @@ _CHUNK = 2048
 
 
 class DiffusionGemma(CanvasModel[GemmaNetwork]):
-    reads = None
-    """Positions are rotations, which know no end."""
     later: Sequence[int] = ()
     """A context to be encoded when nothing else is to do."""
 
@@ -62,6 +60,11 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
             return cls(GemmaNetwork(module), info, ChatPrompt(tokenizer, vocabulary, info.context_limit, checkpoint))
         learnt = {name: checkpoint.metadata.get(name) for name in ("pinned", "edits")}
         return cls(GemmaNetwork(module), info, TokenPrompt(tokenizer, vocabulary, info.context_limit, **learnt))
+
+    @property
+    def reads(self) -> None:
+        """Positions are rotations, which know no end."""
+        return None
 
     def encode(self, ids: Sequence[int]) -> EncodedContext:
         """Encode what the cache does not hold of the context [T]."""
@@ -99,8 +102,26 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
             parts.append(part)
         return parts
 
-    def hidden(self, parts: Sequence[Part], ids: Tensor, positions: Tensor, attend: Attend, asked: Tensor) -> Tensor:
-        return self.network.decode(ids, positions, attend, self._signal(parts, ids, asked), asked)
+    def hidden(
+        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, asked: Tensor | None
+    ) -> Tensor:
+        return self.network.decode(ids, positions, attend, signal, asked)
+
+    def signal(self, parts: Sequence[Part], ids: Tensor) -> Tensor | None:
+        """Soft embeddings where it is open, the token's own embedding elsewhere, zeros for a part without."""
+        signals = [part.signal for part in parts if part.signal is not None]
+        if not signals:
+            return None
+        table = self.network.embeddings.weight
+        given = [part.signal is not None for part in parts]
+        asked = zip(asked_of(parts), _each(given, [part.asked for part in parts]), strict=True)
+        of_open = [at for at, is_given in asked if is_given]
+        of_none = [at for at, is_given in enumerate(_each(given, [part.places for part in parts])) if not is_given]
+        at_open, at_none = uploaded([of_open, of_none], ids.device)
+        logits = signals[0] if len(signals) == 1 else torch.cat(signals)
+        signal = self.network.embed(ids)
+        signal[0].index_copy_(0, at_open, self.network.soft_embeddings(logits.to(table.device, table.dtype)))
+        return signal.index_fill_(1, at_none, 0.0)
 
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
@@ -169,25 +190,15 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         place = None if wanted is None else torch.tensor([wanted], device=device)
         return self.network.encode(tokens, positions, attend, place)
 
-    def _signal(self, parts: Sequence[Part], ids: Tensor, asked: Tensor) -> Tensor | None:
-        """Self-conditioning [1, T, E]: soft embeddings where it is open, the token's own embedding elsewhere, zeros for
-        a part without."""
-        signals = [part.signal for part in parts if part.signal is not None]
-        if not signals:
-            return None
-        table = self.network.embeddings.weight
-        given = torch.tensor([part.signal is not None for part in parts], device=ids.device)
-        of_asked = given.repeat_interleave(torch.tensor([len(part.asked) for part in parts], device=ids.device))
-        of_all = given.repeat_interleave(torch.tensor([len(part.places) for part in parts], device=ids.device))
-        logits = signals[0] if len(signals) == 1 else torch.cat(signals)
-        signal = self.network.embed(ids)
-        signal[0, asked[of_asked]] = self.network.soft_embeddings(logits.to(table.device, table.dtype))
-        return signal if len(signals) == len(parts) else signal * of_all[None, :, None]
-
 
 def own(context: Context) -> EncodedContext:
     assert isinstance(context, EncodedContext)
     return context
+
+
+def _each(flags: Sequence[bool], lists: Sequence[Sequence[int]]) -> list[bool]:
+    """A flag of a list for each of its items."""
+    return [flag for flag, items in zip(flags, lists, strict=True) for _ in items]
 
 
 def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:

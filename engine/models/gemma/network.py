@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -119,8 +121,7 @@ class GemmaNetwork(Network):
         super().__init__(module, self.decoder.layers, self.decoder.embed_tokens)
         self.config: Any = getattr(module.config, "text_config", module.config)
         self.dense = [_is_dense(layer) for layer in self.layers]
-        self._before = torch.compile(before_attention, dynamic=False) if compiled else before_attention
-        self._after = torch.compile(after_attention, dynamic=False) if compiled else after_attention
+        self.fused = compiled
         self._radians: dict[str, Tensor] = {}
         for kind, layer in zip(self.config.layer_types, self.layers, strict=True):
             said = self.config.rope_parameters[kind]
@@ -131,6 +132,9 @@ class GemmaNetwork(Network):
     def sliding(self, index: int) -> bool:
         """Whether layer `index` sees a window of the context only."""
         return self.config.layer_types[index] == SLIDING
+
+    def head_size(self, index: int) -> int:
+        return self.layers[index].self_attn.head_dim
 
     def seen(self, index: int, length: int) -> int:
         return min(self.config.sliding_window - 1, length) if self.sliding(index) else length
@@ -170,10 +174,11 @@ class GemmaNetwork(Network):
         return (logits.softmax(dim=-1, dtype=torch.float32).to(table.dtype) @ table) * self._embedding_scale()
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return self._before(layer, hidden, cos, sin)
+        return (_fused_before() if self.fused else before_attention)(layer, hidden, cos, sin)
 
     def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
-        return self._after(layer, hidden, attended, 0 if self.dense[index] else self.config.top_k_experts)
+        experts = 0 if self.dense[index] else self.config.top_k_experts
+        return (_fused_after() if self.fused else after_attention)(layer, hidden, attended, experts)
 
     def _run(self, stack: Any, hidden: Tensor, positions: Tensor, attend: Attend, wanted: Tensor | None) -> Tensor:
         rotations = {kind: rotation(positions, radians, hidden.dtype) for kind, radians in self._radians.items()}
@@ -196,7 +201,7 @@ def _normed(hidden: Tensor, weight: Tensor | None, eps: float) -> Tensor:
 
 
 def before_attention(layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values of one layer; training compiles this function."""
+    """Queries, keys and values of one layer; where it is fused, this function is compiled."""
     block = layer.self_attn
     shape = (*hidden.shape[:-1], -1, block.head_dim)
     hidden = norm(layer.input_layernorm, hidden)
@@ -209,7 +214,7 @@ def before_attention(layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tu
 
 
 def after_attention(layer: Any, hidden: Tensor, attended: Tensor, experts: int) -> Tensor:
-    """The layer's output; a token goes through so many experts. Training compiles this function."""
+    """The layer's output; a token goes through so many experts. Where it is fused, this function is compiled."""
     change = layer.self_attn.o_proj(attended.transpose(1, 2).flatten(2))
     hidden = hidden + norm(layer.post_attention_layernorm, change)
     mlp = feed_forward(layer.mlp, norm(layer.pre_feedforward_layernorm, hidden))
@@ -219,6 +224,16 @@ def after_attention(layer: Any, hidden: Tensor, attended: Tensor, experts: int) 
         change = change + norm(layer.post_feedforward_layernorm_2, mixed)
     hidden = hidden + norm(layer.post_feedforward_layernorm, change)
     return hidden * layer.layer_scalar
+
+
+@cache
+def _fused_before() -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    return torch.compile(before_attention, dynamic=False)
+
+
+@cache
+def _fused_after() -> Callable[..., Tensor]:
+    return torch.compile(after_attention, dynamic=False)
 
 
 def feed_forward(block: Any, hidden: Tensor) -> Tensor:
@@ -242,9 +257,11 @@ def _mixed(layer: Any, hidden: Tensor, count: int) -> Tensor:
     shares, chosen = scores.softmax(dim=-1, dtype=torch.float32).topk(count, dim=-1)
     shares = shares / shares.sum(dim=-1, keepdim=True) * router.per_expert_scale[chosen]
     # Sorted by expert, so that each computes its tokens at once.
-    order = chosen.flatten().argsort()
+    each = chosen.flatten()
+    order = each.argsort()
     tokens = order // count
-    sizes = torch.bincount(chosen.flatten(), minlength=len(router.per_expert_scale))
+    # Counted without `bincount`, which asks the device for the largest.
+    sizes = each.new_zeros(len(router.per_expert_scale)).scatter_add_(0, each, torch.ones_like(each))
     states = norm(layer.pre_feedforward_layernorm_2, hidden)[tokens]
     gate, up = _grouped(states, experts.gate_up_proj, sizes).chunk(2, dim=-1)
     out = _grouped(_gelu(gate) * up, experts.down_proj, sizes) * shares.flatten()[order, None]

@@ -89,7 +89,9 @@ class Masked(CanvasModel[MaskedNetwork]):
             parts.append(self._part(_own(context), (*before, *canvases[row][:length]), open_, open_))
         return parts
 
-    def hidden(self, parts: Sequence[Part], ids: Tensor, positions: Tensor, attend: Attend, asked: Tensor) -> Tensor:
+    def hidden(
+        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, asked: Tensor | None
+    ) -> Tensor:
         # Self-conditioning means nothing here.
         return self.network.run(ids, positions, attend, asked)
 

@@ -68,6 +68,9 @@ class MaskedNetwork(Network):
         self.config = architecture
         self._radians = frequencies(architecture.head_size, architecture.rope_theta).to(self.device)
 
+    def head_size(self, index: int) -> int:
+        return self.config.head_size
+
     def run(self, ids: Tensor, positions: Tensor, attend: Attend | None = None, wanted: Tensor | None = None) -> Tensor:
         """Hidden states [B, T, E] of ids [B, T] at positions [B, T], after the last norm; without `attend` all of a row
         sees all of it. [B, W, E] of the places `wanted` [W] alone, where these are all that is asked for."""

@@ -148,13 +148,13 @@ def test_passes_are_refreshed_and_forget_what_the_gap_no_longer_says(folder: Pat
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """Tokens of each part, run by run."""
     found: list[list[int]] = []
-    hidden = Masked.hidden
+    signal = Masked.signal
 
-    def noted(model: Masked, parts: Sequence[Part], *told: torch.Tensor) -> torch.Tensor:
+    def noted(model: Masked, parts: Sequence[Part], ids: torch.Tensor) -> torch.Tensor | None:
         found.append([len(part.places) for part in parts])
-        return hidden(model, parts, *told)
+        return signal(model, parts, ids)
 
-    monkeypatch.setattr(Masked, "hidden", noted)
+    monkeypatch.setattr(Masked, "signal", noted)
     return found
 
 
