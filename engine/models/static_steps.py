@@ -8,6 +8,7 @@ what of it counts. What fits none of the widths goes the usual way, which comput
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from engine.core.errors import is_broken_device, is_out_of_memory
 from engine.models.base import Context
 from engine.models.kv_cache import Part, Pass, uploaded
 from engine.models.network import Attend, Network
@@ -25,6 +27,7 @@ Hidden = Callable[[Tensor, Tensor, Attend, Tensor | None, Tensor | None], Tensor
 Run = Callable[[], Tensor]
 Capture = Callable[[Run], Run]
 """Of a function over tensors that stay where they are, makes another that does the same."""
+_log = logging.getLogger(__name__)
 _WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 """Of what is computed, and of what is seen; a step takes the narrowest that it fits."""
 _MOST_COMPUTED = 512
@@ -58,6 +61,7 @@ class StaticSteps:
         self._buffers: _Buffers | None = None
         self.compiles = False
         """Whether what is between attentions is compiled before it is captured, which takes much longer."""
+        self._fails = False
         self.count = 0
         """Steps that went this way."""
 
@@ -87,17 +91,31 @@ class StaticSteps:
             return None
         buffers = self._buffers = self._buffers or _Buffers(self._network, self._slots, self._context)
         buffers.fill(widths, parts, ids, positions, signal)
-        if new:
-            with self._network.fusing(self.compiles):
-                self._runs[widths] = self._capture(lambda: buffers.compute(widths, self._hidden))
+        if new and not self._captured(buffers, widths):
+            return None
         hidden = self._runs[widths]()
         buffers.keep()
         self.count += 1
         return hidden[:, : ids.shape[1]]
 
+    def _captured(self, buffers: _Buffers, widths: Widths) -> bool:
+        try:
+            with self._network.fusing(self.compiles):
+                self._runs[widths] = self._capture(lambda: buffers.compute(widths, self._hidden))
+        except RuntimeError as error:
+            # An operation that no graph may hold is reported as broken devices are.
+            if is_out_of_memory(error) or (is_broken_device(error) and "captur" not in str(error)):
+                raise
+            # Slower steps are better than none.
+            _log.warning("Steps are launched one by one, as they can't be captured: %s", error)
+            self._fails = True
+        return not self._fails
+
     def _widths_of(self, parts: Sequence[Part]) -> Widths | None:
         first, computed = parts[0], sum(len(part.places) for part in parts)
         slots = sum(len(part.ids) for part in parts)
+        if self._fails:
+            return None
         one_context = all(part.start == 0 or part.context is first.context for part in parts)
         if not one_context or computed > _MOST_COMPUTED or slots > self._slots or first.start > self._context:
             return None

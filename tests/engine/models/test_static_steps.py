@@ -17,7 +17,7 @@ from engine.bench.workload import rows_of, token_ids
 from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
 from engine.models.canvas_model import CanvasModel
-from engine.models.static_steps import StaticSteps, Widths
+from engine.models.static_steps import Run, StaticSteps, Widths
 from tests.engine.tiny import tiny_model
 
 SHAPES = ("small", "masked-small")
@@ -126,6 +126,34 @@ def test_widths_are_few_and_made_at_their_second_use():
         seen.append(len(made.widths))
     assert seen[0] == 0, "what is seen once does not pay"
     assert seen[-1] == len({widths.computed for widths in made.widths}) == 3
+
+
+def test_what_can_not_be_captured_goes_the_usual_way(caplog: pytest.LogCaptureFixture):
+    expected, model = model_of("small"), model_of("small")
+    tried = static(model)
+
+    def capture(run: Run) -> Run:
+        run()
+        raise torch.AcceleratorError("CUDA error: operation not permitted when stream is capturing")
+
+    tried._capture = capture
+    for _ in range(3):
+        check_same(steps(model), steps(expected))
+    assert tried.count == 0
+    assert [record.message for record in caplog.records if "captur" in record.message] == [
+        "Steps are launched one by one, as they can't be captured: CUDA error: operation not permitted when stream is capturing"
+    ]
+
+
+def test_a_capture_without_memory_is_told():
+    model = model_of("small")
+
+    def capture(run: Run) -> Run:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    static(model)._capture = capture
+    with pytest.raises(torch.OutOfMemoryError):
+        steps(model, 8)
 
 
 def test_shortage_gives_the_buffers_back():
