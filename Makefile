@@ -22,7 +22,7 @@ PARALLEL := --numprocesses logical --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast test-editors test-gpu test-kernels check format clean help train
+.PHONY: demo test test-fast test-editors test-gpu gpu-proof test-kernels check format clean help train
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
@@ -30,6 +30,7 @@ help:
 	@echo "make test-fast  run those without processes and models, within a minute"
 	@echo "make test-editors  install Neovim and VS Code in a cache, and run the tests in them (Debian, npm)"
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
+	@echo "make gpu-proof  all that waits for a GPU, in twenty minutes: its tests, the released shape in 4 bit, a table and JSON"
 	@echo "make test-kernels  run the kernels for GPUs in Triton's interpreter, and compile them; installs Triton, 286 MB (Linux)"
 	@echo "make check   format, lint, types, layers"
 	@echo "make format  format the code"
@@ -51,6 +52,9 @@ test-editors: $(VENV)/editors
 
 test-gpu: $(VENV)/developing
 	@$(BIN)/python -m pytest tests/gpu -v -rs
+
+gpu-proof: $(VENV)/developing
+	@$(BIN)/python -m tests.gpu
 
 test-kernels: $(VENV)/kernels
 	@TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/kernels -v

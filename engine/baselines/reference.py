@@ -12,6 +12,7 @@ from engine.decoding.sampling import forbid
 from engine.models.base import Model
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
+from engine.models.quantized.layers import PackedWeights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +26,18 @@ class Reference:
 
 
 def generates(model: Model) -> bool:
-    """Whether transformers has a `generate` for it, which does what we do in another way."""
-    return isinstance(model, DiffusionGemma)
+    """Whether transformers has a `generate` for it, which does what we do in another way: not for weights in 4 bit."""
+    if not isinstance(model, DiffusionGemma):
+        return False
+    return not any(isinstance(part, PackedWeights) for part in model.network.module.modules())
 
 
-def reference(model: Model, request: FillRequest, ours: Filled) -> Reference:
+def reference(model: Model, request: FillRequest, ours: Filled) -> Reference | None:
     """What to hold `ours`, our answer to `request`, against: transformers' `generate`, made to take as many steps as we
-    took, or the loop that masked models are published with."""
+    took, or the loop that masked models are published with. None: transformers has no modules for weights in 4 bit."""
     if isinstance(model, DiffusionGemma):
+        if not generates(model):
+            return None
         from engine.baselines.generate import generate
         from engine.baselines.released_class import released_class
 

@@ -19,7 +19,7 @@ END_TO_END = "end to end"
 
 def end_to_end(model: Measured, watch: Stopwatch, widths: Sequence[int]) -> tuple[list[Figure], list[Ratio]]:
     """Gaps of `widths` tokens, by the engine and by the model's causal head, with the context encoded before and
-    without; and by the model's reference."""
+    without; and by the model's reference, where it has one."""
     figures: list[Figure] = []
     ratios: list[Ratio] = []
     for width in widths:
@@ -32,8 +32,8 @@ def end_to_end(model: Measured, watch: Stopwatch, widths: Sequence[int]) -> tupl
             ways |= {f"{name} to its end": partial(way, free) for name, way in by_causal_head(model).items()}
         for cache, before in (("cold", model.forget), ("warm", None)):
             taken = {name: watch.time(way, before=before) for name, way in ways.items()}
-            if cache == "cold":
-                theirs = reference(model, request, max(answers, key=lambda answer: answer.steps))
+            most = max(answers, key=lambda answer: answer.steps)
+            if cache == "cold" and (theirs := reference(model, request, most)) is not None:
                 taken[theirs.name] = watch.time(theirs.run, before=model.forget)
                 name = f"{theirs.name} by fill, {width} tokens, {theirs.conditions}, cold cache"
                 ratios.append(Ratio(name=name, value=taken[theirs.name].median / taken["fill"].median, aim=theirs.aim))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.core.errors import BadInput
 from engine.core.names import BUNDLED, Device
@@ -12,6 +12,7 @@ from engine.loader.catalog import BUNDLED_PATH
 
 if TYPE_CHECKING:
     from engine.models.base import Model
+    from engine.models.quantized.layers import Layout
 
 _CONFIGS = Path(__file__).with_name("shapes.json")
 """What config.json says of sizes; the Dream family and DiffuCoder were made from Qwen2.5."""
@@ -27,14 +28,19 @@ _SHAPES = {
 """Whose config.json, and the published masked model whose sampler goes with it."""
 SHAPES = tuple(_SHAPES)
 """N stands for a number of layers."""
+IN_4_BIT = {"-int4": "INT4", "-nvfp4": "NVFP4"}
+"""Behind any shape."""
 
 
 def random_model(shape: str, device: Device, seed: int = 0) -> Model:
     """Raises BadInput for a shape that is not among `SHAPES`, ModelError where it can't be placed."""
-    name, cut, number = shape.partition("=")
-    known = f"{name}=N" if cut else shape
+    ending = next((each for each in IN_4_BIT if shape.endswith(each)), "")
+    name, cut, number = shape.removesuffix(ending).partition("=")
+    known = f"{name}=N" if cut else name
     if known not in _SHAPES:
-        raise BadInput(f"There is no shape {shape}: use one of {', '.join(SHAPES)}.")
+        raise BadInput(
+            f"There is no shape {shape}: use one of {', '.join(SHAPES)}, or one of them with {' or '.join(IN_4_BIT)}."
+        )
     base, published = _SHAPES[known]
     file = BUNDLED_PATH / "config.json" if base == BUNDLED else _CONFIGS
     said: dict[str, Any] = json.loads(file.read_bytes())
@@ -47,8 +53,9 @@ def random_model(shape: str, device: Device, seed: int = 0) -> Model:
         sizes["num_hidden_layers"] = int(number)
     from engine.bench.random_models import random_gemma, random_masked
 
+    layout = cast("Layout | None", IN_4_BIT.get(ending))
     return (
-        random_masked(shape, config, published, device, seed)
+        random_masked(shape, config, published, device, seed, layout)
         if published
-        else random_gemma(shape, config, device, seed)
+        else random_gemma(shape, config, device, seed, layout)
     )

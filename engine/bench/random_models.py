@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from engine.checkpoints.directory import Checkpoint, LengthStrategy, TensorHeader
+from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP, Role
 from engine.checkpoints.placement import Placement, place, this_machine
 from engine.core.names import Device
 from engine.core.request import FillRequest
@@ -21,18 +23,26 @@ from engine.models.masked.config import read_architecture
 from engine.models.masked.model import Masked, sampling_of, widths_of
 from engine.models.masked.network import MaskedModule, MaskedNetwork
 from engine.models.masked.published import PUBLISHED
+from engine.models.quantized.layers import Layout, PackedWeights, packed_weights
 from engine.models.vocabulary import Vocabulary
+from engine.models.weights import put_in
 
 _BLOCK = 1 << 20
 """Random numbers that are drawn; the weights repeat them, as drawing billions takes minutes."""
 _SCALE = 0.02
+_INT4_SPREAD, _NVFP4_SPREAD = 4.6, 3.0
+"""Standard deviations of codes, each of which is as likely."""
+_EXPERTS = re.compile(r"\.experts\..*_proj$")
+_MATRICES = re.compile(r"\.layers\..*_proj(\.weight)?$")
 _CONTEXT = 4096
 
 
-def random_gemma(shape: str, said: dict[str, Any], device: Device, seed: int) -> DiffusionGemma:
-    """`said`: in a config.json. Raises ModelError where it can't be placed."""
+def random_gemma(
+    shape: str, said: dict[str, Any], device: Device, seed: int, layout: Layout | None = None
+) -> DiffusionGemma:
+    """`said`: in a config.json; `layout`: of weights in 4 bit. Raises ModelError where it can't be placed."""
     config = read_config(said, shape)
-    module, shared = _random(shape, lambda: GemmaModule(config), config.num_hidden_layers, device, seed)
+    module, shared = _random(shape, lambda: GemmaModule(config), config.num_hidden_layers, device, seed, layout)
     if config.num_experts == 1:
         # A dense model is told by the norm of zeros behind its stand-in for experts.
         for layer in module.model.decoder.layers:
@@ -53,10 +63,13 @@ def random_gemma(shape: str, said: dict[str, Any], device: Device, seed: int) ->
     return DiffusionGemma(GemmaNetwork(module), info, prompt)
 
 
-def random_masked(shape: str, said: dict[str, Any], title: str, device: Device, seed: int) -> Masked:
-    """`said`: in a config.json; `title`: of a published model. Raises ModelError where it can't be placed."""
+def random_masked(
+    shape: str, said: dict[str, Any], title: str, device: Device, seed: int, layout: Layout | None = None
+) -> Masked:
+    """`said`: in a config.json; `title`: of a published model; `layout`: of weights in 4 bit. Raises ModelError where
+    it can't be placed."""
     architecture = read_architecture(said, shape)
-    module, shared = _random(shape, lambda: MaskedModule(architecture), architecture.layers, device, seed)
+    module, shared = _random(shape, lambda: MaskedModule(architecture), architecture.layers, device, seed, layout)
     published = next(each for each in PUBLISHED if each.title == title)
     length: LengthStrategy = "expand" if published.expand else "calibrated"
     # Which token means what is of no matter here: those at the vocabulary's end are the special ones.
@@ -104,11 +117,13 @@ class NumberedPrompt:
         )
 
 
-def _random(shape: str, make: Callable[[], Any], layers: int, device: Device, seed: int) -> tuple[Any, dict[str, Any]]:
+def _random(
+    shape: str, make: Callable[[], Any], layers: int, device: Device, seed: int, layout: Layout | None
+) -> tuple[Any, dict[str, Any]]:
     """A module with random weights, placed as a checkpoint of its size is, and what the infos of all models share."""
     with torch.device("meta"):
         module = make()
-    tensors = [TensorHeader(name=name, dtype="", shape=tuple(each.shape)) for name, each in module.named_parameters()]
+    tensors = [_header(name, tuple(each.shape), layout) for name, each in module.named_parameters()]
     like = Checkpoint(
         path=Path(),
         name=f"random {shape}",
@@ -120,6 +135,10 @@ def _random(shape: str, make: Callable[[], Any], layers: int, device: Device, se
         nbytes=0,
     )
     placement = place(like, device, this_machine())
+    for tensor in tensors:
+        if tensor.pieces:
+            where = placement.device if tensor.layer is None else placement.layers[tensor.layer]
+            put_in(module, tensor.name, _random_packed(tensor, placement.dtype, where, seed))
     _randomise(module, placement, seed)
     return module.eval(), {
         "name": like.name,
@@ -130,10 +149,46 @@ def _random(shape: str, make: Callable[[], Any], layers: int, device: Device, se
     }
 
 
+def _header(name: str, shape: tuple[int, ...], layout: Layout | None) -> TensorHeader:
+    """Of experts alone in NVFP4, as they are published, of all matrices of layers in int4, as `dg-lsp quantize` makes
+    them."""
+    pattern, group = (_EXPERTS, NVFP4_GROUP) if layout == "NVFP4" else (_MATRICES, INT4_GROUP)
+    if layout is None or not pattern.search(name) or shape[-1] % group:
+        return TensorHeader(name=name, dtype="", shape=shape)
+    roles: tuple[Role, ...] = ("codes", "scales", "multiplier" if layout == "NVFP4" else "zeros")
+    piece = {role: TensorHeader(name=role, dtype="", shape=()) for role in roles}
+    count = (shape[0] if len(shape) == 3 else 1) * (2 if "gate_up" in name else 1)
+    return TensorHeader(name=name, dtype=layout, shape=shape, pieces=(piece,) * count)
+
+
+def _random_packed(tensor: TensorHeader, dtype: torch.dtype, device: str, seed: int) -> PackedWeights:
+    """Every expert says the same, but each is there."""
+    *_, rows, inputs = tensor.shape
+    weights = packed_weights(tensor, torch.bfloat16, dtype, device)
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(0, 256, (_BLOCK,), dtype=torch.uint8, generator=generator)
+    codes = drawn.repeat(-(-rows * inputs // 2 // _BLOCK))[: rows * inputs // 2].view(rows, -1)
+    if tensor.dtype == "NVFP4":
+        scales = torch.ones(rows, inputs // NVFP4_GROUP).to(torch.float8_e4m3fn)
+        together = len(tensor.pieces) // weights.experts
+        parts = {"codes": codes, "scales": scales, "multiplier": torch.full((together,), _SCALE / _NVFP4_SPREAD)}
+    else:
+        groups = (rows, inputs // INT4_GROUP)
+        zeros = torch.full(groups, 8, dtype=torch.uint8)
+        parts = {"codes": codes, "scales": torch.full(groups, _SCALE / _INT4_SPREAD).bfloat16(), "zeros": zeros}
+    parts = {name: part.to(device) for name, part in parts.items()}
+    for expert in range(weights.experts):
+        weights.put(expert, parts)
+    return weights
+
+
 def _randomise(module: Any, placement: Placement, seed: int) -> None:
     """Matrices become noise, norms and scales ones, biases zeros."""
     block = torch.randn(_BLOCK, generator=torch.Generator().manual_seed(seed)).mul_(_SCALE).to(placement.dtype)
+    packed = {id(part) for own in module.modules() if isinstance(own, PackedWeights) for part in own.modules()}
     for path, part in module.named_modules():
+        if id(part) in packed:
+            continue
         layer = TensorHeader(name=f"{path}.", dtype="", shape=()).layer
         device = placement.device if layer is None else placement.layers[layer]
         block = block.to(device)

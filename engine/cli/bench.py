@@ -28,7 +28,11 @@ _OWN_GAPS = 2000
 def bench(
     model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
     shape: Annotated[
-        str | None, typer.Option(metavar="|".join(SHAPES), help="Instead: random weights in this shape.")
+        str | None,
+        typer.Option(
+            metavar="|".join(SHAPES),
+            help="Instead: random weights in this shape, with -int4 or -nvfp4 behind it in 4 bit.",
+        ),
     ] = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer figures, under a minute.")] = False,

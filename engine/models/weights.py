@@ -58,11 +58,11 @@ def load_weights(
         device = placement.layers[int(layer[1])] if layer else placement.device
         with reading(checkpoint.name):
             if tensor.pieces:
-                _put_in(module, ours, _read_packed(tensor, placement.dtype, device))
+                put_in(module, ours, _read_packed(tensor, placement.dtype, device))
             elif in_4_bit and device == "cpu" and placement.dtype == torch.bfloat16 and _MATRIX.search(ours):
                 weights = CpuInt8(tensor.shape)
                 weights.put(0, {"numbers": read_tensor(tensor)})
-                _put_in(module, ours, weights)
+                put_in(module, ours, weights)
             else:
                 found[ours] = read_tensor(tensor).to(device, placement.dtype)
         if on_percent is not None:
@@ -142,7 +142,7 @@ def _read_parts(piece: Any) -> dict[str, Tensor]:
     return parts
 
 
-def _put_in(module: nn.Module, name: str, weights: PackedWeights) -> None:
+def put_in(module: nn.Module, name: str, weights: PackedWeights) -> None:
     """Let packed weights take the place of a linear layer, or of a parameter that holds experts."""
     path, _, own = name.rpartition(".")
     holder = module.get_submodule(path)

@@ -82,7 +82,8 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
             self.later = ()
 
     def parts(self, rows: Rows) -> list[Part]:
-        canvases, opens = rows.canvas.tolist(), rows.open.tolist()
+        # In one copy, where they lie on a device.
+        canvases, opens = torch.stack((rows.canvas, rows.open)).tolist()
         parts: list[Part] = []
         signals = rows.self_conditioning
         for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):

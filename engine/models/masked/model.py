@@ -81,7 +81,8 @@ class Masked(CanvasModel[MaskedNetwork]):
         return TextContext(ids=tuple(ids))
 
     def parts(self, rows: Rows) -> list[Part]:
-        canvases, opens = rows.canvas.tolist(), rows.open.tolist()
+        # In one copy, where they lie on a device.
+        canvases, opens = torch.stack((rows.canvas, rows.open)).tolist()
         parts: list[Part] = []
         for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
             before = _own(context).ids

@@ -1,0 +1,248 @@
+"""What weights in 4 bit are worth on a device: a step beside the time that reading its weights takes, fills beside
+greedy autoregression by the same weights, memory beside what was planned, and what a keystroke costs.
+
+Weights are random, so how many steps a fill takes says nothing: it is told, and named with each figure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from msgspec.structs import replace as replace_fields
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from engine.baselines.left_to_right import LeftToRight
+from engine.bench.end_to_end import by_causal_head
+from engine.bench.keystroke import keystroke
+from engine.bench.timing import Figure, Ratio, Stopwatch
+from engine.bench.workload import Measured, forgetful, launched, request_for, rows_of, token_ids
+from engine.checkpoints.directory import TensorHeader
+from engine.checkpoints.working import working_nbytes
+from engine.decoding.executor import drive
+from engine.infill.pipeline import Parts, infill
+from engine.models.network import Network
+from engine.models.quantized.layers import PackedWeights, product_ways
+from engine.models.static_steps import Hidden, static_steps
+
+STEP, FILL, MEMORY = "step", "fill", "memory"
+_CONTEXT = 512
+_PINNED = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much is measured."""
+
+    open: tuple[int, ...] = (32, 128)
+    """Positions in question, in a step."""
+    widths: tuple[int, ...] = (16, 32, 96)
+    """Of gaps."""
+    steps: tuple[int, ...] = (8, 48)
+    """That a fill takes."""
+    lengths: tuple[int, ...] = (256, 1024, 4096)
+    """Of contexts, before a keystroke."""
+    copied: int = 1 << 30
+    """Bytes, to learn how fast memory is."""
+    compiled: bool = False
+    """Whether a step is compiled, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proved:
+    """What one model came to."""
+
+    model: str
+    device: str
+    products: str
+    """How weights in 4 bit are multiplied with."""
+    figures: list[Figure] = field(default_factory=list[Figure])
+    ratios: list[Ratio] = field(default_factory=list[Ratio])
+    nbytes: dict[str, int] = field(default_factory=dict[str, int])
+    """Weights and work, planned and held."""
+    bandwidth: float = 0.0
+    """Bytes a second, read and written."""
+    rates: dict[str, float] = field(default_factory=dict[str, float])
+    """Tokens a second."""
+
+
+@runtime_checkable
+class Weighed(Measured, LeftToRight, Protocol):
+    """A model whose weights can be looked at, which reads left to right as well."""
+
+    hidden: Hidden
+
+    @property
+    def network(self) -> Network:
+        """Its passes, and the module with the weights."""
+        ...
+
+
+def prove(model: Weighed, watch: Stopwatch, extent: Extent, on_part: Callable[[str], None]) -> Proved:
+    """Measure one model, telling `on_part` what comes next."""
+    device = torch.device(model.info.device)
+    proved = Proved(
+        model=model.info.name,
+        device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        products=product_ways(model.info.device),
+        bandwidth=_bandwidth(watch, device, extent.copied),
+    )
+    on_part("steps")
+    for count in extent.open:
+        _steps(proved, model, watch, count, compiled=extent.compiled and count == extent.open[0])
+    on_part("fills")
+    _fills(proved, model, watch, extent)
+    on_part("keystrokes")
+    figures, ratios = keystroke(model, watch, extent.lengths, max(extent.lengths))
+    proved.figures.extend(figures)
+    proved.ratios.extend(ratios)
+    # At last, so that the most that all of this took is known.
+    proved.nbytes.update(_memory(model, device))
+    return proved
+
+
+def _steps(proved: Proved, model: Weighed, watch: Stopwatch, count: int, *, compiled: bool) -> None:
+    """A step with `count` open positions, in full: launched, as a graph, and beside reading its weights."""
+    rows = rows_of(model, model.encode(token_ids(model, _CONTEXT)), gap=count, pinned=_PINNED)
+    run = partial(model.step, rows)
+    with forgetful(model):
+        with launched(model):
+            read = nbytes_read(model.network.module, run)
+            taken = {"launched": watch.time(run)}
+        if model.static is not None:
+            ways = {"graph": nullcontext(), **({"compiled graph": _compiling(model)} if compiled else {})}
+            for name, way in ways.items():
+                with way:
+                    run()  # A graph is made at its second use, which is not timed either.
+                    taken[name] = watch.time(run)
+    reading = read / proved.bandwidth * 1000
+    proved.nbytes[f"weights read by a step of {count}"] = read
+    for name, spread in taken.items():
+        proved.figures.append(Figure(part=STEP, name=name, spread=spread, at=count))
+        proved.ratios.append(
+            Ratio(name=f"step of {count}, {name}, by reading its weights", value=spread.median / reading, aim="<= 5")
+        )
+
+
+def _fills(proved: Proved, model: Weighed, watch: Stopwatch, extent: Extent) -> None:
+    """Fills and greedy autoregression, the context encoded before; and what autoregression could reach at the most."""
+    tokens = model.next_tokens(token_ids(model, _CONTEXT))
+    next(tokens)
+    read = nbytes_read(model.network.module, lambda: next(tokens))
+    proved.nbytes["weights read for a token, left to right"] = read
+    proved.rates["greedy, if it only read its weights"] = proved.bandwidth / read
+    for width in extent.widths:
+        request = replace_fields(request_for(model, width), n=1)
+        ways: dict[str, Callable[[], object]] = {"greedy": partial(by_causal_head(model)["greedy"], request)}
+        for steps in extent.steps:
+            parts = Parts(sampling=replace(model.info.sampling, max_steps=steps))
+            ways[f"{steps} steps"] = lambda parts=parts, to=request: drive(model, infill(model, to, parts=parts))
+        for name, way in ways.items():
+            spread = watch.time(way)
+            proved.figures.append(Figure(part=FILL, name=name, spread=spread, at=width))
+            proved.rates[f"{width} tokens, {name}"] = width / spread.median * 1000
+
+
+@contextmanager
+def _compiling(model: Weighed) -> Generator[None]:
+    """Graphs are made anew, of what was compiled before."""
+    before = model.static
+    made = model.static = static_steps(model.network, model.hidden, model.reads, model.info.context_limit)
+    assert made is not None
+    made.compiles = True
+    try:
+        yield
+    finally:
+        model.static = before
+
+
+def nbytes_read(module: nn.Module, run: Callable[[], object]) -> int:
+    """Bytes of weights that are read when `run` runs: of experts in 4 bit those alone that rows were routed to, by the
+    kernel; of anything else that is touched, all of it."""
+    reads = _Reads(module)
+    with reads:
+        run()
+    return int(sum(reads.nbytes.values()))
+
+
+class _Reads(TorchDispatchMode):
+    """Notes which weights are operands within the block."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        own = [*module.parameters(), *module.buffers()]
+        self.nbytes = dict[int, float]()
+        """By where they lie."""
+        self._own = {each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in own}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name: str = func._schema.name
+        # What only looks at them from another side reads nothing; rows of a table are few.
+        if not func.is_view and "embedding" not in name:
+            share = 1.0
+            if name == "dg_lsp::grouped_product" and args[-1] is not None:
+                share = float((args[-1] > 0).float().mean())
+            for each in tree_leaves((args, kwargs)):
+                if isinstance(each, Tensor) and (at := each.untyped_storage().data_ptr()) in self._own:
+                    self.nbytes[at] = max(self.nbytes.get(at, 0.0), share * self._own[at])
+        return func(*args, **kwargs)
+
+
+def _bandwidth(watch: Stopwatch, device: torch.device, nbytes: int) -> float:
+    """Bytes that memory reads and writes a second, in a copy."""
+    source = torch.ones(nbytes, dtype=torch.uint8, device=device)
+    into = torch.empty_like(source)
+    return 2 * nbytes / watch.time(lambda: into.copy_(source)).median * 1000
+
+
+def _memory(model: Weighed, device: torch.device) -> dict[str, int]:
+    module: nn.Module = model.network.module
+    packed = [part for part in module.modules() if isinstance(part, PackedWeights)]
+    inside = {id(each) for part in packed for each in part.buffers()}
+    plain = [each for each in (*module.parameters(), *module.buffers()) if id(each) not in inside]
+    headers = [TensorHeader(name="", dtype="INT4", shape=part.shape, pieces=({},)) for part in packed]
+    itemsize = plain[0].itemsize
+    held = sum(each.nbytes for each in (*module.parameters(), *module.buffers()))
+    memory = {
+        "weights, planned": sum(each.nbytes_in(itemsize) for each in headers)
+        + sum(math.prod(each.shape) for each in plain) * itemsize,
+        "weights, held": held,
+        "work, planned": working_nbytes(model.info.noise.vocab_size),
+    }
+    if device.type == "cuda":
+        memory["work, held at most"] = torch.cuda.max_memory_allocated(device) - held
+        memory["all that torch took"] = torch.cuda.max_memory_reserved(device)
+    return memory
+
+
+def table(proved: Sequence[Proved]) -> str:
+    """Rows for docs/benchmarks.md."""
+    found = [dict(_rows(each)) for each in proved]
+    names = dict.fromkeys(name for own in found for name in own)
+    rows = [
+        ["", *(f"{each.model}, {each.device}" for each in proved)],
+        ["---", *("--:" for _ in proved)],
+        *([name, *(own.get(name, "") for own in found)] for name in names),
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _rows(proved: Proved) -> Iterator[tuple[str, str]]:
+    for name, nbytes in proved.nbytes.items():
+        yield name, f"{nbytes / 1e9:.2f} GB"
+    yield "memory, read and written", f"{proved.bandwidth / 1e9:.0f} GB/s"
+    for figure in proved.figures:
+        own = figure.spread
+        yield f"{figure.part}, {figure.name}, at {figure.at}", f"{own.median:.2f} ms ({own.low:.2f} to {own.high:.2f})"
+    for ratio in proved.ratios:
+        yield ratio.name + (f" ({ratio.aim})" if ratio.aim else ""), f"{ratio.value:.2f}"
+    for name, rate in proved.rates.items():
+        yield name, f"{rate:.1f} tokens/s"
