@@ -35,7 +35,7 @@ class CanvasModel(ABC, Generic[N]):
         self.network = network
         network.lay_out()
         self._reuse = reuse
-        self.static = static_steps(network, self.hidden, self.reads, info.context_limit)
+        self.static = static_steps(network, self.reads, info.context_limit)
         self.forget()
 
     def detokenize(self, ids: Sequence[int]) -> str:
@@ -87,7 +87,7 @@ class CanvasModel(ABC, Generic[N]):
             numbers = uploaded([ids, positions, asked_of(chunk), *(part.places for part in chunk)], device)
             tokens, places, asked = numbers[0][None], numbers[1][None], numbers[2]
             signal = self.signal(chunk, tokens)
-            hidden = self.static.run(chunk, tokens, places, signal) if self.static is not None else None
+            hidden = self.static.run(self.hidden, chunk, tokens, places, signal) if self.static is not None else None
             if hidden is not None:
                 hidden = hidden.index_select(1, asked)
             else:

@@ -52,9 +52,9 @@ class Widths(NamedTuple):
 class StaticSteps:
     """Takes over passes over canvases that stand behind one context."""
 
-    def __init__(self, network: Network, hidden: Hidden, slots: int, context: int, capture: Capture) -> None:
+    def __init__(self, network: Network, slots: int, context: int, capture: Capture) -> None:
         """`slots`: tokens of all canvases of a step at the most; `context`: of what stands before them."""
-        self._network, self._hidden, self._capture = network, hidden, capture
+        self._network, self._capture = network, capture
         self._slots, self._context = _width(slots), _width(context)
         self._uses = Counter[Widths]()
         self._runs: dict[Widths, Run] = {}
@@ -79,7 +79,9 @@ class StaticSteps:
         shapes = zip(self._network.kv_shapes, places, strict=True)
         return sum(2 * heads * size * room for (heads, size), room in shapes) * self._network.embeddings.weight.itemsize
 
-    def run(self, parts: Sequence[Part], ids: Tensor, positions: Tensor, signal: Tensor | None) -> Tensor | None:
+    def run(
+        self, hidden: Hidden, parts: Sequence[Part], ids: Tensor, positions: Tensor, signal: Tensor | None
+    ) -> Tensor | None:
         """Hidden states [1, T, E] of the tokens [1, T] that are computed of the parts, whose keys and values are kept
         as a usual step keeps them; they hold until the next call. None: the step has to go the usual way."""
         widths = self._widths_of(parts)
@@ -91,22 +93,23 @@ class StaticSteps:
             return None
         buffers = self._buffers = self._buffers or _Buffers(self._network, self._slots, self._context)
         buffers.fill(widths, parts, ids, positions, signal)
-        if new and not self._captured(buffers, widths):
+        if new and not self._captured(buffers, widths, hidden):
             return None
-        hidden = self._runs[widths]()
+        computed = self._runs[widths]()
         buffers.keep()
         self.count += 1
-        return hidden[:, : ids.shape[1]]
+        return computed[:, : ids.shape[1]]
 
-    def _captured(self, buffers: _Buffers, widths: Widths) -> bool:
+    def _captured(self, buffers: _Buffers, widths: Widths, hidden: Hidden) -> bool:
         try:
             with self._network.fusing(self.compiles):
-                self._runs[widths] = self._capture(lambda: buffers.compute(widths, self._hidden))
+                self._runs[widths] = self._capture(lambda: buffers.compute(widths, hidden))
         except RuntimeError as error:
             # An operation that no graph may hold is reported as broken devices are.
             if is_out_of_memory(error) or (is_broken_device(error) and "captur" not in str(error)):
                 raise
-            # Slower steps are better than none.
+            # Such as torch's product of experts in full, which on some devices asks for their rows. Slower steps are
+            # better than none.
             _log.warning("Steps are launched one by one, as they can't be captured: %s", error)
             self._fails = True
         return not self._fails
@@ -223,12 +226,12 @@ class _Buffers:
         self._context = weakref.ref(part.context)
 
 
-def static_steps(network: Network, hidden: Hidden, reads: int | None, context: int) -> StaticSteps | None:
+def static_steps(network: Network, reads: int | None, context: int) -> StaticSteps | None:
     """For a network on one CUDA device; None for any other. `reads`: as of the model; `context`: its limit."""
     if network.device.type != "cuda" or {*network.devices} != {network.device}:
         return None
     slots, context = (_MOST_CAUSAL_SLOTS, context) if reads is None else (reads, 0)
-    return StaticSteps(network, hidden, min(slots, _WIDTHS[-1]), min(context, _WIDTHS[-1]), graphs(network.device))
+    return StaticSteps(network, min(slots, _WIDTHS[-1]), min(context, _WIDTHS[-1]), graphs(network.device))
 
 
 def graphs(device: torch.device) -> Capture:

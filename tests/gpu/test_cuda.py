@@ -37,6 +37,7 @@ def in_float32(path: Path) -> DiffusionGemma:
     """On the GPU, but as exact as on the CPU."""
     model = loaded(path, "cuda")
     model.network.module.float()
+    model.network.lay_out()  # what lies side by side was laid out in bfloat16
     return model
 
 

@@ -14,7 +14,7 @@ def triton_is_there() -> None:
     pytest.importorskip("triton", reason="torch came without Triton: pip install triton")
 
 
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-6), (torch.bfloat16, 8e-3)])
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 3e-6), (torch.bfloat16, 8e-3)])
 @pytest.mark.parametrize("layout", FORMATS)
 def test_rows_by_expert(layout: str, dtype: torch.dtype, bound: float):
     weights = random_packed(layout, (len(ROUTED), 1408, 704), dtype).to("cuda")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from engine.bench.proof import nbytes_read
 from engine.bench.workload import rows_of
 from engine.checkpoints.placement import Placement
 from engine.loader.checkpoint import read_checkpoint
@@ -13,7 +14,7 @@ from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork, after_attention
 from engine.models.quantized.layers import PackedWeights, PlainInt4, PlainNvfp4, TritonPacked
 from tests.engine.models.test_static_steps import Literals, Uploads, check_same, elsewhere, static, steps
-from tests.engine.quantized import write_quantized
+from tests.engine.quantized import random_packed, write_quantized
 
 IDS = [20 + at % 40 for at in range(60)]
 
@@ -56,6 +57,14 @@ def test_experts_are_chosen_without_a_look_at_what_was_routed(packed: Path):
         logits = model.step(rows)
     assert logits.device.type == "meta"
     assert (uploads.count, uploads.waited, literals.count) == (1, 0, 0)
+
+
+def test_bytes_of_experts_without_rows_are_not_counted():
+    weights = TritonPacked(random_packed("int4", (4, 64, 64)))
+    whole = sum(part.nbytes for part in weights.buffers())
+    states = torch.randn(5, 64)
+    assert nbytes_read(weights, lambda: weights.grouped(states, torch.tensor([0, 5, 0, 0]))) == whole // 4
+    assert nbytes_read(weights, lambda: weights.grouped(states, torch.tensor([1, 1, 1, 2]))) == whole
 
 
 def test_a_layer_is_compiled_as_one_piece(packed: Path):

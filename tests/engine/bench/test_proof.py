@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +66,11 @@ def test_weights_in_4_bit_are_made_where_they_are_used(layout: Layout, kind: typ
 @pytest.mark.parametrize("layout", ["INT4", "NVFP4"])
 def test_all_parts_of_the_proof_are_measured(layout: Layout):
     model = tiny(layout)
-    model.static = StaticSteps(model.network, model.hidden, slots=256, context=1024, capture=lambda run: run)
+    model.static = StaticSteps(model.network, slots=256, context=1024, capture=lambda run: run)
     parts: list[str] = []
-    proved = prove(model, WATCH, EXTENT, parts.append)
-    assert parts == ["steps", "fills", "keystrokes"]
+    proved = prove(model, WATCH, replace(EXTENT, compiled=True), parts.append)
+    assert parts == ["steps", "fills", "keystrokes", "a compiled step"]
+    assert proved.left_out == {"compiled graph": "AssertionError: only steps on CUDA are captured"}
     assert {(each.part, each.name) for each in proved.figures} >= {
         ("step", "launched"),
         ("step", "graph"),

@@ -26,7 +26,7 @@ SHAPES = ("small", "masked-small")
 def static(model: CanvasModel[Any]) -> StaticSteps:
     """Steps that are not captured, but the same otherwise."""
     made = model.static = StaticSteps(
-        model.network, model.hidden, slots=512, context=512 if model.reads is None else 0, capture=lambda run: run
+        model.network, slots=512, context=512 if model.reads is None else 0, capture=lambda run: run
     )
     return made
 
