@@ -37,7 +37,7 @@ _PINNED = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class ProofSize:
     """How much is measured."""
 
     open: tuple[int, ...] = (32, 128)
@@ -84,32 +84,32 @@ class Weighed(Measured, LeftToRight, Protocol):
         ...
 
 
-def prove(model: Weighed, watch: Stopwatch, extent: Extent, on_part: Callable[[str], None]) -> Proved:
+def prove(model: Weighed, watch: Stopwatch, size: ProofSize, on_part: Callable[[str], None]) -> Proved:
     """Measure one model, telling `on_part` what comes next."""
     device = torch.device(model.info.device)
     proved = Proved(
         model=model.info.name,
         device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         products=product_ways(model.info.device),
-        bandwidth=_bandwidth(watch, device, extent.copied),
+        bandwidth=_bandwidth(watch, device, size.copied),
     )
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     on_part("steps")
-    for count in extent.open:
+    for count in size.open:
         _steps(proved, model, watch, count)
     on_part("fills")
-    _fills(proved, model, watch, extent)
+    _fills(proved, model, watch, size)
     on_part("keystrokes")
-    figures, ratios = keystroke(model, watch, extent.lengths, max(extent.lengths))
+    figures, ratios = keystroke(model, watch, size.lengths, max(size.lengths))
     proved.figures.extend(figures)
     proved.ratios.extend(ratios)
     # So that the most that all of this took is known.
     proved.nbytes.update(_memory(model, device))
-    if extent.compiled:
+    if size.compiled:
         on_part("a compiled step")
         try:
-            _compiled_step(proved, model, watch, extent.open[0])
+            _compiled_step(proved, model, watch, size.open[0])
         except Exception as error:  # noqa: BLE001 nobody is served this way yet
             proved.left_out["compiled graph"] = f"{type(error).__name__}: {error}"
     return proved
@@ -154,17 +154,17 @@ def _note(proved: Proved, name: str, count: int, spread: Spread) -> None:
     )
 
 
-def _fills(proved: Proved, model: Weighed, watch: Stopwatch, extent: Extent) -> None:
+def _fills(proved: Proved, model: Weighed, watch: Stopwatch, size: ProofSize) -> None:
     """Fills and greedy autoregression, the context encoded before; and what autoregression could reach at the most."""
     tokens = model.next_tokens(token_ids(model, _CONTEXT))
     next(tokens)
     read = nbytes_read(model.network.module, lambda: next(tokens))
     proved.nbytes["weights read for a token, left to right"] = read
     proved.rates["greedy, if it only read its weights"] = proved.bandwidth / read
-    for width in extent.widths:
+    for width in size.widths:
         request = replace_fields(request_for(model, width), n=1)
         ways: dict[str, Callable[[], object]] = {"greedy": partial(by_causal_head(model)["greedy"], request)}
-        for steps in extent.steps:
+        for steps in size.steps:
             parts = Parts(sampling=replace(model.info.sampling, max_steps=steps))
             ways[f"{steps} steps"] = lambda parts=parts, to=request: drive(model, infill(model, to, parts=parts))
         for name, way in ways.items():

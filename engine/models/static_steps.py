@@ -85,7 +85,7 @@ class StaticSteps:
         """Hidden states [1, T, E] of the tokens [1, T] that are computed of the parts, whose keys and values are kept
         as a usual step keeps them; they hold until the next call. None: the step has to go the usual way."""
         widths = self._widths_of(parts)
-        if widths is None:
+        if widths is None or self._fails:
             return None
         self._uses[widths] += 1
         new = widths not in self._runs
@@ -117,8 +117,6 @@ class StaticSteps:
     def _widths_of(self, parts: Sequence[Part]) -> Widths | None:
         first, computed = parts[0], sum(len(part.places) for part in parts)
         slots = sum(len(part.ids) for part in parts)
-        if self._fails:
-            return None
         one_context = all(part.start == 0 or part.context is first.context for part in parts)
         if not one_context or computed > _MOST_COMPUTED or slots > self._slots or first.start > self._context:
             return None

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import torch
 
 from engine.bench.families import random_model
-from engine.bench.proof import Extent, Proved, prove, table
+from engine.bench.proof import ProofSize, Proved, prove, table
 from engine.bench.timing import Stopwatch
 from engine.core.errors import ModelError
 from engine.server.memory import give_back
@@ -37,7 +37,7 @@ def main() -> int:
     tests = run_tests(Path(__file__).parent, TESTS_S)
     watch = Stopwatch(repetitions=20, limit_s=4.0, device="cuda")
     models = {shape: lambda shape=shape: random_model(shape, "cuda") for shape in SHAPES}
-    proved, left_out = prove_all(models, watch, Extent(compiled=True), began + LIMIT_S)
+    proved, left_out = prove_all(models, watch, ProofSize(compiled=True), began + LIMIT_S)
     told = {"tests": tests, "left_out": left_out, "seconds": round(time.monotonic() - began)}
     return end(told, proved)
 
@@ -52,7 +52,7 @@ def end(told: Mapping[str, Any], proved: list[Proved]) -> int:
 
 
 def prove_all(
-    models: Mapping[str, Callable[[], Any]], watch: Stopwatch, extent: Extent, until: float
+    models: Mapping[str, Callable[[], Any]], watch: Stopwatch, size: ProofSize, until: float
 ) -> tuple[list[Proved], dict[str, str]]:
     """Of each model that fits what it came to, and of the others why not; none is begun after `until`, monotonic."""
     proved: list[Proved] = []
@@ -63,7 +63,7 @@ def prove_all(
             continue
         try:
             print(f"{name}: making weights", file=sys.stderr)
-            proved.append(prove(make(), watch, extent, lambda part, of=name: print(f"{of}: {part}", file=sys.stderr)))
+            proved.append(prove(make(), watch, size, lambda part, of=name: print(f"{of}: {part}", file=sys.stderr)))
         except ModelError as error:
             left_out[name] = str(error)
         except Exception as error:  # noqa: BLE001 what else was measured is worth having

@@ -13,7 +13,7 @@ import torch
 
 from engine.bench.end_to_end import end_to_end
 from engine.bench.families import random_model
-from engine.bench.proof import Extent, nbytes_read, prove, table
+from engine.bench.proof import ProofSize, nbytes_read, prove, table
 from engine.bench.random_models import random_gemma
 from engine.bench.timing import Stopwatch
 from engine.bench.workload import rows_of, token_ids
@@ -41,7 +41,7 @@ TINY = {
 }
 """The released shape, scaled."""
 WATCH = Stopwatch(repetitions=1, limit_s=0.01)
-EXTENT = Extent(open=(8,), widths=(4,), steps=(2,), lengths=(300, 600), copied=1 << 20)
+SIZE = ProofSize(open=(8,), widths=(4,), steps=(2,), lengths=(300, 600), copied=1 << 20)
 
 
 def tiny(layout: Layout | None) -> DiffusionGemma:
@@ -68,7 +68,7 @@ def test_all_parts_of_the_proof_are_measured(layout: Layout):
     model = tiny(layout)
     model.static = StaticSteps(model.network, slots=256, context=1024, capture=lambda run: run)
     parts: list[str] = []
-    proved = prove(model, WATCH, replace(EXTENT, compiled=True), parts.append)
+    proved = prove(model, WATCH, replace(SIZE, compiled=True), parts.append)
     assert parts == ["steps", "fills", "keystrokes", "a compiled step"]
     assert proved.left_out == {"compiled graph": "AssertionError: only steps on CUDA are captured"}
     assert {(each.part, each.name) for each in proved.figures} >= {
@@ -122,10 +122,10 @@ def test_what_does_not_fit_is_left_out_with_the_reason(capsys: pytest.CaptureFix
         raise RuntimeError("CUDA error")
 
     models = {"too big": too_big, "broken": broken, "tiny": lambda: tiny("INT4")}
-    proved, left_out = prove_all(models, WATCH, EXTENT, time.monotonic() + 60)
+    proved, left_out = prove_all(models, WATCH, SIZE, time.monotonic() + 60)
     assert left_out == {"too big": "random released needs 19 GB.", "broken": "RuntimeError: CUDA error"}
     assert [each.model for each in proved] == ["random tiny"]
-    assert prove_all(models, WATCH, EXTENT, 0.0)[1] == dict.fromkeys(models, "no time left")
+    assert prove_all(models, WATCH, SIZE, 0.0)[1] == dict.fromkeys(models, "no time left")
     capsys.readouterr()
     tests = {"passed": 3, "skipped": 0, "failed": [], "cut_off": False}
     assert end({"tests": tests, "left_out": {}}, proved) == 0
