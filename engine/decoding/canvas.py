@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -38,6 +38,9 @@ class Canvas:
     """Positions whose logits the next step wants."""
     step: int = 0
     """Steps done."""
+    choices: Sequence[Mapping[int, float]] = ()
+    """Where it was denoised elsewhere and that was asked for: the likeliest tokens with their log-probabilities, of the
+    positions that were open, row by row."""
 
     def row(self, index: int) -> list[int]:
         """`best` of one canvas."""

@@ -25,6 +25,10 @@ class Deadline:
         self._last = now
         return now + self._longest + self._spare >= self._end
 
+    def steps_left_ms(self) -> float:
+        """Milliseconds that are left for steps; infinite without a deadline."""
+        return self.left_ms() - self._spare * 1000
+
     def left_ms(self) -> float:
         """Milliseconds that are left, below 0 behind it; infinite without one."""
         return math.inf if self._end is None else (self._end - self._clock()) * 1000

@@ -34,7 +34,7 @@ def denoise(
     for left in range(policies.max_steps, 0, -1):
         if not canvas.open.any():
             break
-        logits = yield Step(rows=_rows(canvas), draft=lambda: draft(canvas))
+        logits = yield Step(rows=rows_of(canvas), draft=lambda: draft(canvas))
         before = canvas.best
         entropy = _advance(canvas, logits, policies, noise, generator, left)
         unchanged = torch.where((canvas.best == before).all(dim=1) & (canvas.step > first), unchanged + 1, 0)
@@ -53,7 +53,7 @@ def denoise(
     return canvas
 
 
-def _rows(canvas: Canvas) -> Rows:
+def rows_of(canvas: Canvas) -> Rows:
     """The canvases that are not settled yet."""
     active = canvas.open.any(dim=1).nonzero()[:, 0].tolist()
     return Rows(

@@ -9,6 +9,7 @@ cancel.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,11 +30,14 @@ class Step:
 
     rows: Rows
     draft: Callable[[], Draft]
+    elsewhere: Future[Any] | None = None
+    """Where it is done on another machine, together with all the steps behind it: no logits are sent for it, only what
+    it waits for must be there."""
 
 
 T = TypeVar("T")
 Work = Generator[Step | Check | None, Any, T]
-"""Is sent a Tensor for each Step, a Reply or None for each Check; None waits for nothing."""
+"""Is sent a Tensor for each Step that is not done elsewhere, a Reply or None for each Check; None waits for nothing."""
 Filling = Work[Filled]
 
 
@@ -53,6 +57,10 @@ def drive(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | No
                 continue
             if on_draft:
                 on_draft(wanted.draft())
+            if wanted.elsewhere is not None:
+                wait([wanted.elsewhere])
+                wanted = next(filling)
+                continue
             wanted = filling.send(model.step(wanted.rows))
     except StopIteration as end:
         return end.value

@@ -32,6 +32,10 @@ _DELETION = -2.0
 _PUNCTUATION = "()[]{}:;,.'\"`="
 
 
+Slot = list[tuple[int, float]]
+"""The likeliest tokens of one position with their log-probabilities, likeliest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenEdit:
     """`removed` tokens from the index `at` on make way for `width` new ones."""
@@ -96,10 +100,12 @@ def _without(gap: Gap, tokens: OldTokens) -> Iterator[Alternative]:
 
 def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[TokenEdit]) -> Generator[Step, Tensor, list[Alternative]]:
     """One step over a canvas a hole; the distributions are read, nothing is drawn."""
-    seen: list[tuple[Tensor, Tensor]] = []
+    seen: list[tuple[Slot, int]] = []
 
     def noted(said: Distributions, places: Tensor, generator: torch.Generator) -> Tensor:
-        seen.append((said.log_probabilities, places))
+        top = said.log_probabilities.topk(_CHOICES)
+        for ids, values, row in zip(top.indices.tolist(), top.values.tolist(), places[:, 0].tolist(), strict=True):
+            seen.append((list(zip(ids, values, strict=True)), row))
         return draw(said, places, generator)
 
     canvas = gap.canvas(
@@ -107,22 +113,33 @@ def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[TokenEdit]) -> Genera
     )
     widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]
     slack = gap.model.info.length == "slack"
+    open_ = canvas.open.nonzero()[:, 0].tolist()
     yield from gap.denoise(
-        canvas, widths=widths, slack=slack, max_steps=1, temperature=linear_temperature(1.0, 1.0, 1), choose=noted
+        canvas,
+        widths=widths,
+        slack=slack,
+        looks=True,
+        max_steps=1,
+        temperature=linear_temperature(1.0, 1.0, 1),
+        choose=noted,
     )
-    likely, places = seen[0]
-    return [each for row, hole in enumerate(holes) for each in _read(gap, tokens, hole, likely[places[:, 0] == row])]
+    for choices, row in zip(canvas.choices, open_, strict=bool(canvas.choices)):
+        text = [(token, value) for token, value in choices.items() if gap.is_text(token)]
+        seen.append((sorted(text, key=lambda each: -each[1])[:_CHOICES], row))
+    return [
+        each
+        for index, hole in enumerate(holes)
+        for each in _read(gap, tokens, hole, [slot for slot, row in seen if row == index])
+    ]
 
 
-def _read(gap: Gap, tokens: OldTokens, hole: TokenEdit, likely: Tensor) -> Iterator[Alternative]:
-    """The likeliest fillings of a hole from its distributions [width, V]."""
+def _read(gap: Gap, tokens: OldTokens, hole: TokenEdit, likely: Sequence[Slot]) -> Iterator[Alternative]:
+    """The likeliest fillings of a hole."""
     before, after = tokens.ids[: hole.at], tokens.ids[hole.at + hole.removed :]
     choices = _CHOICES if hole.width == 1 else _PAIR_CHOICES
     fillings: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     for slot in likely:
-        top = slot.topk(choices)
-        pairs = list(zip(top.indices.tolist(), top.values.tolist(), strict=True))
-        fillings = [((*ids, token), sum_ + value) for ids, sum_ in fillings for token, value in pairs]
+        fillings = [((*ids, token), sum_ + value) for ids, sum_ in fillings for token, value in slot[:choices]]
     for ids, total in fillings:
         yield Alternative(text=_said(gap, (*before, *ids, *after)), likely=total / hole.width)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -78,7 +79,7 @@ def drafted_between(before: str, after: str, work: Work[T]) -> Work[T]:
         wanted = next(work)
         while True:
             if isinstance(wanted, Step):
-                wanted = Step(rows=wanted.rows, draft=_between(before, after, wanted.draft))
+                wanted = dataclasses.replace(wanted, draft=_between(before, after, wanted.draft))
             wanted = work.send((yield wanted))
     except StopIteration as end:
         return end.value

@@ -24,6 +24,7 @@ from engine.edit.alternatives import Alternative, alternatives
 from engine.edit.pieces import drafted_between
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import hypotheses
+from engine.infill.ranking import scored
 from engine.infill.rewritten import rewritten
 from engine.infill.tokens import old_tokens, token_bounds
 from engine.models.base import Model
@@ -237,9 +238,10 @@ class _Fixing:
         self.steps += gap.steps
         texts = [each.text for each in proposed if "\N{REPLACEMENT CHARACTER}" not in each.text]
         better = yield from self._better(now, site, texts)
+        easier = yield from _easier(gap, list(better))
         return [
-            Fix(text=before + text + after, severity=severity, new=text, easier=easier)
-            for (text, severity), easier in zip(better.items(), _easier(gap, list(better)), strict=True)
+            Fix(text=before + text + after, severity=severity, new=text, easier=value)
+            for (text, severity), value in zip(better.items(), easier, strict=True)
         ]
 
     def _better(self, now: _Broken, site: Site, texts: Sequence[str]) -> Work[dict[str, tuple[int, int]]]:
@@ -271,11 +273,11 @@ def _best_first(fixes: Sequence[Fix]) -> list[Fix]:
     return sorted(weighed, key=lambda each: -each.share)
 
 
-def _easier(gap: Gap, texts: Sequence[str]) -> list[float]:
+def _easier(gap: Gap, texts: Sequence[str]) -> Generator[Step, Tensor, list[float]]:
     """`Fix.easier` of each text in the place of the old one."""
     if not texts:
         return []
     said = [gap.model.tokenize(gap.prompt.head + text) for text in (gap.request.old, *texts)]
-    old, *new = [sum(values) for values in gap.model.score(gap.context, said, gap.suffix)]
+    old, *new = [sum(values) for values in (yield from scored(gap, said))]
     touched = [touched_chars(gap.request.old, text) for text in texts]
     return [value - old - _TOUCHED * count for value, count in zip(new, touched, strict=True)]

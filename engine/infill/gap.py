@@ -10,12 +10,13 @@ from typing import Any, Self
 import torch
 
 from engine.core.request import Cell, Draft, FillRequest
-from engine.decoding.canvas import Canvas, new_canvas
+from engine.decoding.canvas import Canvas, new_canvas, seed
 from engine.decoding.deadline import Deadline
 from engine.decoding.denoise import Denoising, denoise
+from engine.decoding.elsewhere import Ours, denoise_elsewhere
 from engine.decoding.sampling import Constrain, begin_with, forbid, forbid_in, in_turn, published_policies
 from engine.decoding.slack import end_behind_text, end_once
-from engine.models.base import Context, Model, Prompt, Sampling
+from engine.models.base import Context, DenoisesElsewhere, Model, Prompt, Sampling
 
 MASKED = "░"
 """How a person sees a mask token."""
@@ -63,7 +64,7 @@ class Gap:
             request=request,
             prompt=prompt,
             context=model.encode(prompt.context),
-            generator=torch.Generator(device=model.info.device).manual_seed(request.seed),
+            generator=torch.Generator(device=_device(model)).manual_seed(request.seed),
             deadline=deadline or Deadline(None, 0.0, time.perf_counter),
             sampling=sampling or model.info.sampling,
         )
@@ -112,11 +113,39 @@ class Gap:
         """Rows of noise so wide, before the suffix if that is `pinned`."""
         return self.canvas([[None] * width for width in widths], pinned=pinned)
 
+    @property
+    def elsewhere(self) -> DenoisesElsewhere | None:
+        """The model, if it denoises by itself on another machine."""
+        return self.model if isinstance(self.model, DenoisesElsewhere) else None
+
+    def is_text(self, token: int) -> bool:
+        """Whether a token may stand in a gap."""
+        return bool(self.model.vocabulary.bytes[token]) and token not in self.model.info.forbidden_ids
+
+    def suggest(self, canvas: Canvas, row: int, guess: Sequence[int]) -> None:
+        """Have a row's first step know of a guess at its first tokens, none of which is pinned by that."""
+        if self.elsewhere is None:
+            seed(canvas, row, guess, self.model.info.noise.vocab_size)
+        else:
+            # Logits don't travel, what stands on the canvas does.
+            canvas.ids[row, : len(guess)] = torch.tensor(guess)
+
     def denoise(
-        self, canvas: Canvas, *, widths: Sequence[int], slack: bool = False, full: Sequence[int] = (), **changes: Any
+        self,
+        canvas: Canvas,
+        *,
+        widths: Sequence[int],
+        slack: bool = False,
+        full: Sequence[int] = (),
+        looks: bool = False,
+        **changes: Any,
     ) -> Denoising:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
-        `changes`. `slack`: unused slots may be padded, but in the rows `full`."""
+        `changes`. `slack`: unused slots may be padded, but in the rows `full`. `looks`: it is done for what is said of
+        each position, and what stands there in the end is no answer."""
+        if self.elsewhere is not None:
+            steps = changes.get("max_steps", self.sampling.max_steps)
+            return self._denoised_elsewhere(self.elsewhere, canvas, widths, steps, looks=looks)
         info = self.model.info
         constraints = self.constraints(slack=slack)
         if slack:
@@ -129,6 +158,32 @@ class Gap:
             policies,
             info.noise,
             self.generator,
+            should_stop=self._step_is_done,
+            draft=lambda state: self.draft(state, widths),
+        )
+
+    def _denoised_elsewhere(
+        self, model: DenoisesElsewhere, canvas: Canvas, widths: Sequence[int], max_steps: int, *, looks: bool
+    ) -> Denoising:
+        info = self.model.info
+        head = self.prompt.head if not self.committed else ""
+        breaks = self.model.vocabulary.line_breaks if self.request.single_line else ()
+        ours = Ours(
+            widths=widths,
+            head=() if looks else tuple(self.model.tokenize(head)),
+            banned=frozenset(() if looks else (*info.forbidden_ids, info.pad_id, *breaks)),
+            pad_id=info.pad_id,
+            whole=self.request.task != "fill",
+            looks=looks,
+        )
+        return denoise_elsewhere(
+            canvas,
+            model,
+            ours,
+            info.noise,
+            self.generator,
+            max_steps=max_steps,
+            left_ms=self.deadline.steps_left_ms,
             should_stop=self._step_is_done,
             draft=lambda state: self.draft(state, widths),
         )
@@ -168,3 +223,8 @@ class Gap:
             # At the margin the head itself is a line break.
             return [forbid(banned), begin_with(self.prompt.head, self.model.vocabulary, one_line=one_line)]
         return [forbid([*banned, *(self.model.vocabulary.line_breaks if one_line else ())])]
+
+
+def _device(model: Model) -> str:
+    """Where the loop's own arithmetic is done."""
+    return "cpu" if isinstance(model, DenoisesElsewhere) else model.info.device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import fmean
@@ -11,6 +12,7 @@ from engine.core.request import Syntax
 from engine.decoding.slack import run_on
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted
+from engine.models.base import READ_ON
 
 _LEAST = 1e-12
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -29,6 +31,8 @@ class Hypothesis:
     confidence: tuple[float, ...]
     """One for each of `ids`."""
     syntax: Syntax = "unchecked"
+    behind: tuple[float, ...] = ()
+    """How sure the canvas is of each of the first READ_ON tokens of the suffix, where that was asked."""
     whole: bool = True
     """False where the code around the gap is known to be unfinished with it."""
 
@@ -40,7 +44,16 @@ class Hypothesis:
     @property
     def logs(self) -> list[float]:
         """Of `confidence`."""
-        return [math.log(max(value, _LEAST)) for value in self.confidence]
+        return _logs(self.confidence)
+
+    @property
+    def reading(self) -> list[float]:
+        """Log-probabilities of the gap and of what of the suffix is read with it, as the canvas has them."""
+        return _logs((*self.confidence, *self.behind))
+
+
+def _logs(values: Sequence[float]) -> list[float]:
+    return [math.log(max(value, _LEAST)) for value in values]
 
 
 def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
@@ -52,11 +65,20 @@ def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
     if fitted.slack and pad not in tokens and gap.request.task == "fill":
         tokens = tokens[: width - run_on(tokens, gap.suffix)]
     kept = [(token, value) for token, value in zip(tokens, sure, strict=False) if token != pad]
+    if not all(value for _, value in kept):
+        return None  # noise still: no answer came for it
     ids = tuple(token for token, _ in kept)
     text = gap.model.detokenize([*gap.committed, *ids])
     if _REPLACEMENT in text or not text.startswith(gap.prompt.head):
         return None
-    return Hypothesis(row=row, text=text[len(gap.prompt.head) :], ids=ids, confidence=tuple(value for _, value in kept))
+    behind = fitted.canvas.confidence[row, width : fitted.canvas.lengths[row]][:READ_ON].tolist()
+    return Hypothesis(
+        row=row,
+        text=text[len(gap.prompt.head) :],
+        ids=ids,
+        confidence=tuple(value for _, value in kept),
+        behind=tuple(behind),
+    )
 
 
 def hypotheses(gap: Gap, fitted: Fitted) -> list[Hypothesis]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+
+from torch import Tensor
 
 from engine.core.request import Candidate
+from engine.decoding.executor import Step
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import Hypothesis
+from engine.infill.lengths.strategies import FLOOR
+from engine.models.base import READ_ON
 from engine.text.newlines import with_line_feeds
 
 
@@ -21,6 +26,21 @@ def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> 
     # What finishes the code comes before what leaves it unfinished, however likely that is.
     order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))
     return tuple(candidates[at] for at in order[: gap.request.n])
+
+
+def scored(gap: Gap, gaps: Sequence[Sequence[int]]) -> Generator[Step, Tensor, list[list[float]]]:
+    """`Model.score` of tokens in the gap. Elsewhere, where nothing reads them one after the other, they are looked at
+    all at once on a canvas: what would the model have in their place?"""
+    if gap.elsewhere is None:
+        return gap.model.score(gap.context, gaps, gap.suffix)
+    behind = gap.suffix[:READ_ON]
+    canvas = gap.canvas([[None] * (len(ids) + len(behind)) for ids in gaps], pinned=False)
+    rows = [[*ids, *behind] for ids in gaps]
+    for row, ids in enumerate(rows):
+        gap.suggest(canvas, row, ids)
+    yield from gap.denoise(canvas, widths=[len(ids) for ids in rows], looks=True, max_steps=1)
+    choices = iter(canvas.choices)
+    return [[next(choices, {}).get(token, FLOOR) for token in ids] for ids in rows]
 
 
 def repeats_suffix(text: str, suffix: str) -> bool:
@@ -41,6 +61,8 @@ def _is_idle(gap: Gap, text: str) -> bool:
 
 
 def _readings(gap: Gap, chosen: Sequence[Hypothesis]) -> list[list[float]]:
+    if gap.elsewhere is not None:
+        return [each.reading for each in chosen]
     return gap.model.score(gap.context, [each.ids for each in chosen], gap.suffix) if chosen else []
 
 

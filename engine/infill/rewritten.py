@@ -78,7 +78,7 @@ def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
         places = [at for at, token in enumerate(row.old) if token is not None and not row.noised[at]]
         tokens = torch.tensor([row.old[at] for at in places], dtype=canvas.ids.dtype, device=canvas.ids.device)
         canvas.ids[index, places] = canvas.best[index, places] = tokens
-        if gap.request.strength < 1:
+        if gap.request.strength < 1 and gap.elsewhere is None:
             seed(canvas, index, row.old, noise.vocab_size)
     return canvas
 

@@ -14,6 +14,7 @@ from engine.checkpoints.placement import place, this_machine
 from engine.core.errors import EngineError, OutOfMemory, is_out_of_memory, is_panic
 from engine.core.names import BUNDLED, ORACLE, Device
 from engine.core.request import Draft, Filled, FillRequest
+from engine.core.server_address import REMOTE
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.loader.catalog import find
@@ -78,7 +79,12 @@ def load(name: str = BUNDLED, device: Device = "auto", on_percent: OnPercent | N
     """
     began = time.perf_counter()
     with _failures(f"Loading {name}", "close other programs, or use a smaller model"):
-        model = _oracle(name) if name.startswith(ORACLE) else _load(name, device, on_percent)
+        if name.startswith(ORACLE):
+            model = _oracle(name)
+        elif name.startswith(REMOTE):
+            model = _remote(name)
+        else:
+            model = _load(name, device, on_percent)
     return Infiller(model=model, load_ms=(time.perf_counter() - began) * 1000)
 
 
@@ -110,6 +116,16 @@ def _oracle(name: str) -> Model:
     from engine.models.oracle.model import read_oracle
 
     return read_oracle(Path(name.removeprefix(ORACLE)))
+
+
+def _remote(name: str) -> Model:
+    # HTTP is for those who use it.
+    from engine.loader.remote import open_remote
+
+    model = open_remote(name)
+    model.prompt(_TRIAL)
+    check_info(model.info)
+    return model
 
 
 @contextmanager

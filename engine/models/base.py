@@ -5,9 +5,10 @@ The engine deals in token ids and logits only; tokenizers, prompts, caches and w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -203,4 +204,41 @@ class Model(Protocol):
         """How well each gap goes on from `context` and with `suffix`, all that is pinned behind it: log-probabilities,
         of the gap and the first READ_ON of the suffix where tokens are read one after the other, of some of these
         where each is guessed from what is around it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasOrder:
+    """One canvas that is to be denoised elsewhere."""
+
+    context: Context
+    ids: tuple[int, ...]
+    """What stands on it: tokens that stay, tokens to start from, noise."""
+    pinned: tuple[int, ...]
+    """Positions whose tokens stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasReply:
+    """What such a canvas says in the end; L positions, the pinned ones as the model would have them."""
+
+    ids: tuple[int, ...]
+    log_probabilities: tuple[float, ...]
+    """Of `ids`."""
+    choices: tuple[Mapping[int, float], ...] = ()
+    """The likeliest tokens of each position with their log-probabilities, where they were asked for."""
+
+
+@runtime_checkable
+class DenoisesElsewhere(Protocol):
+    """A model that takes canvases through all their steps at once, on another machine: `step` and `score` are not
+    asked of it."""
+
+    def denoise(
+        self, orders: Sequence[CanvasOrder], *, max_steps: int, choices: int, within_ms: float
+    ) -> Future[list[CanvasReply | None]]:
+        """Have canvases denoised side by side, in `max_steps` steps or fewer; None for one that is not there within
+        `within_ms` milliseconds, which may be infinite. Each reply has `choices` tokens a position, or none.
+
+        The future fails with EngineError; to cancel it ends the work."""
         ...

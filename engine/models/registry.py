@@ -15,7 +15,8 @@ from engine.models.masked import description as masked
 
 if TYPE_CHECKING:
     from engine.checkpoints.placement import Placement
-    from engine.models.base import Model
+    from engine.models.base import Model, ModelInfo
+    from engine.models.tokenizer import PromptLayout
     from engine.models.weights import OnPercent
 
 
@@ -37,6 +38,8 @@ class Family:
     """The tensors that are loaded, those of layer N named `....layers.N....`."""
     open: Callable[[Checkpoint, Placement, OnPercent | None], Model]
     """Load weights and tokenizer, telling how far it has come. Raises ModelError."""
+    laid_out: Callable[[Checkpoint, Placement], tuple[ModelInfo, PromptLayout]] | None = None
+    """The same without weights, for models that a server can run for us; None: none can."""
 
 
 def family_of_type(model_type: object, name: str) -> Family:
@@ -59,6 +62,12 @@ def _open_gemma(checkpoint: Checkpoint, placement: Placement, on_percent: OnPerc
     return DiffusionGemma.open(checkpoint, placement, on_percent)
 
 
+def _lay_out_gemma(checkpoint: Checkpoint, placement: Placement) -> tuple[ModelInfo, PromptLayout]:
+    from engine.models.gemma.model import laid_out
+
+    return laid_out(checkpoint, placement)
+
+
 def _open_masked(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None) -> Model:
     from engine.models.masked.model import Masked
 
@@ -73,6 +82,7 @@ FAMILIES = (
         layers=lambda files: gemma.layers(files.config),
         loaded=gemma.loaded,
         open=_open_gemma,
+        laid_out=_lay_out_gemma,
     ),
     Family(
         name="masked",

@@ -6,8 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from msgspec.structs import replace
 
@@ -249,6 +250,9 @@ class Worker(threading.Thread):
                 self._scheduler.await_reply(job)
                 self._check(job, wanted)
                 return
+            if wanted.elsewhere is not None:
+                self._await(job, wanted.elsewhere)
+                return
             job.step, job.rows = wanted, wanted.rows.canvas.shape[0]
             if sent is not None and isinstance(job.order, Fill) and job.order.drafts:
                 draft = wanted.draft()
@@ -258,6 +262,17 @@ class Worker(threading.Thread):
             self._fail(job, error)
         if draft is not None:
             job.deliver(Drafted(id=job.id, draft=draft))
+
+    def _await(self, job: Job, elsewhere: Future[Any]) -> None:
+        """Leave a job to another machine; its next turn is when that is done."""
+        began = time.perf_counter()
+
+        def done(_: Future[Any]) -> None:
+            self._meters.forward((time.perf_counter() - began) * 1000, 1)
+            self._scheduler.replied(job, None)
+
+        self._scheduler.await_reply(job)
+        elsewhere.add_done_callback(done)
 
     def _forward(self, model: Model, jobs: Sequence[Job]) -> list[tuple[Job, Tensor]]:
         from engine.decoding.executor import merged, parted

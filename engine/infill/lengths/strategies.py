@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from engine.decoding.canvas import Canvas, cat, seed
+from engine.decoding.canvas import Canvas, cat
 from engine.decoding.executor import Step
 from engine.decoding.slack import met
 from engine.infill.gap import Gap
@@ -111,7 +111,9 @@ def discover(gap: Gap) -> Fitting:
     """Denoise freely for a few steps, find where the canvas goes on with the suffix, pin it there, go on warm."""
     matched = gap.suffix[:MATCHED]
     width = min(gap.budget + len(matched), gap.model.info.canvas_length)
-    feelers = yield from gap.denoise(gap.noise_canvas([width], pinned=False), widths=[width], max_steps=FEELERS)
+    feelers = yield from gap.denoise(
+        gap.noise_canvas([width], pinned=False), widths=[width], looks=True, max_steps=FEELERS
+    )
     places = [place for place in suffix_places(feelers, matched) if place[0] <= gap.room]
     found = places[0][1] > FOUND if places else not matched
     if not found and gap.budget > gap.room:
@@ -159,7 +161,7 @@ def _fit(
         _warm(canvas, widths, start)
     if gap.guess:
         for row, width in enumerate(widths):
-            seed(canvas, row, gap.guess[:width], gap.model.info.noise.vocab_size)
+            gap.suggest(canvas, row, gap.guess[:width])
     canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 
@@ -178,4 +180,7 @@ def _likelihood(canvas: Canvas, suffix: Sequence[int]) -> Tensor:
     likelihood = torch.where(same, torch.tensor(0.0), torch.tensor(FLOOR))
     if canvas.logits is not None and canvas.logits.shape[0]:
         likelihood[canvas.open[0]] = canvas.logits.log_softmax(dim=-1)[:, wanted].clamp(min=FLOOR)
+    if canvas.choices:
+        said = [[max(choices.get(token, FLOOR), FLOOR) for token in suffix] for choices in canvas.choices]
+        likelihood[~canvas.pinned[0]] = torch.tensor(said)
     return likelihood

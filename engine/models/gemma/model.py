@@ -50,16 +50,11 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
     @classmethod
     def open(cls, checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None = None) -> DiffusionGemma:
         """Load weights and tokenizer. Raises ModelError."""
-        tokenizer, config = read_tokenizer(checkpoint), read_config(checkpoint.config, checkpoint.name)
+        info, prompt = laid_out(checkpoint, placement)
         with torch.device("meta"):
-            module = GemmaModule(config)
+            module = GemmaModule(read_config(checkpoint.config, checkpoint.name))
         load_weights(module, checkpoint, placement, our_name, on_percent, stand_in=stand_in)
-        vocabulary = read_vocabulary(tokenizer, config.vocab_size, checkpoint.name)
-        info = _info(checkpoint, placement, config, vocabulary)
-        if info.instructions:
-            return cls(GemmaNetwork(module), info, ChatPrompt(tokenizer, vocabulary, info.context_limit, checkpoint))
-        learnt = {name: checkpoint.metadata.get(name) for name in ("pinned", "edits")}
-        return cls(GemmaNetwork(module), info, TokenPrompt(tokenizer, vocabulary, info.context_limit, **learnt))
+        return cls(GemmaNetwork(module), info, prompt)
 
     @property
     def reads(self) -> None:
@@ -190,6 +185,18 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
 
         place = None if wanted is None else torch.tensor([wanted], device=device)
         return self.network.encode(tokens, positions, attend, place)
+
+
+def laid_out(checkpoint: Checkpoint, placement: Placement) -> tuple[ModelInfo, TokenPrompt | ChatPrompt]:
+    """All of a checkpoint but its weights: what it says of itself, and how requests are laid out for it. Raises
+    ModelError."""
+    tokenizer, config = read_tokenizer(checkpoint), read_config(checkpoint.config, checkpoint.name)
+    vocabulary = read_vocabulary(tokenizer, config.vocab_size, checkpoint.name)
+    info = _info(checkpoint, placement, config, vocabulary)
+    if info.instructions:
+        return info, ChatPrompt(tokenizer, vocabulary, info.context_limit, checkpoint)
+    learnt = {name: checkpoint.metadata.get(name) for name in ("pinned", "edits")}
+    return info, TokenPrompt(tokenizer, vocabulary, info.context_limit, **learnt)
 
 
 def own(context: Context) -> EncodedContext:

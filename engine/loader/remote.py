@@ -1,0 +1,92 @@
+"""A model that a server runs, from its address: the tokenizer and config.json are of this machine, nothing else is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from engine.checkpoints.directory import Checkpoint, read_files
+from engine.checkpoints.placement import Placement
+from engine.core.errors import ModelError
+from engine.core.server_address import ServerAddress, server_address
+from engine.loader.catalog import is_hub_id
+from engine.models.registry import family_of_type
+from engine.models.remote.client import RemoteError, ServerAway, ServerClient
+from engine.models.remote.credentials import read_key
+from engine.models.remote.model import Remote
+from engine.models.remote.probe import probe
+
+_PROBE_S = 10.0
+
+
+def open_remote(name: str) -> Remote:
+    """The model of an address, its server asked whether it can do what is needed. One that is away is asked at
+    the first request, if the tokenizer is told. Raises ModelError."""
+    address = server_address(name)
+    client = ServerClient(address, read_key(address.key_file))
+    try:
+        tokenizer = address.tokenizer or _told(client, address)
+        checkpoint = _without_weights(tokenizer)
+        family = family_of_type(checkpoint.config.get("model_type"), tokenizer)
+        if family.laid_out is None:
+            raise RemoteError(f"vLLM can't fill gaps with {tokenizer}, which has a mask token: run it on this machine.")
+        # What the loop computes by itself is little.
+        info, layout = family.laid_out(checkpoint, Placement(device="cpu", layers=(), dtype=torch.float32))
+        model = Remote(client, address, info, layout)
+        try:
+            model.probe().result(_PROBE_S)
+        except (ServerAway, TimeoutError):
+            # Who names a tokenizer can begin to type before the server is there.
+            if not address.tokenizer:
+                raise
+        return model
+    except TimeoutError:
+        client.close()
+        raise ServerAway(f"The server at {address.url} gave no answer within {_PROBE_S:g} s.") from None
+    except BaseException:
+        client.close()
+        raise
+
+
+def _told(client: ServerClient, address: ServerAddress) -> str:
+    """The Hub id that the server loaded the model by."""
+    _, root = client.run(probe(client, address.url, address.model)).result(_PROBE_S)
+    # A path would be one of that machine, and it is not for a server to say which files are read here.
+    if not is_hub_id(root):
+        raise RemoteError(
+            f"The server at {address.url} does not say which published model {address.model} is: name the directory or "
+            "Hub id that has its tokenizer.json and config.json as tokenizer."
+        )
+    return root
+
+
+def _without_weights(tokenizer: str) -> Checkpoint:
+    path = Path(tokenizer).expanduser() if not is_hub_id(tokenizer) or Path(tokenizer).is_dir() else _cached(tokenizer)
+    if not path.is_dir():
+        raise ModelError(f"There is no {tokenizer} here: name a directory or a Hub id as tokenizer.")
+    files = read_files(path, tokenizer)
+    family = family_of_type(files.config.get("model_type"), tokenizer)
+    return Checkpoint(
+        name=tokenizer,
+        path=path,
+        family=family.name,
+        length="discover",
+        config=files.config,
+        metadata=files.metadata,
+        layers=0,
+        tensors=(),
+        nbytes=0,
+    )
+
+
+def _cached(hub_id: str) -> Path:
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(hub_id, "config.json")
+    if not isinstance(config, str):
+        raise ModelError(
+            f"The tokenizer of {hub_id} is not on this machine: copy its tokenizer and JSON files into a directory and "
+            "name that as tokenizer."
+        )
+    return Path(config).parent

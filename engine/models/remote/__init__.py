@@ -1,0 +1,1 @@
+"""Models that a server runs: vLLM 0.31 or newer denoises, all else stays here."""

@@ -1,0 +1,191 @@
+"""Family `remote`: a model that a server runs, through vLLM's seeded canvases (0.31 and newer).
+
+What a server gets are tokens; layout, widths, validation, repair and ranking stay here. A canvas is a request of its
+own, so that the server batches those of all its users; each begins with the same context, which its prefix cache holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from torch import Tensor
+
+from engine.core.errors import BadInput
+from engine.core.server_address import ServerAddress
+from engine.models.base import CanvasOrder, CanvasReply, Context, ModelInfo, Rows
+from engine.models.remote.client import SWITCH, RemoteError, ServerAway, ServerClient
+from engine.models.remote.completions import PATH, Served, read_reply, request_body
+from engine.models.remote.probe import ServerBusy, check_status, check_tokenizer, probe
+from engine.models.tokenizer import PromptLayout
+
+LONGEST_S = 60.0
+"""For canvases without a deadline."""
+_SILENCES = 3
+"""Times in a row without an answer in time, after which a server counts as away."""
+_HOLD_OFF_S = 1.0
+"""Without a request, after a server had too much to do."""
+_WEIGHT = 0.3
+"""Of the newest observation in the running average."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteContext:
+    """Nothing is encoded here; the server knows it by its tokens."""
+
+    ids: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        return len(self.ids)
+
+
+class Remote:
+    """A `Model`, and one that `DenoisesElsewhere`."""
+
+    def __init__(self, client: ServerClient, address: ServerAddress, info: ModelInfo, layout: PromptLayout) -> None:
+        """`info` and `layout`: of the checkpoint that the server is to run. Raises ModelError for one that it can't."""
+        if info.noise.mask_id is not None:
+            raise RemoteError(
+                f"{address.model} has a mask token, and vLLM starts from random tokens alone: run it on this machine, "
+                "or name a model whose noise is uniform."
+            )
+        self.info = replace(info, name=address.name, family="remote", device=address.url, length="discover")
+        self.vocabulary = layout.vocabulary
+        self.tokenize = layout.tokenize
+        self.prompt = layout.lay_out
+        self._client = client
+        self._address = address
+        self._served: Served | None = None
+        self._probing: asyncio.Task[Served] | None = None
+        self._step_ms: float | None = None
+        self._silences = 0
+        self._hold_off_until = 0.0
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        """Text of `ids`."""
+        return self.vocabulary.text(ids)
+
+    def encode(self, ids: Sequence[int]) -> RemoteContext:
+        """The context as it will be sent."""
+        return RemoteContext(ids=tuple(ids))
+
+    def step(self, rows: Rows) -> Tensor:
+        """Raises BadInput: servers tell no logits."""
+        self._refuse("single steps")
+
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        """Raises BadInput: what would tell it ends vLLM's engine."""
+        self._refuse("readings from left to right")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise BadInput(f"{self.info.name} is on a server, which has no {what}: use a model on this machine for this.")
+
+    def probe(self) -> Future[Served]:
+        """Ask the server whether it runs this model as we know it. Fails with RemoteError."""
+        return self._client.run(self._known())
+
+    def denoise(
+        self, orders: Sequence[CanvasOrder], *, max_steps: int, choices: int, within_ms: float
+    ) -> Future[list[CanvasReply | None]]:
+        """See `DenoisesElsewhere`. Fewer steps where the deadline has no room for more."""
+        return self._client.run(self._denoised(orders, max_steps, choices, within_ms))
+
+    async def _denoised(
+        self, orders: Sequence[CanvasOrder], max_steps: int, choices: int, within_ms: float
+    ) -> list[CanvasReply | None]:
+        ends = time.monotonic() + min(within_ms / 1000, LONGEST_S)
+        if within_ms <= 0:
+            return [None] * len(orders)
+        if time.monotonic() < self._hold_off_until:
+            raise ServerBusy(f"The server at {self._address.url} has too much to do: suggestions go on in a moment.")
+        tasks: list[asyncio.Task[CanvasReply]] = []
+        try:
+            async with asyncio.timeout_at(asyncio.get_running_loop().time() + ends - time.monotonic()):
+                served = self._served or await self._known()
+                steps = self._steps_within(ends - time.monotonic(), max_steps)
+                tasks = [asyncio.create_task(self._one(served, order, steps, choices)) for order in orders]
+                began = time.monotonic()
+                await asyncio.wait(tasks)
+            self._took((time.monotonic() - began) * 1000 / steps)
+        except TimeoutError:
+            if self._step_ms is not None:
+                self._step_ms *= 1 + _WEIGHT
+        finally:
+            for task in tasks:
+                task.cancel()
+            # Their connections are closed before anybody hears of it.
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return self._answered(tasks, len(orders), math.isinf(within_ms))
+
+    def _answered(
+        self, tasks: Sequence[asyncio.Task[CanvasReply]], count: int, patient: bool
+    ) -> list[CanvasReply | None]:
+        ended = [None if task.cancelled() else task for task in tasks] or [None] * count
+        failures = [error for task in ended if task and (error := task.exception())]
+        replies = [task.result() if task and not task.exception() else None for task in ended]
+        if any(replies):
+            self._silences = 0
+            return replies
+        if failures:
+            # Who comes back may be another.
+            self._served = None if isinstance(failures[0], ServerAway) else self._served
+            self._hold_off_until = time.monotonic() + _HOLD_OFF_S * isinstance(failures[0], ServerBusy)
+            raise failures[0]
+        self._silences += 1
+        if patient or self._silences >= _SILENCES:
+            raise ServerAway(f"The server at {self._address.url} gives no answer in time; {SWITCH}.")
+        return replies
+
+    async def _one(self, served: Served, order: CanvasOrder, steps: int, choices: int) -> CanvasReply:
+        context = order.context
+        assert isinstance(context, RemoteContext), "a context of another model"
+        body = request_body(served, context.ids, order.ids, order.pinned, max_steps=steps, choices=choices)
+        status, answer = await self._client.post(PATH, body)
+        check_status(status, answer, self._address.url)
+        return read_reply(answer, served, len(order.ids), choices=choices)
+
+    async def _known(self) -> Served:
+        """What the server is; asked by one for all who wait, and not given up when one of them is."""
+        if self._served is not None:
+            return self._served
+        if self._probing is None or self._probing.done():
+            self._probing = asyncio.create_task(self._probed())
+        return await asyncio.shield(self._probing)
+
+    async def _probed(self) -> Served:
+        url, model = self._address.url, self._address.model
+        served, _ = await probe(self._client, url, model)
+        if served.vocab_size != self.info.noise.vocab_size:
+            raise RemoteError(
+                f"{model} at {url} has {served.vocab_size} tokens, the tokenizer here is for "
+                f"{self.info.noise.vocab_size}: name the same model's as tokenizer."
+            )
+        if served.canvas_length < self.info.canvas_length:
+            raise RemoteError(
+                f"{model} at {url} has canvases of {served.canvas_length} tokens, {self.info.canvas_length} are "
+                "needed: have it run with a larger canvas_length in --diffusion-config."
+            )
+        least = self.info.context_limit + self.info.canvas_length
+        if served.most_tokens < least:
+            raise RemoteError(
+                f"{model} at {url} takes {served.most_tokens} tokens, {least} are needed: have it run with "
+                f"--max-model-len {least}."
+            )
+        await check_tokenizer(self._client, url, model, self.tokenize)
+        self._served = served
+        return served
+
+    def _steps_within(self, left_s: float, most: int) -> int:
+        if self._step_ms is None or self._step_ms <= 0:
+            return most
+        return max(1, min(most, int(left_s * 1000 / self._step_ms)))
+
+    def _took(self, step_ms: float) -> None:
+        held = self._step_ms
+        self._step_ms = step_ms if held is None else held + _WEIGHT * (step_ms - held)
