@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from dg_lsp.config.settings import EngineSettings
 from engine.core.names import rooted
 from engine.core.processes import home_dir, neutral_dir, python_module
+from engine.core.server_address import with_options
 from engine.core.version import __version__
 from engine.ipc.client import EngineFailure
 from engine.ipc.messages import EngineStatus
@@ -30,10 +31,17 @@ class Launch:
 
     def chosen(self, settings: EngineSettings) -> Launch:
         """The same, its gaps filled by an editor's settings."""
+        model = with_options(
+            self.model or settings.model,
+            tokenizer=settings.tokenizer,
+            ca_file=settings.ca_file,
+            key_file=settings.key_file,
+            allow_insecure=settings.allow_insecure,
+        )
         return replace(
             self,
             # Not of the working directory, which is the editor's choice or the project.
-            model=rooted(self.model or settings.model, home_dir()),
+            model=rooted(model, home_dir()),
             device=self.device or settings.device,
             unload_after_s=settings.unload_after_s,
             exit_after_s=settings.exit_after_s,

@@ -87,5 +87,6 @@ class StatusBoard:
         if engine.name == "unloaded" and self._warming:
             return Status(state="loading")
         if engine.name == "unloaded":
-            return Status(state="ready", message="The model is asleep; the next request wakes it.")
+            asleep = "The model is asleep; the next request wakes it."
+            return Status(state="ready", message=f"{asleep} {engine.message}".strip())
         return Status(state="busy" if self._busy else "ready", message=engine.message, silence=self._silence)

@@ -64,7 +64,23 @@ class ContextSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class EngineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The process that holds the model; all editors share it, so these count when it is started."""
 
-    model: Annotated[str, by_user("A model's name or folder; empty: the bundled one.")] = ""
+    model: Annotated[
+        str, by_user("A model's name or folder, or vllm+https://HOST:PORT/MODEL of a server; empty: the bundled one.")
+    ] = ""
+    tokenizer: Annotated[
+        str,
+        by_user("For a server's model: a folder or Hub id with its tokenizer; empty: the one that the server names."),
+    ] = ""
+    ca_file: Annotated[
+        str, by_user("For a server: a PEM file of the authorities to trust; empty: those of the system.")
+    ] = ""
+    key_file: Annotated[
+        str,
+        by_user("For a server: a file with its API key, which only you can read; empty: DG_LSP_SERVER_KEY, if set."),
+    ] = ""
+    allow_insecure: Annotated[
+        bool, by_user("For a server: whether text may leave this machine by plain HTTP, in a network that you trust.")
+    ] = False
     device: Annotated[str, by_user('A device such as "cuda" or "cpu"; empty: the best there is.')] = ""
     unload_after_s: Annotated[
         Annotated[float, Meta(ge=1)] | None,

@@ -24,6 +24,7 @@ from engine.core.errors import EngineError
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.names import BUNDLED, ORACLE, Device, rooted
 from engine.core.request import FillRequest
+from engine.core.server_address import REMOTE, destination, server_address
 from engine.core.sizes import binary_bytes, decimal_bytes
 from engine.loader.catalog import find
 
@@ -128,6 +129,8 @@ def _torch() -> str:
 def _model(name: str) -> str:
     if name.startswith(ORACLE):
         return name
+    if name.startswith(REMOTE):
+        return f"{server_address(name).name}, run by a server"
     checkpoint = find(name)
     return f"{checkpoint.name}, {checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
 
@@ -143,6 +146,8 @@ def _device(model: str, device: str) -> str:
 
     if model.startswith(ORACLE):
         return "cpu, for the test model"
+    if model.startswith(REMOTE):
+        return f"a server's; {destination(model)}"
     where = _placed(model, device)
     if where.startswith("cuda"):
         return f"{where}, {torch.cuda.get_device_name(where)}"
@@ -152,12 +157,12 @@ def _device(model: str, device: str) -> str:
 def _products(model: str, device: str) -> str:
     from engine.models.quantized.layers import product_ways
 
-    return product_ways("cpu" if model.startswith(ORACLE) else _placed(model, device))
+    return product_ways("cpu" if model.startswith((ORACLE, REMOTE)) else _placed(model, device))
 
 
 def _memory(model: str) -> str:
     free = psutil.virtual_memory().available
-    needed = (0 if model.startswith(ORACLE) else find(model).nbytes) + _SPARE_NBYTES
+    needed = (0 if model.startswith((ORACLE, REMOTE)) else find(model).nbytes) + _SPARE_NBYTES
     if ask_status() is None and free < needed:
         raise _Problem(
             f"{binary_bytes(free)} are free, {binary_bytes(needed)} are needed",
@@ -181,7 +186,8 @@ def _socket() -> str:
     status = ask_status()
     if status is None:
         return f"{where}, no engine runs"
-    return f"{where}, engine {status.pid} with {status.model}, {len(status.clients) - 1} editors"
+    goes = destination(status.model)
+    return f"{where}, engine {status.pid} with {status.model}, {len(status.clients) - 1} editors{goes and f'; {goes}'}"
 
 
 def _editor() -> str:

@@ -11,6 +11,7 @@ from msgspec.json import encode
 
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.names import ORACLE, check_device, rooted
+from engine.core.server_address import REMOTE, server_address
 from engine.core.sizes import binary_bytes
 from engine.ipc.client import NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
@@ -22,7 +23,8 @@ _ALREADY = "An engine is running already."
 
 engine = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-Model = Annotated[str, typer.Option(help="The model: bundled, a directory, a Hub id, or oracle:FILE.json for tests.")]
+_MODEL = "bundled, a directory, a Hub id, a server's vllm+https://HOST:PORT/MODEL, or oracle:FILE.json for tests"
+Model = Annotated[str, typer.Option(help=f"The model: {_MODEL}.")]
 Device = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
 _UNLOAD = typer.Option(min=0.1, help="Seconds without a request until the weights are given back.")
 _EXIT = typer.Option(min=0.1, help="Seconds without a client until the engine ends.")
@@ -112,7 +114,9 @@ def chosen_options(before: EngineStatus | None, **asked: Any) -> EngineOptions:
     settings = EngineOptions(**(ran | {name: value for name, value in asked.items() if value is not None}))
     settings = replace(settings, model=rooted(settings.model, Path.cwd()))
     check_device(settings.device)
-    if not settings.model.startswith(ORACLE):
+    if settings.model.startswith(REMOTE):
+        server_address(settings.model)
+    elif not settings.model.startswith(ORACLE):
         find(settings.model)
     return settings
 

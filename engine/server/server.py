@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from engine.analysis.questions import Check
 from engine.core import runtime_paths
+from engine.core.server_address import destination
 from engine.core.version import __version__
 from engine.ipc.address import TcpAddress, forget_address, write_tcp_address
 from engine.ipc.messages import EngineState, EngineStatus, Failed, Notice, Welcome
@@ -56,7 +57,9 @@ class EngineServer:
         self._connections: dict[int, Connection] = {}
         self._numbers = itertools.count(1)
         self._why_no_log = why_no_log
-        self._state = EngineState(name="unloaded", message=why_no_log)
+        # What every state says that has nothing more urgent to say.
+        self._always = " ".join(filter(None, (destination(settings.model), why_no_log)))
+        self._state = EngineState(name="unloaded", message=self._always)
         self._began = self._alone_since = time.monotonic()
         self._meters = Metrics()
         self._had_own_window = False
@@ -211,7 +214,7 @@ class EngineServer:
 
     def _show(self, state: EngineState) -> None:
         if not state.message and state.name != "loading":
-            state = replace(state, message=self._why_no_log)
+            state = replace(state, message=self._always)
         self._state = state
         for connection in self._clients():
             connection.send(Notice(state=state))
@@ -235,7 +238,7 @@ class EngineServer:
 
     def _show_aside(self) -> None:
         """Say in the state that documents are set aside, as long as there are any."""
-        message = _ASIDE if self._checker.aside else ""
+        message = " ".join(filter(None, (_ASIDE if self._checker.aside else "", self._always)))
         if self._state.name in ("ready", "unloaded") and self._state.message != message:
             self._show(replace(self._state, message=message))
 
