@@ -68,7 +68,7 @@ class ServerClient:
         # It would note each request's address.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="server client", daemon=True).start()
+        threading.Thread(target=_live, args=(self._loop,), name="server client", daemon=True).start()
         self.close = weakref.finalize(self, _close, self._loop, self._kept, self._fresh)
         """Ends connections and thread; done by itself once nothing refers to the client."""
 
@@ -140,6 +140,11 @@ def _reason(error: httpx2.TransportError) -> str:
 
 def _why(error: Exception) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
 
 
 def _close(loop: asyncio.AbstractEventLoop, *clients: httpx2.AsyncClient) -> None:

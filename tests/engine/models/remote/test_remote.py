@@ -1,0 +1,285 @@
+"""A model on a server, against one that goes wrong on demand."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from engine.core.errors import BadInput, ModelError
+from engine.core.request import Filled, FillRequest
+from engine.loader.loading import Infiller, load
+from tests.engine.models.remote.fake_server import CERTIFICATES, KEY, MODEL, FakeServer, completion, fake_server, toy
+from tests.engine.processes import wait_until
+from tests.engine.toy_gaps import exact_share, toy_gaps
+
+GAP = FillRequest(prefix="c = 4\nd = c * 7\ne =", suffix="\nf = e * 7\ng = f * 7\n", width=3)
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DG_LSP_SERVER_KEY", KEY)
+
+
+@pytest.fixture
+def server(key: None) -> Iterator[FakeServer]:
+    with fake_server() as made:
+        yield made
+
+
+def filled(infiller: Infiller, **changes: Any) -> list[str]:
+    values = {name: getattr(GAP, name) for name in ("prefix", "suffix", "width")} | changes
+    return [each.text for each in infiller.answer(FillRequest(**values)).candidates]
+
+
+def test_gaps_are_filled_as_here(server: FakeServer):
+    remote, gaps = load(server.model), toy_gaps(toy(), 12, seed=0, longest=12)
+    assert exact_share(remote, gaps, widths_known=True) >= 0.9
+    assert exact_share(remote, gaps) >= 0.8
+
+
+def test_candidates_are_asked_for_side_by_side(server: FakeServer):
+    remote = load(server.model)
+    filled(remote)
+    filled(remote, n=4)
+    seeds = [tuple(body["vllm_xargs"]["diffusion_seed_canvas"]) for body in server.completions[-4:]]
+    assert len(set(seeds)) == 4
+    assert len({tuple(body["prompt"]) for body in server.completions}) == 1
+    assert server.connections >= 4
+
+
+def test_an_edit_keeps_what_is_pinned(server: FakeServer):
+    remote = load(server.model)
+    request = FillRequest(
+        prefix="c = 4\nd = c * 7\n", old="e = d * * 7\n", suffix="f = e * 7\n", language="python", task="fix"
+    )
+    answer = remote.answer(request)
+    assert [each.text for each in answer.candidates][:1] == ["e = d * 7\n"]
+    for body in server.completions:
+        assert body["vllm_xargs"]["diffusion_read_only"] == 1
+        assert not {"seed", "echo", "prompt_logprobs", "temperature"} & body.keys()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"version": "0.30.2"}, "runs vLLM 0.30, which takes no canvas: have it run vLLM 0.31 or newer"),
+        ({"version": "nginx"}, "is no vLLM"),
+        ({"canvases": False}, "does not take a canvas for toy: have it run vLLM 0.31"),
+    ],
+)
+def test_a_server_that_can_not_is_refused_before_it_gets_any_text(changes: dict[str, Any], told: str):
+    with fake_server(**changes) as server, pytest.raises(ModelError, match=told):
+        load(server.model)
+    assert server.completions == []
+
+
+def test_another_model_key_tokenizer_or_kind_of_noise_is_refused(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with pytest.raises(ModelError, match=r"has no model 'other': name one of those it has \(toy\)"):
+        load(server.model.replace("/toy?", "/other?"))
+    with pytest.raises(ModelError, match="has a mask token"):
+        load(server.model.replace(str(MODEL), str(MODEL.with_name("toy-absorbing"))))
+    with pytest.raises(ModelError, match="which has a mask token: run it on this machine"):
+        load(server.model.replace(str(MODEL), str(MODEL.with_name("toy-masked"))))
+    cut = Path(shutil.copytree(MODEL, tmp_path / "cut"))
+    tokenizer = json.loads((cut / "tokenizer.json").read_text())
+    words = tokenizer["model"]["vocab"]
+    words["="], words["*"] = words["*"], words["="]
+    (cut / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(ModelError, match="another tokenizer than the one here"):
+        load(server.model.replace(str(MODEL), str(cut)))
+    config = json.loads((MODEL / "config.json").read_text())
+    config["text_config"]["vocab_size"] = 416
+    shutil.copy(MODEL / "tokenizer.json", cut)
+    (cut / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="has 400 tokens, the tokenizer here is for 416"):
+        load(server.model.replace(str(MODEL), str(cut)))
+    monkeypatch.setenv("DG_LSP_SERVER_KEY", "wrong")
+    with pytest.raises(ModelError, match="does not take the key: set DG_LSP_SERVER_KEY"):
+        load(server.model)
+    assert server.completions == []
+
+
+def test_a_path_that_a_server_names_is_not_read(server: FakeServer):
+    with pytest.raises(ModelError, match="does not say which published model toy is"):
+        load(server.model.partition("?")[0])
+
+
+def test_a_connection_that_was_closed_is_tried_once_more(server: FakeServer):
+    remote = load(server.model)
+    server.faults += ["cut before"]
+    assert filled(remote) == [" d * 7"]
+    server.faults += ["cut before", "cut before"]
+    with pytest.raises(ModelError, match=r"can't be reached.*dg-lsp engine restart --model bundled"):
+        filled(remote)
+    assert filled(remote) == [" d * 7"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("500", "answered with 500"),
+        ("503", "has too much to do"),
+        ("cut within", "broke off in the middle of an answer"),
+        ("wrong length", "answered with 6 tokens where 7 were asked for"),
+        ("wrong ids", "tokens that the model does not have"),
+    ],
+)
+def test_a_failure_is_told_once_and_over_with_the_next_answer(server: FakeServer, fault: str, told: str):
+    remote = load(server.model)
+    server.faults.append(fault)
+    with pytest.raises(ModelError, match=told):
+        filled(remote, suffix="\nf =")
+    count = len(server.completions)
+    time.sleep(1.1 if fault == "503" else 0)
+    assert filled(remote) == [" d * 7"]
+    assert len(server.completions) == count + 1
+
+
+def test_a_server_with_too_much_to_do_is_left_alone_for_a_moment(server: FakeServer):
+    remote = load(server.model)
+    server.faults.append("503")
+    count = len(server.completions)
+    for _ in range(3):
+        with pytest.raises(ModelError, match="too much to do"):
+            filled(remote)
+    assert len(server.completions) == count + 1
+
+
+def test_the_deadline_is_kept_and_a_long_silence_is_told(server: FakeServer):
+    remote = load(server.model)
+    server.faults += ["slow"] * 3
+    for _ in range(2):
+        began = time.monotonic()
+        assert filled(remote, deadline_ms=300) == []
+        assert time.monotonic() - began < 1.0
+    with pytest.raises(ModelError, match="gives no answer in time"):
+        filled(remote, deadline_ms=300)
+    assert filled(remote) == [" d * 7"]
+
+
+def test_fewer_steps_are_asked_for_where_time_is_short(server: FakeServer):
+    remote = load(server.model)
+    server.delay_s = 0.3
+    filled(remote)
+    filled(remote, deadline_ms=150)
+    first, second = (body["vllm_xargs"]["diffusion_max_steps"] for body in server.completions)
+    assert second < first
+
+
+def test_cancelling_closes_the_socket(server: FakeServer):
+    remote = load(server.model)
+    server.delay_s = 0.5
+    model = remote.model
+    order = _order(model)
+    work = model.denoise([order], max_steps=2, choices=0, within_ms=60_000)  # pyright: ignore
+    wait_until(lambda: server.completions, "the request")
+    work.cancel()
+    wait_until(lambda: server.cut, "the socket to close")
+
+
+def test_text_that_may_not_stand_there_is_asked_for_again_with_all_else_pinned(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+):
+    remote, end = load(server.model), toy().model.info.forbidden_ids[0]
+
+    def ending(body: Any, fault: str = "") -> dict[str, Any]:
+        told = completion(body)
+        if len(server.completions) == 1:
+            told["choices"][0]["token_ids"][1] = end
+        return told
+
+    monkeypatch.setattr("tests.engine.models.remote.fake_server.completion", ending)
+    assert filled(remote, prefix="c = 4\nd = c * 7\n", suffix="\nf = e * 7\n", width=5) == ["e = d * 7"]
+    again = server.completions[-1]["vllm_xargs"]
+    assert len(server.completions) == 2
+    assert {0, 1, 2}.isdisjoint(again["diffusion_pinned"])
+    assert {3, 4, 5}.issubset(again["diffusion_pinned"])
+
+
+def test_what_still_may_not_stand_there_is_cut_off(server: FakeServer, monkeypatch: pytest.MonkeyPatch):
+    remote, end = load(server.model), toy().model.info.forbidden_ids[0]
+
+    def ending(body: Any, fault: str = "") -> dict[str, Any]:
+        told = completion(body)
+        told["choices"][0]["token_ids"][2] = end
+        return told
+
+    monkeypatch.setattr("tests.engine.models.remote.fake_server.completion", ending)
+    (text,) = filled(remote)
+    assert " d * 7".startswith(text)
+    assert text != " d * 7"
+
+
+@pytest.mark.parametrize("certificate", ["valid", "expired"])
+def test_certificates_are_verified(certificate: str):
+    with fake_server(certificate=certificate) as server:
+        with pytest.raises(ModelError, match="certificate that is not trusted"):
+            load(server.model.partition("?")[0])
+        ours = f"{server.model}&ca_file={CERTIFICATES / 'authority.pem'}"
+        if certificate == "valid":
+            assert filled(load(ours)) == [" d * 7"]
+        else:
+            # Who names a tokenizer may begin before the server is there; the first request says what is wrong.
+            with pytest.raises(ModelError, match="certificate has expired"):
+                filled(load(ours))
+            assert server.asked == []
+
+
+def test_a_server_may_come_later_and_go_and_come_back():
+    with fake_server() as server:
+        name, port = server.model, server.port
+    remote = load(name)
+    with pytest.raises(ModelError, match="can't be reached"):
+        filled(remote)
+    with fake_server(port=port):
+        assert filled(remote) == [" d * 7"]
+    with pytest.raises(ModelError, match="can't be reached"):
+        filled(remote)
+    with fake_server(port=port, version="0.30.0") as older:
+        with pytest.raises(ModelError, match=r"runs vLLM 0\.30"):
+            filled(remote)
+        assert older.completions == []
+
+
+def test_bad_requests_never_reach_a_server(server: FakeServer):
+    remote = load(server.model)
+    model: Any = remote.model
+    good = _order(model)
+    for wrong in ({"ids": (400,) * 7}, {"ids": (-1,) * 7}, {"pinned": (7,)}, {"ids": ()}, {"ids": (20,) * 97}):
+        order = type(good)(**{"context": good.context, "ids": good.ids, "pinned": good.pinned} | wrong)
+        with pytest.raises(BadInput):
+            model.denoise([order], max_steps=2, choices=0, within_ms=1000).result(10)
+    long = type(good)(context=model.encode([20] * 1020), ids=good.ids, pinned=good.pinned)
+    with pytest.raises(BadInput, match="more than the server's 1024"):
+        model.denoise([long], max_steps=2, choices=0, within_ms=1000).result(10)
+    assert server.completions == []
+
+
+def test_our_own_time_is_short(server: FakeServer):
+    remote = load(server.model)
+    request = GAP
+    said: Filled = remote.answer(request)
+    server.canned = json.dumps(completion(server.completions[-1])).encode()
+    times: list[float] = []
+    for _ in range(60):
+        began = time.perf_counter()
+        assert remote.answer(request).candidates[0].text == said.candidates[0].text
+        times.append((time.perf_counter() - began) * 1000)
+    # Beside other tests; by itself, `python -m tests.vllm.load` says what it is.
+    assert median(times) <= 50, times
+
+
+def _order(model: Any) -> Any:
+    from engine.models.base import CanvasOrder
+
+    context = model.encode(model.prompt(GAP).context)
+    return CanvasOrder(context=context, ids=tuple(range(20, 27)), pinned=(5, 6))

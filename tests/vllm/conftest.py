@@ -1,0 +1,36 @@
+"""One server for all tests here; it takes 2.7 GB and half a minute to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from engine.loader.loading import Infiller, load
+from tests.vllm.server import KEY, MODEL, VllmServer
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DG_LSP_SERVER_KEY", KEY)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
+    made = VllmServer(tmp_path_factory.mktemp("vllm") / "log")
+    made.start()
+    try:
+        made.wait()
+        yield made
+    finally:
+        made.kill()
+
+
+@pytest.fixture
+def remote(server: VllmServer, key: None) -> Infiller:
+    return load(server.model)
+
+
+@pytest.fixture(scope="session")
+def local() -> Infiller:
+    return load(str(MODEL), "cpu")
