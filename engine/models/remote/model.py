@@ -7,7 +7,9 @@ own, so that the server batches those of all its users; each begins with the sam
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -30,6 +32,11 @@ _SILENCES = 3
 """Times in a row without an answer in time, after which a server counts as away."""
 _HOLD_OFF_S = 1.0
 """Without a request, after a server had too much to do."""
+_LOOK_S = 1.0
+"""Between looks at how many requests wait at the server, while it is asked."""
+_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.15
+"""Before a request, for each of them, and in all: who types on meanwhile takes it back before it is sent."""
+_WAITING = re.compile(rb"^vllm:num_requests_waiting(?:{[^\n]*})? ([0-9.e+]+)$", re.MULTILINE)
 _WEIGHT = 0.3
 """Of the newest observation in the running average."""
 
@@ -66,6 +73,10 @@ class Remote:
         self._step_ms: float | None = None
         self._silences = 0
         self._hold_off_until = 0.0
+        self._looking: asyncio.Task[None] | None = None
+        self._looked_at = -math.inf
+        self.waiting = 0
+        """Requests that waited at the server when it was last looked at."""
 
     def detokenize(self, ids: Sequence[int]) -> str:
         """Text of `ids`."""
@@ -108,6 +119,8 @@ class Remote:
         try:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + ends - time.monotonic()):
                 served = self._served or await self._known()
+                self._look()
+                await asyncio.sleep(min(_PAUSE_S * self.waiting, _LONGEST_PAUSE_S, within_ms / 4000))
                 steps = self._steps_within(ends - time.monotonic(), max_steps)
                 tasks = [asyncio.create_task(self._one(served, order, steps, choices)) for order in orders]
                 began = time.monotonic()
@@ -180,6 +193,21 @@ class Remote:
         await check_tokenizer(self._client, url, model, self.tokenize)
         self._served = served
         return served
+
+    def _look(self) -> None:
+        """See to it that `waiting` is no older than `_LOOK_S`, soon; nobody waits for that."""
+        if time.monotonic() - self._looked_at >= _LOOK_S:
+            self._looked_at = time.monotonic()
+            self._looking = asyncio.create_task(self._looked())
+
+    async def _looked(self) -> None:
+        waiting = 0
+        # A proxy may well keep metrics for itself.
+        with contextlib.suppress(RemoteError, TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                status, told = await self._client.get("/metrics")
+                waiting = sum(int(float(each)) for each in _WAITING.findall(told)) if status == 200 else 0
+        self.waiting = waiting
 
     def _steps_within(self, left_s: float, most: int) -> int:
         if self._step_ms is None or self._step_ms <= 0:

@@ -56,6 +56,8 @@ class FakeServer:
     """Whether it knows seeded canvases."""
     asked: list[tuple[str, Any]] = field(default_factory=list)
     """Paths and bodies."""
+    waiting: int = 0
+    """Requests that its metrics say are waiting."""
     cut: int = 0
     """Requests whose client went away before it was answered."""
     connections: int = 0
@@ -108,6 +110,8 @@ def fake_server(*, certificate: str = "", port: int = 0, **options: Any) -> Iter
                 self.complete(body)
 
         def get(self) -> tuple[int, Any]:
+            if self.path == "/metrics":
+                return 200, f'vllm:num_requests_waiting{{engine="0"}} {told.waiting}.0\n'
             if self.path == "/version":
                 return 200, {"version": told.version}
             if self.headers.get("Authorization") != f"Bearer {KEY}":
@@ -155,7 +159,7 @@ def fake_server(*, certificate: str = "", port: int = 0, **options: Any) -> Iter
                 return False
 
         def answer(self, status: int, value: Any) -> None:
-            self.send(status, json.dumps(value).encode())
+            self.send(status, value.encode() if isinstance(value, str) else json.dumps(value).encode())
 
         def send(self, status: int, data: bytes) -> None:
             try:

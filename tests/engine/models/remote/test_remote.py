@@ -154,6 +154,22 @@ def test_a_server_with_too_much_to_do_is_left_alone_for_a_moment(server: FakeSer
     assert len(server.completions) == count + 1
 
 
+def test_less_is_asked_of_a_server_whose_requests_wait(server: FakeServer):
+    remote = load(server.model)
+    server.waiting = 8
+    filled(remote)
+    wait_until(lambda: remote.model.waiting == 8, "the metrics")  # pyright: ignore
+    count = len(server.completions)
+    order = _order(remote.model)
+    for _ in range(5):
+        # Keys that come sooner than the pause ends.
+        work = remote.model.denoise([order], max_steps=2, choices=0, within_ms=10_000)  # pyright: ignore
+        time.sleep(0.02)
+        work.cancel()
+    filled(remote)
+    assert len(server.completions) == count + 1
+
+
 def test_the_deadline_is_kept_and_a_long_silence_is_told(server: FakeServer):
     remote = load(server.model)
     server.faults += ["slow"] * 3
