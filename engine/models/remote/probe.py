@@ -15,8 +15,8 @@ SAMPLE = "def area(width, height):\n    return width * height  # \N{SMILING FACE
 """Tokenizers that cut this alike are taken for the same."""
 LEAST = (0, 31)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
-_CANVAS = re.compile(r"must hold exactly (\d+) ids")
-_VOCABULARY = re.compile(r"must be in \[0, (\d+)\)")
+CANVAS = re.compile(r"must hold exactly (\d+) ids")
+VOCABULARY = re.compile(r"must be in \[0, (\d+)\)")
 _BEYOND = 2**31
 _UPGRADE = "have it run vLLM 0.31 or newer, with a diffusion model whose noise is uniform"
 
@@ -25,8 +25,8 @@ async def probe(client: ServerClient, url: str, model: str) -> tuple[Served, str
     """What the server says of the model, and the `root` it loaded it from. Raises RemoteError, ServerAway."""
     told = await _version(client, url)
     root, most_tokens = await _model(client, url, model)
-    canvas = await _refusal(client, model, [0], _CANVAS)
-    vocabulary = await _refusal(client, model, [_BEYOND], _VOCABULARY)
+    canvas = await _refusal(client, model, [0], CANVAS)
+    vocabulary = await _refusal(client, model, [_BEYOND], VOCABULARY)
     if canvas is None or vocabulary is None:
         raise RemoteError(f"vLLM {told} at {url} does not take a canvas for {model}: {_UPGRADE}.")
     return Served(model=model, canvas_length=canvas, vocab_size=vocabulary, most_tokens=most_tokens), root
