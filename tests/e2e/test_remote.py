@@ -14,7 +14,8 @@ from tests.engine.processes import home
 
 pytestmark = pytest.mark.asyncio
 PROGRAM = "c = 4\nd = c * 7\ne =▮\nf = e * 7\ng = f * 7\nh = g * 7\n"
-OPTIONS = {"inline": {"deadline_ms": 20_000, "threshold": 0}}
+OPTIONS = {"inline": {"deadline_ms": 20_000, "threshold": 0}, "context": {"enabled": False}}
+"""The toy has never seen another file beside its own."""
 
 
 async def has_state(held: Window, name: str) -> str:

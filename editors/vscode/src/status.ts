@@ -48,7 +48,7 @@ export class StatusBar implements vscode.Disposable {
     this.status = status;
     const percent = status.state === "loading" && status.percent != null ? ` ${Math.round(status.percent)}%` : "";
     this.item.text = `${ICONS[status.state]} dg${percent}`;
-    this.item.tooltip = status.message || status.silence || `dg-lsp is ${status.state}.`;
+    this.item.tooltip = [status.message, status.silence].filter(Boolean).join(" ") || `dg-lsp is ${status.state}.`;
     const color = status.state === "error" ? "statusBarItem.warningBackground" : undefined;
     this.item.backgroundColor = color ? new vscode.ThemeColor(color) : undefined;
   }

@@ -8,6 +8,7 @@ import pytest
 
 from dg_lsp.cli import run
 from engine.cli.doctor import Finding, examine
+from tests.engine.models.remote.fake_server import KEY, fake_server
 from tests.engine.processes import Home, home
 
 SUBJECTS = ["python", "torch", "model", "device", "4 bit", "memory", "permissions", "socket", "editor", "fill"]
@@ -44,6 +45,20 @@ def test_all_is_well_with_a_real_checkpoint(place, released):
     assert "threads" in found["device"].detail
     assert found["4 bit"].detail == "int4 by torch's int4 operator; NVFP4 decoded before each product, which is slow"
     assert " ms" in found["fill"].detail
+
+
+def test_it_says_where_text_goes_and_what_is_wrong_there(place, monkeypatch):
+    monkeypatch.setenv("DG_LSP_SERVER_KEY", KEY)
+    with fake_server() as server:
+        found = findings(server.model, "auto")
+        assert ill(found) <= {"editor"}
+        assert found["device"].detail == (
+            f"a server's; Text around the cursor is sent to http://127.0.0.1:{server.port}."
+        )
+    found = findings(server.model, "auto")
+    assert "can't be reached" in found["fill"].remedy
+    found = findings("vllm+http://gpu.example/m", "auto")
+    assert "allow_insecure = true" in found["model"].remedy
 
 
 def test_a_fill_says_what_came_and_how_long_it_took(model):
