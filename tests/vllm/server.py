@@ -27,9 +27,10 @@ def free_port() -> int:
 class VllmServer:
     """`VLLM_VENV` names the environment that it is installed in: see the Makefile."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, *options: str) -> None:
         self.port = free_port()
         self._log = log
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -44,7 +45,7 @@ class VllmServer:
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(HERE / "serve.sh"), str(MODEL), NAME, str(self.port)],
+                [str(HERE / "serve.sh"), str(MODEL), NAME, str(self.port), *self._options],
                 env={**os.environ, "VENV": os.environ["VLLM_VENV"]},
                 stdout=log,
                 stderr=log,

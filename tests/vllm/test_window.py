@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,6 +14,19 @@ from tests.engine.processes import home
 from tests.vllm.server import KEY, VllmServer
 
 pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
+    """One with as few steps as a team would have: a suggestion has to be there soon."""
+    log = tmp_path_factory.mktemp("vllm") / "log"
+    made = VllmServer(log, "--diffusion-config", '{"canvas_length": 96, "max_denoising_steps": 8}')
+    made.start()
+    try:
+        made.wait()
+        yield made
+    finally:
+        made.kill()
 
 
 async def test_a_window_shows_what_the_server_fills(server: VllmServer):
