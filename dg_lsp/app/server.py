@@ -48,6 +48,7 @@ from dg_lsp.suggest.acceptance import Acceptance, Event
 from dg_lsp.suggest.next_edits import NextEdits
 from dg_lsp.suggest.stats import Stats, StatsError, stats_path
 from dg_lsp.suggest.suggester import Suggester
+from engine.core.server_address import server_of
 from engine.ipc.messages import EngineState
 
 log = logging.getLogger(__name__)
@@ -192,7 +193,7 @@ class DgServer(LanguageServer):
         self._looking.forget(uri)
 
     def engine_is(self, state: EngineState) -> None:
-        self.board.engine(state)
+        self.board.engine(state, server_of(self.resident.client.model))
         if state.name in ("off", "starting", "error"):
             # Nothing that is known of an engine holds for the next one.
             self.resident.forget()

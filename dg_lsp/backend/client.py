@@ -57,6 +57,8 @@ class EngineClient:
         """Engines that ended since the last answer."""
         self._retry_at = 0.0
         self.state = messages.EngineState(name="off")
+        self.model = ""
+        """What the engine was started with; empty until one was met."""
 
     async def fill(
         self,
@@ -178,6 +180,7 @@ class EngineClient:
             connection.close()
             return None
         self._connection = connection
+        self.model = welcome.model
         self._stopped = False
         self._notice(messages.Notice(state=welcome.state))
         connection.listen()

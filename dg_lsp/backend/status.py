@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from engine.ipc.messages import EngineState
@@ -21,6 +21,8 @@ class Status:
     message: str = ""
     silence: str = ""
     """Why the last automatic request showed nothing, in a sentence; empty where it showed something."""
+    server: str = ""
+    """Where text goes, however things stand; empty: it stays on this machine."""
 
 
 class StatusBoard:
@@ -34,10 +36,12 @@ class StatusBoard:
         self._warming = False
         self._off = ""
         self._silence = ""
+        self._server = ""
         self.current = Status(state="starting")
 
-    def engine(self, state: EngineState) -> None:
-        """The engine's state changed."""
+    def engine(self, state: EngineState, server: str = "") -> None:
+        """The engine's state changed; `server` runs its model."""
+        self._server = server
         if state.name == "ready":
             self._trouble = ""
         self._engine = state
@@ -69,7 +73,7 @@ class StatusBoard:
         self._refresh()
 
     def _refresh(self) -> None:
-        status = self._status()
+        status = replace(self._status(), server=self._server)
         if status != self.current:
             self.current = status
             self._publish(status)

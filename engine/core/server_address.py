@@ -82,10 +82,13 @@ def with_options(name: str, **options: str | bool) -> str:
 
 def destination(model: str) -> str:
     """A sentence that says where text goes that is filled by this model; empty where it stays on the machine."""
-    if not model.startswith(REMOTE):
-        return ""
-    address = server_address(model)
-    return f"Text around the cursor is sent to {address.url}."
+    server = server_of(model)
+    return server and f"Text around the cursor is sent to {server}."
+
+
+def server_of(model: str) -> str:
+    """Scheme, host and port of the server that runs a model; empty where this machine does."""
+    return server_address(model).url if model.startswith(REMOTE) else ""
 
 
 def _options(query: str) -> dict[str, str]:

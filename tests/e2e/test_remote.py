@@ -65,6 +65,7 @@ async def test_a_server_goes_away_in_mid_typing_and_comes_back():
             assert await held.ghost(invoked=True) is None
             message = await has_state(held, "error")
             assert "can't be reached" in message
+            assert (await held.status())["server"] == f"http://127.0.0.1:{port}"
             assert "`dg-lsp engine restart --model bundled` switches to the model of this machine" in message
             with fake_server(port=port):
                 assert await suggestion_comes(held) <= 2
@@ -103,3 +104,24 @@ async def test_what_is_excluded_is_not_sent(tmp_path):
             held.open(PROGRAM, path="secret.py")
             assert await held.ghost(invoked=True) is None
             assert len(server.completions) == before
+
+
+async def test_a_key_that_comes_sooner_closes_the_socket_of_the_one_before():
+    with fake_server() as server, home(DG_LSP_SERVER_KEY=KEY) as place:
+        async with window(place, model=server.model, ready=False, options=OPTIONS) as held:
+            await has_state(held, "ready")
+            held.open(PROGRAM)
+            server.delay_s, before = 1.0, len(server.completions)
+            asked = held.editor.ask(invoked=True)
+
+            async def sent() -> bool:
+                return len(server.completions) > before
+
+            async def closed() -> bool:
+                return server.cut > 0
+
+            await until(sent, "the request")
+            held.editor.cancel(asked)
+            await until(closed, "its socket to close")
+            server.delay_s = 0.0
+            assert await held.ghost(invoked=True) == " d * 7"

@@ -9,6 +9,7 @@ export interface Status {
   message: string;
   /** Why the last automatic request showed nothing; empty where it showed something. */
   silence?: string;
+  server?: string;
 }
 
 export interface Account extends Status {

@@ -47,7 +47,9 @@ export class StatusBar implements vscode.Disposable {
   private show(status: Status): void {
     this.status = status;
     const percent = status.state === "loading" && status.percent != null ? ` ${Math.round(status.percent)}%` : "";
-    this.item.text = `${ICONS[status.state]} dg${percent}`;
+    // Where text goes, if it leaves the machine.
+    const server = status.server ? ` → ${status.server.replace(/^\w+:\/\//, "")}` : "";
+    this.item.text = `${ICONS[status.state]} dg${percent}${server}`;
     this.item.tooltip = [status.message, status.silence].filter(Boolean).join(" ") || `dg-lsp is ${status.state}.`;
     const color = status.state === "error" ? "statusBarItem.warningBackground" : undefined;
     this.item.backgroundColor = color ? new vscode.ThemeColor(color) : undefined;

@@ -86,3 +86,14 @@ def test_a_status_that_is_ready_tells_why_nothing_was_shown():
     assert held.current == Status(state="ready", silence="Not sure enough.")
     held.silence("")
     assert [status.silence for status in told] == ["", "Not sure enough.", ""]
+
+
+def test_it_says_where_text_goes_however_things_stand():
+    told: list[Status] = []
+    held = StatusBoard(told.append)
+    held.engine(EngineState(name="ready"), "https://gpu.example:8000")
+    held.trouble("The server can't be reached.")
+    held.off("Suggestions are switched off.")
+    assert [status.server for status in told] == ["https://gpu.example:8000"] * 3
+    held.engine(EngineState(name="ready"))
+    assert held.current.server == ""

@@ -5,6 +5,7 @@ local M = {}
 ---@field state "starting"|"loading"|"ready"|"busy"|"off"|"error"|"stopped"
 ---@field percent? number
 ---@field message? string
+---@field server? string
 
 ---@type dg.Status
 M.current = { state = "stopped" }
@@ -33,7 +34,10 @@ function M.line()
   -- A percentage that is not known comes as vim.NIL.
   local known = status.state == "loading" and type(status.percent) == "number"
   local sign = known and ("%d%%%%"):format(status.percent) or SIGNS[status.state] or status.state
-  return sign == "" and "dg" or "dg " .. sign
+  local name = sign == "" and "dg" or "dg " .. sign
+  -- Where text goes, if it leaves the machine.
+  local host = (status.server or ""):gsub("^%a+://", "")
+  return host == "" and name or ("%s → %s"):format(name, host)
 end
 
 return M
