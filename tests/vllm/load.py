@@ -1,9 +1,10 @@
 """People typing against one server: `python -m tests.vllm.load MODEL [--people 1,4,16] [--seconds 20]`.
 
-MODEL is a name as dg-lsp takes it (`vllm+http://...`). Each person types held-out programs of the toy language, a token
-after the other with the pauses of a typist (seeded, so that it is the same again), and asks at every pause; what is not
-there by the next one is cancelled. Prints a line a number of people: times of suggestions that came, canvases a second
-at the server, and requests that were shed (cancelled, refused, or not in time).
+MODEL is a name as dg-lsp takes it (`vllm+http://...`). Each person types held-out programs of the toy language with the
+pauses of a typist, seeded so that they are the same again, and asks as the language server does: in a burst of typing
+later than at rest, and what is not there by the next key is cancelled. Prints a line a number of people: times of
+answers that came, canvases a second at the server, requests that were shed (the next key came first). Without MODEL:
+our own time.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 import torch
 
+from dg_lsp.suggest.in_flight import Debounce
 from engine.core.errors import ModelError
 from engine.core.percentiles import percentile
 from engine.core.request import Filled, FillRequest
@@ -36,15 +38,19 @@ from engine.models.base import Model
 from tests.engine.models.remote.fake_server import KEY, completion, fake_server
 from tests.engine.toys.language import toy_program
 
-PAUSES_S = (0.12, 0.2, 0.35, 0.8)
+PAUSES_S = (0.12, 0.2, 0.35, 0.8, 2.0)
 """Between keys, within a word and behind it, and to think."""
-WEIGHTS = (8, 4, 2, 1)
-DEADLINE_MS = 1000.0
+WEIGHTS = (8, 4, 2, 1, 1)
+DEADLINE_MS = 2000.0
+MAX_DELAY_MS = 150.0
+"""Of `inline.max_delay_ms`."""
 
 
 @dataclass(slots=True)
 class Tally:
+    keys: int = 0
     asked: int = 0
+    suggestions: int = 0
     shed: int = 0
     failed: int = 0
     ms: list[float] = field(default_factory=list)
@@ -53,22 +59,29 @@ class Tally:
 def type_for(model: Model, seconds: float, seed: int, tally: Tally) -> None:
     """One person."""
     rng = random.Random(seed)
+    debounce = Debounce(MAX_DELAY_MS)
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         text = toy_program(rng, "held-out")
-        at = len("".join(text.splitlines(keepends=True)[:3]))
-        behind = text[at:].split("\n", 1)[1]
-        for key in range(at, min(at + 40, len(text) - len(behind))):
-            pause_s = rng.choices(PAUSES_S, WEIGHTS)[0]
-            ask(model, FillRequest(prefix=text[:key], suffix="\n" + behind, max_tokens=16, deadline_ms=DEADLINE_MS),
-                pause_s, tally)  # fmt: skip
+        start = len("".join(text.splitlines(keepends=True)[:3]))
+        for at in range(start, start + 40):
+            suffix = "\n" + text[at:].partition("\n")[2]
+            request = FillRequest(prefix=text[:at], suffix=suffix, max_tokens=8, deadline_ms=DEADLINE_MS)
+            ask(model, request, rng.choices(PAUSES_S, WEIGHTS)[0], debounce, tally)
             if time.monotonic() > ends:
                 return
 
 
 @torch.inference_mode()
-def ask(model: Model, request: FillRequest, pause_s: float, tally: Tally) -> None:
-    """Ask, and take it back where the next key comes first."""
+def ask(model: Model, request: FillRequest, pause_s: float, debounce: Debounce, tally: Tally) -> None:
+    """A key, and what is asked for behind it; taken back where the next key comes first."""
+    next_key = time.monotonic() + pause_s
+    debounce.key(time.monotonic() * 1000)
+    delay_s = debounce.delay_ms(time.monotonic() * 1000) / 1000
+    time.sleep(min(delay_s, pause_s))
+    tally.keys += 1
+    if delay_s >= pause_s:
+        return
     began, tally.asked = time.monotonic(), tally.asked + 1
     filling = answering(model, request)
     answer: Filled | None = None
@@ -76,7 +89,7 @@ def ask(model: Model, request: FillRequest, pause_s: float, tally: Tally) -> Non
         wanted = next(filling)
         while True:
             future = getattr(wanted, "elsewhere", None)
-            if future is not None and not wait([future], began + pause_s - time.monotonic()).done:
+            if future is not None and not wait([future], max(0.0, next_key - time.monotonic())).done:
                 break
             wanted = next(filling)
     except StopIteration as end:
@@ -85,11 +98,15 @@ def ask(model: Model, request: FillRequest, pause_s: float, tally: Tally) -> Non
         tally.failed += 1
     finally:
         filling.close()
-    if answer and answer.candidates:
-        tally.ms.append((time.monotonic() - began) * 1000)
-    else:
+    took_ms = (time.monotonic() - began) * 1000
+    if answer is None:
+        debounce.gave_up(took_ms)
         tally.shed += 1
-    time.sleep(max(0.0, began + pause_s - time.monotonic()))
+    else:
+        debounce.answered(took_ms)
+        tally.ms.append(took_ms)
+        tally.suggestions += bool(answer.candidates)
+    time.sleep(max(0.0, next_key - time.monotonic()))
 
 
 def committed(url: str) -> float:
@@ -116,8 +133,10 @@ def measured(name: str, people: int, seconds: float) -> dict[str, float | int | 
     took_s = time.monotonic() - began
     return {
         "people": people,
+        "keys": tally.keys,
         "asked": tally.asked,
-        "suggestions": len(tally.ms),
+        "answered": len(tally.ms),
+        "suggestions": tally.suggestions,
         "p50_ms": percentile(tally.ms, 50),
         "p95_ms": percentile(tally.ms, 95),
         "canvases_per_s": round((committed(url) - before) / took_s, 1),

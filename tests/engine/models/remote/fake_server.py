@@ -11,7 +11,6 @@ import select
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -80,6 +79,7 @@ def fake_server(*, certificate: str = "", port: int = 0, **options: Any) -> Iter
     told = FakeServer(**options)
     lock = threading.Lock()
     sockets: list[socket.socket] = []
+    stopping = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -134,7 +134,7 @@ def fake_server(*, certificate: str = "", port: int = 0, **options: Any) -> Iter
                 code = 404 if "does not exist" in why else 400
                 self.answer(code, {"error": {"message": why, "code": code}})
                 return
-            time.sleep(5.0 if fault == "slow" else told.delay_s)
+            stopping.wait(5.0 if fault == "slow" else told.delay_s)
             if self.client_is_gone():
                 told.cut += 1
                 self.close_connection = True
@@ -173,7 +173,8 @@ def fake_server(*, certificate: str = "", port: int = 0, **options: Any) -> Iter
                 told.cut += 1
 
     class Server(ThreadingHTTPServer):
-        daemon_threads = True
+        # Awaited at the end: who leaves a thread in the middle of a model's step ends in a crash.
+        daemon_threads = False
         request_queue_size = 64
 
         def handle_error(self, request: Any, client_address: Any) -> None:
@@ -192,14 +193,14 @@ def fake_server(*, certificate: str = "", port: int = 0, **options: Any) -> Iter
     try:
         yield told
     finally:
+        stopping.set()
         server.shutdown()
-        server.server_close()
         # Its threads would go on answering those who are connected.
         for each in sockets:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
-        with suppress(RuntimeError):
-            thread.join(5)
+        server.server_close()
+        thread.join(5)
 
 
 def refusal(body: Any) -> str:
