@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from msgspec import structs
+from torch import Tensor
 
 from engine.core.request import Candidate, Filled, FillRequest, Timings
 from engine.decoding.deadline import Deadline
-from engine.decoding.executor import Filling, Work
+from engine.decoding.executor import Filling, Step, Work
 from engine.edit.replays import Replay, replays
+from engine.infill.gap import Gap
+from engine.infill.ranking import scored
 from engine.infill.validation import validated_fills
 from engine.models.base import Model
 from engine.syntax.languages import language_of
@@ -43,7 +46,8 @@ def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = t
     for place in found[:_TRIED]:
         if place.likely + _READ * _NATS < LIKELY or deadline.passed():
             break
-        likely = place.likely + _READ * max(-_NATS, min(_easier(model, request, text, place), _NATS))
+        easier = yield from _easier(model, request, text, place, deadline)
+        likely = place.likely + _READ * max(-_NATS, min(easier, _NATS))
         yield None
         if likely >= LIKELY and (yield from _parses(request, text, place, deadline)):
             candidates.append(_candidate(model, place, likely))
@@ -70,18 +74,19 @@ def _candidate(model: Model, place: Replay, likely: float) -> Candidate:
     )
 
 
-def _easier(model: Model, request: FillRequest, text: str, place: Replay) -> float:
+def _easier(
+    model: Model, request: FillRequest, text: str, place: Replay, deadline: Deadline
+) -> Generator[Step, Tensor, float]:
     """Nats by which the lines of a place read easier as they would be than as they are."""
     start = text.rfind("\n", 0, place.start) + 1
     stop = text.find("\n", place.end)
     end = stop if stop >= 0 else len(text)
     asked = structs.replace(request, task="fill", prefix=text[:start], suffix=text[end:])
-    prompt = model.prompt(asked)
-    context = model.encode(prompt.context)
+    gap = Gap.of(model, asked, deadline)
     versions = (place.new, text[place.start : place.end])
     lines = [text[start : place.start] + version + text[place.end : end] for version in versions]
-    ids = [model.tokenize(prompt.head + with_line_feeds(line)) for line in lines]
-    after, before = model.score(context, ids, prompt.suffix[: model.info.canvas_length // 2])
+    ids = [model.tokenize(gap.prompt.head + with_line_feeds(line)) for line in lines]
+    after, before = yield from scored(gap, ids)
     return sum(after) - sum(before)
 
 

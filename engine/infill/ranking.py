@@ -30,10 +30,12 @@ def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> 
 
 def scored(gap: Gap, gaps: Sequence[Sequence[int]]) -> Generator[Step, Tensor, list[list[float]]]:
     """`Model.score` of tokens in the gap. Elsewhere, where nothing reads them one after the other, they are looked at
-    all at once on a canvas: what would the model have in their place?"""
+    all at once on a canvas: what would the model have in their place? Nothing where they don't fit on one."""
     if gap.elsewhere is None:
         return gap.model.score(gap.context, gaps, gap.suffix)
     behind = gap.suffix[:READ_ON]
+    if max(map(len, gaps)) + len(behind) > gap.model.info.canvas_length:
+        return [[] for _ in gaps]
     canvas = gap.canvas([[None] * (len(ids) + len(behind)) for ids in gaps], pinned=False)
     rows = [[*ids, *behind] for ids in gaps]
     for row, ids in enumerate(rows):

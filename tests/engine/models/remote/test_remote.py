@@ -11,9 +11,10 @@ from statistics import median
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from engine.core.errors import BadInput, ModelError
-from engine.core.request import Filled, FillRequest
+from engine.core.request import Filled, FillRequest, RecentEdit
 from engine.loader.loading import Infiller, load
 from tests.engine.models.remote.fake_server import CERTIFICATES, KEY, MODEL, FakeServer, completion, fake_server, toy
 from tests.engine.processes import wait_until
@@ -64,6 +65,18 @@ def test_an_edit_keeps_what_is_pinned(server: FakeServer):
     for body in server.completions:
         assert body["vllm_xargs"]["diffusion_read_only"] == 1
         assert not {"seed", "echo", "prompt_logprobs", "temperature"} & body.keys()
+
+
+def test_where_else_an_edit_belongs_is_read_on_the_server(server: FakeServer):
+    remote = load(server.model)
+    old, new = "def scaled(size):", "def scaled(width):"
+    edit = RecentEdit(path="a.py", old=old, new=new, start=0)
+    request = FillRequest(task="next", prefix=new, suffix="\n    return size * 2\n", language="python", edits=(edit,))
+    remote.answer(request)
+    assert [body["logprobs"] for body in server.completions] == [20, 20]
+    # A line that is longer than a canvas is read by nobody.
+    remote.answer(structs.replace(request, suffix=f"\n    return size * ({'1 + ' * 60}2)\n"))
+    assert len(server.completions) == 2
 
 
 @pytest.mark.parametrize(
