@@ -14,10 +14,8 @@ from engine.loader.catalog import is_hub_id
 from engine.models.registry import family_of_type
 from engine.models.remote.client import RemoteError, ServerAway, ServerClient
 from engine.models.remote.credentials import read_key
-from engine.models.remote.model import Remote
+from engine.models.remote.model import PROBE_S, Remote
 from engine.models.remote.probe import probe
-
-_PROBE_S = 10.0
 
 
 def open_remote(name: str) -> Remote:
@@ -35,7 +33,7 @@ def open_remote(name: str) -> Remote:
         info, layout = family.laid_out(checkpoint, Placement(device="cpu", layers=(), dtype=torch.float32))
         model = Remote(client, address, info, layout)
         try:
-            model.probe().result(_PROBE_S)
+            model.probe().result(2 * PROBE_S)
         except (ServerAway, TimeoutError):
             # Who names a tokenizer can begin to type before the server is there.
             if not address.tokenizer:
@@ -43,7 +41,7 @@ def open_remote(name: str) -> Remote:
         return model
     except TimeoutError:
         client.close()
-        raise ServerAway(f"The server at {address.url} gave no answer within {_PROBE_S:g} s.") from None
+        raise ServerAway(f"The server at {address.url} gave no answer within {PROBE_S:g} s.") from None
     except BaseException:
         client.close()
         raise
@@ -51,7 +49,7 @@ def open_remote(name: str) -> Remote:
 
 def _told(client: ServerClient, address: ServerAddress) -> str:
     """The Hub id that the server loaded the model by."""
-    _, root = client.run(probe(client, address.url, address.model)).result(_PROBE_S)
+    _, root = client.run(probe(client, address.url, address.model)).result(PROBE_S)
     # A path would be one of that machine, and it is not for a server to say which files are read here.
     if not is_hub_id(root):
         raise RemoteError(

@@ -32,6 +32,8 @@ _SILENCES = 3
 """Times in a row without an answer in time, after which a server counts as away."""
 _HOLD_OFF_S = 1.0
 """Without a request, after a server had too much to do."""
+PROBE_S = 10.0
+"""For all that is asked of a server before it gets any text."""
 _LOOK_S = 1.0
 """Between looks at how many requests wait at the server, while it is asked."""
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.15
@@ -172,6 +174,17 @@ class Remote:
         return await asyncio.shield(self._probing)
 
     async def _probed(self) -> Served:
+        try:
+            # Others than the one who asked wait for this, each with a deadline of their own.
+            async with asyncio.timeout(PROBE_S):
+                self._served = await self._asked_what_it_is()
+        except TimeoutError:
+            raise ServerAway(
+                f"The server at {self._address.url} takes connections and says nothing: {SWITCH}."
+            ) from None
+        return self._served
+
+    async def _asked_what_it_is(self) -> Served:
         url, model = self._address.url, self._address.model
         served, _ = await probe(self._client, url, model)
         if served.vocab_size != self.info.noise.vocab_size:
@@ -191,7 +204,6 @@ class Remote:
                 f"--max-model-len {least}."
             )
         await check_tokenizer(self._client, url, model, self.tokenize)
-        self._served = served
         return served
 
     def _look(self) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -277,6 +280,23 @@ def test_a_server_may_come_later_and_go_and_come_back():
         with pytest.raises(ModelError, match=r"runs vLLM 0\.30"):
             filled(remote)
         assert older.completions == []
+
+
+def test_a_server_that_takes_connections_and_says_nothing_hangs_nobody(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("engine.models.remote.model.PROBE_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        name = f"vllm+http://127.0.0.1:{silent.getsockname()[1]}/toy?tokenizer={MODEL}"
+        began = time.monotonic()
+        remote = load(name)
+        with pytest.raises(ModelError, match=r"says nothing: .*dg-lsp engine restart --model bundled"):
+            filled(remote)
+        assert time.monotonic() - began < 20
+
+
+def test_http_is_imported_for_those_who_use_it():
+    script = "import sys, engine.loader.loading, engine.cli.engine, engine.cli.doctor; print('httpx2' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    assert told.stdout.strip() == "False"
 
 
 def test_bad_requests_never_reach_a_server(server: FakeServer):
