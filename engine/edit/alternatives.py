@@ -10,13 +10,10 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-import torch
-from torch import Tensor
-
 from engine.decoding.executor import Step
-from engine.decoding.sampling import Distributions, draw, linear_temperature
 from engine.infill.gap import Gap
 from engine.infill.tokens import OldTokens
+from engine.models.logits import Logits
 
 _NEAR = 10
 """Tokens on either side of a spot that a hole may lie at."""
@@ -49,7 +46,7 @@ class Alternative:
     likely: float
 
 
-def alternatives(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Generator[Step, Tensor, list[Alternative]]:
+def alternatives(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Generator[Step, Logits, list[Alternative]]:
     """What the tokens of a line could be instead, likeliest first; `spots` are offsets into its text."""
     near = list(islice(_near(tokens, spots), _MOST))
     found = [*_without(gap, tokens)]
@@ -94,35 +91,28 @@ def _without(gap: Gap, tokens: OldTokens) -> Iterator[Alternative]:
             yield Alternative(text=text[:at] + text[at + 1 :], likely=_DELETION)
 
 
-def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[TokenEdit]) -> Generator[Step, Tensor, list[Alternative]]:
+def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[TokenEdit]) -> Generator[Step, Logits, list[Alternative]]:
     """One step over a canvas a hole; the distributions are read, nothing is drawn."""
-    seen: list[tuple[Tensor, Tensor]] = []
-
-    def noted(said: Distributions, places: Tensor, generator: torch.Generator) -> Tensor:
-        seen.append((said.log_probabilities, places))
-        return draw(said, places, generator)
-
     canvas = gap.canvas(
         [[*tokens.ids[: hole.at], *[None] * hole.width, *tokens.ids[hole.at + hole.removed :]] for hole in holes]
     )
     widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]
     slack = gap.model.info.length == "slack"
-    yield from gap.denoise(
-        canvas, widths=widths, slack=slack, max_steps=1, temperature=linear_temperature(1.0, 1.0, 1), choose=noted
-    )
-    likely, places = seen[0]
-    return [each for row, hole in enumerate(holes) for each in _read(gap, tokens, hole, likely[places[:, 0] == row])]
+    _, said = yield from gap.look(canvas, gap.constrain(canvas, slack=slack), widths=widths, top=_CHOICES)
+    slots = iter(zip(*(each.tolist() for each in said.top), strict=True))
+    return [each for hole in holes for each in _read(gap, tokens, hole, list(islice(slots, hole.width)))]
 
 
-def _read(gap: Gap, tokens: OldTokens, hole: TokenEdit, likely: Tensor) -> Iterator[Alternative]:
-    """The likeliest fillings of a hole from its distributions [width, V]."""
+def _read(
+    gap: Gap, tokens: OldTokens, hole: TokenEdit, slots: Sequence[tuple[Sequence[float], Sequence[int]]]
+) -> Iterator[Alternative]:
+    """The likeliest fillings of a hole from the log-probabilities and tokens of each slot, in order."""
     before, after = tokens.ids[: hole.at], tokens.ids[hole.at + hole.removed :]
     choices = _CHOICES if hole.width == 1 else _PAIR_CHOICES
     fillings: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
-    for slot in likely:
-        top = slot.topk(choices)
-        pairs = list(zip(top.indices.tolist(), top.values.tolist(), strict=True))
-        fillings = [((*ids, token), sum_ + value) for ids, sum_ in fillings for token, value in pairs]
+    for logs, ids in slots:
+        pairs = list(zip(ids[:choices], logs[:choices], strict=True))
+        fillings = [((*so_far, token), sum_ + value) for so_far, sum_ in fillings for token, value in pairs]
     for ids, total in fillings:
         yield Alternative(text=_said(gap, (*before, *ids, *after)), likely=total / hole.width)
 

@@ -161,7 +161,7 @@ class Part:
     """Where the sequence begins: tokens of `store` before it."""
     store: KeyValues | None = None
     signal: Tensor | None = None
-    """The last step's logits of what is open."""
+    """What the last step said of what is open, as embeddings [F, E]."""
     reusable: bool = True
     """Whether what is computed is of use to other steps, and theirs to this one."""
     places: Sequence[int] = field(init=False)

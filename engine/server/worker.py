@@ -21,10 +21,9 @@ from engine.server.scheduler import Job, Scheduler
 from engine.server.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from engine.models.base import Model
     from engine.models.kv_cache import KVCache
+    from engine.models.logits import Logits
 
 _log = logging.getLogger(__name__)
 _RETRY_LOAD_S = 10.0
@@ -234,7 +233,7 @@ class Worker(threading.Thread):
         job.filling = answering(model, request)
         return True
 
-    def _advance(self, job: Job, sent: Tensor | Reply | None) -> None:
+    def _advance(self, job: Job, sent: Logits | Reply | None) -> None:
         """Let a job go on with what it waited for, up to what it waits for next."""
         filling = job.filling
         if filling is None or job.ended:
@@ -259,7 +258,7 @@ class Worker(threading.Thread):
         if draft is not None:
             job.deliver(Drafted(id=job.id, draft=draft))
 
-    def _forward(self, model: Model, jobs: Sequence[Job]) -> list[tuple[Job, Tensor]]:
+    def _forward(self, model: Model, jobs: Sequence[Job]) -> list[tuple[Job, Logits]]:
         from engine.decoding.executor import merged, parted
 
         steps = [job.step for job in jobs if job.step is not None]

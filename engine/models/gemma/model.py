@@ -17,6 +17,7 @@ from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
 from engine.models.kv_cache import EncodedContext, Part, Reuse, asked_of, uploaded, window_mask
+from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
 from engine.models.prompts.chat import ChatPrompt
 from engine.models.prompts.layout import END, MASK, PAD, RESERVED, WIDTH, WIDTHS
@@ -119,9 +120,9 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         of_open = [at for at, is_given in asked if is_given]
         of_none = [at for at, is_given in enumerate(_each(given, [part.places for part in parts])) if not is_given]
         at_open, at_none = uploaded([of_open, of_none], ids.device)
-        logits = signals[0] if len(signals) == 1 else torch.cat(signals)
+        said = signals[0] if len(signals) == 1 else torch.cat(signals)
         signal = self.network.embed(ids)
-        signal[0].index_copy_(0, at_open, self.network.soft_embeddings(logits.to(table.device, table.dtype)))
+        signal[0].index_copy_(0, at_open, self.network.scaled(said.to(table.device, table.dtype)))
         return signal.index_fill_(1, at_none, 0.0)
 
     @torch.inference_mode()
@@ -139,7 +140,8 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         last = known.store.ids[start]
         ids = torch.tensor([[last, *row, *[0] * (width - len(row))] for row in rows], device=self.network.device)
         hidden = self._encode(ids, start, partial(_behind, known, start))
-        flat = self.network.logits(hidden[:, :-1]).log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0].tolist()
+        said = log_probabilities(Logits(hidden=hidden[:, :-1].flatten(0, 1), head=self.head), ids[:, 1:].flatten())
+        flat = said.view(len(rows), width).tolist()
         return [values[: len(row)] for values, row in zip(flat, rows, strict=True)]
 
     @torch.inference_mode()
