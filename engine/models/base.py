@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engine.checkpoints.directory import LengthStrategy
 from engine.core.errors import ModelError
+from engine.core.memory_plan import MemoryPlan
 from engine.core.request import FillRequest
 from engine.models.length_prior import LengthPrior
 from engine.models.logits import Head, Logits
@@ -97,6 +98,8 @@ class ModelInfo:
     """Follows a gap's text where the model reads it left to right; None: it never learnt where a gap ends."""
     threshold: float | None = None
     """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
+    memory: MemoryPlan | None = None
+    """What it was planned to take; None: it has no weights on a device."""
     prior: LengthPrior | None = None
     """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
 

@@ -9,7 +9,6 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from engine.checkpoints.working import logits_nbytes
 from engine.models.base import ModelInfo, Rows
 from engine.models.kv_cache import KVCache, Part, Reuse, asked_of, attend_to, cache_budget, chunks, uploaded
 from engine.models.logits import Head, Logits
@@ -98,7 +97,10 @@ class CanvasModel(ABC, Generic[N]):
 
     def forget(self) -> None:
         """Let go of all that is kept, as if no request had come before."""
-        reserved = logits_nbytes(self.info.noise.vocab_size) + (self.static.nbytes if self.static is not None else 0)
+        memory = self.info.memory
+        # The plan counts one context, which the cache takes as well.
+        reserved = 0 if memory is None else memory.beside - memory.contexts - memory.library
+        reserved += self.static.nbytes if self.static is not None else 0
         budget = cache_budget(self.network.devices, reserved)
         self.cache = KVCache(len(self.network.layers), self.network.token_nbytes, budget, self._reuse)
 

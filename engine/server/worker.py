@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from engine.analysis.questions import Check, Reply
 from engine.core.errors import is_broken_device
+from engine.core.memory_plan import MemoryPlan
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import Done, Drafted, EngineState, Failed, Fill, FillReply, Warm
 from engine.server import memory
@@ -123,6 +124,12 @@ class Worker(threading.Thread):
         """Whether the model follows instructions; None while there are no weights."""
         model = self._model
         return model.info.instructions if model is not None else None
+
+    @property
+    def memory(self) -> MemoryPlan | None:
+        """What the model was planned to take; None while there are no weights."""
+        model = self._model
+        return model.info.memory if model is not None else None
 
     def run(self) -> None:
         """Round after round until the scheduler closes."""

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.directory import Checkpoint, read_json_if_there
-from engine.checkpoints.placement import Placement
+from engine.checkpoints.placement import Placement, memory_plan
+from engine.checkpoints.working import PASS
 from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
@@ -34,10 +35,6 @@ RELEASED = Sampling(
 )
 """Defaults of transformers' DiffusionGemmaGenerationConfig."""
 _DISCOVER_WIDTHS = (24, 96)
-_CONTEXT_LIMIT = 4096
-"""Tokens of context by default; a longer one costs memory and time, and helps little at a cursor."""
-_CHUNK = 2048
-"""Context tokens encoded at once; more would need more scratch memory."""
 
 
 class DiffusionGemma(CanvasModel[GemmaNetwork]):
@@ -167,8 +164,8 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         tokens are, whatever is known."""
         store, known = self.cache.open(ids)
         last = torch.empty(0)
-        for start in range(min(known, len(ids) - again), len(ids), _CHUNK):
-            part = ids[start : start + _CHUNK]
+        for start in range(min(known, len(ids) - again), len(ids), PASS):
+            part = ids[start : start + PASS]
             tokens = torch.tensor([list(part)], device=self.network.device)
             # What is wanted are keys and values.
             last = self._encode(tokens, start, partial(store.update, start), wanted=len(part) - 1)
@@ -225,9 +222,10 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
         widths=tuple(metadata.get("widths", _DISCOVER_WIDTHS)),
         runs_on=metadata.get("runs_on", False),
         end_id=END if checkpoint.length == "asked" else None,
-        context_limit=metadata.get("context", _CONTEXT_LIMIT),
+        context_limit=metadata.get("context", placement.context),
         instructions=metadata.get("layout") != "tokens",
         threshold=metadata.get("threshold"),
+        memory=memory_plan(checkpoint, placement),
     )
 
 
