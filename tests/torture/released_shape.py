@@ -1,4 +1,4 @@
-"""`python -m tests.torture.released_shape DIR`: the released model's shape from files on disk, through the whole engine.
+"""`python -m tests.torture.released_shape DIR`: the released shape from files on disk, through the whole engine.
 
 Writes a checkpoint of random weights in four bits into DIR, unless it is there; 17 GB in full. A language server starts
 an engine with it, and a gap is filled by a deadline and another given up. Prints one line of JSON: memory against the
@@ -23,12 +23,14 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 from pygls.exceptions import JsonRpcException
+from tokenizers import Tokenizer
 
 from dg_lsp.replay.editor import Asked, Editor
 from dg_lsp.replay.stage import ready
 from engine.bench import families
 from engine.models.gemma.config import read_config
 from engine.models.gemma.network import GemmaModule
+from engine.models.vocabulary import read_vocabulary
 from tests.engine.processes import home
 from tests.engine.quantized import DENSE, EXPERTS, LAYOUTS, LINEAR
 from tests.torture.windows import window
@@ -46,7 +48,7 @@ SIZES = {"BF16": 2, "F32": 4, "I32": 4, "U8": 1, "F8_E4M3": 1}
 
 
 def write_released(path: Path, layout: str, **sizes: Any) -> None:
-    """A checkpoint in one of the published layouts, a file a layer; `sizes` replace those of the released text_config."""
+    """A checkpoint in one of the published layouts, a file a layer; `sizes` replace those of its text_config."""
     said: dict[str, Any] = json.loads(Path(families.__file__).with_name("shapes.json").read_text())
     said = said["diffusiongemma-26B-A4B"]
     said["text_config"] |= sizes
@@ -83,7 +85,24 @@ def _parts(layout: str, name: str, shape: tuple[int, ...]) -> Iterator[Part]:
     elif dense is not None and dense.search(name):
         yield from _packed(layout, name.removesuffix(".weight"), *shape)
     else:
-        yield name, "BF16", shape, _ones if len(shape) == 1 else _small
+        yield name, "BF16", shape, _ones if len(shape) == 1 else _table(shape) if "embed" in name else _small
+
+
+def _table(shape: tuple[int, ...]) -> Callable[[int], bytes]:
+    """Zeros for tokens that are no ASCII: an answer in halves of characters would be none."""
+    rows, size = shape
+    spelled = read_vocabulary(Tokenizer.from_file(str(TOY / "tokenizer.json")), rows, "toy").bytes
+    left = iter(range(0, rows * size, POOL_NBYTES // 2))
+
+    def made(nbytes: int) -> bytes:
+        numbers = np.frombuffer(_small(nbytes), dtype=np.uint16).copy()
+        start = next(left)
+        for token in range(-(-start // size), min(len(spelled), (start + len(numbers)) // size)):
+            if not spelled[token].isascii():
+                numbers[token * size - start : (token + 1) * size - start] = 0
+        return numbers.tobytes()
+
+    return made
 
 
 def _packed(layout: str, stem: str, rows: int, inputs: int) -> Iterator[Part]:
