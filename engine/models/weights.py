@@ -104,6 +104,8 @@ def _check(
                 f"{tuple(expected[ours].shape)}: pull or copy the model again."
             )
         linear = isinstance(module.get_submodule(ours.rpartition(".")[0]), nn.Linear) and ours in own
+        # A head is multiplied block by block of its rows.
+        linear = linear and not ours.startswith("lm_head.")
         if tensor.pieces and not linear and len(tensor.shape) != 3:
             raise ModelError(f"{tensor.name} of {name} is in 4 bit, which only layers may be: {TAKE_INSTEAD}.")
     for ours in own:
