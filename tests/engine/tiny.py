@@ -22,7 +22,7 @@ def tiny_model(path: Path, **facts: Any) -> DiffusionGemma:
     return model
 
 
-def signal_of(model: DiffusionGemma, logits: torch.Tensor) -> torch.Tensor:
+def signal_of(model: Any, logits: torch.Tensor) -> torch.Tensor:
     """What a step is conditioned on where the last one's processed logits were these: [F, E] for [F, V]."""
     return logits.softmax(dim=-1) @ model.head.table.float()
 
