@@ -142,7 +142,7 @@ def _compiled_step(proved: Proved, model: Weighed, watch: Stopwatch, count: int)
 
 def _step(model: Weighed, count: int) -> Callable[[], Tensor]:
     rows = rows_of(model, model.encode(token_ids(model, _CONTEXT)), gap=count, pinned=_PINNED)
-    return partial(model.step, rows)
+    return lambda: model.step(rows).whole()
 
 
 def _note(proved: Proved, name: str, count: int, spread: Spread) -> None:
