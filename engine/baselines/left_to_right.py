@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.decoding.distributions import likeliest, look
 from engine.decoding.executor import drive
-from engine.decoding.sampling import distributions, draw, likeliest
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted, Fitting
 from engine.infill.pipeline import Parts, infill
 from engine.models.base import Model
+from engine.models.logits import dense
 
 _SHORTEST_MEETING = 3
 """Characters other than white space by which the suffix is recognised."""
@@ -55,7 +56,7 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bo
     and ranked as a canvas's. Greedy, or `sampled` as hot as a canvas begins."""
 
     def choose(logits: Tensor) -> Tensor:
-        return draw(distributions(logits / model.info.sampling.t_max), torch.empty(0), generator)
+        return look(dense(logits), temperature=model.info.sampling.t_max, drawing=True, generator=generator).drawn
 
     def strategy(gap: Gap) -> Fitting:
         yield from ()  # no canvas is denoised

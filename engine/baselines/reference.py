@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import torch
 
 from engine.core.request import Filled, FillRequest
-from engine.decoding.sampling import forbid
 from engine.models.base import Model
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
@@ -67,13 +66,14 @@ def published_loop(model: Masked, request: FillRequest, width: int) -> list[int]
     start = len(prompt.context)
     ids = [*prompt.context, *[info.noise.mask_id] * width, *prompt.suffix]
     # Forbidden as in our own fills; a token that asks for another width has no place where the width is given.
-    constrain = forbid((*info.forbidden_ids, info.pad_id))
+    banned = torch.tensor(sorted({*info.forbidden_ids, info.pad_id}))
     left, device = list(range(start, start + width)), model.network.device
     positions = torch.arange(len(ids), device=device)[None]
     while left:
         hidden = model.network.run(torch.tensor([ids], device=device), positions)
         logits = model.network.logits(hidden[0])
-        logits = constrain(logits[[max(at - model.shift, 0) for at in left]], torch.empty(0)) / info.sampling.t_max
+        logits = logits[[max(at - model.shift, 0) for at in left]].index_fill_(1, banned.to(device), -torch.inf)
+        logits /= info.sampling.t_max
         entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1)
         surest = int(entropy.argmin())
         ids[left.pop(surest)] = int(logits[surest].argmax())

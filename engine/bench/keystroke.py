@@ -62,4 +62,4 @@ def _warm(model: Measured, watch: Stopwatch, length: int) -> list[Figure]:
 
 
 def _first_step(model: Measured, context: Context) -> None:
-    model.step(rows_of(model, context, gap=_GAP, pinned=_PINNED, first=True))
+    model.step(rows_of(model, context, gap=_GAP, pinned=_PINNED, first=True)).whole()

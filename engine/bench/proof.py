@@ -24,7 +24,6 @@ from engine.bench.keystroke import keystroke
 from engine.bench.timing import Figure, Ratio, Spread, Stopwatch
 from engine.bench.workload import Measured, forgetful, launched, request_for, rows_of, token_ids
 from engine.checkpoints.directory import TensorHeader
-from engine.checkpoints.working import working_nbytes
 from engine.decoding.executor import drive
 from engine.infill.pipeline import Parts, infill
 from engine.models.network import Network
@@ -143,7 +142,7 @@ def _compiled_step(proved: Proved, model: Weighed, watch: Stopwatch, count: int)
 
 def _step(model: Weighed, count: int) -> Callable[[], Tensor]:
     rows = rows_of(model, model.encode(token_ids(model, _CONTEXT)), gap=count, pinned=_PINNED)
-    return partial(model.step, rows)
+    return lambda: model.step(rows).whole()
 
 
 def _note(proved: Proved, name: str, count: int, spread: Spread) -> None:
@@ -225,7 +224,7 @@ def _memory(model: Weighed, device: torch.device) -> dict[str, int]:
         "weights, planned": sum(each.nbytes_in(itemsize) for each in headers)
         + sum(math.prod(each.shape) for each in plain) * itemsize,
         "weights, held": held,
-        "work, planned": working_nbytes(model.info.noise.vocab_size),
+        "work, planned": 0 if model.info.memory is None else model.info.memory.beside,
     }
     if device.type == "cuda":
         memory["work, held at most"] = torch.cuda.max_memory_allocated(device) - held

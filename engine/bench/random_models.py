@@ -12,7 +12,7 @@ from torch import nn
 
 from engine.checkpoints.directory import Checkpoint, LengthStrategy, TensorHeader
 from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP, Role
-from engine.checkpoints.placement import Placement, place, this_machine
+from engine.checkpoints.placement import Placement, memory_plan, place, this_machine
 from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.models.base import ModelInfo, Noise, Prompt
@@ -146,6 +146,7 @@ def _random(
         "device": placement.device,
         "dtype": str(placement.dtype).removeprefix("torch."),
         "pad_id": 0,
+        "memory": memory_plan(like, placement),
     }
 
 

@@ -80,7 +80,7 @@ def step_kinds(model: Measured, ids: Sequence[int], *, gap: int, pinned: int, ba
 
     def in_full() -> Tensor:
         with forgetful(model):
-            return model.step(rows)
+            return model.step(rows).whole()
 
     def remember() -> None:
         """A first step over a context that nothing is known of leaves what the next one remembers."""
@@ -89,7 +89,7 @@ def step_kinds(model: Measured, ids: Sequence[int], *, gap: int, pinned: int, ba
         model.step(rows)
 
     full = StepKind(name=FULL, run=in_full)
-    reused = StepKind(name=REUSED, run=lambda: model.step(rows), before=remember)
+    reused = StepKind(name=REUSED, run=lambda: model.step(rows).whole(), before=remember)
     remember()
     with launched(model):
         gains = _flops(reused.run) < _flops(full.run)

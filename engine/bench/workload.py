@@ -84,7 +84,7 @@ def room_beside(model: Measured, canvas: int, wanted: int) -> int:
 
 
 def rows_of(model: Model, context: Context, *, gap: int, pinned: int, batch: int = 1, first: bool = False) -> Rows:
-    """Canvases [gap | pinned] at their `first` step, or later, when the last step's logits condition them. Nothing is
+    """Canvases [gap | pinned] at their `first` step, or later, when what the last step said conditions them. Nothing is
     known of the gap."""
     device = model.info.device
     # As the candidates of one gap: the suffix is the same.
@@ -94,12 +94,12 @@ def rows_of(model: Model, context: Context, *, gap: int, pinned: int, batch: int
     # Drawn on the CPU: the same canvas on every device.
     ids[:, :gap] = model.info.noise.draw((batch, gap), torch.Generator().manual_seed(0)).to(device)
     generator = torch.Generator(device=device).manual_seed(0)
-    vocab = model.info.noise.vocab_size
+    size = model.head.table.shape[1]
     return Rows(
         contexts=[context] * batch,
         canvas=ids,
         lengths=[gap + pinned] * batch,
         open=open_,
-        self_conditioning=None if first else torch.randn(batch * gap, vocab, generator=generator, device=device),
+        self_conditioning=None if first else torch.randn(batch * gap, size, generator=generator, device=device),
         conditioned=[not first] * batch,
     )

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import Meta
 from safetensors import SafetensorError, safe_open
 
+from engine.checkpoints.working import Sizes
 from engine.core.errors import BadInput, EngineError, ModelError, is_out_of_memory
 from engine.core.files import read_regular
 
@@ -37,8 +38,11 @@ TAKE_INSTEAD = (
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 _MOST_JSON_NBYTES = 256 << 20
 """The largest released tokenizers have 35 MB."""
-_PACKED_BITS = 5
+_PACKED_BITS = {"INT4": 5.0, "NVFP4": 4.5}
 """Of a packed weight at most, its share of scales and zero points included."""
+_MATRIX = re.compile(r"\.layers\..+_proj\.weight$")
+"""Of attention and dense blocks."""
+_KEYS = ".k_proj.weight"
 _TABLE = "embed_tokens.weight"
 _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 
@@ -63,7 +67,12 @@ class TensorHeader:
 
     def nbytes_in(self, itemsize: int) -> int:
         """What it takes in memory, where numbers that are not packed take `itemsize` bytes."""
-        return self.elements * (_PACKED_BITS if self.pieces else 8 * itemsize) // 8
+        return int(self.elements * (_PACKED_BITS[self.dtype] / 8 if self.pieces else itemsize))
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it is one of attention or of a dense block: beside 4 bit, these are nearly all the rest."""
+        return _MATRIX.search(self.name) is not None
 
     @property
     def layer(self) -> int | None:
@@ -105,9 +114,16 @@ class Checkpoint(Files):
         return sum(tensor.nbytes_in(itemsize) for tensor in self.tensors)
 
     @property
-    def vocabulary(self) -> int:
-        """Rows of the embedding table."""
-        return next((tensor.shape[0] for tensor in self.tensors if tensor.name.endswith(_TABLE)), 0)
+    def in_4_bit(self) -> bool:
+        """Whether any of its weights are packed."""
+        return any(tensor.pieces for tensor in self.tensors)
+
+    @property
+    def sizes(self) -> Sizes:
+        """What decides on the memory that it works in."""
+        table = next((tensor.shape for tensor in self.tensors if tensor.name.endswith(_TABLE)), (0, 0))
+        keys = sum(tensor.shape[0] for tensor in self.tensors if tensor.name.endswith(_KEYS))
+        return Sizes(vocabulary=table[0], hidden=table[1], token_features=2 * keys)
 
 
 def read_files(path: Path, name: str) -> Files:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 import torch
 
-from engine.checkpoints.directory import Checkpoint
-from engine.checkpoints.working import logits_nbytes, working_nbytes
+from engine.checkpoints.directory import Checkpoint, TensorHeader
+from engine.checkpoints.working import CONTEXT, context_for, planned
 from engine.core.errors import ModelError
+from engine.core.memory_plan import MemoryPlan
 from engine.core.names import Device, check_device
 from engine.core.sizes import binary_bytes
 
@@ -34,6 +35,8 @@ class Placement:
     layers: tuple[str, ...]
     """The device of each layer, encoder and decoder alike, as they share their weights."""
     dtype: torch.dtype
+    context: int = CONTEXT
+    """Tokens of context that there is room for."""
 
     @property
     def split(self) -> bool:
@@ -69,24 +72,25 @@ def cpu_dtype(parameters: int) -> torch.dtype:
 
 
 def _on_cpu(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
-    dtype = cpu_dtype(checkpoint.parameters)
-    if checkpoint.nbytes_in(dtype.itemsize) + logits_nbytes(checkpoint.vocabulary) > machine.cpu:
-        return None
-    return Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=dtype)
+    placement = Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=cpu_dtype(checkpoint.parameters))
+    return placement if memory_plan(checkpoint, placement).total <= machine.cpu else None
 
 
 def _on_gpus(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
-    kept = working_nbytes(checkpoint.vocabulary)
+    kept = planned(0, checkpoint.sizes).total
     rooms = {f"cuda:{index}": free - kept for index, free in enumerate(machine.gpus)}
     # The roomiest GPU is filled first, main memory last, as it is the slowest.
     order = sorted(rooms, key=lambda name: -rooms[name])
-    layers, rest = _sizes(checkpoint, GPU_DTYPE)
+    layers, rest = _parts(checkpoint, GPU_DTYPE)
     placed = _spread([rest, *layers], {**{name: rooms[name] for name in order}, "cpu": machine.cpu})
     if placed is None or placed[0] == "cpu":
         return None
+    weights = rest + sum(layers)
     placement = Placement(device=placed[0], layers=placed[1:], dtype=GPU_DTYPE)
-    # What is split passes through main memory as a whole while it is loaded.
-    return None if placement.split and rest + sum(layers) > machine.cpu else placement
+    if placement.split:
+        # What is split passes through main memory as a whole while it is loaded.
+        return None if weights > machine.cpu else placement
+    return replace(placement, context=context_for(checkpoint.sizes, rooms[placed[0]] - weights))
 
 
 def _spread(parts: Sequence[int], rooms: Mapping[str, int]) -> tuple[str, ...] | None:
@@ -105,7 +109,29 @@ def _spread(parts: Sequence[int], rooms: Mapping[str, int]) -> tuple[str, ...] |
     return tuple(placed)
 
 
-def _sizes(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
+def memory_plan(checkpoint: Checkpoint, placement: Placement) -> MemoryPlan:
+    """Of a model where it is placed, over all its devices."""
+    weights = sum(
+        tensor.elements
+        if in_8_bit(checkpoint, tensor, device, placement.dtype)
+        else tensor.nbytes_in(placement.dtype.itemsize)
+        for tensor in checkpoint.tensors
+        for device in (placement.device if tensor.layer is None else placement.layers[tensor.layer],)
+    )
+    cuda = placement.device != "cpu"
+    itemsize = placement.dtype.itemsize
+    return planned(weights, checkpoint.sizes, itemsize=itemsize, context=placement.context, cuda=cuda)
+
+
+def in_8_bit(checkpoint: Checkpoint, tensor: TensorHeader, device: str, dtype: torch.dtype) -> bool:
+    """Whether a tensor that came in full is kept in 8 bit: on a processor beside weights in 4 bit, where it would take
+    as long as all of them."""
+    return (
+        not tensor.pieces and tensor.is_matrix and device == "cpu" and dtype == torch.bfloat16 and checkpoint.in_4_bit
+    )
+
+
+def _parts(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
     """Bytes of each layer, and of what is in none."""
     layers = [0] * checkpoint.layers
     rest = 0
@@ -120,7 +146,7 @@ def _sizes(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
 def _too_big(checkpoint: Checkpoint, device: Device, machine: Machine) -> str:
     free = [f"{binary_bytes(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus) if device != "cpu"]
     needed = binary_bytes(checkpoint.nbytes_in(torch.bfloat16.itemsize))
-    working = binary_bytes(working_nbytes(checkpoint.vocabulary))
+    working = binary_bytes(planned(0, checkpoint.sizes).total)
     work = f", {working} a GPU to work in and room in main memory to load" if free else ""
     there = " and ".join([*free, f"{binary_bytes(machine.cpu)} of main memory"])
     return (

@@ -80,7 +80,7 @@ def examine(model: str, device: str) -> Iterator[Finding]:
         "model": ("torch", lambda: _model(model)),
         "device": ("model", lambda: _device(model, device)),
         "4 bit": ("device", lambda: _products(model, device)),
-        "memory": ("model", lambda: _memory(model)),
+        "memory": ("device", lambda: _memory(model, device)),
         "permissions": ("", _permissions),
         "socket": ("", _socket),
         "editor": ("", _editor),
@@ -160,15 +160,24 @@ def _products(model: str, device: str) -> str:
     return product_ways("cpu" if model.startswith((ORACLE, REMOTE)) else _placed(model, device))
 
 
-def _memory(model: str) -> str:
+def _memory(model: str, device: str) -> str:
     free = psutil.virtual_memory().available
-    needed = (0 if model.startswith((ORACLE, REMOTE)) else find(model).nbytes) + _SPARE_NBYTES
+    if model.startswith((ORACLE, REMOTE)):
+        return f"{binary_bytes(free)} free"
+    from engine.checkpoints.placement import memory_plan, place, this_machine
+
+    checkpoint, machine = find(model), this_machine()
+    placement = place(checkpoint, cast(Device, device), machine)
+    plan = memory_plan(checkpoint, placement)
+    # Weights pass through main memory, a tensor at a time; an engine that runs has them already.
+    needed = (plan.total if placement.device == "cpu" else 0) + _SPARE_NBYTES
     if ask_status() is None and free < needed:
         raise _Problem(
-            f"{binary_bytes(free)} are free, {binary_bytes(needed)} are needed",
+            f"{binary_bytes(free)} are free, {binary_bytes(needed)} are needed: {plan.told()}",
             "Close other programs, or choose a smaller model.",
         )
-    return f"{binary_bytes(free)} free"
+    there = [f"{binary_bytes(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus)]
+    return f"{plan.told()}; free: {', '.join([*there, f'{binary_bytes(free)} of main memory'])}"
 
 
 def _permissions() -> str:

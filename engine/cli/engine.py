@@ -130,15 +130,18 @@ def ask_status() -> EngineStatus | None:
 def _lines(status: EngineStatus) -> list[str]:
     loaded = "not loaded" if status.loaded_s is None else f"loaded {_duration(status.loaded_s)} ago"
     memory = binary_bytes(status.rss_nbytes) + (
-        f", {binary_bytes(status.device_nbytes)} on the device" if status.device_nbytes else ""
+        f", {binary_bytes(status.device_nbytes)} of {binary_bytes(status.device_total_nbytes)} on the device"
+        if status.device_nbytes
+        else ""
     )
+    plan = f"; {status.memory.told()}" if status.memory else ""
     failed = "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
     tokens = "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
     return [
         f"model     {status.model} on {status.device}, {loaded}",
         f"state     {' '.join(filter(None, (status.state.name, status.state.message)))}",
         f"process   {status.pid}, version {status.engine}, up {_duration(status.up_s)}",
-        f"memory    {memory}",
+        f"memory    {memory}{plan}",
         f"limits    unload after {status.unload_after_s:g} s, exit after {status.exit_after_s:g} s, "
         f"stall after {status.stall_after_s:g} s",
         f"clients   {len(status.clients)}{': ' + ', '.join(status.clients) if any(status.clients) else ''}",

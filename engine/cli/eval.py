@@ -57,7 +57,7 @@ def evaluate(
 
     rows = chosen_rows([*(each.name for each in ROWS if all_rows), *(row or ())] or [ADAPTIVE])
     with _interruptible(out):
-        chosen, source = _tasks(tasks, holes, lang, limit, seed)
+        chosen, source = chosen_tasks(tasks, holes, lang, limit, seed)
         about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
         with Results(out, about) as results:
             if all((row.name, task.name) in results for row in rows for task in chosen):
@@ -88,10 +88,10 @@ def _interruptible(out: Path | None) -> Generator[None]:
         raise typer.Exit(_INTERRUPTED) from None
 
 
-def _tasks(
+def chosen_tasks(
     tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
 ) -> tuple[list[Task], dict[str, str]]:
-    """The tasks, and what is to be said of where they come from."""
+    """The tasks, and what is to be said of where they come from. Raises BadInput."""
     from engine.eval.reserved.packages import Role, reserved_tasks
     from engine.eval.tasks import STANDARD_COUNT, choose, code_holes, read_tasks
 

@@ -20,10 +20,11 @@ def pull(model: Annotated[str, typer.Argument(metavar="HUB-ID", help="OWNER/MODE
     plan = plan_pull(model)
     typer.echo(
         f"{model}: {decimal_bytes(plan.download_nbytes)} to download, {decimal_bytes(plan.free_nbytes)} of disk free; "
-        f"about {binary_bytes(plan.weights_nbytes)} of memory to run."
+        f"about {binary_bytes(plan.weights_nbytes)} of memory for its weights."
     )
     released = known(model)
     if released is not None:
+        typer.echo(f"On a GPU: {released.memory.told()}.")
         typer.echo(f"Licence: {released.licence}. Length of a gap: {released.length}. Good for {released.good_for}.")
     checkpoint = download(plan)
     typer.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {checkpoint.name}")

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from engine.cli.options import DeviceName
+from engine.core.errors import EngineError
 from engine.core.exits import one_line_errors
+from engine.core.names import Device
 from engine.core.sizes import decimal_bytes
+
+if TYPE_CHECKING:
+    from engine.eval.tasks import Task
+
+_MOST_S = 600.0
+"""For the gaps before: a large model fills as many of them as that allows."""
+_DEVELOPMENT = Path("development")
 
 
 @one_line_errors()
 def quantize(
     model: Annotated[str, typer.Argument(metavar="NAME|PATH|HUB-ID", help="Its weights in bfloat16.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write it; one that was cut off is gone on with.")],
+    gaps: Annotated[int, typer.Option(min=0, help="Gaps to fill with both, where there is room to load them.")] = 20,
+    holes: Annotated[
+        Path, typer.Option(metavar="DIR|development|reported", help="Where those gaps are, as for `dg-lsp eval`.")
+    ] = _DEVELOPMENT,
+    device: DeviceName = "auto",
 ) -> None:
     """Make a model's weights four bits wide: int4 in groups of 32, in a directory that --model takes."""
     # Imported here because `--help` needs none of it.
     from rich.console import Console
     from rich.progress import Progress
 
+    from engine.cli.eval import chosen_tasks
     from engine.loader.catalog import find
     from engine.loader.checkpoint import read_checkpoint
     from engine.loader.quantizing import quantize as write
 
     checkpoint = find(model)
+    tasks, source = chosen_tasks(None, holes, None, gaps, 0) if gaps else ([], {})
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("Quantizing", total=100)
         errors = write(checkpoint, out, lambda percent: progress.update(task, completed=percent))
@@ -33,4 +52,31 @@ def quantize(
     for kind, error in errors.items():
         typer.echo(f"{kind}: relative error {error:.3f}")
     typer.echo(f"{decimal_bytes(checkpoint.nbytes)} became {decimal_bytes(made.nbytes)}.")
+    if tasks:
+        typer.echo(_compared(model, str(out), tasks, source["tasks"], device))
     typer.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {out}")
+
+
+def _compared(before: str, after: str, tasks: Sequence[Task], source: str, device: str) -> str:
+    try:
+        exact, filled = _exact(before, tasks, device, _MOST_S)
+        kept, _ = _exact(after, tasks[:filled], device)
+    except EngineError as error:
+        return f"Gaps were not filled, as not both can be run here: {error}"
+    return f"Filled exactly, of {filled} {source}: {exact} before, {kept} after."
+
+
+def _exact(name: str, tasks: Sequence[Task], device: str, most_s: float = float("inf")) -> tuple[int, int]:
+    """How many gaps a model fills with the very text, and of how many, the time for one more being up. Raises
+    EngineError."""
+    from engine.eval.rows import ADAPTIVE, chosen_rows
+    from engine.loader.loading import load
+
+    model, (row,) = load(name, cast(Device, device)).model, chosen_rows([ADAPTIVE])
+    ends, exact = time.monotonic() + most_s, 0
+    for done, task in enumerate(tasks, start=1):
+        found = row.answer(model, task.request(seed=0, max_tokens=96), task.truth).candidates
+        exact += bool(found) and found[0].text == task.truth
+        if time.monotonic() > ends:
+            return exact, done
+    return exact, len(tasks)

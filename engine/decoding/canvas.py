@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.decoding.distributions import Signal
 from engine.models.base import Context, Noise
+from engine.models.logits import Head
 
 SURE = 8.0
 """Logit of a guessed token above all others: likely, not certain."""
@@ -32,8 +34,10 @@ class Canvas:
     """The answer as it stands: accepted tokens, the model's first choice elsewhere."""
     confidence: Tensor
     """Probability of `best` when it was last looked at; 1 where pinned."""
-    logits: Tensor | None = None
-    """The last processed logits [F, V] of the positions that were open then."""
+    signal: Signal | None = None
+    """What was said of the open positions in the last step, or guessed before the first."""
+    log_asked: Tensor | None = None
+    """Log-probabilities [B, L, S] of the tokens that the policies ask for, where it was open in the last step."""
     open: Tensor
     """Positions whose logits the next step wants."""
     step: int = 0
@@ -71,15 +75,15 @@ def new_canvas(
     )
 
 
-def seed(canvas: Canvas, row: int, guess: Sequence[int | None], vocab_size: int) -> None:
+def seed(canvas: Canvas, row: int, guess: Sequence[int | None], head: Head) -> None:
     """Condition the first step of one canvas on `guess`, from its first position on, as if the model had said so;
     None is no guess."""
-    if canvas.logits is None:
-        canvas.logits = torch.zeros(int(canvas.open.sum()), vocab_size, device=canvas.ids.device)
-    places = canvas.open.nonzero()
-    for index, (own, at) in enumerate(places.tolist()):
-        if own == row and at < len(guess) and (token := guess[at]) is not None:
-            canvas.logits[index, token] = SURE
+    rows, positions = canvas.open.nonzero().unbind(dim=1)
+    if canvas.signal is None:
+        canvas.signal = Signal.nothing(head, len(rows))
+    tokens = torch.tensor([-1 if token is None else token for token in guess], device=canvas.ids.device)
+    here = (rows == row) & (positions < len(guess))
+    canvas.signal.sums[here] = head.guessed(tokens[positions[here]], SURE)
 
 
 def reopened(canvas: Canvas, positions: Tensor, noise: Noise, generator: torch.Generator) -> Canvas:

@@ -9,11 +9,14 @@ from torch import Tensor
 
 from engine.core.request import Draft
 from engine.decoding.canvas import Canvas
+from engine.decoding.constraints import Bans
+from engine.decoding.distributions import Distributions, look
 from engine.decoding.executor import Step
-from engine.decoding.sampling import Distributions, Policies, StepInfo, distributions
+from engine.decoding.sampling import Policies, StepInfo
 from engine.models.base import Noise, Rows
+from engine.models.logits import Logits
 
-Denoising = Generator[Step, Tensor, Canvas]
+Denoising = Generator[Step, Logits, Canvas]
 
 
 def denoise(
@@ -61,14 +64,14 @@ def rows_of(canvas: Canvas) -> Rows:
         canvas=canvas.ids[active],
         lengths=[canvas.lengths[row] for row in active],
         open=canvas.open[active],
-        self_conditioning=canvas.logits,
-        conditioned=[canvas.logits is not None] * len(active),
+        self_conditioning=None if canvas.signal is None else canvas.signal.embeddings(),
+        conditioned=[canvas.signal is not None] * len(active),
     )
 
 
 def _advance(
     canvas: Canvas,
-    logits: Tensor,
+    logits: Logits,
     policies: Policies,
     noise: Noise,
     generator: torch.Generator,
@@ -76,20 +79,39 @@ def _advance(
 ) -> Tensor:
     """One step; returns the entropies [B, L]."""
     open_ = canvas.open
-    # The loop's own arithmetic runs where its random numbers are made; only the forward pass is elsewhere.
-    places = open_.nonzero()
-    logits = policies.constrain(logits.to(open_.device).clone(), places) / policies.temperature(left)
-    said = distributions(logits)
-    entropy = _spread(open_, said.entropy(), 0.0)
-    sampled = _spread(open_, policies.choose(said, places, generator), 0)
+    said = _said(logits, open_.nonzero(), policies, generator, left)
+    entropy = _spread(open_, said.entropy, 0.0)
+    sampled = _spread(open_, said.drawn, 0)
     accepted = policies.accept(entropy, policies.mask(sampled) if policies.mask else open_, left)
     earlier = canvas.known & ~canvas.pinned
     _place(canvas, accepted, sampled, said, noise, generator)
-    canvas.logits = logits
+    canvas.signal = said.signal
+    if policies.asked:
+        canvas.log_asked = torch.zeros(*open_.shape, len(policies.asked), device=open_.device)
+        canvas.log_asked[open_] = said.log_asked
     # The last step leaves no time to guess again.
     if policies.remask is not None and left > 1:
         _doubt(canvas, policies.remask(canvas.confidence, earlier), noise, generator)
     return entropy
+
+
+def _said(logits: Logits, places: Tensor, policies: Policies, generator: torch.Generator, left: int) -> Distributions:
+    bans, temperature = Bans(), policies.temperature(left)
+    policies.constrain(bans, logits, places)
+    drawing = places[:, 0] >= policies.greedy_rows if policies.greedy_rows else True
+    if isinstance(drawing, Tensor) and not drawing.any():
+        drawing = False
+    asked = torch.tensor(policies.asked, device=places.device).expand(len(places), -1) if policies.asked else None
+    return look(
+        logits,
+        bans,
+        temperature=temperature,
+        drawing=drawing,
+        draw=policies.draw,
+        top_p=policies.top_p,
+        generator=generator,
+        asked=asked,
+    )
 
 
 def _place(
@@ -106,8 +128,9 @@ def _place(
     canvas.accepted = accepted
     canvas.ids = torch.where(accepted, sampled, torch.where(open_, noise.draw(open_.shape, generator), canvas.ids))
     canvas.best = torch.where(open_, answer, canvas.best)
-    likelihood = said.probabilities.gather(1, canvas.best[open_][:, None])[:, 0]
-    canvas.confidence = torch.where(open_, _spread(open_, likelihood, 0.0), canvas.confidence)
+    logs = _spread(open_, said.log_likeliest, 0.0)
+    logs = torch.where(canvas.best == sampled, _spread(open_, said.log_drawn, 0.0), logs)
+    canvas.confidence = torch.where(open_, logs.exp(), canvas.confidence)
     if noise.mask_id is not None:
         canvas.known = canvas.known | accepted
 
@@ -117,18 +140,16 @@ def _doubt(canvas: Canvas, doubtful: Tensor, noise: Noise, generator: torch.Gene
     canvas.known = canvas.known & ~doubtful
     canvas.ids = torch.where(doubtful, noise.draw(doubtful.shape, generator), canvas.ids)
     wider = canvas.open | doubtful
-    if canvas.logits is not None:
-        logits = canvas.logits.new_zeros(int(wider.sum()), canvas.logits.shape[1])
-        logits[canvas.open[wider]] = canvas.logits
-        canvas.logits = logits
+    if canvas.signal is not None:
+        canvas.signal = canvas.signal.spread(canvas.open[wider])
     canvas.open = wider
 
 
 def _reopen(canvas: Canvas, done: Tensor) -> None:
-    """Which positions the next step asks about, and the logits that condition it there."""
+    """Which positions the next step asks about, and what conditions it there."""
     still = canvas.open & ~canvas.known & ~done
-    if canvas.logits is not None:
-        canvas.logits = canvas.logits[still[canvas.open]]
+    if canvas.signal is not None:
+        canvas.signal = canvas.signal[still[canvas.open]]
     canvas.open = still
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from engine.analysis.questions import Check
 from engine.core.request import Draft, Filled
 from engine.models.base import Model, Rows
+from engine.models.logits import Logits
 
 if TYPE_CHECKING:
     from engine.analysis.checks import Checks
@@ -37,7 +38,7 @@ class Step:
 
 T = TypeVar("T")
 Work = Generator[Step | Check | None, Any, T]
-"""Is sent a Tensor for each Step that is not done elsewhere, a Reply or None for each Check; None waits for nothing."""
+"""Is sent Logits for each Step that is not done elsewhere, a Reply or None for each Check; None waits for nothing."""
 Filling = Work[Filled]
 
 
@@ -93,20 +94,20 @@ def merged(steps: Sequence[Step]) -> Rows:
     )
 
 
-def parted(logits: Tensor, steps: Sequence[Step]) -> list[Tensor]:
-    """The logits of every step, [F_i, V] each, from those of their batch."""
+def parted(logits: Logits, steps: Sequence[Step]) -> list[Logits]:
+    """The logits of every step from those of their batch."""
     return list(logits.split([int(step.rows.open.sum()) for step in steps])) if len(steps) > 1 else [logits]
 
 
 def _merged_conditioning(batches: Sequence[Rows]) -> Tensor | None:
     """Zeros stand in for what a first step does not have; `Rows.conditioned` tells the model to ignore them."""
     given = [rows.self_conditioning for rows in batches]
-    some = next((logits for logits in given if logits is not None), None)
+    some = next((signal for signal in given if signal is not None), None)
     if some is None:
         return None
     return torch.cat(
         [
-            logits if logits is not None else some.new_zeros(int(rows.open.sum()), some.shape[1])
-            for rows, logits in zip(batches, given, strict=True)
+            signal if signal is not None else some.new_zeros(int(rows.open.sum()), some.shape[1])
+            for rows, signal in zip(batches, given, strict=True)
         ]
     )

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from engine.decoding.canvas import Canvas
-from engine.decoding.sampling import Constrain, Mask
+from engine.decoding.constraints import Bans, Constrain
+from engine.decoding.sampling import Mask
+from engine.models.logits import Logits
 
 SURELY = 8
 """Suffix tokens that are no coincidence wherever they stand: there the row ran on into the suffix."""
@@ -24,17 +26,17 @@ MET = 4
 def end_once(canvas: Canvas, pad_id: int) -> Constrain:
     """In front of a token that is taken no slot of its gap is unused; behind an unused one all are."""
     begins, ends = _last(canvas.pinned), _next(canvas.pinned)
+    pad = torch.tensor([pad_id])
 
-    def constrain(logits: Tensor, places: Tensor) -> Tensor:
+    def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
         taken = canvas.known & ~canvas.pinned
         if not taken.any():
-            return logits
+            return
         inside = _next(taken & (canvas.ids != pad_id)) < ends
         behind = _last(taken & (canvas.ids == pad_id)) > begins
         rows, positions = places.unbind(dim=1)
-        text = torch.arange(logits.shape[1], device=logits.device) != pad_id
-        logits[inside[rows, positions].to(logits.device), pad_id] = -torch.inf
-        return logits.masked_fill_(behind[rows, positions].to(logits.device)[:, None] & text, -torch.inf)
+        bans.out.append((inside[rows, positions], pad))
+        bans.only.append((behind[rows, positions], pad))
 
     return constrain
 

@@ -10,13 +10,10 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-import torch
-from torch import Tensor
-
 from engine.decoding.executor import Step
-from engine.decoding.sampling import Distributions, draw, linear_temperature
 from engine.infill.gap import Gap
 from engine.infill.tokens import OldTokens
+from engine.models.logits import Logits
 
 _NEAR = 10
 """Tokens on either side of a spot that a hole may lie at."""
@@ -53,7 +50,7 @@ class Alternative:
     likely: float
 
 
-def alternatives(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Generator[Step, Tensor, list[Alternative]]:
+def alternatives(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Generator[Step, Logits, list[Alternative]]:
     """What the tokens of a line could be instead, likeliest first; `spots` are offsets into its text."""
     near = list(islice(_near(tokens, spots), _MOST))
     found = [*_without(gap, tokens)]
@@ -98,39 +95,22 @@ def _without(gap: Gap, tokens: OldTokens) -> Iterator[Alternative]:
             yield Alternative(text=text[:at] + text[at + 1 :], likely=_DELETION)
 
 
-def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[TokenEdit]) -> Generator[Step, Tensor, list[Alternative]]:
+def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[TokenEdit]) -> Generator[Step, Logits, list[Alternative]]:
     """One step over a canvas a hole; the distributions are read, nothing is drawn."""
-    seen: list[tuple[Slot, int]] = []
-
-    def noted(said: Distributions, places: Tensor, generator: torch.Generator) -> Tensor:
-        top = said.log_probabilities.topk(_CHOICES)
-        for ids, values, row in zip(top.indices.tolist(), top.values.tolist(), places[:, 0].tolist(), strict=True):
-            seen.append((list(zip(ids, values, strict=True)), row))
-        return draw(said, places, generator)
-
     canvas = gap.canvas(
         [[*tokens.ids[: hole.at], *[None] * hole.width, *tokens.ids[hole.at + hole.removed :]] for hole in holes]
     )
     widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]
     slack = gap.model.info.length == "slack"
-    open_ = canvas.open.nonzero()[:, 0].tolist()
-    yield from gap.denoise(
-        canvas,
-        widths=widths,
-        slack=slack,
-        looks=True,
-        max_steps=1,
-        temperature=linear_temperature(1.0, 1.0, 1),
-        choose=noted,
-    )
-    for choices, row in zip(canvas.choices, open_, strict=bool(canvas.choices)):
-        text = [(token, value) for token, value in choices.items() if gap.is_text(token)]
-        seen.append((sorted(text, key=lambda each: -each[1])[:_CHOICES], row))
-    return [
-        each
-        for index, hole in enumerate(holes)
-        for each in _read(gap, tokens, hole, [slot for slot, row in seen if row == index])
-    ]
+    if gap.elsewhere is None:
+        _, said = yield from gap.look(canvas, gap.constrain(canvas, slack=slack), widths=widths, top=_CHOICES)
+        logs, ids = (each.tolist() for each in said.top)
+        slots = iter([list(zip(*each, strict=True)) for each in zip(ids, logs, strict=True)])
+    else:
+        yield from gap.denoise(canvas, widths=widths, slack=slack, looks=True, max_steps=1)
+        text = [[(token, log) for token, log in each.items() if gap.is_text(token)] for each in canvas.choices]
+        slots = iter([sorted(each, key=lambda choice: -choice[1])[:_CHOICES] for each in text])
+    return [each for hole in holes for each in _read(gap, tokens, hole, list(islice(slots, hole.width)))]
 
 
 def _read(gap: Gap, tokens: OldTokens, hole: TokenEdit, likely: Sequence[Slot]) -> Iterator[Alternative]:

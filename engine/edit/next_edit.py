@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Generator
 
 from msgspec import structs
-from torch import Tensor
 
 from engine.core.request import Candidate, Filled, FillRequest, Timings
 from engine.decoding.deadline import Deadline
@@ -22,6 +21,7 @@ from engine.infill.gap import Gap
 from engine.infill.ranking import scored
 from engine.infill.validation import validated_fills
 from engine.models.base import Model
+from engine.models.logits import Logits
 from engine.syntax.languages import language_of
 from engine.text.newlines import with_line_feeds
 
@@ -76,7 +76,7 @@ def _candidate(model: Model, place: Replay, likely: float) -> Candidate:
 
 def _easier(
     model: Model, request: FillRequest, text: str, place: Replay, deadline: Deadline
-) -> Generator[Step, Tensor, float]:
+) -> Generator[Step, Logits, float]:
     """Nats by which the lines of a place read easier as they would be than as they are."""
     start = text.rfind("\n", 0, place.start) + 1
     stop = text.find("\n", place.end)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
-from torch import Tensor
 
 from engine.analysis.questions import Diagnose, TryEdits, asked
 from engine.core.analysis import SyntaxErrorRegion
@@ -28,6 +27,7 @@ from engine.infill.ranking import scored
 from engine.infill.rewritten import rewritten
 from engine.infill.tokens import old_tokens, token_bounds
 from engine.models.base import Model
+from engine.models.logits import Logits
 from engine.syntax.languages import language_of
 from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 
@@ -71,11 +71,11 @@ class Fix:
     """Of the likelihood of all fixes that were found."""
 
 
-Way = Callable[[Gap, Site], Generator[Step, Tensor, list[Alternative]]]
+Way = Callable[[Gap, Site], Generator[Step, Logits, list[Alternative]]]
 """What a site's text could be instead, likeliest first."""
 
 
-def by_holes(gap: Gap, site: Site) -> Generator[Step, Tensor, list[Alternative]]:
+def by_holes(gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]:
     """One or two tokens anew."""
     return (yield from alternatives(gap, old_tokens(gap, gap.request.old), site.spots))
 
@@ -83,7 +83,7 @@ def by_holes(gap: Gap, site: Site) -> Generator[Step, Tensor, list[Alternative]]
 def by_strength(strength: float) -> Way:
     """A share of the line anew."""
 
-    def way(gap: Gap, site: Site) -> Generator[Step, Tensor, list[Alternative]]:
+    def way(gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]:
         gap.request = structs.replace(gap.request, strength=strength)
         found = hypotheses(gap, (yield from rewritten(gap)))
         proposed = [Alternative(text=each.text, likely=sum(map(math.log, each.confidence))) for each in found]
@@ -273,7 +273,7 @@ def _best_first(fixes: Sequence[Fix]) -> list[Fix]:
     return sorted(weighed, key=lambda each: -each.share)
 
 
-def _easier(gap: Gap, texts: Sequence[str]) -> Generator[Step, Tensor, list[float]]:
+def _easier(gap: Gap, texts: Sequence[str]) -> Generator[Step, Logits, list[float]]:
     """`Fix.easier` of each text in the place of the old one."""
     if not texts:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -11,12 +11,16 @@ import torch
 
 from engine.core.request import Cell, Draft, FillRequest
 from engine.decoding.canvas import Canvas, new_canvas, seed
+from engine.decoding.constraints import Bans, Constrain, begin_with, forbid, forbid_in, in_turn
 from engine.decoding.deadline import Deadline
 from engine.decoding.denoise import Denoising, denoise
+from engine.decoding.distributions import Distributions, look
 from engine.decoding.elsewhere import Ours, denoise_elsewhere
-from engine.decoding.sampling import Constrain, begin_with, forbid, forbid_in, in_turn, published_policies
+from engine.decoding.executor import Step
+from engine.decoding.sampling import published_policies
 from engine.decoding.slack import end_behind_text, end_once
-from engine.models.base import Context, DenoisesElsewhere, Model, Prompt, Sampling
+from engine.models.base import Context, DenoisesElsewhere, Model, Prompt, Rows, Sampling
+from engine.models.logits import Logits
 
 MASKED = "░"
 """How a person sees a mask token."""
@@ -125,7 +129,7 @@ class Gap:
     def suggest(self, canvas: Canvas, row: int, guess: Sequence[int]) -> None:
         """Have a row's first step know of a guess at its first tokens, none of which is pinned by that."""
         if self.elsewhere is None:
-            seed(canvas, row, guess, self.model.info.noise.vocab_size)
+            seed(canvas, row, guess, self.model.head)
         else:
             # Logits don't travel, what stands on the canvas does.
             canvas.ids[row, : len(guess)] = torch.tensor(guess)
@@ -147,10 +151,8 @@ class Gap:
             steps = changes.get("max_steps", self.sampling.max_steps)
             return self._denoised_elsewhere(self.elsewhere, canvas, widths, steps, looks=looks)
         info = self.model.info
-        constraints = self.constraints(slack=slack)
-        if slack:
-            constraints += [end_once(canvas, info.pad_id), forbid_in(full, info.pad_id)]
-        policies = published_policies(self.sampling, info.noise, in_turn(*constraints), greedy_rows=len(set(widths)))
+        constrain = self.constrain(canvas, slack=slack, full=full)
+        policies = published_policies(self.sampling, info.noise, constrain, greedy_rows=len(set(widths)))
         mask = end_behind_text(canvas, info.pad_id) if slack else None
         policies = replace(policies, **{"mask": mask, **changes})
         return denoise(
@@ -188,6 +190,27 @@ class Gap:
             draft=lambda state: self.draft(state, widths),
         )
 
+    def look(
+        self, canvas: Canvas, constrain: Constrain, *, widths: Sequence[int], top: int = 0
+    ) -> Generator[Step, Logits, tuple[Logits, Distributions]]:
+        """A first step at which nothing is taken: what the model says of each open position, before and after what may
+        not stand there is taken out. `top`: as many of the likeliest tokens, too."""
+        logits = yield Step(
+            rows=Rows(
+                contexts=canvas.contexts,
+                canvas=canvas.ids,
+                lengths=canvas.lengths,
+                open=canvas.open,
+                self_conditioning=None,
+                conditioned=[False] * len(canvas.lengths),
+            ),
+            draft=lambda: self.draft(canvas, widths),
+        )
+        self.steps += 1
+        bans = Bans()
+        constrain(bans, logits, canvas.open.nonzero())
+        return logits, look(logits, bans, top=top)
+
     def draft(self, canvas: Canvas, widths: Sequence[int]) -> Draft:
         """The most confident row as a person may see it: the one of the last draft, unless another is clearly surer."""
         sure = [float(canvas.confidence[row, :width].mean()) if width else 1.0 for row, width in enumerate(widths)]
@@ -213,6 +236,12 @@ class Gap:
             text = MASKED if token == self.model.info.noise.mask_id else self.model.detokenize([token])
             cells.append(Cell(text=text, state="pinned" if fixed else "accepted" if known else "noise"))
         return tuple(cells)
+
+    def constrain(self, canvas: Canvas, *, slack: bool, full: Sequence[int] = ()) -> Constrain:
+        """What may not enter the gaps of a canvas; `slack`: unused slots may, but in the rows `full`."""
+        pad = self.model.info.pad_id
+        constraints = self.constraints(slack=slack)
+        return in_turn(*constraints, *([end_once(canvas, pad), forbid_in(full, pad)] if slack else []))
 
     def constraints(self, *, slack: bool, requests: Sequence[int] = ()) -> list[Constrain]:
         """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
-from torch import Tensor
 
 from engine.checkpoints.directory import LengthStrategy
 from engine.core.errors import BadInput
@@ -25,6 +24,7 @@ from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
 from engine.infill.validation import spare_ms
 from engine.models.base import Model, Sampling
+from engine.models.logits import Logits
 from engine.text.newlines import dominant_line_end, with_line_ends
 
 
@@ -102,7 +102,7 @@ def _row_of(candidates: Sequence[Candidate], offered: Sequence[Hypothesis]) -> i
     return next((each.row for each in offered if each.text == best), 0)
 
 
-def _fitted(gap: Gap) -> Generator[Step, Tensor, Fitted]:
+def _fitted(gap: Gap) -> Generator[Step, Logits, Fitted]:
     """Canvas after canvas until the suffix is reached, the budget is used up or time is; a rewrite has one."""
     if gap.request.task == "rewrite":
         return (yield from rewritten(gap))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from torch import Tensor
-
 from engine.core.request import Candidate
 from engine.decoding.executor import Step
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import Hypothesis
 from engine.infill.lengths.strategies import FLOOR
 from engine.models.base import READ_ON
+from engine.models.logits import Logits
 from engine.text.newlines import with_line_feeds
 
 
@@ -28,7 +27,7 @@ def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> 
     return tuple(candidates[at] for at in order[: gap.request.n])
 
 
-def scored(gap: Gap, gaps: Sequence[Sequence[int]]) -> Generator[Step, Tensor, list[list[float]]]:
+def scored(gap: Gap, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, list[list[float]]]:
     """`Model.score` of tokens in the gap. Elsewhere, where nothing reads them one after the other, they are looked at
     all at once on a canvas: what would the model have in their place? Nothing where they don't fit on one."""
     if gap.elsewhere is None:

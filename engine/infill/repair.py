@@ -15,11 +15,12 @@ from engine.analysis.questions import ValidatedFill
 from engine.core.request import Syntax
 from engine.decoding.canvas import reopened
 from engine.decoding.executor import Step, Work
-from engine.decoding.sampling import doubtful, draw, linear_temperature
+from engine.decoding.sampling import doubtful, linear_temperature
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import Hypothesis, hypotheses, hypothesis, offsets, shortened
 from engine.infill.lengths.strategies import Fitted
 from engine.infill.validation import validated_fills
+from engine.models.logits import Logits
 from engine.syntax.languages import language_of
 from engine.syntax.problems import Problem
 
@@ -125,7 +126,7 @@ def _touched(text: str, spans: Sequence[tuple[int, int]], problem: Problem, whol
     return list(range(max(0, under[0] - NEIGHBOURS), min(len(spans), under[-1] + NEIGHBOURS + 1)))
 
 
-def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Tensor, Fitted]:
+def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Logits, Fitted]:
     canvas = reopened(fitted.canvas, places, gap.model.info.noise, gap.generator)
     canvas = yield from gap.denoise(
         canvas,
@@ -133,7 +134,8 @@ def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Tensor, F
         slack=fitted.slack,
         max_steps=STEPS,
         temperature=linear_temperature(TEMPERATURE, TEMPERATURE, STEPS),
-        choose=draw,
+        greedy_rows=0,
+        top_p=1.0,
         remask=doubtful(DOUBTFUL),
     )
     return replace(fitted, canvas=canvas)

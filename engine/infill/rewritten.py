@@ -79,7 +79,7 @@ def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
         tokens = torch.tensor([row.old[at] for at in places], dtype=canvas.ids.dtype, device=canvas.ids.device)
         canvas.ids[index, places] = canvas.best[index, places] = tokens
         if gap.request.strength < 1 and gap.elsewhere is None:
-            seed(canvas, index, row.old, noise.vocab_size)
+            seed(canvas, index, row.old, gap.model.head)
     return canvas
 
 

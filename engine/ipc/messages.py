@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import field
 
 from engine.core.analysis import Analysis
+from engine.core.memory_plan import MemoryPlan
 from engine.core.request import Draft, Filled, FillRequest
 from engine.core.wire import Wire
 
@@ -196,6 +197,10 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
     rss_nbytes: int
     device_nbytes: int
     """Memory held on the accelerator; 0 on a CPU."""
+    device_total_nbytes: int = 0
+    """Memory that the accelerator has; 0 on a CPU."""
+    memory: MemoryPlan | None = None
+    """What the model was planned to take; None: its weights are not loaded, or it has none."""
     clients: tuple[str, ...]
     queued: int
     """Fills that wait for their first forward pass."""

@@ -15,8 +15,10 @@ from torch import Tensor
 
 from engine.checkpoints.directory import LengthStrategy
 from engine.core.errors import ModelError
+from engine.core.memory_plan import MemoryPlan
 from engine.core.request import FillRequest
 from engine.models.length_prior import LengthPrior
+from engine.models.logits import Head, Logits
 from engine.models.vocabulary import Vocabulary
 
 PIECE = 256
@@ -97,6 +99,8 @@ class ModelInfo:
     """Follows a gap's text where the model reads it left to right; None: it never learnt where a gap ends."""
     threshold: float | None = None
     """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
+    memory: MemoryPlan | None = None
+    """What it was planned to take; None: it has no weights on a device."""
     prior: LengthPrior | None = None
     """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
 
@@ -164,7 +168,8 @@ class Rows:
     open: Tensor
     """bool [B, L]: positions still in question, whose logits are wanted. The others hold what they will hold."""
     self_conditioning: Tensor | None
-    """The previous step's processed logits [F, V] of the open positions, row by row; None where no row has any."""
+    """Embeddings [F, E] averaged by what the previous step said of the open positions, row by row, in float32; None
+    where no row has any."""
     conditioned: Sequence[bool]
     """Which rows `self_conditioning` speaks for; the others get a zero signal, as at a first step."""
 
@@ -196,8 +201,13 @@ class Model(Protocol):
         """Encode the fixed context, reusing what is cached of it."""
         ...
 
-    def step(self, rows: Rows) -> Tensor:
-        """One forward pass over the canvases. Returns raw float32 logits [F, V] of the open positions, row by row."""
+    @property
+    def head(self) -> Head:
+        """What makes logits of hidden states, and signals of what they say."""
+        ...
+
+    def step(self, rows: Rows) -> Logits:
+        """One forward pass over the canvases, up to the logits of the open positions, row by row."""
         ...
 
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:

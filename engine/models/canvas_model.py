@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from engine.checkpoints.working import logits_nbytes
 from engine.models.base import ModelInfo, Rows
 from engine.models.kv_cache import KVCache, Part, Reuse, asked_of, attend_to, cache_budget, chunks, uploaded
+from engine.models.logits import Head, Logits
 from engine.models.network import Attend, Network
 from engine.models.static_steps import StaticSteps, static_steps
 from engine.models.tokenizer import PromptLayout
@@ -34,6 +34,7 @@ class CanvasModel(ABC, Generic[N]):
         self.prompt = prompt.lay_out
         self.network = network
         network.lay_out()
+        self.head = Head(network.logits, info.noise.vocab_size, network.conditions_by)
         self._reuse = reuse
         self.static = static_steps(network, self.reads, info.context_limit)
         self.forget()
@@ -62,8 +63,8 @@ class CanvasModel(ABC, Generic[N]):
         return None
 
     @torch.inference_mode()
-    def step(self, rows: Rows) -> Tensor:
-        """Raw float32 logits [F, V] of the open positions, row by row."""
+    def step(self, rows: Rows) -> Logits:
+        """Those of the open positions, row by row."""
         distinct: dict[object, Part] = {}
         parts: list[Part] = []
         for row, part in enumerate(self.parts(rows)):
@@ -73,13 +74,13 @@ class CanvasModel(ABC, Generic[N]):
         computed = list(distinct.values())
         if self.remembers:
             self.cache.plan(computed)
-        logits = dict(zip(computed, self.logits(computed), strict=True))
+        states = dict(zip(computed, self.states(computed), strict=True))
         if self.remembers:
             self.cache.keep(computed)
-        return torch.cat([logits[part] for part in parts])
+        return Logits(hidden=torch.cat([states[part] for part in parts]), head=self.head)
 
-    def logits(self, parts: Sequence[Part]) -> Iterator[Tensor]:
-        """Of the asked places [F, V], part by part."""
+    def states(self, parts: Sequence[Part]) -> Iterator[Tensor]:
+        """Hidden states [F, E] of the asked places, part by part."""
         device = self.network.device
         for chunk in chunks(parts):
             ids = [part.ids[at] for part in chunk for at in part.places]
@@ -92,11 +93,14 @@ class CanvasModel(ABC, Generic[N]):
                 hidden = hidden.index_select(1, asked)
             else:
                 hidden = self.hidden(tokens, places, attend_to(self.network, chunk, numbers[3:]), signal, asked)
-            yield from self.network.logits(hidden[0]).split([len(part.asked) for part in chunk])
+            yield from hidden[0].split([len(part.asked) for part in chunk])
 
     def forget(self) -> None:
         """Let go of all that is kept, as if no request had come before."""
-        reserved = logits_nbytes(self.info.noise.vocab_size) + (self.static.nbytes if self.static is not None else 0)
+        memory = self.info.memory
+        # The plan counts one context, which the cache takes as well.
+        reserved = 0 if memory is None else memory.beside - memory.contexts - memory.library
+        reserved += self.static.nbytes if self.static is not None else 0
         budget = cache_budget(self.network.devices, reserved)
         self.cache = KVCache(len(self.network.layers), self.network.token_nbytes, budget, self._reuse)
 

@@ -24,6 +24,7 @@ import psutil
 import torch
 from torch import Tensor
 
+from engine.checkpoints.working import PASS
 from engine.core.sequences import common_head
 from engine.models.base import Context
 from engine.models.network import Attend, Network
@@ -32,10 +33,10 @@ _GROWTH = 256
 """Tokens by which a store grows."""
 PASSES = 8
 """Kept for one context."""
-TOGETHER = 2048
-"""Tokens computed at once, where a canvas alone has no more: more would need more scratch memory."""
-_SHARE = 0.5
-"""Of the free memory of each device."""
+_SHARE = 0.9
+"""Of what is left of each device: what is freed on one can't all be used again."""
+_SPARE_NBYTES = 512 << 20
+"""Of main memory: where less is free, other programs need it more."""
 _MOST_CPU_NBYTES = 512 << 20
 
 
@@ -52,6 +53,11 @@ class KeyValues:
     def nbytes(self) -> int:
         """Unused room included."""
         return sum(tensor.nbytes for tensor in (*self._keys, *self._values) if tensor is not None)
+
+    @property
+    def in_main_memory(self) -> bool:
+        """Whether any layer's are."""
+        return any(tensor is not None and tensor.device.type == "cpu" for tensor in self._keys)
 
     def update(self, start: int, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Write [1, K, T, D] at position `start`; returns keys and values [1, K, start + T, D], views."""
@@ -161,7 +167,7 @@ class Part:
     """Where the sequence begins: tokens of `store` before it."""
     store: KeyValues | None = None
     signal: Tensor | None = None
-    """The last step's logits of what is open."""
+    """What the last step said of what is open, as embeddings [F, E]."""
     reusable: bool = True
     """Whether what is computed is of use to other steps, and theirs to this one."""
     places: Sequence[int] = field(init=False)
@@ -253,9 +259,14 @@ class KVCache:
         return best, common_head(best.ids, ids) if best else 0
 
     def trim(self) -> None:
-        """Let go of the stores unused for longest until the budget is kept; the newest always stays."""
-        while len(self._stores) > 1 and self.nbytes > self.budget_nbytes:
+        """Let go of the stores unused for longest until the budget is kept and main memory is not short; the newest
+        always stays."""
+        while len(self._stores) > 1 and (self.nbytes > self.budget_nbytes or self._is_short()):
             self._stores.pop(0)
+
+    def _is_short(self) -> bool:
+        store = self._stores[-1]
+        return store.in_main_memory and psutil.virtual_memory().available < _SPARE_NBYTES
 
     def shrink(self) -> None:
         """Let go of everything, and keep half as much from now on."""
@@ -385,7 +396,7 @@ def chunks(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
     """The parts in order, as many at a time as may be computed together."""
     start = size = 0
     for at, part in enumerate(parts):
-        if at > start and size + len(part.places) > TOGETHER:
+        if at > start and size + len(part.places) > PASS:
             yield parts[start:at]
             start, size = at, 0
         size += len(part.places)
@@ -401,7 +412,7 @@ def cache_budget(layers: Sequence[torch.device], reserved_nbytes: int) -> int:
 
 def _room(device: torch.device, reserved_nbytes: int) -> float:
     if device.type != "cuda":
-        return min(psutil.virtual_memory().available * _SHARE, _MOST_CPU_NBYTES)
+        return min(max(psutil.virtual_memory().available - _SPARE_NBYTES, 0) * _SHARE, _MOST_CPU_NBYTES)
     return max(torch.cuda.mem_get_info(device)[0] - reserved_nbytes, 0) * _SHARE
 
 

@@ -27,6 +27,8 @@ _FUSED = 64
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines [B, T, 1, D], the sines with the sign of the half that they are multiplied with."""
 
+ALL = slice(None)
+
 
 class Linear(nn.Linear):
     """Made without numbers: to draw them for weights that are read anyway, torch imports its compiler."""
@@ -144,9 +146,14 @@ class Network(ABC):
         out = F.scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=self.scale)
         return out.reshape(batch, heads, width, size)
 
+    @property
+    def conditions_by(self) -> Tensor | None:
+        """The embeddings [V, E] whose averages tell a step what the last one said; None: it is not told."""
+        return None
+
     @abstractmethod
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Float32 logits [..., V] of hidden states [..., E]."""
+    def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:
+        """Float32 logits [..., W] of hidden states [..., E], of all tokens or of some."""
 
     @abstractmethod
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -14,14 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from engine.checkpoints.directory import TAKE_INSTEAD, Checkpoint, TensorHeader, reading
-from engine.checkpoints.placement import Placement
+from engine.checkpoints.placement import Placement, in_8_bit
 from engine.core.errors import ModelError
 from engine.models.quantized.layers import CpuInt8, PackedLinear, PackedWeights, packed_weights
 
 OnPercent = Callable[[float], None]
 _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
-_MATRIX = re.compile(r"\.layers\..+_proj\.weight$")
-"""Of attention and dense blocks: where a checkpoint is in 4 bit, these are nearly all the rest."""
 _DTYPES = {
     "BF16": torch.bfloat16,
     "F16": torch.float16,
@@ -51,7 +49,6 @@ def load_weights(
     stored = dict(named)
     _check(module, named, stored, stand_in, checkpoint.name)
     own = [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
-    in_4_bit = any(tensor.pieces for tensor in checkpoint.tensors)
     found: dict[str, Tensor] = {}
     for at, (ours, tensor) in enumerate(stored.items()):
         layer = _LAYER.search(ours)
@@ -59,7 +56,7 @@ def load_weights(
         with reading(checkpoint.name):
             if tensor.pieces:
                 put_in(module, ours, _read_packed(tensor, placement.dtype, device))
-            elif in_4_bit and device == "cpu" and placement.dtype == torch.bfloat16 and _MATRIX.search(ours):
+            elif in_8_bit(checkpoint, tensor, device, placement.dtype):
                 weights = CpuInt8(tensor.shape)
                 weights.put(0, {"numbers": read_tensor(tensor)})
                 put_in(module, ours, weights)
@@ -107,6 +104,8 @@ def _check(
                 f"{tuple(expected[ours].shape)}: pull or copy the model again."
             )
         linear = isinstance(module.get_submodule(ours.rpartition(".")[0]), nn.Linear) and ours in own
+        # A head is multiplied block by block of its rows.
+        linear = linear and not ours.startswith("lm_head.")
         if tensor.pieces and not linear and len(tensor.shape) != 3:
             raise ModelError(f"{tensor.name} of {name} is in 4 bit, which only layers may be: {TAKE_INSTEAD}.")
     for ours in own:

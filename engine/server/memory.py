@@ -25,6 +25,14 @@ def device_nbytes() -> int:
     return sum(torch.cuda.memory_reserved(device) for device in range(torch.cuda.device_count()))
 
 
+def device_total_nbytes() -> int:
+    """What all accelerators have; 0 where torch is not imported or has none."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return 0
+    return sum(torch.cuda.mem_get_info(device)[1] for device in range(torch.cuda.device_count()))
+
+
 def read_nbytes() -> int:
     """What the process read from disks so far, files that are mapped included; 0 where the system does not tell."""
     if sys.platform == "win32":

@@ -145,6 +145,8 @@ class EngineServer:
             loaded_s=None if loaded is None else now - loaded,
             rss_nbytes=memory.rss_nbytes(),
             device_nbytes=memory.device_nbytes() if self._worker.torch_imported else 0,
+            device_total_nbytes=memory.device_total_nbytes() if self._worker.torch_imported else 0,
+            memory=self._worker.memory,
             clients=tuple(connection.name for connection in self._clients()),
             queued=queued,
             running=running,

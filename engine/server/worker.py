@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from engine.analysis.questions import Check, Reply
 from engine.core.errors import is_broken_device
+from engine.core.memory_plan import MemoryPlan
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import Done, Drafted, EngineState, Failed, Fill, FillReply, Warm
 from engine.server import memory
@@ -22,10 +23,9 @@ from engine.server.scheduler import Job, Scheduler
 from engine.server.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from engine.models.base import Model
     from engine.models.kv_cache import KVCache
+    from engine.models.logits import Logits
 
 _log = logging.getLogger(__name__)
 _RETRY_LOAD_S = 10.0
@@ -125,6 +125,12 @@ class Worker(threading.Thread):
         """Whether the model follows instructions; None while there are no weights."""
         model = self._model
         return model.info.instructions if model is not None else None
+
+    @property
+    def memory(self) -> MemoryPlan | None:
+        """What the model was planned to take; None while there are no weights."""
+        model = self._model
+        return model.info.memory if model is not None else None
 
     def run(self) -> None:
         """Round after round until the scheduler closes."""
@@ -235,7 +241,7 @@ class Worker(threading.Thread):
         job.filling = answering(model, request)
         return True
 
-    def _advance(self, job: Job, sent: Tensor | Reply | None) -> None:
+    def _advance(self, job: Job, sent: Logits | Reply | None) -> None:
         """Let a job go on with what it waited for, up to what it waits for next."""
         filling = job.filling
         if filling is None or job.ended:
@@ -274,7 +280,7 @@ class Worker(threading.Thread):
         self._scheduler.await_reply(job)
         elsewhere.add_done_callback(done)
 
-    def _forward(self, model: Model, jobs: Sequence[Job]) -> list[tuple[Job, Tensor]]:
+    def _forward(self, model: Model, jobs: Sequence[Job]) -> list[tuple[Job, Logits]]:
         from engine.decoding.executor import merged, parted
 
         steps = [job.step for job in jobs if job.step is not None]

@@ -29,10 +29,16 @@ class Shape:
     full_every: int = 6
     """One layer of so many sees everything: its attention is what a keystroke costs in a long context."""
     canvas: int = 96
+    experts: int = 0
+    """Beside the dense block of each layer; none: the block alone."""
+    chosen: int = 2
+    """Experts that each token goes through."""
+    expert_size: int = 32
+    """Features inside one."""
 
 
 def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
-    """A freshly initialised dense model of `shape`, in float32.
+    """A freshly initialised model of `shape`, in float32.
 
     What a layer adds begins small: the architecture's norms behind attention and feed-forward would have each of them
     outweigh the embeddings, two and a half times, before anything is learnt.
@@ -41,17 +47,18 @@ def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
         torch.manual_seed(seed)
         model: Any = DiffusionGemmaForBlockDiffusion(new_config(shape))
     for layer in model.model.decoder.layers:
-        torch.nn.init.zeros_(layer.post_feedforward_layernorm_2.weight)
+        if not shape.experts:
+            torch.nn.init.zeros_(layer.post_feedforward_layernorm_2.weight)
         for norm in (layer.post_attention_layernorm, layer.post_feedforward_layernorm):
             torch.nn.init.constant_(norm.weight, BRANCH)
     return model
 
 
 def new_config(shape: Shape) -> DiffusionGemmaConfig:
-    """The released architecture in `shape`, dense.
+    """The released architecture in `shape`.
 
-    The architecture has experts and a vision tower. One tiny expert behind a norm of zeros adds exactly nothing, and
-    the vision tower is as small as the classes allow; neither is trained.
+    It has experts and a vision tower. Where a shape has no experts, a tiny one behind a norm of zeros adds exactly
+    nothing, and the vision tower is as small as the classes allow; neither is trained.
     """
     full_layers: dict[str, Any] = {"num_global_key_value_heads": shape.kv_heads, "global_head_dim": shape.head_size}
     kinds = ["sliding_attention"] * (shape.full_every - 1) + ["full_attention"]
@@ -65,10 +72,10 @@ def new_config(shape: Shape) -> DiffusionGemmaConfig:
         head_dim=shape.head_size,
         sliding_window=shape.window,
         layer_types=[kinds[index % shape.full_every] for index in range(shape.layers)],
-        num_experts=1,
-        top_k_experts=1,
+        num_experts=shape.experts or 1,
+        top_k_experts=shape.chosen if shape.experts else 1,
         # The grouped matrix products of transformers want strides of 16 bytes.
-        moe_intermediate_size=8,
+        moe_intermediate_size=shape.expert_size if shape.experts else 8,
         max_position_embeddings=8192,
         pad_token_id=0,
         eos_token_id=1,
@@ -79,8 +86,10 @@ def new_config(shape: Shape) -> DiffusionGemmaConfig:
 
 
 def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
-    """The decoder's parameters without the stand-in expert; the encoder and the head are tied to them."""
+    """The decoder's parameters without a stand-in expert; the encoder and the head are tied to them."""
     skip = ("router", "experts", "post_feedforward_layernorm_2", "pre_feedforward_layernorm_2")
+    if model.config.text_config.num_experts > 1:
+        skip = ()
     return {
         name: parameter
         for name, parameter in model.model.decoder.named_parameters()

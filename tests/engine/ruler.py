@@ -6,11 +6,11 @@ import dataclasses
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from engine.core.request import Filled, FillRequest
 from engine.infill.pipeline import fill
 from engine.models.base import Noise, Rows
+from engine.models.logits import Logits, dense
 from engine.models.oracle.model import END, PAD, PREFIX, Case, Oracle
 
 MASK, EXPAND, DELETE = PREFIX, END, PAD
@@ -43,7 +43,7 @@ class Ruler(Oracle):
         before, _, behind = self._cases[0].parts
         return fill(self, FillRequest(prefix=before, suffix=behind, **request))
 
-    def step(self, rows: Rows) -> Tensor:
+    def step(self, rows: Rows) -> Logits:
         """Peaks that fall from left to right, so that one token after the other is surest."""
         logits = torch.zeros(*rows.canvas.shape, self.info.noise.vocab_size)
         for row, context in enumerate(rows.contexts):
@@ -55,7 +55,7 @@ class Ruler(Oracle):
                 logits[row, at, self._said(answer, width, at)] = 14 - at / 100
                 if width < len(answer) and at:
                     logits[row, at] = 0
-        return logits[rows.open]
+        return dense(logits[rows.open])
 
     def _said(self, answer: list[int], width: int, at: int) -> int:
         if self.insatiable or (width < len(answer) and at == 0):

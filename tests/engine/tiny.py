@@ -22,6 +22,11 @@ def tiny_model(path: Path, **facts: Any) -> DiffusionGemma:
     return model
 
 
+def signal_of(model: Any, logits: torch.Tensor) -> torch.Tensor:
+    """What a step is conditioned on where the last one's processed logits were these: [F, E] for [F, V]."""
+    return logits.softmax(dim=-1) @ model.head.table.float()
+
+
 def settle(
     model: DiffusionGemma, canvas: Canvas, policies: Policies, generator: torch.Generator, **options: Any
 ) -> Canvas:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 import torch
-from torch import Tensor
 
+from engine.decoding.constraints import forbid
 from engine.decoding.executor import Step
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted, Fitting
-from engine.models.base import Rows
 from engine.models.length_prior import PUBLISHED_PRIOR
+from engine.models.logits import Logits
 
 NEAR = 3
 """Widths on either side of the best one that are looked at next."""
@@ -41,24 +41,14 @@ def calibrated(gap: Gap) -> Fitting:
     return (yield from filled(gap, best_first[: max(gap.request.n, TRIED)]))
 
 
-def first_sight(gap: Gap, widths: Sequence[int]) -> Generator[Step, Tensor, list[float]]:
+def first_sight(gap: Gap, widths: Sequence[int]) -> Generator[Step, Logits, list[float]]:
     """Mean probability of the likeliest text in gaps of these widths, all of them masks; one forward pass."""
     canvas = gap.noise_canvas(widths)
-    logits = yield Step(
-        rows=Rows(
-            contexts=canvas.contexts,
-            canvas=canvas.ids,
-            lengths=canvas.lengths,
-            open=canvas.open,
-            self_conditioning=None,
-            conditioned=[False] * len(widths),
-        ),
-        draft=lambda: gap.draft(canvas, widths),
-    )
-    gap.steps += 1
+    banned = sorted({*gap.model.info.forbidden_ids, gap.model.info.pad_id})
+    logits, said = yield from gap.look(canvas, forbid(banned), widths=widths)
     # A slot that would rather not hold text is not sure of any.
-    banned = [*gap.model.info.forbidden_ids, gap.model.info.pad_id]
-    sure = logits.softmax(dim=-1).index_fill(1, torch.tensor(banned, device=logits.device), 0.0).amax(dim=-1)
+    rather_not = logits.of(torch.tensor(banned, device=canvas.ids.device)).logsumexp(dim=-1)
+    sure = (said.log_likeliest + said.log_total - torch.logaddexp(said.log_total, rather_not)).exp()
     return [float(part.mean()) for part in sure.split(list(widths))]
 
 

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from engine.decoding.canvas import Canvas, rearranged
+from engine.decoding.constraints import forbid_in, in_turn
 from engine.decoding.denoise import Denoising
-from engine.decoding.sampling import Mask, entropy_bound, forbid_in, in_turn, likeliest_in_first, nucleus
+from engine.decoding.sampling import Mask, entropy_bound
 from engine.infill.gap import Gap
 from engine.infill.lengths.calibrated import filled
 from engine.infill.lengths.strategies import Fitted, Fitting
@@ -62,7 +63,7 @@ def _step(gap: Gap, canvas: Canvas, widths: Sequence[int], full: Sequence[int]) 
             accept=entropy_bound(gap.sampling.entropy_bound),
             mask=_requests_first(canvas, [info.expand_id, info.pad_id]) if info.requests_first else None,
             # As many rows are greedy as there were widths to begin with.
-            choose=likeliest_in_first(len(info.widths), nucleus(gap.sampling.top_p)),
+            greedy_rows=len(info.widths),
         )
     )
 

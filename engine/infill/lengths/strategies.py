@@ -18,6 +18,7 @@ from engine.decoding.executor import Step
 from engine.decoding.slack import met
 from engine.infill.gap import Gap
 from engine.models.base import Context
+from engine.models.logits import Logits
 
 AT_ONCE = 2
 """Widths that `slack` tries in one batch."""
@@ -57,7 +58,7 @@ class TellsWidths(Protocol):
         ...
 
 
-Fitting = Generator[Step, Tensor, Fitted]
+Fitting = Generator[Step, Logits, Fitted]
 Strategy = Callable[[Gap], Fitting]
 
 
@@ -111,9 +112,8 @@ def discover(gap: Gap) -> Fitting:
     """Denoise freely for a few steps, find where the canvas goes on with the suffix, pin it there, go on warm."""
     matched = gap.suffix[:MATCHED]
     width = min(gap.budget + len(matched), gap.model.info.canvas_length)
-    feelers = yield from gap.denoise(
-        gap.noise_canvas([width], pinned=False), widths=[width], looks=True, max_steps=FEELERS
-    )
+    canvas = gap.noise_canvas([width], pinned=False)
+    feelers = yield from gap.denoise(canvas, widths=[width], looks=True, max_steps=FEELERS, asked=matched)
     places = [place for place in suffix_places(feelers, matched) if place[0] <= gap.room]
     found = places[0][1] > FOUND if places else not matched
     if not found and gap.budget > gap.room:
@@ -122,7 +122,7 @@ def discover(gap: Gap) -> Fitting:
     return (yield from _fit(gap, widths, slack=False, start=feelers))
 
 
-def free(gap: Gap, width: int) -> Generator[Step, Tensor, list[int]]:
+def free(gap: Gap, width: int) -> Generator[Step, Logits, list[int]]:
     """`width` tokens that go on from the context without looking at the suffix."""
     canvas = yield from gap.denoise(gap.noise_canvas([width], pinned=False), widths=[width])
     return canvas.row(0)
@@ -178,9 +178,10 @@ def _likelihood(canvas: Canvas, suffix: Sequence[int]) -> Tensor:
     wanted = torch.tensor(suffix, device=canvas.ids.device)
     same = canvas.best[0][:, None] == wanted
     likelihood = torch.where(same, torch.tensor(0.0), torch.tensor(FLOOR))
-    if canvas.logits is not None and canvas.logits.shape[0]:
-        likelihood[canvas.open[0]] = canvas.logits.log_softmax(dim=-1)[:, wanted].clamp(min=FLOOR)
     if canvas.choices:
         said = [[max(choices.get(token, FLOOR), FLOOR) for token in suffix] for choices in canvas.choices]
         likelihood[~canvas.pinned[0]] = torch.tensor(said)
-    return likelihood
+        return likelihood
+    if canvas.log_asked is None:
+        return likelihood
+    return torch.where(canvas.open[0][:, None], canvas.log_asked[0].clamp(min=FLOOR), likelihood)

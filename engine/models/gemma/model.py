@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.directory import Checkpoint, read_json_if_there
-from engine.checkpoints.placement import Placement
+from engine.checkpoints.placement import Placement, memory_plan
+from engine.checkpoints.working import PASS
 from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
 from engine.models.kv_cache import EncodedContext, Part, Reuse, asked_of, uploaded, window_mask
+from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
 from engine.models.prompts.chat import ChatPrompt
 from engine.models.prompts.layout import END, MASK, PAD, RESERVED, WIDTH, WIDTHS
@@ -33,10 +35,6 @@ RELEASED = Sampling(
 )
 """Defaults of transformers' DiffusionGemmaGenerationConfig."""
 _DISCOVER_WIDTHS = (24, 96)
-_CONTEXT_LIMIT = 4096
-"""Tokens of context by default; a longer one costs memory and time, and helps little at a cursor."""
-_CHUNK = 2048
-"""Context tokens encoded at once; more would need more scratch memory."""
 
 
 class DiffusionGemma(CanvasModel[GemmaNetwork]):
@@ -114,9 +112,9 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         of_open = [at for at, is_given in asked if is_given]
         of_none = [at for at, is_given in enumerate(_each(given, [part.places for part in parts])) if not is_given]
         at_open, at_none = uploaded([of_open, of_none], ids.device)
-        logits = signals[0] if len(signals) == 1 else torch.cat(signals)
+        said = signals[0] if len(signals) == 1 else torch.cat(signals)
         signal = self.network.embed(ids)
-        signal[0].index_copy_(0, at_open, self.network.soft_embeddings(logits.to(table.device, table.dtype)))
+        signal[0].index_copy_(0, at_open, self.network.scaled(said.to(table.device, table.dtype)))
         return signal.index_fill_(1, at_none, 0.0)
 
     @torch.inference_mode()
@@ -134,7 +132,8 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         last = known.store.ids[start]
         ids = torch.tensor([[last, *row, *[0] * (width - len(row))] for row in rows], device=self.network.device)
         hidden = self._encode(ids, start, partial(_behind, known, start))
-        flat = self.network.logits(hidden[:, :-1]).log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0].tolist()
+        said = log_probabilities(Logits(hidden=hidden[:, :-1].flatten(0, 1), head=self.head), ids[:, 1:].flatten())
+        flat = said.view(len(rows), width).tolist()
         return [values[: len(row)] for values, row in zip(flat, rows, strict=True)]
 
     @torch.inference_mode()
@@ -160,8 +159,8 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         tokens are, whatever is known."""
         store, known = self.cache.open(ids)
         last = torch.empty(0)
-        for start in range(min(known, len(ids) - again), len(ids), _CHUNK):
-            part = ids[start : start + _CHUNK]
+        for start in range(min(known, len(ids) - again), len(ids), PASS):
+            part = ids[start : start + PASS]
             tokens = torch.tensor([list(part)], device=self.network.device)
             # What is wanted are keys and values.
             last = self._encode(tokens, start, partial(store.update, start), wanted=len(part) - 1)
@@ -230,9 +229,10 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
         widths=tuple(metadata.get("widths", _DISCOVER_WIDTHS)),
         runs_on=metadata.get("runs_on", False),
         end_id=END if checkpoint.length == "asked" else None,
-        context_limit=metadata.get("context", _CONTEXT_LIMIT),
+        context_limit=metadata.get("context", placement.context),
         instructions=metadata.get("layout") != "tokens",
         threshold=metadata.get("threshold"),
+        memory=memory_plan(checkpoint, placement),
     )
 
 

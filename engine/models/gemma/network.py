@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from engine.models.gemma.config import SLIDING, GemmaConfig
 from engine.models.network import (
+    ALL,
     Attend,
     Embedding,
     FeedForward,
@@ -129,6 +130,10 @@ class GemmaNetwork(Network):
             size = layer.self_attn.head_dim
             self._radians[kind] = frequencies(size, said["rope_theta"], share, factor).to(self.device)
 
+    @property
+    def conditions_by(self) -> Tensor:
+        return self.embeddings.weight
+
     def sliding(self, index: int) -> bool:
         """Whether layer `index` sees a window of the context only."""
         return self.config.layer_types[index] == SLIDING
@@ -159,19 +164,23 @@ class GemmaNetwork(Network):
             hidden = hidden + feed_forward(block, norm(block.pre_norm, signal))
         return self._run(self.decoder, _normed(hidden, None, block.pre_norm.eps), positions, attend, wanted)
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Soft-capped float32 logits [..., V] of hidden states [..., E]."""
+    def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:
+        """Soft-capped float32 logits [..., W] of hidden states [..., E], of all tokens or of some."""
         cap = self.module.final_logit_softcapping
-        return self.module.lm_head(hidden).float().div_(cap).tanh_() * cap
+        return F.linear(hidden, self.module.lm_head.weight[tokens]).float().div_(cap).tanh_() * cap
 
     def embed(self, ids: Tensor) -> Tensor:
         """Scaled embeddings [..., E] of ids [...]."""
-        return F.embedding(ids, self.embeddings.weight) * self._embedding_scale()
+        return self.scaled(F.embedding(ids, self.embeddings.weight))
 
     def soft_embeddings(self, logits: Tensor) -> Tensor:
         """The self-conditioning signal [..., E]: token embeddings averaged by softmax(logits [..., V])."""
         table = self.embeddings.weight
-        return (logits.softmax(dim=-1, dtype=torch.float32).to(table.dtype) @ table) * self._embedding_scale()
+        return self.scaled(logits.softmax(dim=-1, dtype=torch.float32).to(table.dtype) @ table)
+
+    def scaled(self, embeddings: Tensor) -> Tensor:
+        """Embeddings [..., E], or averages of them, as the layers take them."""
+        return embeddings * self._embedding_scale()
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return (_fused_before() if self.fused else before_attention)(layer, hidden, cos, sin)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from msgspec import convert
 from torch import Tensor
 
 from engine.checkpoints.directory import Checkpoint, LengthStrategy
-from engine.checkpoints.placement import Placement
+from engine.checkpoints.placement import Placement, memory_plan
 from engine.core.runtime_paths import data_dir
 from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.kv_cache import Part, Reuse
 from engine.models.length_prior import LengthPrior, prior_file, read_prior
+from engine.models.logits import Logits, log_probabilities
 from engine.models.masked.config import our_name
 from engine.models.masked.description import Described, described
 from engine.models.masked.network import MaskedModule, MaskedNetwork
@@ -116,9 +118,12 @@ class Masked(CanvasModel[MaskedNetwork]):
         parts = [part for _, part, _ in guesses]
         if self.remembers:
             self.cache.recall(parts)
-        for (row, _, truth), logits in zip(guesses, self.logits(parts), strict=True):
-            places = torch.tensor(truth, device=logits.device)[:, None]
-            row.extend(logits.log_softmax(dim=-1).gather(1, places)[:, 0].tolist())
+        if parts:
+            hidden = torch.cat(list(self.states(parts)))
+            tokens = torch.tensor([token for *_, truth in guesses for token in truth], device=hidden.device)
+            said = iter(log_probabilities(Logits(hidden=hidden, head=self.head), tokens).tolist())
+            for row, _, truth in guesses:
+                row.extend(islice(said, len(truth)))
         return found
 
     def _part(self, context: TextContext, ids: Sequence[int], open_: Sequence[int], guessed: Sequence[int]) -> Part:
@@ -169,5 +174,6 @@ def _info(checkpoint: Checkpoint, placement: Placement, found: Described, vocabu
         expand_id=found.expand,
         requests_first=published.requests_first,
         threshold=metadata.get("threshold"),
+        memory=memory_plan(checkpoint, placement),
         prior=read_prior(prior_file(data_dir(), checkpoint.name)) or own_prior,
     )

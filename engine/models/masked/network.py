@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from engine.models.masked.config import Architecture
 from engine.models.network import (
+    ALL,
     Attend,
     Embedding,
     FeedForward,
@@ -79,9 +80,9 @@ class MaskedNetwork(Network):
         hidden = self.through(self.layers, self.embeddings(ids), lambda _: turned, attend, wanted)
         return self._norm(self.module.model.norm, hidden)
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Float32 logits [..., V] of hidden states [..., E]."""
-        return self.module.lm_head(hidden).float()
+    def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:
+        """Float32 logits [..., W] of hidden states [..., E], of all tokens or of some."""
+        return F.linear(hidden, self.module.lm_head.weight[tokens]).float()
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         block = layer.self_attn

@@ -25,6 +25,7 @@ from engine.core.errors import BadInput, ModelError
 from engine.core.request import FillRequest
 from engine.ipc.frames import structured
 from engine.models.base import READ_ON, Context, ModelInfo, Noise, Prompt, Rows, Sampling
+from engine.models.logits import Head, Logits, columns
 from engine.models.oracle.cases import NEAR_CHARS, Case, OracleFile, Slip, first_line, is_unfinished, look_up
 from engine.models.vocabulary import Vocabulary
 
@@ -61,6 +62,7 @@ class Oracle:
         controls = [b""] * (_FIRST_WORD - PAD)
         spelled = [bytes([value]) for value in range(256)] + controls + [word.encode() for word in frequent]
         self.vocabulary = Vocabulary(spelled)
+        self.head = Head(columns, self.vocabulary.size)
         self.info = ModelInfo(
             name=name,
             family="oracle",
@@ -132,7 +134,7 @@ class Oracle:
             suffix=ids[suffix_at + 1 : prefix_at - one_line],
         )
 
-    def step(self, rows: Rows) -> Tensor:
+    def step(self, rows: Rows) -> Logits:
         """Peaked logits at what is revealed of each row's answer."""
         contexts = [_own(context) for context in rows.contexts]
         delay_ms = max(context.case.delay_ms for context in contexts)
@@ -148,7 +150,7 @@ class Oracle:
             count = sum(open_)
             self._reveal(logits[done : done + count], context.case, canvas, target, open_)
             done += count
-        return logits
+        return Logits(hidden=logits, head=self.head)
 
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
         """High where a gap is an answer and the suffix follows it."""

@@ -21,6 +21,7 @@ from torch import Tensor
 from engine.core.errors import BadInput
 from engine.core.server_address import ServerAddress
 from engine.models.base import CanvasOrder, CanvasReply, Context, ModelInfo, Rows
+from engine.models.logits import Head, Logits
 from engine.models.remote.client import SWITCH, RemoteError, ServerAway, ServerClient
 from engine.models.remote.completions import PATH, Served, read_reply, request_body
 from engine.models.remote.probe import ServerBusy, check_status, check_tokenizer, probe
@@ -65,6 +66,7 @@ class Remote:
                 "or name a model whose noise is uniform."
             )
         self.info = replace(info, name=address.name, family="remote", device=address.url, length="discover")
+        self.head = Head(self._logits, info.noise.vocab_size)
         self.vocabulary = layout.vocabulary
         self.tokenize = layout.tokenize
         self.prompt = layout.lay_out
@@ -88,13 +90,15 @@ class Remote:
         """The context as it will be sent."""
         return RemoteContext(ids=tuple(ids))
 
-    def step(self, rows: Rows) -> Tensor:
-        """Raises BadInput: servers tell no logits."""
+    def step(self, rows: Rows) -> Logits:
         self._refuse("single steps")
 
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
         """Raises BadInput: what would tell it ends vLLM's engine."""
         self._refuse("readings from left to right")
+
+    def _logits(self, hidden: Tensor, tokens: slice | Tensor) -> Tensor:
+        self._refuse("logits")
 
     def _refuse(self, what: str) -> NoReturn:
         raise BadInput(f"{self.info.name} is on a server, which has no {what}: use a model on this machine for this.")

@@ -49,6 +49,14 @@ def pack_the_table(tensors: dict[str, torch.Tensor]) -> None:
     tensors.update({f"{name}.{own}": part for own, part in parts.items()})
 
 
+def pack_a_head(path: Path) -> None:
+    """One of its own, beside the table."""
+    said(path, tie_word_embeddings=False)
+    table = load_file(path / "model.safetensors")["model.decoder.embed_tokens.weight"]
+    parts, _ = draw_int4(symmetric=False)(*table.shape, torch.Generator())
+    stored(lambda tensors: tensors.update({f"lm_head.{own}": part for own, part in parts.items()}))(path)
+
+
 def gguf_only(path: Path) -> None:
     (path / "model.safetensors").rename(path / "model-Q4_K_M.gguf")
 
@@ -98,6 +106,7 @@ def modelopt(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         (stored(lambda tensors: tensors.update({f"{GATE}weight_g_idx": torch.ones(64, dtype=torch.int32)})),
          f"{GATE}weight_g_idx of tiny is stored as I32"),
+        (pack_a_head, "lm_head.weight of tiny is in 4 bit, which only layers may be"),
         (stored(pack_the_table), "model.decoder.embed_tokens.weight of tiny is in 4 bit, which only layers may be"),
     ],
 )  # fmt: skip

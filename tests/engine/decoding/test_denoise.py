@@ -9,9 +9,11 @@ import torch
 
 from engine.core.request import Draft
 from engine.decoding.canvas import new_canvas
+from engine.decoding.constraints import forbid
 from engine.decoding.denoise import denoise
-from engine.decoding.sampling import doubtful, forbid, published_policies
+from engine.decoding.sampling import doubtful, published_policies
 from engine.models.base import Noise, Sampling
+from engine.models.logits import dense
 from tests.engine.tiny import settle, states, tiny_model
 
 PINNED = 260
@@ -37,13 +39,14 @@ class Nowhere:
     length = 1
 
 
-def unconstrained(logits, places):
-    return logits
+def unconstrained(bans, logits, places):
+    pass
 
 
-def draw_as_published(said, places, generator):
-    """Ours draws from the same distributions by other random numbers: see test_policies."""
-    return torch.multinomial(torch.softmax(said.log_probabilities, dim=-1), num_samples=1, generator=generator)[:, 0]
+def draw_as_published(weights, before, generator):
+    """Ours draws from the same distributions by other random numbers: see test_distributions."""
+    assert before is None, "a tiny vocabulary is one block"
+    return torch.multinomial(weights / weights.sum(dim=-1, keepdim=True), num_samples=1, generator=generator)[:, 0]
 
 
 @pytest.mark.parametrize("entropy_bound", [0.1, 20.0], ids=["one token a step", "many tokens a step"])
@@ -82,7 +85,7 @@ def test_without_pins_it_answers_what_generate_answers(
     for _ in range(3):
         canvas = new_canvas([model.encode(ids)], [[None] * 32], model.info.noise, generator)
         policies = published_policies(sampling, model.info.noise, unconstrained)
-        policies = replace(policies, choose=draw_as_published)
+        policies = replace(policies, draw=draw_as_published)
         ids += settle(model, canvas, policies, generator).row(0)
 
     assert ids[30:] == expected.tolist()
@@ -207,13 +210,13 @@ def test_what_was_accepted_doubtfully_is_guessed_again_when_more_is_known():
         return torch.nn.functional.one_hot(torch.tensor([token]), 10).float() * logit
 
     assert next(loop).rows.canvas.tolist() == [[9, 9]]
-    step = loop.send(torch.cat((surely(3, 3.0), surely(4, 1.0))))
+    step = loop.send(dense(torch.cat((surely(3, 3.0), surely(4, 1.0)))))
     assert step.rows.canvas.tolist() == [[3, 9]]
-    step = loop.send(surely(4, 20.0))
+    step = loop.send(dense(surely(4, 20.0)))
     assert step.rows.canvas.tolist() == [[9, 4]]
     assert step.rows.open.tolist() == [[True, False]]
     with pytest.raises(StopIteration):
-        loop.send(surely(5, 20.0))
+        loop.send(dense(surely(5, 20.0)))
     assert canvas.row(0) == [5, 4]
 
 
@@ -228,5 +231,5 @@ def test_no_step_is_taken_once_every_token_is_sure():
         step = next(loop)
         with suppress(StopIteration):
             while True:
-                step = loop.send(said[step.rows.open[0].nonzero()[:, 0]] * 6.0)
+                step = loop.send(dense(said[step.rows.open[0].nonzero()[:, 0]] * 6.0))
         assert (canvas.row(0), canvas.step) == ([3, 4, 5], steps)

@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from engine.core.request import Draft
 from engine.decoding.canvas import Canvas, new_canvas
+from engine.decoding.constraints import Bans, in_turn
 from engine.decoding.denoise import denoise
-from engine.decoding.sampling import Policies, all_known, entropy_bound, in_turn, likeliest_in_first, linear_temperature
+from engine.decoding.sampling import Policies, all_known, entropy_bound, linear_temperature
 from engine.decoding.slack import MET, SURELY, end_behind_text, end_once, met, run_on
 from engine.models.base import Noise
+from engine.models.logits import dense
 
 PAD, MASK, VOCABULARY = 0, 1, 12
 NOISE = Noise(mask_id=MASK, vocab_size=VOCABULARY)
@@ -25,6 +27,14 @@ def canvas(*rows: list[int | None]) -> Canvas:
 
 def permitted(state: Canvas, *chosen: list[int]) -> list[list[bool]]:
     return end_behind_text(state, PAD)(torch.tensor(chosen)).tolist()
+
+
+def left(state: Canvas, count: int) -> torch.Tensor:
+    """Of equal logits of the open positions, of which there are `count`."""
+    bans, logits = Bans(), torch.zeros(count, VOCABULARY)
+    end_once(state, PAD)(bans, dense(logits), state.open.nonzero())
+    bans.apply(logits)
+    return logits
 
 
 def test_an_unused_slot_waits_for_the_text_before_it():
@@ -48,7 +58,7 @@ def test_each_of_several_gaps_has_an_end_of_its_own():
 def test_behind_an_unused_slot_all_are():
     gap = canvas([None, None, None, 9, None])
     gap.ids[0, 0], gap.known[0, 0], gap.open[0, 0] = PAD, True, False
-    logits = end_once(gap, PAD)(torch.zeros(3, VOCABULARY), gap.open.nonzero())
+    logits = left(gap, 3)
     assert logits[:, PAD].tolist() == [0.0, 0.0, 0.0]
     assert logits[:2, PAD + 1 :].isneginf().all()
     assert not logits[2].any()
@@ -57,7 +67,7 @@ def test_behind_an_unused_slot_all_are():
 def test_no_slot_in_front_of_a_taken_token_is_unused():
     gap = canvas([None, None, None, 9])
     gap.ids[0, 1], gap.known[0, 1], gap.open[0, 1] = 5, True, False
-    logits = end_once(gap, PAD)(torch.zeros(2, VOCABULARY), gap.open.nonzero())
+    logits = left(gap, 2)
     assert logits[:, PAD].tolist() == [-torch.inf, 0.0]
     assert not logits[:, PAD + 1 :].any()
 
@@ -71,7 +81,7 @@ def test_whatever_the_model_says_no_unused_slot_is_inside_the_text(seed: int, wi
         Policies(
             max_steps=steps,
             temperature=linear_temperature(1, 1, steps),
-            choose=likeliest_in_first(1),
+            greedy_rows=1,
             accept=entropy_bound(0.5, in_time=True),
             settled=all_known,
             constrain=in_turn(end_once(state, PAD)),
@@ -86,7 +96,7 @@ def test_whatever_the_model_says_no_unused_slot_is_inside_the_text(seed: int, wi
         while True:
             logits = 3 * torch.randn(int(step.rows.open.sum()), VOCABULARY, generator=generator)
             logits[:, PAD] += 2
-            step = loop.send(logits)
+            step = loop.send(dense(logits))
     except StopIteration as end:
         settled = end.value
     for row, length in enumerate(settled.lengths):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
 from engine.analysis.questions import Check
 from engine.core.request import Candidate, Draft, FillRequest
@@ -14,6 +13,7 @@ from engine.infill.lengths.strategies import Fitted
 from engine.infill.pipeline import Parts, infill
 from engine.infill.repair import repaired
 from engine.models.base import Rows
+from engine.models.logits import Logits, dense
 from engine.models.oracle.model import PAD, Case, Oracle, Slip
 from engine.text.marked import gap_at_markers
 
@@ -145,14 +145,14 @@ class Stammering(Oracle):
 
     asked = 0
 
-    def step(self, rows: Rows) -> Tensor:
-        logits = super().step(rows)
+    def step(self, rows: Rows) -> Logits:
+        logits = super().step(rows).whole()
         self.asked += 1
         if self.asked > 1:
             logits = torch.zeros_like(logits)
             logits[:, PAD] = 20.0
             logits[0, PAD], logits[0, "é".encode()[0]] = 0.0, 20.0
-        return logits
+        return dense(logits)
 
 
 def test_what_was_cut_short_into_half_a_character_is_not_mended_again():

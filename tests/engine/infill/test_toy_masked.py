@@ -53,7 +53,7 @@ def test_a_first_sight_in_parts_finds_the_same_widths_and_answers(masked: Infill
         return [(each.width, [candidate.text for candidate in each.candidates]) for each in filled]
 
     at_once = found()
-    monkeypatch.setattr(kv_cache, "TOGETHER", 300)
+    monkeypatch.setattr(kv_cache, "PASS", 300)
     assert found() == at_once
 
 

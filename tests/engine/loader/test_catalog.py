@@ -23,8 +23,9 @@ def test_bundled_is_listed_and_found(
     monkeypatch.setattr(catalog, "BUNDLED_PATH", changeable)
     assert find("bundled").path == changeable
     assert run(["models"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.split()[:2] == ["bundled", "package"]]
-    assert line.split()[-2:] == ["diffusion_gemma", "slack"]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("bundled") + 1].startswith("    package, ")
+    assert lines[lines.index("bundled") + 1].endswith(", diffusion_gemma, slack")
 
 
 def test_a_package_that_lost_its_model_says_so_and_lists_the_rest(

@@ -62,7 +62,7 @@ def test_a_model_split_over_gpu_and_main_memory_gives_the_same_logits(released: 
             self_conditioning=None,
             conditioned=[False],
         )
-        return model.step(rows).cpu()
+        return model.step(rows).whole().cpu()
 
     split = logits("cuda:0", "cuda:0", "cpu", "cpu", "cuda:0")
     torch.testing.assert_close(split, logits("cpu", *["cpu"] * 4), atol=1e-3, rtol=1e-3)

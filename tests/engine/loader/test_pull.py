@@ -153,9 +153,10 @@ def test_the_cache_is_listed(hub: Hub, changeable: Path, capsys: pytest.CaptureF
         config.write_text(json.dumps({"model_type": "llama"}))
     assert run(["models"]) == 0
     out = capsys.readouterr().out
-    (line,) = [line for line in out.splitlines() if "someone/tiny" in line]
+    lines = out.splitlines()
     size = decimal_bytes(sum(file.stat().st_size for file in shards(changeable)))
-    assert " ".join(line.split()) == f"someone/tiny cache {size} 0.1 M diffusion_gemma discover"
+    about = f"    cache, {size}, 0.1 M parameters, diffusion_gemma, discover"
+    assert lines[lines.index("someone/tiny") + 1] == about
     assert "1 more in the cache are incomplete or of families that dg-lsp can't run." in out
 
 

@@ -32,7 +32,7 @@ def canvas_logits(model, context):
         self_conditioning=None,
         conditioned=[False],
     )
-    return model.step(rows)
+    return model.step(rows).whole()
 
 
 def ids(length: int, seed: int = 0) -> list[int]:

@@ -18,7 +18,7 @@ from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
 from engine.models.canvas_model import CanvasModel
 from engine.models.static_steps import Run, StaticSteps, Widths
-from tests.engine.tiny import tiny_model
+from tests.engine.tiny import signal_of, tiny_model
 
 SHAPES = ("small", "masked-small")
 
@@ -42,14 +42,14 @@ def steps(model: Any, count: int = 4, gap: int = 9, batch: int = 2, context: int
     rows = rows_of(model, model.encode(token_ids(model, context)), gap=gap, pinned=20, batch=batch, first=True)
     found: list[Tensor] = []
     for step in range(count):
-        found.append(model.step(rows))
+        found.append(model.step(rows).whole())
         logits = found[-1] * torch.linspace(1, 2, len(found[-1]), device=found[-1].device)[:, None]
         places, open_ = rows.open.nonzero(), rows.open.clone()
         open_[:, step] = False
         canvas = rows.canvas.clone()
         canvas[:, step] = 5 + step
         still = open_[tuple(places.t())]
-        conditioning = logits[still] if model.info.family == "diffusion_gemma" else None
+        conditioning = signal_of(model, logits[still]) if model.info.family == "diffusion_gemma" else None
         conditioned = [conditioning is not None] * batch
         rows = replace(rows, open=open_, canvas=canvas, self_conditioning=conditioning, conditioned=conditioned)
     return found
@@ -183,15 +183,15 @@ def test_a_step_asks_the_device_nothing(shape: str, way: str):
     rows = rows_of(model, context, gap=9, pinned=20, batch=2, first=True)
     for step in range(6):
         with Uploads() as uploads, Literals() as literals:
-            logits = model.step(rows)
-        assert logits.device.type == "meta"
+            hidden = model.step(rows).hidden
+        assert hidden.device.type == "meta"
         # Numbers of tokens and places; where the last step's answers go; and, if static, who sees whom.
         assert uploads.waited == literals.count == 0
         assert 1 <= uploads.count <= 3
         rows = replace(rows, open=rows.open & (torch.arange(29) != step))
         if shape == "small":
             left = int(rows.open.sum())
-            rows.self_conditioning, rows.conditioned = logits[:left], [True] * 2
+            rows.self_conditioning, rows.conditioned = hidden.new_zeros(left, model.head.table.shape[1]), [True] * 2
     assert made is None or made.count >= 3
 
 

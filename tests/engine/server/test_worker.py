@@ -22,6 +22,7 @@ from engine.ipc.messages import EngineMessage, EngineState, Failed, Fill, FillRe
 from engine.models.base import PIECE, Model, Rows
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.kv_cache import EncodedContext
+from engine.models.logits import Logits, dense
 from engine.models.oracle.model import Case, Oracle
 from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Round, Scheduler
@@ -36,13 +37,13 @@ class Small:
         self.activations: list[weakref.ref[Tensor]] = []
         self.alive: list[int] = []
 
-    def step(self, rows: Rows) -> Tensor:
+    def step(self, rows: Rows) -> Logits:
         self.alive.append(sum(made() is not None for made in self.activations))
         activations = torch.zeros(100)
         self.activations.append(weakref.ref(activations))
         if rows.canvas.shape[0] > 1:
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return torch.zeros(int(rows.open.sum()), 4)
+        return dense(torch.zeros(int(rows.open.sum()), 4))
 
 
 def unasked(job: Job, check: object) -> None:
@@ -113,10 +114,10 @@ def test_a_panic_while_loading_is_an_answer_and_the_thread_goes_on():
 
 def test_a_panic_in_one_job_is_that_job_s_alone(caplog: pytest.LogCaptureFixture):
     class Panics(Small):
-        def step(self, rows: Rows) -> Tensor:
+        def step(self, rows: Rows) -> Logits:
             if rows.canvas.shape[0] > 1 or rows.canvas[0, 0] == 1:
                 raise Panic("index out of bounds")
-            return torch.zeros(int(rows.open.sum()), 4)
+            return dense(torch.zeros(int(rows.open.sum()), 4))
 
     jobs = [job(1), job(2)]
     jobs[0].step.rows.canvas[0, 0] = 1  # type: ignore[union-attr]
@@ -143,7 +144,7 @@ class Tight(Oracle):
         self.turns = turns
         self.steps = 0
 
-    def step(self, rows: Rows) -> Tensor:
+    def step(self, rows: Rows) -> Logits:
         self.steps += 1
         if self.turns > 0:
             raise torch.OutOfMemoryError("CUDA out of memory.")

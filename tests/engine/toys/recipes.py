@@ -54,7 +54,16 @@ ABSORBING = replace(
     # Its text is sure long before it sees where a gap ends.
     runs_on=True,
 )
+EXPERTS = replace(
+    ABSORBING,
+    shape=replace(ABSORBING.shape, layers=3, intermediate=64, experts=4, chosen=2, expert_size=32),
+    tokens=600_000,
+    canvases_from=60_000,
+    decay=150_000,
+)
+"""As the released model has them, in multiples of a group of 4-bit weights."""
 RECIPES: dict[str, tuple[Recipe, LengthStrategy]] = {
     "toy-absorbing": (ABSORBING, "slack"),
+    "toy-experts": (EXPERTS, "slack"),
     "toy-uniform": (UNIFORM, "discover"),
 }

@@ -1,10 +1,12 @@
 """Where a canvas goes on with the suffix, what a guess does to a first step, and which widths are tried."""
 
+import pytest
 import torch
 
 from engine.decoding.canvas import Canvas, cat, new_canvas, seed
 from engine.infill.lengths.strategies import FLOOR, suffix_places
 from engine.models.base import Noise
+from engine.models.logits import Head, columns
 
 NOISE = Noise(mask_id=None, vocab_size=20)
 
@@ -43,20 +45,21 @@ def test_without_a_suffix_there_is_no_place_to_find():
 def test_what_is_still_open_counts_by_its_probability():
     state = canvas(5, 1, 2, 9)
     state.open[0, 1:3] = True
-    state.logits = torch.zeros(2, 20)
-    state.logits[0, 1] = state.logits[1, 2] = 3.0
-    width, score = suffix_places(state, [1, 2])[0]
-    assert width == 1
-    assert -1 < score < 0
+    state.log_asked = torch.full((1, 4, 2), -5.0)
+    state.log_asked[0, 1, 0] = state.log_asked[0, 2, 1] = -0.6
+    assert suffix_places(state, [1, 2])[0] == (1, pytest.approx(-0.6))
 
 
 def test_a_guess_conditions_the_first_step_of_its_row_alone():
+    table = torch.eye(20)
+    head = Head(columns, 20, table)
     state = new_canvas([Nowhere()] * 2, [[None] * 3 + [7], [None] * 2 + [7]], NOISE, torch.Generator())
-    seed(state, 1, [11, 12], 20)
-    assert state.logits is not None
-    assert state.logits.shape == (5, 20)
-    assert not state.logits[:3].any()
-    assert state.logits[3:].argmax(-1).tolist() == [11, 12]
+    seed(state, 1, [11, None, 12], head)
+    assert state.signal is not None
+    likely = state.signal.embeddings()
+    torch.testing.assert_close(likely[[0, 1, 2, 4]], torch.full((4, 20), 1 / 20))
+    assert likely[3].argmax() == 11
+    assert likely[3, 11] > 0.9
 
 
 def test_rows_of_two_batches_stand_beside_each_other():

@@ -10,7 +10,7 @@ from engine.bench.workload import forgetful
 from engine.loader.loading import Infiller, load
 from engine.models.base import Rows
 from engine.models.gemma.model import REUSE, DiffusionGemma
-from tests.engine.tiny import tiny_model
+from tests.engine.tiny import signal_of, tiny_model
 from tests.engine.toy_gaps import toy_gaps
 
 GAP, LENGTH = range(4, 10), 40
@@ -23,7 +23,7 @@ def model(released: Path) -> DiffusionGemma:
 
 
 def step_over(model: DiffusionGemma, *canvases: list[int], open_=GAP, context=None, conditioned: bool = True) -> Rows:
-    """Canvases over one context; the logits of their last step are random, but the same for each."""
+    """Canvases over one context; what their last step said is random, but the same for each."""
     asked = torch.zeros(len(canvases), LENGTH, dtype=torch.bool)
     asked[:, list(open_)] = True
     logits = torch.randn(len(open_), model.info.noise.vocab_size, generator=torch.Generator().manual_seed(1))
@@ -32,7 +32,7 @@ def step_over(model: DiffusionGemma, *canvases: list[int], open_=GAP, context=No
         canvas=torch.tensor(canvases),
         lengths=[LENGTH] * len(canvases),
         open=asked,
-        self_conditioning=logits.repeat(len(canvases), 1) if conditioned else None,
+        self_conditioning=signal_of(model, logits).repeat(len(canvases), 1) if conditioned else None,
         conditioned=[conditioned] * len(canvases),
     )
 
@@ -64,18 +64,18 @@ def test_the_rest_is_remembered_until_it_is_refreshed(model: DiffusionGemma):
 
 def test_where_nothing_changed_the_logits_are_those_of_a_full_step(model: DiffusionGemma):
     rows = step_over(model, canvas())
-    full = model.step(rows)
+    full = model.step(rows).whole()
     for _ in range(REUSE.steps - 1):
-        torch.testing.assert_close(model.step(rows), full, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(model.step(rows).whole(), full, rtol=1e-4, atol=1e-4)
 
 
 def test_what_was_settled_since_is_computed_once(model: DiffusionGemma):
     context = model.encode(range(30, 50))
     model.step(step_over(model, canvas(), context=context))
     settled = step_over(model, canvas(_4=200), open_=range(5, 10), context=context)
-    near = model.step(settled)
+    near = model.step(settled).whole()
     with forgetful(model):
-        full = model.step(settled)
+        full = model.step(settled).whole()
     assert not torch.equal(near, full)
     assert (near - full).abs().mean() < (full - full.roll(1, 0)).abs().mean() / 4
     model.step(settled)
@@ -108,20 +108,21 @@ def test_canvases_of_one_width_each_have_their_own(model: DiffusionGemma):
     context = model.encode(range(30, 50))
     model.step(step_over(model, canvas(), canvas(), context=context))
     apart = step_over(model, canvas(_4=200), canvas(_4=201), open_=range(5, 10), context=context)
-    together = model.step(apart).split(5)
+    together = model.step(apart).whole().split(5)
     for row, token in enumerate((200, 201)):
         alone = model.encode(range(30, 50))
         model.step(step_over(model, canvas(), context=alone))
         own = step_over(model, canvas(_4=token), open_=range(5, 10), context=alone)
-        torch.testing.assert_close(together[row], model.step(own), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(together[row], model.step(own).whole(), rtol=1e-4, atol=1e-4)
 
 
 def test_canvases_that_say_the_same_keep_their_order(model: DiffusionGemma):
     rows = step_over(model, canvas(), canvas())
-    rows.self_conditioning = torch.randn(12, model.info.noise.vocab_size, generator=torch.Generator().manual_seed(2))
-    full = model.step(rows)
+    logits = torch.randn(12, model.info.noise.vocab_size, generator=torch.Generator().manual_seed(2))
+    rows.self_conditioning = signal_of(model, logits)
+    full = model.step(rows).whole()
     for _ in range(REUSE.steps + 2):
-        torch.testing.assert_close(model.step(rows), full, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(model.step(rows).whole(), full, rtol=1e-4, atol=1e-4)
 
 
 def test_a_wide_gap_is_computed_in_full(model: DiffusionGemma):
@@ -133,7 +134,7 @@ def test_a_wide_gap_is_computed_in_full(model: DiffusionGemma):
 def test_a_step_that_failed_left_nothing(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
     """Another window's row may have broken it: then each row is computed again alone."""
     rows = step_over(model, canvas())
-    expected = model.step(step_over(model, canvas()))
+    expected = model.step(step_over(model, canvas())).whole()
     calls, attention = iter(range(100)), model.network.attention
 
     def failing(*given):
@@ -144,7 +145,7 @@ def test_a_step_that_failed_left_nothing(model: DiffusionGemma, monkeypatch: pyt
     monkeypatch.setattr(model.network, "attention", failing)
     with pytest.raises(RuntimeError):
         model.step(rows)
-    torch.testing.assert_close(model.step(rows), expected)
+    torch.testing.assert_close(model.step(rows).whole(), expected)
 
 
 def test_nothing_outlives_its_context(model: DiffusionGemma):

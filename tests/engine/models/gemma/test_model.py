@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine.models.base import READ_ON, Rows
-from tests.engine.tiny import tiny_model
+from tests.engine.tiny import signal_of, tiny_model
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def reference(released: Path):
     return DiffusionGemmaForBlockDiffusion.from_pretrained(released, dtype=torch.float32).eval()
 
 
-def rows(contexts, canvases, *, logits=None, conditioned=None):
+def rows(contexts, canvases, *, signal=None, conditioned=None):
     width = max(map(len, canvases))
     canvas = torch.tensor([[*ids, *[0] * (width - len(ids))] for ids in canvases])
     open_ = torch.arange(width) < torch.tensor([len(ids) for ids in canvases])[:, None]
@@ -30,8 +30,8 @@ def rows(contexts, canvases, *, logits=None, conditioned=None):
         canvas=canvas,
         lengths=[len(ids) for ids in canvases],
         open=open_,
-        self_conditioning=logits,
-        conditioned=conditioned or [logits is not None] * len(canvases),
+        self_conditioning=signal,
+        conditioned=conditioned or [signal is not None] * len(canvases),
     )
 
 
@@ -45,8 +45,9 @@ def test_a_step_gives_the_released_logits(model, reference, length: int, conditi
     signal = torch.randn(1, 32, vocabulary, generator=generator) * 3 if conditioned else None
     with torch.no_grad():
         expected = reference(input_ids=ids, decoder_input_ids=canvas, self_conditioning_logits=signal).logits[0]
-    batch = rows([model.encode(ids[0].tolist())], canvas.tolist(), logits=signal[0] if conditioned else None)
-    torch.testing.assert_close(model.step(batch), expected, rtol=1e-4, atol=1e-4)
+    own = signal_of(model, signal[0]) if conditioned else None
+    batch = rows([model.encode(ids[0].tolist())], canvas.tolist(), signal=own)
+    torch.testing.assert_close(model.step(batch).whole(), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_rows_of_a_ragged_batch_do_not_see_each_other(model):
@@ -54,12 +55,13 @@ def test_rows_of_a_ragged_batch_do_not_see_each_other(model):
     contexts = [model.encode(list(range(30, 30 + n))) for n in (5, 40, 17)]
     canvases = [list(range(60, 60 + n)) for n in (4, 9, 7)]
     vocabulary = model.info.noise.vocab_size
-    logits = torch.randn(20, vocabulary, generator=torch.Generator().manual_seed(0))
-    together = model.step(rows(contexts, canvases, logits=logits, conditioned=[True, False, True])).split([4, 9, 7])
-    parts = logits.split([4, 9, 7])
+    signal = signal_of(model, torch.randn(20, vocabulary, generator=torch.Generator().manual_seed(0)))
+    batch = rows(contexts, canvases, signal=signal, conditioned=[True, False, True])
+    together = model.step(batch).whole().split([4, 9, 7])
+    parts = signal.split([4, 9, 7])
     for index in range(3):
         own = parts[index] if index != 1 else None
-        alone = model.step(rows([contexts[index]], [canvases[index]], logits=own))
+        alone = model.step(rows([contexts[index]], [canvases[index]], signal=own)).whole()
         torch.testing.assert_close(together[index], alone, rtol=1e-4, atol=1e-4)
 
 
@@ -81,8 +83,8 @@ def test_what_is_not_open_is_conditioned_on_itself(model, reference):
     batch = rows([model.encode([2, 30, 31])], [canvas])
     batch.open[0, pinned] = False
     free = [at for at in range(8) if at not in pinned]
-    batch.self_conditioning, batch.conditioned = logits[free], [True]
-    torch.testing.assert_close(model.step(batch), expected[free], rtol=1e-4, atol=1e-4)
+    batch.self_conditioning, batch.conditioned = signal_of(model, logits[free]), [True]
+    torch.testing.assert_close(model.step(batch).whole(), expected[free], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("length", "suffix"), [(3, []), (16, list(range(90, 95))), (30, list(range(90, 120)))])

@@ -61,7 +61,7 @@ def test_a_step_gives_the_published_logits(folder: Path, layout: Layout, length:
     canvas[1] = canvas[2] = model.info.noise.mask_id or 0
     expected = plain_logits(folder / layout, layout, context + canvas)[length:]
     batch = rows([model.encode(context)], [canvas], [range(7)])
-    torch.testing.assert_close(model.step(batch), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(model.step(batch).whole(), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("layout", ["dreamon", "llada"])
@@ -70,7 +70,7 @@ def test_rows_of_a_ragged_batch_do_not_see_each_other(folder: Path, layout: Layo
     contexts, canvases = [drawn(seed, size) for seed, size in ((1, 5), (2, 30), (3, 1))], [drawn(4, 6), drawn(5, 9)]
     canvases.append(drawn(6, 3))
     asked = [[0, 1], [3, 8], [2]]
-    logits = model.step(rows([model.encode(ids) for ids in contexts], canvases, asked)).split([2, 2, 1])
+    logits = model.step(rows([model.encode(ids) for ids in contexts], canvases, asked)).whole().split([2, 2, 1])
     for context, canvas, places, found in zip(contexts, canvases, asked, logits, strict=True):
         expected = plain_logits(folder / layout, layout, context + canvas)
         torch.testing.assert_close(found, expected[[len(context) + at for at in places]], rtol=1e-4, atol=1e-4)
@@ -109,7 +109,7 @@ def test_a_remembered_pass_is_exact_where_nothing_changed(folder: Path, layout: 
     mask = model.info.noise.mask_id or 0
     context, canvas = drawn(1, 60), [mask] * 6 + drawn(2, 50)
     batch = rows([model.encode(context)], [canvas], [range(6)])
-    first, second = model.step(batch), model.step(batch)
+    first, second = model.step(batch).whole(), model.step(batch).whole()
     (held,) = model.cache.passes(batch.contexts[0])
     assert held.uses == 2
     torch.testing.assert_close(second, first, rtol=1e-4, atol=1e-4)
@@ -122,7 +122,7 @@ def test_nothing_is_remembered_of_a_gap_of_another_width(folder: Path):
     mask = model.info.noise.mask_id or 0
     context, suffix = model.encode(drawn(1, 60)), drawn(2, 60)
     model.step(rows([context], [[mask] * 4 + suffix], [range(4)]))
-    grown = model.step(rows([context], [[mask] * 7 + suffix], [range(7)]))
+    grown = model.step(rows([context], [[mask] * 7 + suffix], [range(7)])).whole()
     expected = plain_logits(folder / "dreamon", "dreamon", [*context.ids, *[mask] * 7, *suffix])[60:67]
     torch.testing.assert_close(grown, expected, rtol=1e-4, atol=1e-4)
 
@@ -167,7 +167,7 @@ def with_room_for(model: Masked, tokens: int) -> KVCache:
 def looks(model: Masked, context: TextContext, suffix: list[int], widths: Sequence[int]) -> torch.Tensor:
     mask = model.info.noise.mask_id or 0
     canvases = [[mask] * width + suffix for width in widths]
-    return model.step(rows([context] * len(widths), canvases, [range(width) for width in widths]))
+    return model.step(rows([context] * len(widths), canvases, [range(width) for width in widths])).whole()
 
 
 @pytest.mark.parametrize("layout", ["dreamon", "llada"])
@@ -188,11 +188,11 @@ def test_what_is_run_in_parts_says_the_same(
     together = answers()
     assert max(map(len, sizes)) > 2
     sizes.clear()
-    monkeypatch.setattr(kv_cache, "TOGETHER", 250)
+    monkeypatch.setattr(kv_cache, "PASS", 250)
     torch.testing.assert_close(answers(), together, rtol=1e-4, atol=1e-4)
     assert all(sum(each) <= 250 for each in sizes)
     sizes.clear()
-    monkeypatch.setattr(kv_cache, "TOGETHER", 10)
+    monkeypatch.setattr(kv_cache, "PASS", 10)
     torch.testing.assert_close(answers(), together, rtol=1e-4, atol=1e-4)
     assert all(len(each) == 1 for each in sizes)
 

@@ -38,7 +38,7 @@ def one_step(model: Oracle, contexts: list, canvas: torch.Tensor) -> torch.Tenso
         self_conditioning=None,
         conditioned=[False] * len(contexts),
     )
-    return model.step(rows).unflatten(0, canvas.shape)
+    return model.step(rows).whole().unflatten(0, canvas.shape)
 
 
 @given(st.text())
@@ -150,7 +150,7 @@ def test_only_open_positions_have_logits():
         self_conditioning=None,
         conditioned=[False],
     )
-    assert model.detokenize(model.step(rows).argmax(-1).tolist()) == " c"
+    assert model.detokenize(model.step(rows).whole().argmax(-1).tolist()) == " c"
 
 
 def test_the_score_tells_answers_from_anything_else():

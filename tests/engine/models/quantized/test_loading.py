@@ -15,6 +15,7 @@ from engine.models.base import Rows
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.quantized.layers import CpuInt4, CpuInt8, PackedWeights
 from tests.engine.quantized import LAYOUTS, write_quantized
+from tests.engine.tiny import signal_of
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
@@ -32,9 +33,9 @@ def logits(path: Path) -> torch.Tensor:
     rows = Rows(
         contexts=[context], canvas=canvas, lengths=[16], open=open_, self_conditioning=None, conditioned=[False]
     )
-    first = model.step(rows)
-    rows.self_conditioning, rows.conditioned = first, [True]
-    return torch.cat([first, model.step(rows)])
+    first = model.step(rows).whole()
+    rows.self_conditioning, rows.conditioned = signal_of(model, first), [True]
+    return torch.cat([first, model.step(rows).whole()])
 
 
 def difference(found: torch.Tensor, expected: torch.Tensor) -> float:

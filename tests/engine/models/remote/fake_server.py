@@ -24,6 +24,7 @@ from torch import Tensor
 
 from engine.core.request import Draft
 from engine.decoding.canvas import new_canvas
+from engine.decoding.constraints import in_turn
 from engine.decoding.denoise import denoise
 from engine.decoding.executor import drive
 from engine.decoding.sampling import published_policies
@@ -243,10 +244,7 @@ def completion(body: Any, fault: str = "") -> dict[str, Any]:
     canvas = new_canvas([context], [row], model.info.noise, generator)
     canvas.ids = torch.tensor([seed])
 
-    def unconstrained(logits: Tensor, places: Tensor) -> Tensor:
-        return logits
-
-    policies = published_policies(model.info.sampling, model.info.noise, unconstrained)
+    policies = published_policies(model.info.sampling, model.info.noise, in_turn())
     policies = replace(policies, max_steps=xargs["diffusion_max_steps"])
     first = logits_of(context, torch.tensor([seed]))
     if xargs["diffusion_max_steps"] > 1:
@@ -282,4 +280,4 @@ def logits_of(context: Any, canvas: Tensor) -> Tensor:
         self_conditioning=None,
         conditioned=[False],
     )
-    return toy().model.step(rows)
+    return toy().model.step(rows).whole()

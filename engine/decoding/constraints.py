@@ -1,0 +1,132 @@
+"""What may not enter a gap: each constraint adds to the bans of a step, which hold while its logits are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from engine.models.logits import Logits
+from engine.models.vocabulary import Vocabulary
+
+
+@dataclass(slots=True, kw_only=True)
+class Bans:
+    """Of F positions; tokens are sorted."""
+
+    out: list[tuple[Tensor | None, Tensor]] = field(default_factory=list[tuple[Tensor | None, Tensor]])
+    """Positions, bool [F], None for all of them, and tokens that may not stand there."""
+    only: list[tuple[Tensor, Tensor]] = field(default_factory=list[tuple[Tensor, Tensor]])
+    """Positions, bool [F], and the only tokens that may."""
+
+    def __getitem__(self, rows: Tensor) -> Bans:
+        """Those of some positions, by their index."""
+        return Bans(
+            out=[(at if at is None else at[rows], tokens) for at, tokens in self.out],
+            only=[(at[rows], tokens) for at, tokens in self.only],
+        )
+
+    def apply(self, block: Tensor, first: int = 0) -> None:
+        """Take what is banned out of logits [F, W] of the tokens from `first` on, in place."""
+        for at, tokens in self.out:
+            columns = _within(tokens, first, block)
+            if at is None:
+                block.index_fill_(1, columns, -torch.inf)
+            elif len(columns):
+                block[:, columns] = block[:, columns].masked_fill(at[:, None], -torch.inf)
+        for at, tokens in self.only:
+            other = torch.ones(block.shape[1], dtype=torch.bool, device=block.device)
+            other[_within(tokens, first, block)] = False
+            block.masked_fill_(at[:, None] & other, -torch.inf)
+
+    def allowed(self, tokens: Tensor, at: int) -> Tensor:
+        """Those of `tokens` that may stand at a position."""
+        may = torch.ones(len(tokens), dtype=torch.bool, device=tokens.device)
+        for where, some in self.out:
+            if where is None or where[at]:
+                may &= ~torch.isin(tokens, some.to(tokens.device))
+        for where, some in self.only:
+            if where[at]:
+                may &= torch.isin(tokens, some.to(tokens.device))
+        return tokens[may]
+
+
+Constrain = Callable[[Bans, Logits, Tensor], None]
+"""(bans to add to, raw logits, their places [F, 2] (row, position))"""
+
+
+def forbid(ids: Sequence[int]) -> Constrain:
+    banned = torch.tensor(sorted(set(ids)), dtype=torch.int64)
+
+    def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
+        bans.out.append((None, banned))
+
+    return constrain
+
+
+def forbid_in(rows: Sequence[int], token: int) -> Constrain:
+    """`token` may not enter the gaps of these rows."""
+    banned, tokens = torch.tensor(rows, dtype=torch.int64), torch.tensor([token])
+
+    def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
+        if rows:
+            bans.out.append((torch.isin(places[:, 0], banned.to(places.device)), tokens))
+
+    return constrain
+
+
+def begin_with(head: str, vocabulary: Vocabulary, *, one_line: bool = False) -> Constrain:
+    """The first positions of a gap spell `head`, unless something stands there for good; what comes after it is free.
+
+    A token shorter than what is left of `head` leaves the rest to the next position. With `one_line` no line breaks
+    but those of `head` enter the gap.
+    """
+    breaks = torch.tensor(vocabulary.line_breaks if one_line else (), dtype=torch.int64)
+
+    def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
+        free = torch.ones(len(places), dtype=torch.bool, device=places.device)
+        for row in places[places[:, 1] == 0, 0].tolist():
+            left = head.encode()
+            for at in (places[:, 0] == row).nonzero()[:, 0].tolist():
+                agreeing = torch.tensor(sorted(_agreeing(vocabulary, left, one_line)), dtype=torch.int64)
+                allowed = bans.allowed(agreeing, at)
+                if not len(allowed):
+                    break  # nothing that may stand here spells it: the answer will be dropped
+                here = torch.zeros_like(free)
+                here[at], free[at] = True, False
+                bans.only.append((here, allowed))
+                likeliest = logits[at : at + 1].of(allowed.to(places.device))[0].argmax()
+                spelled = vocabulary.bytes[int(allowed[int(likeliest)])]
+                if len(spelled) >= len(left):
+                    break
+                left = left[len(spelled) :]
+        if len(breaks):
+            bans.out.append((free, breaks))
+
+    return constrain
+
+
+def in_turn(*constraints: Constrain) -> Constrain:
+
+    def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
+        for each in constraints:
+            each(bans, logits, places)
+
+    return constrain
+
+
+def _agreeing(vocabulary: Vocabulary, head: bytes, one_line: bool) -> list[int]:
+    """Tokens that `head` may begin with, or begins with; with `one_line` they break no line behind it."""
+    agreeing = vocabulary.agreeing(head)
+    if not one_line:
+        return agreeing
+    return [token for token in agreeing if not {*b"\r\n"} & {*vocabulary.bytes[token][len(head) :]}]
+
+
+def _within(tokens: Tensor, first: int, block: Tensor) -> Tensor:
+    """The columns of `block` that stand for some of the tokens."""
+    bounds = torch.tensor([first, first + block.shape[1]])
+    start, end = torch.searchsorted(tokens, bounds).tolist()
+    return tokens[start:end].to(block.device) - first
