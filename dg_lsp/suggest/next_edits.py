@@ -63,7 +63,7 @@ class NextEdits:
         if filled is None or now is None or now.lines is not snapshot.lines or now.policy.off:
             return None
         for candidate in filled.candidates:
-            if candidate.replaces is None:
+            if not candidate.replaces:
                 continue
             start, end = candidate.replaces
             found = NextEdit(id=next(self._ids), snapshot=snapshot, start=start, end=end, text=candidate.text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from engine.core.wire import Wire
 
@@ -77,8 +77,8 @@ class Candidate(Wire, frozen=True, kw_only=True):
     syntax: Syntax = "unchecked"
     token_confidence: tuple[float, ...] = ()
     """Probability that the model gave each token of `text` when the canvas settled."""
-    replaces: tuple[int, int] | None = None
-    """Span of `prefix + suffix` that `text` takes the place of; None: the gap's."""
+    replaces: tuple[int, int] | UnsetType = UNSET
+    """Span of `prefix + suffix` that `text` takes the place of, where that is not the gap."""
 
 
 class Timings(Wire, frozen=True, kw_only=True):

@@ -89,7 +89,7 @@ def next_edit_figures(model: Model, cases: Iterable[NextEditCase]) -> NextEditFi
         alone += not case.follows
         shown += bool(case.follows and said)
         disturbed += bool(said and not case.follows)
-        found += said is not None and said.replaces is not None and (*said.replaces, said.text) in case.follows
+        found += bool(said and said.replaces and (*said.replaces, said.text) in case.follows)
     evenly = shown + disturbed * followed / max(1, alone)
     return NextEditFigures(
         followed=followed,

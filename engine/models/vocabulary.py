@@ -16,12 +16,21 @@ _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _METASPACE = "\u2581"
 
 
+_MOST = 1 << 24
+"""Tokens. The largest vocabularies have a quarter of a million."""
+
+
 def read_vocabulary(tokenizer: Tokenizer, rows: int, name: str) -> Vocabulary:
     """`rows`: of the model's embedding table, one a token.
 
-    Raises ModelError, naming the model, for a token without a row, and for a kind of tokenizer that is neither
-    byte-level nor SentencePiece's with byte fallback.
+    Raises ModelError, naming the model, for a token without a row, for more rows than any vocabulary has, and for a
+    kind of tokenizer that is neither byte-level nor SentencePiece's with byte fallback.
     """
+    if rows > _MOST:
+        raise ModelError(
+            f"The vocab_size of {name} is {rows:,}, and no vocabulary has more than {_MOST:,}: "
+            "pull or copy the model again."
+        )
     pieces = tokenizer.get_vocab(with_added_tokens=True)
     last = max(pieces.values(), default=0)
     if last >= rows:

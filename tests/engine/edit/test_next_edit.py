@@ -30,7 +30,7 @@ def candidates(request: FillRequest, *cases: str) -> list[Candidate]:
 
 
 def applied(text: str, candidate: Candidate) -> str:
-    assert candidate.replaces is not None
+    assert candidate.replaces
     start, end = candidate.replaces
     return text[:start] + candidate.text + text[end:]
 
