@@ -136,6 +136,8 @@ def test_what_does_not_fit_is_left_out_with_the_reason(capsys: pytest.CaptureFix
 
 
 def test_tests_are_counted(tmp_path: Path):
+    # Names of tests count from where the settings are, wherever this runs.
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_some.py").write_text(
         "import pytest\ndef test_a(): pass\ndef test_b(): assert 0\n@pytest.mark.skip\ndef test_c(): pass\n"
     )
