@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsprotocol.types import ExecuteCommandParams, Position
+from lsprotocol.types import ExecuteCommandParams
 
 from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.session import EditorSession
@@ -23,8 +23,7 @@ async def next_edit(ls: EditorSession, params: InlineEditParams) -> dict[str, An
         return NOTHING
     if snapshot.policy.settings.next_edit == "off":
         return NOTHING
-    position = Position(line=params.position.line, character=params.position.character)
-    found = await ls.next_edits.at(snapshot, offset_at(snapshot.lines, position, snapshot.encoding))
+    found = await ls.next_edits.at(snapshot, offset_at(snapshot.lines, params.position, snapshot.encoding))
     if found is None:
         return NOTHING
     span = range_of(snapshot.lines, found.start, found.end, snapshot.encoding)

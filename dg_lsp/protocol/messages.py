@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lsprotocol.types import OptionalVersionedTextDocumentIdentifier, Position
 from msgspec import Struct
 
 STATUS = "dg/status"
@@ -40,19 +41,9 @@ class SetEnabledParams(Struct, frozen=True):
     """By its URI."""
 
 
-class VersionedDocument(Struct, frozen=True):
-    uri: str
-    version: int | None = None
-
-
-class InlineEditPosition(Struct, frozen=True):
-    line: int
-    character: int
-
-
 class InlineEditParams(Struct, frozen=True, rename="camel"):
-    text_document: VersionedDocument
-    position: InlineEditPosition
+    text_document: OptionalVersionedTextDocumentIdentifier
+    position: Position
 
 
 PARAMS: dict[str, Any] = {
