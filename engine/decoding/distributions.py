@@ -15,6 +15,7 @@ from torch import Tensor
 
 from engine.decoding.constraints import Bans
 from engine.models.logits import Head, Logits
+from engine.models.products import summed
 
 _LEAST = -1e4
 """Log-probability of what can't be, in a sum where it counts for nothing."""
@@ -271,5 +272,4 @@ def likeliest(logits: Tensor) -> Tensor:
 
 def _summed(head: Head, weights: Tensor, first: int) -> Tensor:
     """Embeddings of the tokens from `first` on, by weights [F, W]: [F, E] in float32."""
-    table = head.table[first : first + weights.shape[1]]
-    return (weights.to(table.dtype) @ table).float()
+    return summed(weights, head.table[first : first + weights.shape[1]])

@@ -19,6 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.models.products import linear
+
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer index, queries [B, H, T, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, T, D], H a multiple of K.
 Queries and keys are rotated."""
@@ -35,6 +37,9 @@ class Linear(nn.Linear):
 
     def reset_parameters(self) -> None:
         pass
+
+    def forward(self, input: Tensor) -> Tensor:
+        return linear(input, self.weight, self.bias)
 
 
 class Embedding(nn.Embedding):
@@ -213,7 +218,7 @@ def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
     if together is None:
         return [part(hidden) for part in parts]
     weight, bias, sizes = together
-    return F.linear(hidden, weight, bias).split(sizes, dim=-1)
+    return linear(hidden, weight, bias).split(sizes, dim=-1)
 
 
 def frequencies(size: int, theta: float, share: float = 1.0, factor: float = 1.0) -> Tensor:

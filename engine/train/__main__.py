@@ -21,12 +21,12 @@ from engine.core.names import check_device
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
 from engine.models.gemma.network import GemmaNetwork
+from engine.models.products import prefers_bfloat16
 from engine.train.assessment import assess as assess_network
 from engine.train.corpus import build_corpus, corpus_folder, read_documents, read_manifest
 from engine.train.export import export as export_model
 from engine.train.export import keep_threshold, write_card
 from engine.train.fills import Fills, fill_holes
-from engine.train.optimise import prefers_bfloat16
 from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe, changed
 from engine.train.run import Sitting, idle, train

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import timeit
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from engine.models.products import prefers_bfloat16
 
 WARM_UP = 100
 """Steps."""
@@ -110,16 +110,3 @@ def orthogonal(matrices: Tensor) -> Tensor:
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.mT if tall else x
-
-
-@cache
-def prefers_bfloat16(device: str) -> bool:
-    """Whether products in bfloat16 are faster than in float32 on a `device` ("cpu", "cuda"): measured, as processors
-    differ by a factor of forty either way."""
-    if device != "cpu":
-        return device == "cuda"
-    seconds: list[float] = []
-    for dtype in (torch.float32, torch.bfloat16):
-        left, right = torch.ones(1024, 512, dtype=dtype), torch.ones(512, 512, dtype=dtype)
-        seconds.append(min(timeit.repeat(partial(torch.mm, left, right), number=1, repeat=4)))
-    return seconds[1] < seconds[0]

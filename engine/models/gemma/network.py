@@ -25,6 +25,7 @@ from engine.models.network import (
     rotation,
     side_by_side,
 )
+from engine.models.products import linear
 from engine.models.quantized.layers import PackedWeights
 
 _GELU_CUBIC, _GELU_SCALE = 0.044715, 2 * math.sqrt(2 / math.pi)
@@ -167,7 +168,7 @@ class GemmaNetwork(Network):
     def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:
         """Soft-capped float32 logits [..., W] of hidden states [..., E], of all tokens or of some."""
         cap = self.module.final_logit_softcapping
-        return F.linear(hidden, self.module.lm_head.weight[tokens]).float().div_(cap).tanh_() * cap
+        return linear(hidden, self.module.lm_head.weight[tokens]).float().div_(cap).tanh_() * cap
 
     def embed(self, ids: Tensor) -> Tensor:
         """Scaled embeddings [..., E] of ids [...]."""
@@ -285,7 +286,7 @@ def _grouped(states: Tensor, weights: Tensor | PackedWeights, sizes: Tensor) -> 
         grouped: Any = getattr(F, "grouped_mm", None) or torch._grouped_mm  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
         return grouped(states, weights.transpose(1, 2), offs=sizes.cumsum(0, dtype=torch.int32))
     parts = zip(states.split(sizes.tolist()), weights, strict=True)
-    return torch.cat([F.linear(part, weight) for part, weight in parts if len(part)])
+    return torch.cat([linear(part, weight) for part, weight in parts if len(part)])
 
 
 def _is_dense(layer: Any) -> bool:

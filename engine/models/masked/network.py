@@ -22,6 +22,7 @@ from engine.models.network import (
     rotation,
     side_by_side,
 )
+from engine.models.products import linear
 
 
 class MaskedModule(nn.Module):
@@ -82,7 +83,7 @@ class MaskedNetwork(Network):
 
     def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:
         """Float32 logits [..., W] of hidden states [..., E], of all tokens or of some."""
-        return F.linear(hidden, self.module.lm_head.weight[tokens]).float()
+        return linear(hidden, self.module.lm_head.weight[tokens]).float()
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         block = layer.self_attn
