@@ -55,7 +55,7 @@ def test_experts_are_chosen_without_a_look_at_what_was_routed(packed: Path):
     rows = rows_of(model, model.encode(IDS), gap=9, pinned=20, first=True)
     with Uploads() as uploads, Literals() as literals:
         logits = model.step(rows)
-    assert logits.device.type == "meta"
+    assert logits.hidden.device.type == "meta"
     assert (uploads.count, uploads.waited, literals.count) == (1, 0, 0)
 
 

@@ -115,6 +115,12 @@ def _e4m3(code: tl.tensor) -> tl.tensor:
     return tl.where(code > 127, -least, least).to(tl.float32) * (1.0 / 512)
 
 
+# As an operator of torch's own it may be in what is compiled or captured, and knows what it returns on no device.
+@torch.library.custom_op(
+    "dg_lsp::grouped_product",
+    mutates_args=(),
+    schema="(Tensor states, Tensor codes, Tensor scales, Tensor? zeros, Tensor? multipliers, Tensor? sizes) -> Tensor",
+)
 def multiply(
     states: Tensor,
     codes: Tensor,
@@ -126,23 +132,7 @@ def multiply(
     """States [S, K], in float32 or bfloat16, `sizes` [X] of them for each expert in order (None: all for the only one),
     times the weights of theirs: [S, N]. Codes [X, N, K/2] and scales [X, N, K/G], with multipliers [X, P] (NVFP4) or
     without (int4), as `PackedWeights.put` takes them; scales of NVFP4 as bytes."""
-    return _multiply(states.contiguous(), codes, scales, zeros, multipliers, sizes)
-
-
-# As an operator of torch's own it may be in what is compiled or captured, and knows what it returns on no device.
-@torch.library.custom_op(
-    "dg_lsp::grouped_product",
-    mutates_args=(),
-    schema="(Tensor states, Tensor codes, Tensor scales, Tensor? zeros, Tensor? multipliers, Tensor? sizes) -> Tensor",
-)
-def _multiply(
-    states: Tensor,
-    codes: Tensor,
-    scales: Tensor,
-    zeros: Tensor | None,
-    multipliers: Tensor | None,
-    sizes: Tensor | None,
-) -> Tensor:
+    states = states.contiguous()
     experts, outputs, half = codes.shape
     rows = len(states)
     out = states.new_empty(rows, outputs)
@@ -179,7 +169,7 @@ def _multiply(
     return out
 
 
-@_multiply.register_fake
+@multiply.register_fake
 def _(states: Tensor, codes: Tensor, *others: Tensor | None) -> Tensor:
     return states.new_empty(len(states), codes.shape[1])
 
