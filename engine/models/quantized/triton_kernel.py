@@ -95,7 +95,8 @@ def grouped_product(
     if NVFP4:
         total *= tl.load(multipliers + n // (outputs // parts), mask=in_columns, other=0)[None, :]
     there = in_rows[:, None] & in_columns[None, :]
-    tl.store(out + m[:, None] * outputs + n[None, :], total.to(out.dtype.element_ty), mask=there)
+    total = total.to(out.dtype.element_ty)  # pyright: ignore[reportAttributeAccessIssue]
+    tl.store(out + m[:, None] * outputs + n[None, :], total, mask=there)
 
 
 @triton.jit
@@ -164,7 +165,8 @@ def multiply(
             BN=COLUMNS,
             BK=INPUTS,
             SLOTS=triton.next_power_of_2(experts),
-            enable_fp_fusion=True,  # the default of today, which Triton warns of
+            # The default of today, which Triton warns of.
+            enable_fp_fusion=True,  # pyright: ignore[reportCallIssue]
         )
     return out
 
