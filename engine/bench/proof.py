@@ -17,6 +17,7 @@ from msgspec.structs import replace as replace_fields
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
 
 from engine.baselines.left_to_right import LeftToRight
 from engine.bench.end_to_end import by_causal_head
@@ -27,20 +28,21 @@ from engine.checkpoints.directory import TensorHeader
 from engine.decoding.executor import drive
 from engine.infill.pipeline import Parts, infill
 from engine.models.network import Network
+from engine.models.products import prefers_bfloat16
 from engine.models.quantized.layers import PackedWeights, product_ways
 from engine.models.static_steps import static_steps
 
 STEP, FILL = "step", "fill"
 _CONTEXT = 512
-_PINNED = 32
+_MATRIX = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofSize:
     """How much is measured."""
 
-    open: tuple[int, ...] = (32, 128)
-    """Positions in question, in a step."""
+    positions: tuple[int, ...] = (32, 128)
+    """Of a step, a quarter of them pinned."""
     widths: tuple[int, ...] = (16, 32, 96)
     """Of gaps."""
     steps: tuple[int, ...] = (8, 48)
@@ -65,8 +67,12 @@ class Proved:
     ratios: list[Ratio] = field(default_factory=list[Ratio])
     nbytes: dict[str, int] = field(default_factory=dict[str, int])
     """Weights and work, planned and held."""
+    products_of: dict[int, int] = field(default_factory=dict[int, int])
+    """Floating-point operations of a step, by its positions."""
     bandwidth: float = 0.0
     """Bytes a second, read and written."""
+    flops: float = 0.0
+    """Of a product of large matrices, a second."""
     rates: dict[str, float] = field(default_factory=dict[str, float])
     """Tokens a second."""
     left_out: dict[str, str] = field(default_factory=dict[str, str])
@@ -86,17 +92,10 @@ class Weighed(Measured, LeftToRight, Protocol):
 def prove(model: Weighed, watch: Stopwatch, size: ProofSize, on_part: Callable[[str], None]) -> Proved:
     """Measure one model, telling `on_part` what comes next."""
     device = torch.device(model.info.device)
-    proved = Proved(
-        model=model.info.name,
-        device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        products=product_ways(model.info.device),
-        bandwidth=_bandwidth(watch, device, size.copied),
-    )
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     on_part("steps")
-    for count in size.open:
-        _steps(proved, model, watch, count)
+    proved = prove_steps(model, watch, size)
     on_part("fills")
     _fills(proved, model, watch, size)
     on_part("keystrokes")
@@ -108,18 +107,37 @@ def prove(model: Weighed, watch: Stopwatch, size: ProofSize, on_part: Callable[[
     if size.compiled:
         on_part("a compiled step")
         try:
-            _compiled_step(proved, model, watch, size.open[0])
+            _compiled_step(proved, model, watch, size.positions[0])
         except Exception as error:  # noqa: BLE001 nobody is served this way yet
             proved.left_out["compiled graph"] = f"{type(error).__name__}: {error}"
     return proved
 
 
+def prove_steps(model: Weighed, watch: Stopwatch, size: ProofSize) -> Proved:
+    """Steps alone."""
+    device = torch.device(model.info.device)
+    proved = Proved(
+        model=model.info.name,
+        device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        products=product_ways(model.info.device),
+        bandwidth=_bandwidth(watch, device, size.copied),
+        flops=_flops_a_second(watch, device),
+    )
+    for count in size.positions:
+        _steps(proved, model, watch, count)
+    return proved
+
+
 def _steps(proved: Proved, model: Weighed, watch: Stopwatch, count: int) -> None:
-    """A step with `count` open positions, in full: launched, as a graph, and beside reading its weights."""
+    """A step of `count` positions, in full: launched, as a graph, and beside reading its weights."""
     run = _step(model, count)
     with forgetful(model):
         with launched(model):
-            proved.nbytes[f"weights read by a step of {count}"] = nbytes_read(model.network.module, run)
+            reads = _Reads(model.network.module)
+            with FlopCounterMode(display=False, custom_mapping=_packed_products()) as counter, reads:
+                run()
+            proved.nbytes[f"weights read by a step of {count}"] = int(sum(reads.nbytes.values()))
+            proved.products_of[count] = counter.get_total_flops()
             _note(proved, "launched", count, watch.time(run))
         if model.static is not None:
             run()  # A graph is made at the second use, which is not timed either.
@@ -141,16 +159,17 @@ def _compiled_step(proved: Proved, model: Weighed, watch: Stopwatch, count: int)
 
 
 def _step(model: Weighed, count: int) -> Callable[[], Tensor]:
-    rows = rows_of(model, model.encode(token_ids(model, _CONTEXT)), gap=count, pinned=_PINNED)
+    pinned = count // 4
+    rows = rows_of(model, model.encode(token_ids(model, _CONTEXT)), gap=count - pinned, pinned=pinned)
     return lambda: model.step(rows).whole()
 
 
 def _note(proved: Proved, name: str, count: int, spread: Spread) -> None:
     reading = proved.nbytes[f"weights read by a step of {count}"] / proved.bandwidth * 1000
+    multiplying = proved.products_of[count] / proved.flops * 1000
     proved.figures.append(Figure(part=STEP, name=name, spread=spread, at=count))
-    proved.ratios.append(
-        Ratio(name=f"step of {count}, {name}, by reading its weights", value=spread.median / reading, aim="<= 5")
-    )
+    for roof, ms in {"reading its weights": reading, "its products": multiplying}.items():
+        proved.ratios.append(Ratio(name=f"step of {count}, {name}, by {roof}", value=spread.median / ms))
 
 
 def _fills(proved: Proved, model: Weighed, watch: Stopwatch, size: ProofSize) -> None:
@@ -186,10 +205,9 @@ class _Reads(TorchDispatchMode):
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
-        own = [*module.parameters(), *module.buffers()]
         self.nbytes = dict[int, float]()
-        """By where they lie."""
-        self._own = {each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in own}
+        """By where they begin."""
+        self._own = {each.untyped_storage().data_ptr() for each in (*module.parameters(), *module.buffers())}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -200,8 +218,9 @@ class _Reads(TorchDispatchMode):
             if name == "dg_lsp::grouped_product" and args[-1] is not None:
                 share = float((args[-1] > 0).float().mean())
             for each in tree_leaves((args, kwargs)):
-                if isinstance(each, Tensor) and (at := each.untyped_storage().data_ptr()) in self._own:
-                    self.nbytes[at] = max(self.nbytes.get(at, 0.0), share * self._own[at])
+                if isinstance(each, Tensor) and each.untyped_storage().data_ptr() in self._own:
+                    at = each.data_ptr()
+                    self.nbytes[at] = max(self.nbytes.get(at, 0.0), share * each.nbytes)
         return func(*args, **kwargs)
 
 
@@ -210,6 +229,26 @@ def _bandwidth(watch: Stopwatch, device: torch.device, nbytes: int) -> float:
     source = torch.ones(nbytes, dtype=torch.uint8, device=device)
     into = torch.empty_like(source)
     return 2 * nbytes / watch.time(lambda: into.copy_(source)).median * 1000
+
+
+def _flops_a_second(watch: Stopwatch, device: torch.device) -> float:
+    """In the format that the device multiplies fastest in."""
+    dtype = torch.bfloat16 if prefers_bfloat16(device.type) else torch.float32
+    matrix = torch.ones(_MATRIX, _MATRIX, dtype=dtype, device=device)
+    return 2 * _MATRIX**3 / watch.time(lambda: matrix @ matrix).median * 1000
+
+
+def _packed_products() -> dict[Any, Any]:
+    """The operators that torch's counter does not know."""
+    names = ("_weight_int4pack_mm_for_cpu", "_weight_int8pack_mm")
+    found: list[Any] = [getattr(torch.ops.aten, name) for name in names]
+    # It is there where its kernel was imported.
+    own = getattr(torch.ops.dg_lsp, "grouped_product", None)
+    return dict.fromkeys([*found, *([] if own is None else [own])], _packed_flops)
+
+
+def _packed_flops(states: Sequence[int], *_: Any, out_shape: Sequence[int], **__: Any) -> int:
+    return 2 * math.prod(out_shape) * states[-1]
 
 
 def _memory(model: Weighed, device: torch.device) -> dict[str, int]:
@@ -248,6 +287,7 @@ def _rows(proved: Proved) -> Iterator[tuple[str, str]]:
     for name, nbytes in proved.nbytes.items():
         yield name, f"{nbytes / 1e9:.2f} GB"
     yield "memory, read and written", f"{proved.bandwidth / 1e9:.0f} GB/s"
+    yield "products of large matrices", f"{proved.flops / 1e12:.2f} TFLOP/s"
     for figure in proved.figures:
         own = figure.spread
         yield f"{figure.part}, {figure.name}, at {figure.at}", f"{own.median:.2f} ms ({own.low:.2f} to {own.high:.2f})"

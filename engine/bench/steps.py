@@ -20,7 +20,7 @@ BOUNDS, GRID = "step", "widths and batches"
 FULL, REUSED = "step in full", "step that remembers its surroundings"
 CONTEXT = 512
 _PINNED = 32
-_PRODUCT = re.compile(r"(linear|matmul|mm)(_fallback)?$")
+_PRODUCT = re.compile(r"(linear|matmul|mm)(_fallback|_for_cpu)?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

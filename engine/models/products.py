@@ -42,7 +42,7 @@ def summed(weights: Tensor, table: Tensor) -> Tensor:
         return (weights.to(table.dtype) @ table).float()
     out = weights.new_zeros(len(weights), table.shape[1])
     for start, part in _parts(table):
-        out.addmm_(weights[:, start : start + len(part)], part)
+        out += weights[:, start : start + len(part)] @ part
     return out
 
 

@@ -3,7 +3,7 @@
 Writes a checkpoint of random weights in four bits into DIR, unless it is there; 17 GB in full. A language server starts
 an engine with it, and a gap is filled by a deadline and another given up. Prints one line of JSON: memory against the
 plan, what loading takes above what stays, the fill's time, the cancel's; ends with 1 where one of them is not as it
-should be.
+should be. A second line has steps beside what they read and multiply.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from tokenizers import Tokenizer
 from dg_lsp.replay.editor import Asked, Editor
 from dg_lsp.replay.stage import ready
 from engine.bench import families
+from engine.bench.proof import ProofSize, prove_steps
+from engine.bench.timing import Stopwatch
+from engine.loader.loading import load
 from engine.models.gemma.config import read_config
 from engine.models.gemma.network import GemmaModule
 from engine.models.vocabulary import read_vocabulary
@@ -198,6 +201,18 @@ async def measure(path: Path, *, deadline_ms: int, threads: int) -> dict[str, An
     return told | {"passed": well and peak <= sum(plan.values()) + BESIDE_NBYTES and most - stays <= LOADING_NBYTES}
 
 
+def steps(path: Path, *, threads: int, repetitions: int = 5) -> dict[str, float]:
+    """A step's time by what it reads at the speed of memory, and by its products at the speed of large ones."""
+    torch.set_num_threads(threads)
+    model: Any = load(str(path), "cpu").model
+    watch = Stopwatch(repetitions=repetitions, limit_s=60.0)
+    proved = prove_steps(model, watch, ProofSize(copied=1 << 28))
+    told = {f"{each.name} of {each.at}, ms": each.spread.median for each in proved.figures}
+    told |= {each.name: each.value for each in proved.ratios}
+    told |= {"memory, GB/s": proved.bandwidth / 1e9, "products, GFLOP/s": proved.flops / 1e9}
+    return {name: round(value, 2) for name, value in told.items()}
+
+
 async def _cancelled(editor: Editor, engine: Callable[[], Any]) -> float:
     """Milliseconds from giving up a request in the midst of its steps until the engine works on it no more."""
     before = (await engine())["forwards"]
@@ -232,7 +247,8 @@ def main() -> int:
     if not (told.folder / "config.json").exists():
         write_released(told.folder, told.layout, num_hidden_layers=told.layers)
     found = asyncio.run(measure(told.folder, deadline_ms=told.deadline_ms, threads=told.threads))
-    print(json.dumps(found))
+    print(json.dumps(found), flush=True)
+    print(json.dumps(steps(told.folder, threads=told.threads)))
     return 0 if found["passed"] else 1
 
 

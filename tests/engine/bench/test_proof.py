@@ -41,7 +41,7 @@ TINY = {
 }
 """The released shape, scaled."""
 WATCH = Stopwatch(repetitions=1, limit_s=0.01)
-SIZE = ProofSize(open=(8,), widths=(4,), steps=(2,), lengths=(300, 600), copied=1 << 20)
+SIZE = ProofSize(positions=(8,), widths=(4,), steps=(2,), lengths=(300, 600), copied=1 << 20)
 
 
 def tiny(layout: Layout | None) -> DiffusionGemma:
@@ -84,6 +84,8 @@ def test_all_parts_of_the_proof_are_measured(layout: Layout):
     assert 0.5 < proved.nbytes["weights, held"] / proved.nbytes["weights, planned"] <= 1.0
     assert 0 < proved.nbytes["weights read for a token, left to right"] <= proved.nbytes["weights read by a step of 8"]
     assert proved.nbytes["weights read by a step of 8"] <= proved.nbytes["weights, held"]
+    # Each of 8 rows meets each weight but the experts that it was not routed to.
+    assert proved.products_of[8] > 8 * proved.nbytes["weights read by a step of 8"] / 4
     lines = table([proved]).splitlines()
     assert {line.count("|") for line in lines} == {3}
     assert "| step, graph, at 8 |" in "\n".join(lines)
@@ -101,8 +103,8 @@ def test_what_is_read_is_what_is_touched():
     module: Any = model.network.module
     first, second = model.network.layers
     read = nbytes_read(module, lambda: first.mlp.up_proj(torch.zeros(1, 64)))
-    # It lies with its sibling in one piece, as one product takes both.
-    assert read == sum(part.weight.nbytes for part in (first.mlp.up_proj, first.mlp.gate_proj))
+    # Of the piece in which it lies with its sibling, as one product takes both, its own half.
+    assert read == first.mlp.up_proj.weight.nbytes
     assert nbytes_read(module, lambda: second.router.proj.weight.t()) == 0
 
 
