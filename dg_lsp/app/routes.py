@@ -56,6 +56,7 @@ async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) ->
             return
         ls.edits.tracking.changed(change)
         ls.acceptance.changed(change)
+        ls.next_edits.changed(change)
         ls.suggester.changed(change, time.monotonic() * 1000)
     except Exception:
         ls.lose(document.uri)

@@ -104,7 +104,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Meta(description='Suggestions in the completion menu. "auto": only where the editor has no inline completion.'),
     ] = "auto"
     next_edit: Annotated[
-        Literal["auto", "off"], Meta(description="Whether clients that ask where else an edit belongs are told so.")
+        Literal["auto", "on_key", "off"],
+        Meta(
+            description="Whether clients that ask where else an edit belongs are told so. "
+            '"on_key": only when somebody pressed a key for it.'
+        ),
     ] = "auto"
     stats: Annotated[bool, by_user("Whether accepted and rejected suggestions are counted, on this machine only.")] = (
         True

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsprotocol.types import ExecuteCommandParams
+from lsprotocol.types import ExecuteCommandParams, InlineCompletionTriggerKind
 
+from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACCEPTED
 from dg_lsp.protocol.messages import InlineEditParams
+from dg_lsp.suggest.next_edits import EditPlace
 
 NOTHING: dict[str, Any] = {"edits": []}
 
@@ -21,24 +23,27 @@ async def next_edit(ls: EditorSession, params: InlineEditParams) -> dict[str, An
     snapshot = await ls.snapshot(document.uri)
     if snapshot is None or document.version not in (None, snapshot.version):
         return NOTHING
-    if snapshot.policy.settings.next_edit == "off":
+    asked = params.context is not None and params.context.trigger_kind == InlineCompletionTriggerKind.Invoked
+    wanted = snapshot.policy.settings.next_edit
+    if wanted == "off" or (wanted == "on_key" and not asked):
         return NOTHING
     found = await ls.next_edits.at(snapshot, offset_at(snapshot.lines, params.position, snapshot.encoding))
     if found is None:
         return NOTHING
-    span = range_of(snapshot.lines, found.start, found.end, snapshot.encoding)
+    first, *linked = (_edit(found.snapshot, place) for place in found.places)
+    first["command"] = {"title": "Edit accepted", "command": ACCEPTED, "arguments": [{"edit": found.id}]}
+    return {"edits": [first | ({"linked": linked} if linked else {})]}
+
+
+def _edit(snapshot: Snapshot, place: EditPlace) -> dict[str, Any]:
+    span = range_of(snapshot.lines, place.start, place.end, snapshot.encoding)
     return {
-        "edits": [
-            {
-                "text": found.text,
-                "range": {
-                    "start": {"line": span.start.line, "character": span.start.character},
-                    "end": {"line": span.end.line, "character": span.end.character},
-                },
-                "textDocument": {"uri": document.uri, "version": snapshot.version},
-                "command": {"title": "Edit accepted", "command": ACCEPTED, "arguments": [{"edit": found.id}]},
-            }
-        ]
+        "text": place.text,
+        "range": {
+            "start": {"line": span.start.line, "character": span.start.character},
+            "end": {"line": span.end.line, "character": span.end.character},
+        },
+        "textDocument": {"uri": snapshot.uri, "version": snapshot.version},
     }
 
 

@@ -7,7 +7,7 @@ command named the token.
 `dg/reopen` (notification to the client): {uri}, a document whose text is no longer known here and wanted again, by
 `textDocument/didOpen`; sent to clients that announce `experimental: {"dgReopen": true}`.
 `textDocument/copilotInlineEdit` (request): where else an edit belongs, as GitHub's Copilot Language Server
-documents it.
+documents it; with `linked` in an edit: further places that follow, each with `text`, `range` and `textDocument`.
 `dg/setEnabled` (request): suggestions on or off, everywhere, for a language, in a folder, or for a language there;
 answered like `dg/status`.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsprotocol.types import OptionalVersionedTextDocumentIdentifier, Position
+from lsprotocol.types import InlineCompletionTriggerKind, OptionalVersionedTextDocumentIdentifier, Position
 from msgspec import Struct
 
 STATUS = "dg/status"
@@ -41,9 +41,14 @@ class SetEnabledParams(Struct, frozen=True):
     """By its URI."""
 
 
+class InlineEditContext(Struct, frozen=True, rename="camel"):
+    trigger_kind: int = InlineCompletionTriggerKind.Automatic
+
+
 class InlineEditParams(Struct, frozen=True, rename="camel"):
     text_document: OptionalVersionedTextDocumentIdentifier
     position: Position
+    context: InlineEditContext | None = None
 
 
 PARAMS: dict[str, Any] = {

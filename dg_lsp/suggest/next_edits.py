@@ -1,46 +1,60 @@
-"""The next edit: where else in a document what was just edited belongs, as the engine finds it."""
+"""The next edit: where else what was just edited belongs, as the engine finds it."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from dg_lsp.backend.resident import Resident
-from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.documents.documents import Change, Documents, Edit, Snapshot
+from dg_lsp.documents.positions import Lines
 from dg_lsp.suggest.history import EditHistory
 from engine.core.request import FillRequest
 
 LARGEST_CHARS = 1_000_000
 KEPT_DISMISSED = 64
+MOST_PLACES = 16
+"""That follow one edit at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NextEdit:
-    """`snapshot.text[start:end]` could become `text`. `id` is the session's."""
+class EditPlace:
+    """`text` could stand in [start, end) of a document."""
 
-    id: int
-    snapshot: Snapshot
     start: int
     end: int
     text: str
 
-    @property
-    def what(self) -> tuple[str, str, str]:
-        """It is the same edit again wherever the line went."""
-        lines = self.snapshot.lines
-        line = self.snapshot.text[lines.line_start(self.start) : lines.line_end(self.end)]
-        return self.snapshot.uri, line, self.text
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextEdit:
+    """What could be done in `snapshot`. `id` is the session's."""
+
+    id: int
+    snapshot: Snapshot
+    places: tuple[EditPlace, ...]
+    """That do not overlap: the one to go to, then those that follow as well, the likeliest first."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Shown:
+    id: int
+    lines: Lines
+    """In which `places` lie."""
+    places: Sequence[EditPlace]
+    """That nobody has decided about."""
 
 
 class NextEdits:
-    """What was dismissed, or was left while somebody went on editing elsewhere, does not come again."""
+    """What was dismissed, or typed against where it was shown, does not come again."""
 
     def __init__(self, *, documents: Documents, resident: Resident, history: EditHistory) -> None:
         self._documents = documents
         self._resident = resident
         self._history = history
         self._ids = itertools.count(1)
-        self._shown: dict[str, NextEdit] = {}
+        self._shown: dict[str, _Shown] = {}
         """The last one of each document."""
         self._dismissed: dict[tuple[str, str, str], None] = {}
         """Newest last."""
@@ -56,30 +70,77 @@ class NextEdits:
             suffix=snapshot.text[cursor:],
             language=snapshot.language,
             edits=edits,
+            n=MOST_PLACES,
             deadline_ms=snapshot.policy.settings.inline.deadline_or(self._resident.deadline_ms),
         )
         filled = await self._resident.fill(request, f"next {snapshot.uri}")
         now = self._documents.get(snapshot.uri)
         if filled is None or now is None or now.lines is not snapshot.lines or now.policy.off:
             return None
-        for candidate in filled.candidates:
-            if not candidate.replaces:
-                continue
-            start, end = candidate.replaces
-            found = NextEdit(id=next(self._ids), snapshot=snapshot, start=start, end=end, text=candidate.text)
-            if found.what not in self._dismissed:
-                self._shown[snapshot.uri] = found
-                return found
-        return None
+        offered = [
+            EditPlace(start=each.replaces[0], end=each.replaces[1], text=each.text)
+            for each in filled.candidates
+            if each.replaces
+        ]
+        places = [each for each in offered if _what(snapshot.uri, snapshot.lines, each) not in self._dismissed]
+        if not places:
+            return None
+        found = NextEdit(id=next(self._ids), snapshot=snapshot, places=tuple(places))
+        self._shown[snapshot.uri] = _Shown(id=found.id, lines=snapshot.lines, places=places)
+        return found
+
+    def changed(self, change: Change) -> None:
+        """What was shown is accepted, place by place or all at once, where a change is just that; and whoever types
+        something else there does not want it."""
+        uri = change.after.uri
+        held = self._shown.pop(uri, None)
+        if held is None or held.lines is not change.before.lines:
+            return
+        places = list(held.places)
+        if change.after.text != _applied(change.before.text, places):
+            lines = held.lines
+            for edit in change.edits:
+                places = self._left(uri, lines, places, edit)
+                lines = lines.replace(edit.start, edit.start + len(edit.removed), edit.inserted)
+            self._shown[uri] = replace(held, lines=change.after.lines, places=places)
 
     def dismiss(self, id: int) -> None:
         """Somebody does not want it."""
         for uri, shown in list(self._shown.items()):
             if shown.id == id:
                 del self._shown[uri]
-                self._dismissed[shown.what] = None
-                for oldest in list(self._dismissed)[:-KEPT_DISMISSED]:
-                    del self._dismissed[oldest]
+                for place in shown.places:
+                    self._never_again(uri, shown.lines, place)
 
     def closed(self, uri: str) -> None:
         self._shown.pop(uri, None)
+
+    def _left(self, uri: str, lines: Lines, places: Sequence[EditPlace], edit: Edit) -> list[EditPlace]:
+        """The places that an edit of `lines` decides nothing about, where they are behind it."""
+        end, shift = edit.start + len(edit.removed), len(edit.inserted) - len(edit.removed)
+        left: list[EditPlace] = []
+        for place in places:
+            now = lines.text[place.start : edit.start] + edit.inserted + lines.text[end : place.end]
+            if end < place.start:
+                left.append(replace(place, start=place.start + shift, end=place.end + shift))
+            elif edit.start > place.end:
+                left.append(place)
+            elif now != place.text or edit.start < place.start or end > place.end:
+                self._never_again(uri, lines, place)
+        return left
+
+    def _never_again(self, uri: str, lines: Lines, place: EditPlace) -> None:
+        self._dismissed[_what(uri, lines, place)] = None
+        for oldest in list(self._dismissed)[:-KEPT_DISMISSED]:
+            del self._dismissed[oldest]
+
+
+def _what(uri: str, lines: Lines, place: EditPlace) -> tuple[str, str, str]:
+    """It is the same edit again wherever the line went."""
+    return uri, lines.text[lines.line_start(place.start) : lines.line_end(place.end)], place.text
+
+
+def _applied(text: str, places: Sequence[EditPlace]) -> str:
+    for place in sorted(places, key=lambda place: -place.start):
+        text = text[: place.start] + place.text + text[place.end :]
+    return text

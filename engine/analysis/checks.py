@@ -15,6 +15,8 @@ from engine.analysis.questions import (
     Diagnosis,
     Question,
     Reply,
+    Roles,
+    RolesOf,
     Tried,
     TryEdits,
     ValidatedFill,
@@ -26,6 +28,7 @@ from engine.core.analysis import Analysis
 from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, undoubled
 from engine.syntax.heads import longest_valid_head
+from engine.syntax.roles import role_of
 from engine.syntax.tree import SyntaxTree, Trees
 from engine.syntax.validator import Validator
 from engine.syntax.verdict import Verdict
@@ -58,6 +61,9 @@ class Checks:
                 case AnalyzeText():
                     tree = self._trees.tree(question.text, question.language, budget)
                     return tree and analyze(tree, question.cursor, budget)
+                case RolesOf():
+                    tree = self._trees.tree(question.text, question.language, budget)
+                    return tree and Roles(spans=tuple(role_of(tree, *span) for span in question.spans))
         except (MemoryError, RecursionError):
             self._forget()
             return None

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar, cast
 
 from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.wire import Wire
+from engine.syntax.roles import SpanRole
 from engine.syntax.verdict import Verdict
 
 R = TypeVar("R")
@@ -98,8 +99,22 @@ class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
     cursor: int
 
 
-Question = ValidateFills | Diagnose | TryEdits | AnalyzeText
-Reply = Validations | Diagnosis | Tried | Analysis
+class Roles(Wire, frozen=True, kw_only=True):
+    """One for each span."""
+
+    spans: tuple[SpanRole, ...]
+
+
+class RolesOf(Asks[Roles], frozen=True, kw_only=True):
+    """What spans of a text are to its code."""
+
+    text: str
+    language: str
+    spans: tuple[tuple[int, int], ...]
+
+
+Question = ValidateFills | Diagnose | TryEdits | AnalyzeText | RolesOf
+Reply = Validations | Diagnosis | Tried | Analysis | Roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,8 @@ from engine.analysis.questions import (
     Diagnosis,
     Question,
     Reply,
+    Roles,
+    RolesOf,
     Tried,
     TryEdits,
     ValidatedFill,
@@ -84,6 +86,8 @@ def _answers(reply: Reply, question: Question) -> bool:
             return 0 < reply.count <= len(question.texts) and all(
                 0 <= each.index < reply.count for each in reply.better
             )
+        case RolesOf(), Roles():
+            return len(reply.spans) == len(question.spans)
         case Diagnose(), Diagnosis():
             return _lie_in(reply.errors, len(question.text))
         case AnalyzeText(), Analysis():

@@ -1,8 +1,8 @@
-"""Where else an edit may belong, read from text alone: other places of what it replaced, each with how much speaks for
-doing the same there.
+"""Where else an edit may belong: other places of what it replaced, each with how much speaks for doing the same there.
 
-No model is asked. The weights were fitted on edits between two releases of the development packages: a logistic
-regression on places of edits that were followed by the same elsewhere and of edits that were not, see
+No model is asked. What speaks for a place is seen in the text and, where there is a tree, in what the place and the
+edited one are to the code. The weights were fitted on edits between two releases of the development packages: a
+logistic regression on places of edits that were followed by the same elsewhere and of edits that were not, see
 engine.eval.next_edits.
 """
 
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import islice
 
 from engine.core.sequences import common_head
+from engine.syntax.roles import BINDS, MEMBERS, SpanRole
 
 LONGEST = 2000
 """Characters of an edit; what is longer says too many things at once."""
@@ -28,34 +29,58 @@ _PLACES = 60
 _LINE = 200
 """Characters of a line that are held against another."""
 _NEAR = 1000
-_OFTEN_NEW, _OFTEN_OLD = 5, 10
+_OFTEN_NEW, _OFTEN_OLD, _OFTEN_DONE = 5, 10, 2
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\s+|[^\w\s]")
-_BIAS = -3.75
-_SAME_BEFORE, _SAME_AFTER, _ALIKE = 0.35, 0.46, 1.63
-"""For each token that is the same before the place, and behind it; for a line that is the same."""
-_NEW_NAME, _KNOWN_NAME = 3.38, 0.31
-"""Where the new text stands nowhere else, as when a name is replaced by a new one; for each place where it does."""
-_COMMON = -0.28
-"""For each place of the old text: what stands everywhere seldom goes everywhere."""
-_REPEATED, _DELETED, _IN_TEXT, _CLOSE = 1.1, 1.25, -1.3, 0.59
-"""Where the edit did the same twice, only took away; for a place in a string or a comment, and one that is near."""
+_BY_TEXT: Mapping[str, float] = {
+    "bias": -4.25,
+    # For each token that is the same before the place, and behind it; for a line that is the same.
+    "same before": 0.3,
+    "same after": 0.37,
+    "alike": 2.31,
+    # Where the new text stands nowhere else, as when a name is replaced by a new one; for each place where it does.
+    "new name": 3.21,
+    "known name": 0.33,
+    # For each place of the old text: what stands everywhere seldom goes everywhere.
+    "common": -0.27,
+    # Where the edit did the same twice; for each edit before it that did.
+    "repeated": 1.48,
+    "done": 0.41,
+    # Where the edit only took away; for a place in a string or a comment, and one that is near.
+    "deleted": 1.33,
+    "in text": -1.9,
+    "close": 0.61,
+}
+_BY_TREE: Mapping[str, float] = {
+    "bias": -5.43,
+    "same before": 0.19,
+    "same after": 0.29,
+    "alike": 1.71,
+    "new name": 3.16,
+    "known name": 0.27,
+    "common": -0.29,
+    "repeated": 1.71,
+    "done": 0.42,
+    "deleted": 1.17,
+    "in text": -1.5,
+    "close": 0.74,
+    # What the edited place was to the code, this one is too; and it lies in such a node.
+    "same role": 1.63,
+    "same inside": 0.72,
+    # Of a name that the edit binds: where it is known, and where it is not.
+    "in scope": 1.72,
+    "out of scope": -0.71,
+    # A use of what nothing binds any more; and another binding of the name.
+    "orphan": 1.64,
+    "both bind": -2.72,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """`text[start:end]` of a document could become `new`."""
-
-    start: int
-    end: int
-    new: str
-    likely: float
-    """Log-odds that it is to."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Replaced:
+class Replaced:
     """What an edit replaced at one place of its lines."""
 
+    start: int
+    """In the lines as they were."""
     old: str
     new: str
     before: Sequence[str]
@@ -66,13 +91,40 @@ class _Replaced:
     repeated: bool
 
 
-def replays(text: str, old: str, new: str, mine: Sequence[tuple[int, int]], near: int) -> list[Replay]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """`text[start:end]` of a document could become `new`."""
+
+    start: int
+    end: int
+    new: str
+    edit: Replaced
+    seen: Mapping[str, float] = field(repr=False)
+
+    @property
+    def likely(self) -> float:
+        """Log-odds that it is to."""
+        weights = _BY_TREE if "same role" in self.seen else _BY_TEXT
+        return sum(weight * self.seen.get(name, 0.0) for name, weight in weights.items())
+
+
+def replays(
+    text: str,
+    old: str,
+    new: str,
+    mine: Sequence[tuple[int, int]],
+    near: int,
+    earlier: Sequence[tuple[str, str]] = (),
+) -> list[Replay]:
     """The likeliest first, of an edit that made the lines `new` of the lines `old`. `mine`: spans of `text` that were
     edited lately, this one among them: nothing is changed there, and a new name that stands there is still new. `near`:
-    where somebody is looking."""
+    where somebody is looking. `earlier`: the lines of edits before it, old and new."""
     if max(len(old), len(new)) > LONGEST:
         return []
-    found = [replay for each in _replaced(old, new) for replay in _elsewhere(text, mine, near, each)]
+    done = Counter(
+        (was, now) for lines in earlier if max(map(len, lines)) <= LONGEST for _, was, now in replaced(*lines)
+    )
+    found = [replay for each in _replaced(old, new) for replay in _elsewhere(text, mine, near, each, done)]
     return sorted(found, key=lambda replay: -replay.likely)
 
 
@@ -87,7 +139,42 @@ def replaced(old: str, new: str) -> Iterator[tuple[int, str, str]]:
             yield at[first], "".join(before[first:last]), "".join(after[new_first:new_last])
 
 
-def _replaced(old: str, new: str) -> Iterator[_Replaced]:
+def with_roles(found: Sequence[Replay], here: Sequence[SpanRole], edited: Mapping[int, SpanRole]) -> list[Replay]:
+    """The same, the likeliest first again, once it is known what each place is to the code. `edited`: what was replaced
+    was, by `Replaced.start`, in the text before the edit."""
+    by_edit: dict[int, list[SpanRole]] = {}
+    for replay, place in zip(found, here, strict=True):
+        by_edit.setdefault(replay.edit.start, []).append(place)
+    known = [
+        _with_role(replay, place, edited[replay.edit.start], by_edit[replay.edit.start])
+        for replay, place in zip(found, here, strict=True)
+    ]
+    return sorted(known, key=lambda replay: -replay.likely)
+
+
+def _with_role(replay: Replay, here: SpanRole, edit: SpanRole, others: Sequence[SpanRole]) -> Replay:
+    binds, member = edit.role in BINDS, edit.role in MEMBERS
+    # A name binds in the function around it, that of a function or class in what is around that.
+    around = edit.scopes[edit.role == "definition" :]
+    scope = around[0] if binds and not member and around else None
+    in_scope = binds and (scope is None or scope in here.scopes)
+    bound = any(
+        each.role in BINDS and (each.role in MEMBERS) == member and (scope is None or scope in each.scopes)
+        for each in others
+    )
+    seen = {
+        "same role": here.role == edit.role,
+        "same inside": here.inside == edit.inside,
+        "in scope": in_scope,
+        "out of scope": binds and not in_scope,
+        # What the edit bound, and nothing binds any more.
+        "orphan": in_scope and not bound and (here.role in MEMBERS) == member and here.role not in ("keyword", "text"),
+        "both bind": binds and here.role in BINDS,
+    }
+    return Replay(start=replay.start, end=replay.end, new=replay.new, edit=replay.edit, seen={**replay.seen, **seen})
+
+
+def _replaced(old: str, new: str) -> Iterator[Replaced]:
     found = list(replaced(old, new))
     times = Counter((was, now) for _, was, now in found)
     for (was, now), count in times.items():
@@ -95,7 +182,8 @@ def _replaced(old: str, new: str) -> Iterator[_Replaced]:
         if len(was) < 2 or not re.search(r"\w", was):
             continue
         start = next(at for at, each, other in found if (each, other) == (was, now))
-        yield _Replaced(
+        yield Replaced(
+            start=start,
             old=was,
             new=now,
             before=_before(old, start),
@@ -105,34 +193,44 @@ def _replaced(old: str, new: str) -> Iterator[_Replaced]:
         )
 
 
-def _elsewhere(text: str, mine: Sequence[tuple[int, int]], near: int, done: _Replaced) -> Iterator[Replay]:
+def _elsewhere(
+    text: str, mine: Sequence[tuple[int, int]], near: int, edit: Replaced, done: Mapping[tuple[str, str], int]
+) -> Iterator[Replay]:
     def untouched(at: int) -> bool:
         return not any(first <= at < last for first, last in mine)
 
-    places = [*filter(untouched, _places(text, done.old))]
+    places = [*filter(untouched, _places(text, edit.old))]
     again = _OFTEN_NEW
-    if re.search(r"\w", done.new):
-        again = sum(map(untouched, _places(text, done.new)))
+    if re.search(r"\w", edit.new):
+        again = sum(map(untouched, islice(_places(text, edit.new), _PLACES)))
+    defines = re.compile(rf"\s*{re.escape(edit.new)}\s*(:[^=]*)?=(?!=)") if edit.new.strip() else None
     for at in sorted(places, key=lambda at: abs(at - near))[:_PLACES]:
-        stop = at + len(done.old)
-        line_start = text.rfind("\n", 0, at) + 1
-        before_it = text[line_start:at]
+        stop = at + len(edit.old)
+        before_it = text[text.rfind("\n", 0, at) + 1 : at]
+        # What the new text is made of stays: it was taken out of other places.
+        if defines and defines.match(before_it):
+            continue
         in_text = before_it.count('"') % 2 or before_it.count("'") % 2 or "#" in before_it
-        likeness = SequenceMatcher(None, done.line[:_LINE], _line(text, at, stop)[:_LINE], autojunk=False).ratio()
+        likeness = SequenceMatcher(None, edit.line[:_LINE], _line(text, at, stop)[:_LINE], autojunk=False).ratio()
         yield Replay(
             start=at,
             end=stop,
-            new=done.new,
-            likely=_BIAS
-            + _SAME_BEFORE * common_head(done.before, _before(text, at))
-            + _SAME_AFTER * common_head(done.after, _after(text, stop))
-            + _ALIKE * likeness
-            + (_KNOWN_NAME * min(again, _OFTEN_NEW) if again else _NEW_NAME)
-            + _COMMON * min(len(places), _OFTEN_OLD)
-            + _REPEATED * done.repeated
-            + _DELETED * (not done.new.strip())
-            + (_IN_TEXT if in_text else 0)
-            + _CLOSE / (1 + abs(at - near) / _NEAR),
+            new=edit.new,
+            edit=edit,
+            seen={
+                "bias": 1,
+                "same before": common_head(edit.before, _before(text, at)),
+                "same after": common_head(edit.after, _after(text, stop)),
+                "alike": likeness,
+                "new name": not again,
+                "known name": min(again, _OFTEN_NEW),
+                "common": min(len(places), _OFTEN_OLD),
+                "repeated": edit.repeated,
+                "done": min(done.get((edit.old, edit.new), 0), _OFTEN_DONE),
+                "deleted": not edit.new.strip(),
+                "in text": bool(in_text),
+                "close": 1 / (1 + abs(at - near) / _NEAR),
+            },
         )
 
 

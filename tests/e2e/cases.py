@@ -20,6 +20,13 @@ UNSURE_AND_SLOW = {"text": f"vague = ▮{'+'.join('abcdefghij')}▮\n", "confide
 CHAIN = "alpha = ▮1\nbeta = 2\ngamma = 3▮\n"
 NAME = "result = ▮pressure * volume▮\n"
 RENAMED = "def scaled(width):  # 😋\n▮    return width * 2▮\n"
+BOTH = "def both(size):  # 😋\n    area = size * 2\n    return size + area\n"
+BOTH_RENAMED = (
+    "def both(width):  # 😋\n▮    area = width * 2▮\n    return size + area\n",
+    "def both(width):  # 😋\n    area = size * 2\n▮    return width + area▮\n",
+    "def both(width):  # 😋\n    area = width * 2\n▮    return width + area▮\n",
+    "def both(width):  # 😋\n▮    area = width * 2▮\n    return width + area\n",
+)
 FAR = "some_name = another_name + 1  # 😋\n"
 DEEP = f"{FAR * 10}def add(a, b):\n    return ▮a + b▮\n{FAR * 10}"
 CASES: tuple[dict[str, Any] | str, ...] = (
@@ -39,6 +46,7 @@ CASES: tuple[dict[str, Any] | str, ...] = (
     CHAIN,
     NAME,
     RENAMED,
+    *BOTH_RENAMED,
     DEEP,
 )
 

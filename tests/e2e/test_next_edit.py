@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import pytest_asyncio
 
-from tests.e2e.cases import RENAMED
+from tests.e2e.cases import BOTH, RENAMED
 from tests.e2e.window import CLIENTS, Window, window
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -20,9 +20,9 @@ async def each(request, shared):
         yield held
 
 
-def renamed(held: Window, path: str = "") -> None:
-    held.open(f"▮{OLD}", path)
-    start = OLD.index("size")
+def renamed(held: Window, text: str = OLD) -> None:
+    held.open(f"▮{text}")
+    start = text.index("size")
     held.editor.replace(start, start + len("size"), "width")
 
 
@@ -87,6 +87,61 @@ async def test_what_was_dismissed_does_not_come_again(each: Window):
 async def test_nothing_was_edited_nothing_follows(each: Window):
     each.open(f"▮{OLD}")
     assert await next_edits(each) == []
+
+
+def put(held: Window, edit: dict) -> None:
+    """As a client does that applies an edit of an answer."""
+    start, end = (edit["range"][each] for each in ("start", "end"))
+    assert start["line"] == end["line"]
+    lines = held.editor.buffer.text.splitlines(keepends=True)
+    at = sum(map(len, lines[: start["line"]]))
+    held.editor.replace(at + start["character"], at + end["character"], edit["text"])
+
+
+async def test_further_places_come_with_it_and_accepting_leads_to_them(each: Window):
+    renamed(each, BOTH)
+    (edit,) = await next_edits(each)
+    (linked,) = edit["linked"]
+    assert set(linked) == {"text", "range", "textDocument"}
+    assert linked["textDocument"] == edit["textDocument"]
+    assert {edit["range"]["start"]["line"], linked["range"]["start"]["line"]} == {1, 2}
+    put(each, edit)
+    (following,) = await next_edits(each)
+    assert "linked" not in following
+    assert following["range"] == linked["range"]
+    put(each, following)
+    assert each.editor.buffer.text == BOTH.replace("size", "width")
+    assert await next_edits(each) == []
+
+
+async def test_all_places_are_accepted_at_once(each: Window):
+    renamed(each, BOTH)
+    (edit,) = await next_edits(each)
+    start = BOTH.index("    area")
+    text = each.editor.buffer.text
+    each.editor.replace(start + 1, len(text), text[start + 1 :].replace("size", "width"))
+    arguments = [edit["command"]["arguments"][0] | {"all": True}]
+    await each.request("workspace/executeCommand", {"command": "dg.accepted", "arguments": arguments})
+    assert await next_edits(each) == []
+
+
+async def test_what_was_typed_against_does_not_come_again(each: Window):
+    renamed(each, BOTH)
+    (edit,) = await next_edits(each)
+    line = each.editor.buffer.text.splitlines(keepends=True)
+    at = sum(map(len, line[: edit["range"]["start"]["line"]])) + edit["range"]["start"]["character"]
+    each.editor.replace(at, at + 4, "depth")
+    each.editor.replace(at, at + 5, "size")
+    assert [each_["range"] for each_ in await next_edits(each)] == [edit["linked"][0]["range"]]
+
+
+async def test_on_key_only_who_asked_is_answered(shared):
+    options = {"next_edit": "on_key", "inline": {"deadline_ms": 20_000}}
+    async with window(shared, "neovim", options=options) as held:
+        renamed(held)
+        assert await next_edits(held) == []
+        assert await next_edits(held, context=None) == []
+        assert len(await next_edits(held, context={"triggerKind": 1})) == 1
 
 
 async def test_it_can_be_switched_off(shared):

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.edit.replays import LONGEST, Replay, replaced, replays
+from engine.edit.replays import LONGEST, Replay, replaced, replays, with_roles
+from engine.syntax.roles import role_of
+from engine.syntax.tree import parsed
 
 OLD, NEW = "def scaled(size):", "def scaled(width):"
 TEXT = f'{NEW}\n    """Twice the size."""\n    resize = size * 2\n    return size\n'
@@ -57,3 +59,44 @@ def test_what_is_replaced_makes_the_new_text_of_the_old(old: str, new: str):
         assert text[at : at + len(was)] == was
         text = text[:at] + now + text[at + len(was) :]
     assert text == new
+
+
+def by_tree(before: str, old: str, new: str) -> list[Replay]:
+    """What follows where the first `old` lines of a Python file became `new`."""
+    text = before.replace(old, new, 1)
+    start = text.index(new)
+    found_ = replays(text, old, new, [(start, start + len(new))], start)
+    trees = [parsed(each, "python") for each in (before, text)]
+    assert all(trees)
+    here = [role_of(trees[1], each.start, each.end) for each in found_]
+    edits = {each.edit.start: len(each.edit.old) for each in found_}
+    return with_roles(
+        found_, here, {at: role_of(trees[0], start + at, start + at + size) for at, size in edits.items()}
+    )
+
+
+def test_a_parameter_is_followed_in_its_function_first():
+    text = f"{TEXT}\n\ndef other():\n    return size\n".replace(NEW, OLD)
+    found_ = by_tree(text, OLD, NEW)
+    inside = text.replace(OLD, NEW).index("\n\ndef other")
+    assert {each.end < inside for each in found_[:2]} == {True}
+    apart = [each.likely for each in found_ if each.start > inside]
+    assert max(apart) < found_[1].likely - 2
+
+
+def test_a_name_that_something_else_binds_still_is_less_of_a_rename():
+    once = by_tree("size = 1\nprint(size)\n", "size = 1", "width = 1")
+    twice = by_tree("size = 1\nprint(size)\nsize = 2\n", "size = 1", "width = 1")
+    assert max(each.likely for each in twice) < once[0].likely - 1
+
+
+def test_what_the_new_name_is_made_of_stays():
+    text = "step = scale(1)\na = step + 1\nb = scale(1) + 2\n"
+    (one,) = found(text, "a = scale(1) + 1", "a = step + 1")
+    assert text[: one.start].count("\n") == 2
+
+
+def test_what_was_done_before_is_likelier_to_go_on():
+    start = TEXT.index(NEW)
+    again = replays(TEXT, OLD, NEW, [(start, start + len(NEW))], start, [("f(size)", "f(width)")])
+    assert again[0].likely > found(TEXT, OLD, NEW)[0].likely
