@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -13,6 +13,8 @@ from lsprotocol.types import (
     ApplyWorkspaceEditParams,
     ExecuteCommandParams,
     MessageType,
+    Position,
+    Range,
     ShowMessageParams,
 )
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
@@ -41,19 +43,34 @@ async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, ap
     given = _given(RewriteArguments, params)
 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
-        start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
+        spans = sorted(span_of(snapshot.lines, each, snapshot.encoding) for each in given.selections)
         edit = rewrite_request(
             snapshot,
-            start,
-            end,
+            spans[0][0],
+            max(end for _, end in spans),
             instruction=given.instruction,
             strength=given.strength,
             n=given.n or n,
-            keep=[span_of(snapshot.lines, each, snapshot.encoding) for each in given.keep],
+            keep=[*_between(spans), *(_kept(snapshot, each) for each in given.keep)],
         )
         return edit or "There is nothing to rewrite: select some text that is not blank."
 
     return await _answered(ls, params, given, edit, apply=apply)
+
+
+def _between(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What lies between spans in order."""
+    at = spans[0][1]
+    for start, end in spans[1:]:
+        if at < start:
+            yield at, start
+        at = max(at, end)
+
+
+def _kept(snapshot: Snapshot, what: Range | int) -> tuple[int, int]:
+    if isinstance(what, int):
+        what = Range(start=Position(line=what, character=0), end=Position(line=what + 1, character=0))
+    return span_of(snapshot.lines, what, snapshot.encoding)
 
 
 async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:

@@ -26,11 +26,22 @@ class Arguments(Struct, frozen=True, forbid_unknown_fields=True, rename="camel",
 class RewriteArguments(Arguments, frozen=True, kw_only=True):
     """`dg.rewrite` and `dg.rewriteSelection`."""
 
-    range: Range
+    range: Range | None = None
+    ranges: tuple[Range, ...] = ()
+    """Several selections, in place of `range`: what lies between them stays."""
     instruction: str = ""
     strength: Annotated[float, Meta(gt=0, le=1)] = 0.6
     n: Annotated[int, Meta(ge=1, le=16)] | None = None
-    keep: tuple[Range, ...] = ()
+    keep: tuple[Range | int, ...] = ()
+    """What of them stays: ranges, or whole lines by their number."""
+
+    def __post_init__(self) -> None:
+        if (self.range is None) == (not self.ranges):
+            raise ValueError("give either `range` or `ranges`")
+
+    @property
+    def selections(self) -> tuple[Range, ...]:
+        return self.ranges if self.range is None else (self.range,)
 
 
 class FixArguments(Arguments, frozen=True, kw_only=True):

@@ -174,6 +174,23 @@ async def test_what_is_to_be_kept_is_kept(one: Window):
     assert all("    size = size + 1\n" in each["text"] for each in answer["candidates"])
 
 
+async def test_a_line_is_kept_by_its_number(one: Window):
+    one.open(LINES)
+    answer = await run(one, "dg.rewrite", range=ranged(one, body(LINES)), strength=1, keep=[2])
+    assert answer["candidates"]
+    assert all("    size = size + 1\n" in each["text"] for each in answer["candidates"])
+
+
+async def test_several_selections_are_rewritten_together_and_what_is_between_stays(one: Window):
+    one.open(LINES)
+    ranges = [ranged(one, "return total"), ranged(one, "size = size + 1")]
+    assert await run(one, "dg.rewriteSelection", ranges=ranges, strength=1) == {"applied": True}
+    assert one.editor.buffer.text == BETTER
+    one.open(LINES)
+    answer = await run(one, "dg.rewrite", ranges=ranges, strength=1, instruction="rename")
+    assert all("\n    total = size * 2\n" in each["text"] for each in answer["candidates"])
+
+
 async def test_the_selection_is_rewritten_in_place_and_the_answer_says_so(one: Window):
     one.open(LINES)
     assert await run(one, "dg.rewriteSelection", range=ranged(one, body(LINES)), strength=1) == {"applied": True}

@@ -23,6 +23,9 @@ def test_everything_is_taken():
     found = argument(RewriteArguments, [given | {"draftToken": "t", "announce": True}])
     assert (found.uri, found.range, found.instruction, found.strength) == ("a", AS_RANGE, "shorter", 1)
     assert (found.n, found.keep, found.draft_token, found.announce) == (3, (AS_RANGE,), "t", True)
+    assert found.selections == (AS_RANGE,)
+    several = argument(RewriteArguments, [{"uri": "a", "ranges": [SPAN, SPAN], "keep": [3, SPAN]}])
+    assert (several.selections, several.keep) == ((AS_RANGE, AS_RANGE), (3, AS_RANGE))
     assert argument(FixArguments, [{"uri": "a"}]).range is None
     assert argument(FixArguments, [{"uri": "a", "range": SPAN, "draftToken": 7}]).draft_token == 7
     assert argument(FillHereArguments, [{"uri": "a", "position": SPAN["end"]}]).position.character == 2
@@ -36,6 +39,9 @@ def test_everything_is_taken():
         ([1], "one object"),
         ([{"uri": "a", "range": SPAN}, {}], "one object"),
         ([{"uri": "a"}], "range"),
+        ([{"uri": "a", "range": SPAN, "ranges": [SPAN]}], "either `range` or `ranges`"),
+        ([{"uri": "a", "ranges": []}], "either `range` or `ranges`"),
+        ([{"uri": "a", "range": SPAN, "keep": ["3"]}], "keep"),
         ([{"uri": 1, "range": SPAN}], "uri"),
         ([{"uri": "a", "range": {"start": 1}}], "range"),
         ([{"uri": "a", "range": {**SPAN, "end": {"line": 0, "character": 1.5}}}], "range.end.character"),
