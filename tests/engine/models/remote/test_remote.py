@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,9 +18,11 @@ import pytest
 from msgspec import structs
 
 from engine.core.errors import BadInput, ModelError
-from engine.core.request import Filled, FillRequest, RecentEdit
+from engine.core.request import Filled, FillRequest
 from engine.loader.loading import Infiller, load
+from engine.models.base import CanvasOrder, CanvasReply
 from tests.engine.models.remote.fake_server import CERTIFICATES, KEY, MODEL, FakeServer, completion, fake_server, toy
+from tests.engine.models.remote.next_edits import BELONGS, DOES_NOT
 from tests.engine.processes import wait_until
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
@@ -72,14 +75,33 @@ def test_an_edit_keeps_what_is_pinned(server: FakeServer):
 
 def test_where_else_an_edit_belongs_is_read_on_the_server(server: FakeServer):
     remote = load(server.model)
-    old, new = "def scaled(size):", "def scaled(width):"
-    edit = RecentEdit(path="a.py", old=old, new=new, start=0)
-    request = FillRequest(task="next", prefix=new, suffix="\n    return size * 2\n", language="python", edits=(edit,))
-    remote.answer(request)
+    (candidate,) = remote.answer(BELONGS).candidates
+    assert candidate.text == "g"
     assert [body["logprobs"] for body in server.completions] == [20, 20]
+    assert remote.answer(DOES_NOT).candidates == ()
     # A line that is longer than a canvas is read by nobody.
-    remote.answer(structs.replace(request, suffix=f"\n    return size * ({'1 + ' * 60}2)\n"))
-    assert len(server.completions) == 2
+    count = len(server.completions)
+    remote.answer(structs.replace(BELONGS, suffix=BELONGS.suffix.replace("* 7", f"* ({'1 + ' * 60}7)")))
+    assert len(server.completions) == count
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_what_was_read_in_half_speaks_neither_for_an_edit_nor_against_it(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, late: int
+):
+    remote = load(server.model)
+    model: Any = remote.model
+    denoise = model.denoise
+
+    def denoised(orders: list[CanvasOrder], **how: Any) -> Future[list[CanvasReply | None]]:
+        replies = denoise(orders, **how).result(10)
+        replies[late] = None
+        work: Future[list[CanvasReply | None]] = Future()
+        work.set_result(replies)
+        return work
+
+    monkeypatch.setattr(model, "denoise", denoised)
+    assert remote.answer(BELONGS).candidates == remote.answer(DOES_NOT).candidates == ()
 
 
 @pytest.mark.parametrize(
@@ -328,7 +350,5 @@ def test_our_own_time_is_short(server: FakeServer):
 
 
 def _order(model: Any) -> Any:
-    from engine.models.base import CanvasOrder
-
     context = model.encode(model.prompt(GAP).context)
     return CanvasOrder(context=context, ids=tuple(range(20, 27)), pinned=(5, 6))
