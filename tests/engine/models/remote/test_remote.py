@@ -61,6 +61,15 @@ def test_candidates_are_asked_for_side_by_side(server: FakeServer):
     assert server.connections >= 4
 
 
+def test_connections_are_used_again(server: FakeServer):
+    remote = load(server.model)
+    for seed in range(10):
+        filled(remote, seed=seed)
+    # One after the other, and the metrics beside.
+    assert len(server.completions) == 10
+    assert server.connections <= 2
+
+
 def test_an_edit_keeps_what_is_pinned(server: FakeServer):
     remote = load(server.model)
     request = FillRequest(
