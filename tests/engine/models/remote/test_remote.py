@@ -268,6 +268,50 @@ def test_text_that_may_not_stand_there_is_asked_for_again_with_all_else_pinned(
     assert {3, 4, 5}.issubset(again["diffusion_pinned"])
 
 
+def test_what_does_not_parse_is_asked_for_again_where_it_is_broken_and_no_more(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+):
+    remote = load(server.model)
+
+    def breaking(body: Any, fault: str = "") -> dict[str, Any]:
+        told = completion(body)
+        if len(server.completions) == 1:
+            ids = told["choices"][0]["token_ids"]
+            ids[9] = ids[8]
+        return told
+
+    monkeypatch.setattr("tests.engine.models.remote.fake_server.completion", breaking)
+    request = FillRequest(prefix="c = 4\nd = c * 7\n", suffix="\ng = f * 7\nh = g * 7\n", language="python", width=11)
+    (candidate,) = remote.answer(request).candidates
+    assert (candidate.text, candidate.syntax) == ("e = d * 7\nf = e * 7", "repaired")
+    first, again = (body["vllm_xargs"] for body in server.completions)
+    assert set(first["diffusion_pinned"]).isdisjoint(range(11))
+    assert set(range(6)).issubset(again["diffusion_pinned"])
+    assert again["diffusion_seed_canvas"][:6] == toy().model.tokenize("e = d * 7\n")
+
+
+def test_candidates_are_ranked_by_what_the_server_said_of_their_tokens(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+):
+    remote = load(server.model)
+    nine = toy().model.tokenize(" 9")[0]
+    said: list[float] = []
+
+    def unlike(body: Any, fault: str = "") -> dict[str, Any]:
+        told = completion(body)
+        (choice,) = told["choices"]
+        if not said:
+            choice["token_ids"][2], choice["logprobs"]["token_logprobs"][2] = nine, -3.0
+        said.append(sum(choice["logprobs"]["token_logprobs"]))
+        return told
+
+    monkeypatch.setattr("tests.engine.models.remote.fake_server.completion", unlike)
+    better, worse = remote.answer(structs.replace(GAP, n=2)).candidates
+    assert (better.text, worse.text) == (" d * 7", " d * 9")
+    # What it would have instead of the suffix counts against both alike.
+    assert better.score - worse.score == pytest.approx(said[1] - said[0], abs=1e-3)
+
+
 def test_what_still_may_not_stand_there_is_cut_off(server: FakeServer, monkeypatch: pytest.MonkeyPatch):
     remote, end = load(server.model), toy().model.info.forbidden_ids[0]
 
