@@ -46,7 +46,7 @@ BEGIN_WITHIN_S = 3.0
 
 async def measured(
     model: str, people: int, sessions: Sequence[Path], seconds: float, settings: Mapping[str, Any]
-) -> dict[str, float | int | None]:
+) -> dict[str, Any]:
     """The figures for so many people, who take turns with the sessions and stop after `seconds`. Raises SessionError
     where a session can't be read, or the model is not there."""
     read = [first_seconds(read_session(path), seconds) for path in sessions]
