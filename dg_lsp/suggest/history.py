@@ -60,15 +60,17 @@ class EditHistory:
 
     def recent(self, snapshot: Snapshot, cursor: int | None) -> tuple[RecentEdit, ...]:
         """Oldest first, those in the line of the cursor left out: what somebody is typing would change with each key,
-        and all that follows in the context with it. None: all of them, and where those of `snapshot` are in it."""
+        and all that follows in the context with it. None: all of them, and where those of `snapshot` are in it. Those
+        of other documents only where text from these is wanted."""
         lines = snapshot.lines
         first, last = (-1, -1) if cursor is None else (lines.line_start(cursor), lines.line_end(cursor))
         found: list[tuple[int, RecentEdit]] = []
         for uri, held in self._edited.items():
-            now = self._documents.known(uri)
+            now, here = self._documents.known(uri), uri == snapshot.uri
             if now is None or now.lines is not held.lines or not now.policy.may_show:
                 continue
-            here = uri == snapshot.uri
+            if not (here or snapshot.policy.settings.context.enabled):
+                continue
             path = PurePosixPath(name_of(uri)).name
             for place in held.places:
                 if here and place.start <= last and place.end >= first:

@@ -29,7 +29,8 @@ def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> 
 
 def scored(gap: Gap, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, list[list[float]]]:
     """`Model.score` of tokens in the gap. Elsewhere, where nothing reads them one after the other, they are looked at
-    all at once on a canvas: what would the model have in their place? Nothing where they don't fit on one."""
+    all at once on a canvas: what would the model have in their place? Nothing of any where they don't fit on one, or
+    where one was not read in time: what was and what was not can't be held against each other."""
     if gap.elsewhere is None:
         return gap.model.score(gap.context, gaps, gap.suffix)
     behind = gap.suffix[:READ_ON]
@@ -40,8 +41,10 @@ def scored(gap: Gap, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, l
     for row, ids in enumerate(rows):
         gap.suggest(canvas, row, ids)
     yield from gap.denoise(canvas, widths=[len(ids) for ids in rows], looks=True, max_steps=1)
+    if not all(canvas.choices):
+        return [[] for _ in gaps]
     choices = iter(canvas.choices)
-    return [[next(choices, {}).get(token, FLOOR) for token in ids] for ids in rows]
+    return [[next(choices).get(token, FLOOR) for token in ids] for ids in rows]
 
 
 def repeats_suffix(text: str, suffix: str) -> bool:

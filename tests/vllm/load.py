@@ -1,148 +1,104 @@
-"""People typing against one server: `python -m tests.vllm.load MODEL [--people 1,4,16] [--seconds 20]`.
+"""People typing against one server: `python -m tests.vllm.load MODEL [--people 1,4,16] [--seconds 60]`.
 
-MODEL is a name as dg-lsp takes it (`vllm+http://...`). Each person types held-out programs of the toy language with the
-pauses of a typist, seeded so that they are the same again, and asks as the language server does: in a burst of typing
-later than at rest, and what is not there by the next key is cancelled. Prints a line a number of people: times of
-answers that came, canvases a second at the server, requests that were shed (the next key came first). Without MODEL:
-our own time.
+MODEL is a name as dg-lsp takes it (`vllm+http://...`). Each person is a language server and an engine of their own, in
+which a recorded session is replayed with its keys and pauses, as `dg-lsp replay` does it with VS Code's manners. Prints
+a line a number of people: keys, times from a key to an answer that was still wanted, requests that were shed (the next
+key came first), canvases a second at the server. Without MODEL: our own time.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import multiprocessing
+import os
 import random
-import re
-import threading
 import time
-import urllib.request
-from concurrent.futures import wait
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from http.client import HTTPConnection
 from multiprocessing.queues import SimpleQueue
+from pathlib import Path
 from typing import Any
 
-import torch
-
-from dg_lsp.suggest.in_flight import Debounce
-from engine.core.errors import ModelError
+from dg_lsp.replay.connection import served
+from dg_lsp.replay.editor import Editor
+from dg_lsp.replay.player import STYLES, Player
+from dg_lsp.replay.session import Session, read_session
+from dg_lsp.replay.stage import own_engine, ready
 from engine.core.percentiles import percentile
-from engine.core.request import Filled, FillRequest
+from engine.core.processes import python_module
+from engine.core.request import FillRequest
 from engine.core.server_address import server_address
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.loader.loading import load
-from engine.models.base import Model
+from engine.models.remote.credentials import VARIABLE
 from tests.engine.models.remote.fake_server import KEY, completion, fake_server
-from tests.engine.toys.language import toy_program
+from tests.vllm.server import metric
 
-PAUSES_S = (0.12, 0.2, 0.35, 0.8, 2.0)
-"""Between keys, within a word and behind it, and to think."""
-WEIGHTS = (8, 4, 2, 1, 1)
-DEADLINE_MS = 2000.0
-MAX_DELAY_MS = 150.0
-"""Of `inline.max_delay_ms`."""
+SESSIONS = sorted(Path(__file__).parents[1].joinpath("cases", "sessions").glob("*.jsonl"))
+BEGIN_WITHIN_S = 3.0
+"""People do not begin at the same moment."""
 
 
-@dataclass(slots=True)
-class Tally:
-    keys: int = 0
-    asked: int = 0
-    suggestions: int = 0
-    shed: int = 0
-    failed: int = 0
-    ms: list[float] = field(default_factory=list)
+async def measured(
+    model: str, people: int, sessions: Sequence[Path], seconds: float, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The figures for so many people, who take turns with the sessions and stop after `seconds`. Raises SessionError
+    where a session can't be read, or the model is not there."""
+    read = [first_seconds(read_session(path), seconds) for path in sessions]
+    url = server_address(model).url
+    async with AsyncExitStack() as stack:
+        players = [await stack.enter_async_context(person(model, settings)) for _ in range(people)]
 
+        async def types(at: int) -> float:
+            await asyncio.sleep(random.Random(at).uniform(0, BEGIN_WITHIN_S))
+            await players[at].play(read[at % len(read)])
+            return time.monotonic()
 
-def type_for(model: Model, seconds: float, seed: int, tally: Tally) -> None:
-    """One person."""
-    rng = random.Random(seed)
-    debounce = Debounce(MAX_DELAY_MS)
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        text = toy_program(rng, "held-out")
-        start = len("".join(text.splitlines(keepends=True)[:3]))
-        for at in range(start, start + 40):
-            suffix = "\n" + text[at:].partition("\n")[2]
-            request = FillRequest(prefix=text[:at], suffix=suffix, max_tokens=8, deadline_ms=DEADLINE_MS)
-            ask(model, request, rng.choices(PAUSES_S, WEIGHTS)[0], debounce, tally)
-            if time.monotonic() > ends:
-                return
-
-
-@torch.inference_mode()
-def ask(model: Model, request: FillRequest, pause_s: float, debounce: Debounce, tally: Tally) -> None:
-    """A key, and what is asked for behind it; taken back where the next key comes first."""
-    next_key = time.monotonic() + pause_s
-    debounce.key(time.monotonic() * 1000)
-    delay_s = debounce.delay_ms(time.monotonic() * 1000) / 1000
-    time.sleep(min(delay_s, pause_s))
-    tally.keys += 1
-    if delay_s >= pause_s:
-        return
-    began, tally.asked = time.monotonic(), tally.asked + 1
-    filling = answering(model, request)
-    answer: Filled | None = None
-    try:
-        wanted = next(filling)
-        while True:
-            future = getattr(wanted, "elsewhere", None)
-            if future is not None and not wait([future], max(0.0, next_key - time.monotonic())).done:
-                break
-            wanted = next(filling)
-    except StopIteration as end:
-        answer = end.value
-    except ModelError:
-        tally.failed += 1
-    finally:
-        filling.close()
-    took_ms = (time.monotonic() - began) * 1000
-    if answer is None:
-        debounce.gave_up(took_ms)
-        tally.shed += 1
-    else:
-        debounce.answered(took_ms)
-        tally.ms.append(took_ms)
-        tally.suggestions += bool(answer.candidates)
-    time.sleep(max(0.0, next_key - time.monotonic()))
-
-
-def committed(url: str) -> float:
-    """Canvases that the server has finished; NaN where it does not tell."""
-    with suppress(OSError), urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
-        told = answer.read().decode()
-        return sum(map(float, re.findall(r"^vllm:request_success_total{[^\n]*} (\S+)$", told, re.MULTILINE)))
-    return float("nan")
-
-
-def measured(name: str, people: int, seconds: float) -> dict[str, float | int | None]:
-    """The figures for so many people, each with an engine's client of their own."""
-    url = server_address(name).url
-    models = [load(name).model for _ in range(people)]
-    tally = Tally()
-    before, began = committed(url), time.monotonic()
-    threads = [
-        threading.Thread(target=type_for, args=(model, seconds, seed, tally)) for seed, model in enumerate(models)
-    ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    took_s = time.monotonic() - began
+        before, began = finished(url), time.monotonic()
+        ended = max(await asyncio.gather(*map(types, range(people))))
+        canvases = finished(url) - before
+    outcomes = [player.outcome for player in players]
+    times_ms = [each for outcome in outcomes for each in outcome.latencies_ms]
     return {
         "people": people,
-        "keys": tally.keys,
-        "asked": tally.asked,
-        "answered": len(tally.ms),
-        "suggestions": tally.suggestions,
-        "p50_ms": percentile(tally.ms, 50),
-        "p95_ms": percentile(tally.ms, 95),
-        "canvases_per_s": round((committed(url) - before) / took_s, 1),
-        "shed": tally.shed,
-        "failed": tally.failed,
+        "seconds": round(ended - began),
+        "keys": sum(each.keys for each in outcomes),
+        "answered": len(times_ms),
+        "suggestions": sum(each.suggestions for each in outcomes),
+        "p50_ms": percentile(times_ms, 50, digits=0),
+        "p95_ms": percentile(times_ms, 95, digits=0),
+        "canvases_per_s": round(canvases / (ended - began), 1),
+        "shed": sum(each.superseded for each in outcomes),
+        "stale": sum(each.stale for each in outcomes),
+        "errors": sum(each.errors for each in outcomes),
     }
+
+
+@asynccontextmanager
+async def person(model: str, settings: Mapping[str, Any]) -> AsyncGenerator[Player]:
+    """Somebody in front of an editor, whose engine knows the server."""
+    style = STYLES["vscode"]
+    command = [*python_module("dg_lsp"), "serve", "--model", model]
+    with own_engine() as environment:
+        async with served(command, environment, encodings=style.encodings, settings=settings) as wire:
+            await ready(wire)
+            yield Player(Editor(wire, wire.initialized["capabilities"]["positionEncoding"]), style, speed=1)
+
+
+def first_seconds(session: Session, seconds: float) -> Session:
+    return replace(session, events=tuple(each for each in session.events if each.at < seconds * 1000))
+
+
+def finished(url: str) -> float:
+    """Canvases that the server has taken to their end; NaN where it does not tell."""
+    with suppress(OSError):
+        return metric(url, "request_success_total", 'finished_reason="length"')
+    return float("nan")
 
 
 def own_time() -> dict[str, float]:
@@ -196,13 +152,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?", help="none: only our own time is measured, with a server that needs none")
     parser.add_argument("--people", default="1,4,16")
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--session", type=Path, action="append", help="others than those of the tests; may be repeated")
+    parser.add_argument("--seconds", type=float, default=60, help="of each session")
+    parser.add_argument("--settings", type=json.loads, default={}, help="the people's, as JSON")
     options = parser.parse_args()
     if options.model is None:
+        os.environ[VARIABLE] = KEY
         print(json.dumps(own_time()))  # noqa: T201
         return
     for people in map(int, options.people.split(",")):
-        print(json.dumps(measured(options.model, people, options.seconds)), flush=True)  # noqa: T201
+        figures = measured(options.model, people, options.session or SESSIONS, options.seconds, options.settings)
+        print(json.dumps(asyncio.run(figures)), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -76,7 +76,12 @@ class VllmServer:
             self._process = None
 
     def metric(self, name: str) -> float:
-        """The sum of a metric over its labels, by its name without `vllm:`."""
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:
-            told = answer.read().decode()
-        return sum(float(value) for value in re.findall(rf"^vllm:{name}{{[^\n]*}} (\S+)$", told, re.MULTILINE))
+        return metric(self.url, name)
+
+
+def metric(url: str, name: str, label: str = "") -> float:
+    """The sum of a metric over its labels, by its name without `vllm:`; of those with that `label` alone."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+        told = answer.read().decode()
+    found = re.findall(rf"^vllm:{name}{{([^\n]*)}} (\S+)$", told, re.MULTILINE)
+    return sum(float(value) for labels, value in found if label in labels)

@@ -20,6 +20,7 @@ from engine.core.request import FillRequest
 from engine.loader.loading import Infiller, load
 from engine.models.base import CanvasOrder, CanvasReply, Rows
 from engine.models.remote.model import Remote
+from tests.engine.models.remote.next_edits import BELONGS, DOES_NOT
 from tests.engine.processes import wait_until
 from tests.engine.toy_gaps import exact_share, toy_gaps
 from tests.vllm.server import MODEL, VllmServer
@@ -103,6 +104,12 @@ def test_a_missing_argument_is_filled_here(remote: Infiller):
         prefix="c = 4\nd = c * 7\ne =", old=" ...", suffix="\nf = e * 7\ng = f * 7\nh = g * 7\n", language="python", n=2
     )
     assert " d * 7" in [each.text for each in remote.answer(request).candidates]
+
+
+def test_where_else_an_edit_belongs_is_read_there_as_here(remote: Infiller, local: Infiller):
+    for infiller in (remote, local):
+        assert [each.text for each in infiller.answer(BELONGS).candidates] == ["g"]
+        assert infiller.answer(DOES_NOT).candidates == ()
 
 
 def test_single_steps_are_refused_by_name(remote: Infiller):

@@ -8,7 +8,8 @@ pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editor
 
 from tests.e2e.editors.conftest import SERVE, neovim_program
 from tests.e2e.editors.neovim import neovim
-from tests.e2e.editors.test_neovim_remote import settings, takes_a_suggestion
+from tests.e2e.editors.remote import settings
+from tests.e2e.editors.test_neovim_remote import takes_a_suggestion
 from tests.engine.processes import home
 from tests.vllm.server import KEY, VllmServer
 

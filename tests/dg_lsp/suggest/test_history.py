@@ -156,6 +156,16 @@ def test_settings_switch_it_off():
     assert selector.edits(replace(snapshot, policy=off), 6) == ()
 
 
+def test_other_documents_edits_are_none_of_it_where_their_text_is_not_wanted():
+    editor = Editor(here="a = 1\n", there="b = 1\n")
+    editor.replace(THERE, "1", "2")
+    editor.replace(HERE, "1", "2")
+    snapshot = editor.documents.get(HERE)
+    assert [edit.path for edit in editor.history.recent(snapshot, None)] == ["there.py", "here.py"]
+    off = Policy(settings=Settings(context=ContextSettings(enabled=False)))
+    assert [edit.path for edit in editor.history.recent(replace(snapshot, policy=off), None)] == ["here.py"]
+
+
 @pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"])
 @given(
     st.lists(

@@ -28,7 +28,7 @@
     (substring-no-properties (overlay-get lsp-inline-completion--overlay 'after-string))))
 
 (setq dg-command (json-parse-string (getenv "DG_TEST_COMMAND") :array-type 'list)
-      dg-settings (json-parse-string (getenv "DG_TEST_SETTINGS")))
+      dg-settings (json-parse-string (getenv "DG_TEST_SETTINGS") :object-type 'plist :false-object :json-false))
 (find-file (getenv "DG_TEST_FILE"))
 (setq-local lsp-enabled-clients '(dg))
 (lsp-workspace-folders-add default-directory)

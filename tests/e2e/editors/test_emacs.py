@@ -15,6 +15,8 @@ from tests.e2e.editors.capabilities import check_capabilities
 from tests.e2e.editors.conftest import EAGER, PATIENT, SERVE, bundled_case
 from tests.e2e.editors.install import emacs
 from tests.e2e.editors.programs import programs
+from tests.e2e.editors.remote import PROGRAM, settings
+from tests.engine.models.remote.fake_server import KEY, fake_server
 from tests.engine.processes import Home, home
 
 ROOT = Path(__file__).parents[3]
@@ -44,6 +46,13 @@ def test_the_bundled_model_suggests(tmp_path: Path):
         shown, text = suggested(marked, tmp_path, place, EAGER)
     assert shown
     assert text == f"{before}{shown}{after}"
+
+
+def test_a_suggestion_of_a_server_is_shown_and_taken(tmp_path: Path):
+    with fake_server() as server, home(DG_LSP_SERVER_KEY=KEY) as place:
+        marked = PROGRAM.replace("▮", "=▮ d * 7▮")
+        shown, text = suggested(marked, tmp_path, place, settings(f"http://127.0.0.1:{server.port}"))
+    assert (shown, text) == (" d * 7", marked.replace("▮", ""))
 
 
 def suggested(

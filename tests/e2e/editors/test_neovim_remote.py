@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
 
 from tests.e2e.editors.conftest import SERVE
 from tests.e2e.editors.neovim import Neovim, neovim
-from tests.engine.models.remote.fake_server import KEY, MODEL, fake_server
+from tests.e2e.editors.remote import PROGRAM, settings
+from tests.engine.models.remote.fake_server import KEY, fake_server
 from tests.engine.processes import WAIT_S, home, wait_until
-
-PROGRAM = "c = 4\nd = c * 7\ne ▮\nf = e * 7\ng = f * 7\nh = g * 7\n"
-
-
-def settings(url: str) -> dict[str, Any]:
-    """The three that name a server, and no hurry."""
-    return {
-        "engine": {"model": f"vllm+{url}/toy", "tokenizer": str(MODEL)},
-        "inline": {"deadline_ms": 20_000, "threshold": 0},
-        "context": {"enabled": False},
-    }
 
 
 def takes_a_suggestion(editor: Neovim, url: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed; `make test-editors` brings it.")
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.e2e.cases import BODY
 from tests.e2e.editors.capabilities import check_capabilities
@@ -17,12 +17,11 @@ from tests.e2e.editors.conftest import bundled_case, model_of
 from tests.e2e.editors.edit_cases import BY_TWO, LINES
 from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
-from tests.e2e.editors.window import IN_VSCODE, LONG_MS, is_ready, opened
+from tests.e2e.editors.window import GHOST, IN_VSCODE, LONG_MS, is_ready, opened, saved
 from tests.e2e.editors.workbench import workbench
 from tests.engine.processes import WAIT_S, Home, home, wait_until
 
 pytestmark = IN_VSCODE
-GHOST = "[class*='ghost-text']"
 
 
 def test_what_is_installed_holds_what_it_needs_and_no_more(vsix: Path):
@@ -63,7 +62,7 @@ def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
         expect(page.locator(GHOST, has_text="return").first).to_be_visible(timeout=LONG_MS)
         keep(page, "vscode-ghost-text")
         page.keyboard.press("Tab")
-        _saved(page, path, BODY.replace("▮", "").rstrip())
+        saved(page, path, BODY.replace("▮", "").rstrip())
         path = held.work / "growth.py"
         path.write_text(LINES)
         opened(held, page, path)
@@ -83,7 +82,7 @@ def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
         keep(page, "vscode-proposal")
         page.keyboard.press("Control+Enter")
         expect(page.get_by_text("Proposal 1 of")).to_have_count(0, timeout=WAIT_S * 1000)
-        _saved(page, path, BY_TWO.rstrip())
+        saved(page, path, BY_TWO.rstrip())
         page.keyboard.press("F1")
         page.locator(".quick-input-widget input").first.fill(">dg-lsp: Rewrite Selection")
         page.keyboard.press("Enter")
@@ -108,14 +107,3 @@ def test_the_bundled_model_suggests_in_the_window(vsix: Path):
             return page.locator(GHOST).count() > 0
 
         wait_until(suggested, "a suggestion of the bundled model", 4 * WAIT_S)
-
-
-def _saved(page: Page, path: Path, text: str) -> None:
-    """Save, and look at the file."""
-
-    def holds() -> bool:
-        page.keyboard.press("Control+s")
-        page.wait_for_timeout(500)
-        return path.read_text().rstrip() == text
-
-    wait_until(holds, f"{text!r} in the file, not {path.read_text()!r}")

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.editors.install import vscode
 from tests.e2e.editors.workbench import Workbench
-from tests.engine.processes import WAIT_S
+from tests.engine.processes import WAIT_S, wait_until
 
 IN_VSCODE = [
     pytest.mark.timeout(900),
@@ -19,6 +19,7 @@ IN_VSCODE = [
     ),
 ]
 """Marks of tests that need it."""
+GHOST = "[class*='ghost-text']"
 LONG_MS = 4 * WAIT_S * 1000
 """A window is a lot of code to load; it takes minutes on a busy machine."""
 
@@ -32,3 +33,14 @@ def opened(held: Workbench, page: Page, path: Path) -> None:
 def is_ready(page: Page) -> None:
     """Wait until the status bar says so: VS Code asks for suggestions only while somebody types."""
     expect(page.get_by_role("button", name="dg-lsp is ready.")).to_be_visible(timeout=LONG_MS)
+
+
+def saved(page: Page, path: Path, text: str) -> None:
+    """Save, and look at the file."""
+
+    def holds() -> bool:
+        page.keyboard.press("Control+s")
+        page.wait_for_timeout(500)
+        return path.read_text().rstrip() == text
+
+    wait_until(holds, f"{text!r} in the file, not {path.read_text()!r}")

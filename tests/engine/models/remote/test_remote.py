@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,9 +18,11 @@ import pytest
 from msgspec import structs
 
 from engine.core.errors import BadInput, ModelError
-from engine.core.request import Filled, FillRequest, RecentEdit
+from engine.core.request import Filled, FillRequest
 from engine.loader.loading import Infiller, load
+from engine.models.base import CanvasOrder, CanvasReply
 from tests.engine.models.remote.fake_server import CERTIFICATES, KEY, MODEL, FakeServer, completion, fake_server, toy
+from tests.engine.models.remote.next_edits import BELONGS, DOES_NOT
 from tests.engine.processes import wait_until
 from tests.engine.toy_gaps import exact_share, toy_gaps
 
@@ -58,6 +61,15 @@ def test_candidates_are_asked_for_side_by_side(server: FakeServer):
     assert server.connections >= 4
 
 
+def test_connections_are_used_again(server: FakeServer):
+    remote = load(server.model)
+    for seed in range(10):
+        filled(remote, seed=seed)
+    # One after the other, and the metrics beside.
+    assert len(server.completions) == 10
+    assert server.connections <= 2
+
+
 def test_an_edit_keeps_what_is_pinned(server: FakeServer):
     remote = load(server.model)
     request = FillRequest(
@@ -72,14 +84,33 @@ def test_an_edit_keeps_what_is_pinned(server: FakeServer):
 
 def test_where_else_an_edit_belongs_is_read_on_the_server(server: FakeServer):
     remote = load(server.model)
-    old, new = "def scaled(size):", "def scaled(width):"
-    edit = RecentEdit(path="a.py", old=old, new=new, start=0)
-    request = FillRequest(task="next", prefix=new, suffix="\n    return size * 2\n", language="python", edits=(edit,))
-    remote.answer(request)
+    (candidate,) = remote.answer(BELONGS).candidates
+    assert candidate.text == "g"
     assert [body["logprobs"] for body in server.completions] == [20, 20]
+    assert remote.answer(DOES_NOT).candidates == ()
     # A line that is longer than a canvas is read by nobody.
-    remote.answer(structs.replace(request, suffix=f"\n    return size * ({'1 + ' * 60}2)\n"))
-    assert len(server.completions) == 2
+    count = len(server.completions)
+    remote.answer(structs.replace(BELONGS, suffix=BELONGS.suffix.replace("* 7", f"* ({'1 + ' * 60}7)")))
+    assert len(server.completions) == count
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_what_was_read_in_half_speaks_neither_for_an_edit_nor_against_it(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, late: int
+):
+    remote = load(server.model)
+    model: Any = remote.model
+    denoise = model.denoise
+
+    def denoised(orders: list[CanvasOrder], **how: Any) -> Future[list[CanvasReply | None]]:
+        replies = denoise(orders, **how).result(10)
+        replies[late] = None
+        work: Future[list[CanvasReply | None]] = Future()
+        work.set_result(replies)
+        return work
+
+    monkeypatch.setattr(model, "denoise", denoised)
+    assert remote.answer(BELONGS).candidates == remote.answer(DOES_NOT).candidates == ()
 
 
 @pytest.mark.parametrize(
@@ -237,6 +268,50 @@ def test_text_that_may_not_stand_there_is_asked_for_again_with_all_else_pinned(
     assert {3, 4, 5}.issubset(again["diffusion_pinned"])
 
 
+def test_what_does_not_parse_is_asked_for_again_where_it_is_broken_and_no_more(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+):
+    remote = load(server.model)
+
+    def breaking(body: Any, fault: str = "") -> dict[str, Any]:
+        told = completion(body)
+        if len(server.completions) == 1:
+            ids = told["choices"][0]["token_ids"]
+            ids[9] = ids[8]
+        return told
+
+    monkeypatch.setattr("tests.engine.models.remote.fake_server.completion", breaking)
+    request = FillRequest(prefix="c = 4\nd = c * 7\n", suffix="\ng = f * 7\nh = g * 7\n", language="python", width=11)
+    (candidate,) = remote.answer(request).candidates
+    assert (candidate.text, candidate.syntax) == ("e = d * 7\nf = e * 7", "repaired")
+    first, again = (body["vllm_xargs"] for body in server.completions)
+    assert set(first["diffusion_pinned"]).isdisjoint(range(11))
+    assert set(range(6)).issubset(again["diffusion_pinned"])
+    assert again["diffusion_seed_canvas"][:6] == toy().model.tokenize("e = d * 7\n")
+
+
+def test_candidates_are_ranked_by_what_the_server_said_of_their_tokens(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+):
+    remote = load(server.model)
+    nine = toy().model.tokenize(" 9")[0]
+    said: list[float] = []
+
+    def unlike(body: Any, fault: str = "") -> dict[str, Any]:
+        told = completion(body)
+        (choice,) = told["choices"]
+        if not said:
+            choice["token_ids"][2], choice["logprobs"]["token_logprobs"][2] = nine, -3.0
+        said.append(sum(choice["logprobs"]["token_logprobs"]))
+        return told
+
+    monkeypatch.setattr("tests.engine.models.remote.fake_server.completion", unlike)
+    better, worse = remote.answer(structs.replace(GAP, n=2)).candidates
+    assert (better.text, worse.text) == (" d * 7", " d * 9")
+    # What it would have instead of the suffix counts against both alike.
+    assert better.score - worse.score == pytest.approx(said[1] - said[0], abs=1e-3)
+
+
 def test_what_still_may_not_stand_there_is_cut_off(server: FakeServer, monkeypatch: pytest.MonkeyPatch):
     remote, end = load(server.model), toy().model.info.forbidden_ids[0]
 
@@ -328,7 +403,5 @@ def test_our_own_time_is_short(server: FakeServer):
 
 
 def _order(model: Any) -> Any:
-    from engine.models.base import CanvasOrder
-
     context = model.encode(model.prompt(GAP).context)
     return CanvasOrder(context=context, ids=tuple(range(20, 27)), pinned=(5, 6))
