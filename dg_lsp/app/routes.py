@@ -18,7 +18,15 @@ from dg_lsp.handlers.edit_commands import EDIT_COMMANDS
 from dg_lsp.handlers.inline_completion import inline_completion
 from dg_lsp.handlers.next_edit import dismiss, next_edit
 from dg_lsp.protocol.initialize import ACCEPTED, ACTION_KINDS, DISMISS_EDIT
-from dg_lsp.protocol.messages import INLINE_EDIT, SET_ENABLED, STATUS, SetEnabledParams, StatusParams
+from dg_lsp.protocol.messages import (
+    DID_FOCUS,
+    INLINE_EDIT,
+    SET_ENABLED,
+    STATUS,
+    FocusParams,
+    SetEnabledParams,
+    StatusParams,
+)
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +77,14 @@ async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> N
     ls.forget(uri)
     ls.documents.close(uri)
     ls.forget_project(uri)
+
+
+async def did_focus(ls: DgServer, params: FocusParams | None) -> None:
+    """A document is looked at; only clients of Copilot's language server say so."""
+    if not ls.is_copilots:
+        ls.tell_as_copilot()
+    if params and params.text_document:
+        ls.look_soon(params.text_document.uri)
 
 
 async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigurationParams) -> None:
@@ -148,6 +164,7 @@ ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
     types.WORKSPACE_DID_CHANGE_WATCHED_FILES: (did_change_watched_files, None),
     types.WORKSPACE_EXECUTE_COMMAND: (execute, None),
     INLINE_EDIT: (next_edit, None),
+    DID_FOCUS: (did_focus, None),
     STATUS: (status, None),
     SET_ENABLED: (set_enabled, None),
 }

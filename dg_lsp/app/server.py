@@ -40,8 +40,9 @@ from dg_lsp.config.sections import SECTIONS
 from dg_lsp.documents.documents import NOT_OPEN, Documents, Policy, Snapshot
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
+from dg_lsp.protocol.copilot import is_copilots
 from dg_lsp.protocol.initialize import NAME
-from dg_lsp.protocol.messages import REOPEN, STATUS
+from dg_lsp.protocol.messages import DID_CHANGE_STATUS, REOPEN, STATUS
 from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc, converter
 from dg_lsp.suggest.acceptance import Acceptance, Event
@@ -87,6 +88,8 @@ class DgServer(LanguageServer):
         self.menu = Menu(self.client_register_capability, self.complain)
         self.working = ProgressBars(self.work_done_progress, self.in_background, self._shows_progress)
         self.wants_status = False
+        self.is_copilots = False
+        """Whether it is told how things stand as Copilot's clients are."""
         self.editor_pid: int | None = None
         """The process whose end is the session's, too."""
         self._can_reopen = False
@@ -112,6 +115,7 @@ class DgServer(LanguageServer):
         announced = cast(dict[str, object], experimental) if isinstance(experimental, dict) else {}
         self.wants_status = announced.get("dgStatus") is True
         self._can_reopen = announced.get("dgReopen") is True
+        self.is_copilots = is_copilots(params.initialization_options)
 
     def start(self) -> None:
         """The client is ready: start what goes on by itself."""
@@ -119,6 +123,13 @@ class DgServer(LanguageServer):
         self.in_background(self.pull_configuration())
         self.in_background(self._warm_in_time())
         self._tell_off()
+        if self.is_copilots:
+            self.tell_as_copilot()
+
+    def tell_as_copilot(self) -> None:
+        """Tell the client how things stand, now and from now on, as Copilot's language server does."""
+        self.is_copilots = True
+        self.rpc.tell(DID_CHANGE_STATUS, _as_copilot(self.board.current))
 
     async def finish(self) -> None:
         """The session is over; the engine goes on for others."""
@@ -350,6 +361,8 @@ class DgServer(LanguageServer):
     def _publish(self, status: Status) -> None:
         if self.wants_status:
             self.rpc.tell(STATUS, dataclasses.asdict(status))
+        if self.is_copilots:
+            self.rpc.tell(DID_CHANGE_STATUS, _as_copilot(status))
         self.working.show_load(status)
 
     def _shows_progress(self) -> bool:
@@ -368,6 +381,11 @@ class DgServer(LanguageServer):
             except StatsError as error:
                 self.complain(str(error))
                 return
+
+
+def _as_copilot(status: Status) -> dict[str, Any]:
+    kind = "Error" if status.state == "error" else "Inactive" if status.state == "off" else "Normal"
+    return {"busy": status.state in ("starting", "loading", "busy"), "kind": kind, "message": status.message}
 
 
 def _folders(params: InitializeParams) -> list[str]:

@@ -7,9 +7,27 @@ from typing import cast
 
 SECTIONS = ("dg-lsp", "dg")
 """The names under which editors may keep them among those of others."""
+COPILOTS = frozenset(
+    {
+        "editorInfo",
+        "editorPluginInfo",
+        "editorConfiguration",
+        "networkProxy",
+        "copilotCapabilities",
+        "nextEditSuggestions",
+        "telemetry",
+        "http",
+        "github-enterprise",
+        "github",
+    }
+)
+"""What clients of Copilot's language server tell that server by these names, and us with it."""
 
 
 def section(given: object) -> object:
     """Ours, where an editor sends them under a name or alone."""
-    table = cast(Mapping[str, object], given) if isinstance(given, Mapping) else {}
-    return next((table[name] for name in SECTIONS if name in table), given)
+    if not isinstance(given, Mapping):
+        return given
+    table = cast(Mapping[str, object], given)
+    alone = {key: value for key, value in table.items() if key not in COPILOTS}
+    return next((table[name] for name in SECTIONS if name in table), alone)

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from dg_lsp import __version__
 from dg_lsp.config.sections import section
+from dg_lsp.protocol.copilot import understood
 
 NAME = "dg-lsp"
 ACCEPTED = "dg.accepted"
@@ -31,7 +32,10 @@ def answer_to(message: Any) -> tuple[object, bytes] | None:
         id_, params = message["id"], message["params"]
         if message["jsonrpc"] != "2.0" or message["method"] != "initialize" or type(id_) not in (int, str):
             return None
-        result = {"capabilities": capabilities(params), "serverInfo": {"name": NAME, "version": __version__}}
+        result = {
+            "capabilities": capabilities(understood(params)),
+            "serverInfo": {"name": NAME, "version": __version__},
+        }
     except (KeyError, TypeError, AttributeError):
         return None
     return id_, json.dumps({"id": id_, "jsonrpc": "2.0", "result": result}).encode()

@@ -7,7 +7,10 @@ command named the token.
 `dg/reopen` (notification to the client): {uri}, a document whose text is no longer known here and wanted again, by
 `textDocument/didOpen`; sent to clients that announce `experimental: {"dgReopen": true}`.
 `textDocument/copilotInlineEdit` (request): where else an edit belongs, as GitHub's Copilot Language Server
-documents it; with `linked` in an edit: further places that follow, each with `text`, `range` and `textDocument`.
+documents it; with `linked` in an edit: further places that follow, each with `text`, `range` and `textDocument`. Of the
+same protocol, `textDocument/didFocus` (notification) says which document is looked at, if any, and `didChangeStatus`
+(notification to the client) {busy, kind, message} how things stand; it is sent to clients that say `editorInfo` in
+their `initializationOptions` or have said `didFocus`. `textDocument/didShowInlineEdit` may be said and changes nothing.
 `dg/setEnabled` (request): suggestions on or off, everywhere, for a language, in a folder, or for a language there;
 answered like `dg/status`.
 """
@@ -16,7 +19,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsprotocol.types import InlineCompletionTriggerKind, OptionalVersionedTextDocumentIdentifier, Position
+from lsprotocol.types import (
+    InlineCompletionTriggerKind,
+    OptionalVersionedTextDocumentIdentifier,
+    Position,
+    TextDocumentIdentifier,
+)
 from msgspec import Struct
 
 STATUS = "dg/status"
@@ -24,6 +32,8 @@ SET_ENABLED = "dg/setEnabled"
 DRAFT = "dg/draft"
 REOPEN = "dg/reopen"
 INLINE_EDIT = "textDocument/copilotInlineEdit"
+DID_FOCUS = "textDocument/didFocus"
+DID_CHANGE_STATUS = "didChangeStatus"
 
 
 class StatusParams(Struct, frozen=True):
@@ -51,8 +61,16 @@ class InlineEditParams(Struct, frozen=True, rename="camel"):
     context: InlineEditContext | None = None
 
 
+class FocusParams(Struct, frozen=True, rename="camel"):
+    text_document: TextDocumentIdentifier | None = None
+    """None: what is looked at is no document."""
+
+
 PARAMS: dict[str, Any] = {
     STATUS: StatusParams | None,
     SET_ENABLED: SetEnabledParams,
     INLINE_EDIT: InlineEditParams,
+    DID_FOCUS: FocusParams | None,
 }
+NOTIFICATIONS = frozenset({DID_FOCUS})
+"""Those of the above that ask for no answer."""

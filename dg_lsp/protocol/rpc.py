@@ -29,8 +29,9 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
+from dg_lsp.protocol.copilot import understood
 from dg_lsp.protocol.framing import UNREADABLE
-from dg_lsp.protocol.messages import PARAMS
+from dg_lsp.protocol.messages import NOTIFICATIONS, PARAMS
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -128,7 +129,8 @@ class Rpc(LanguageServerProtocol):
     def _lose_change(self, fields: dict[str, Any]) -> None:
         is_answer = "id" in fields and "method" not in fields
         method = fields.get("method")
-        if not is_answer and (not isinstance(method, str) or method.startswith(_ABOUT_TEXT)):
+        changes_text = not isinstance(method, str) or (method.startswith(_ABOUT_TEXT) and method not in NOTIFICATIONS)
+        if not is_answer and changes_text:
             # Behind the handlers of the messages before, which have not begun yet.
             asyncio.get_running_loop().call_soon(self.on_lost, _uri_in(fields))
 
@@ -161,8 +163,9 @@ class Rpc(LanguageServerProtocol):
         kind = PARAMS.get(method)
         if kind is None or "error" in data:
             return super().structure_message(data)
-        if "id" not in data:
-            raise JsonRpcInvalidRequest("Only a request can say this.")
+        if ("id" in data) == (method in NOTIFICATIONS):
+            needed = "notification" if method in NOTIFICATIONS else "request"
+            raise JsonRpcInvalidRequest(f"Only a {needed} can say this.")
         message: Any = super().structure_message({**data, "params": None})
         message.params = msgspec.convert(within_texts(data.get("params")), kind)
         return message
@@ -192,6 +195,7 @@ def converter() -> Converter:
     """pygls' converter, but positions outside of any text are taken; `convert` maps them into it.
 
     A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
+    One that does not keep to the encoding that was agreed on offers but the one that it writes.
     """
     lenient = default_converter()
     # The first thing that is wrong is enough: a text in the place of a list has one for each of its characters.
@@ -204,6 +208,8 @@ def converter() -> Converter:
         return as_told({**value, "inlineCompletion": value["inlineCompletion"] or {}} if named else value, kind)
 
     lenient.register_structure_hook(types.TextDocumentClientCapabilities, capabilities)
+    as_greeted = lenient.get_structure_hook(types.InitializeParams)
+    lenient.register_structure_hook(types.InitializeParams, lambda value, kind: as_greeted(understood(value), kind))
     return lenient
 
 

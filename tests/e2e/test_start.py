@@ -135,7 +135,10 @@ async def answer_of_the_server(body: bytes) -> Any:
     return json.loads(next(messages(io.BytesIO(kept.data))))
 
 
-@pytest.mark.parametrize("options", [None, {"completion": "on"}, {"dg": {"completion": "off"}}], ids=str)
+COPILOT = {"editorInfo": {}, "editorPluginInfo": {"name": "Github Copilot LSP for Neovim"}}
+
+
+@pytest.mark.parametrize("options", [None, {"completion": "on"}, {"dg": {"completion": "off"}}, COPILOT], ids=str)
 @pytest.mark.parametrize("client", [*CLIENTS, "without inline completion", "without anything"])
 def test_the_greeting_says_what_the_server_would_say(client, options):
     given = recorded(client if client in CLIENTS else "emacs") if client != "without anything" else {}
