@@ -2,6 +2,9 @@
 local M = {}
 
 local SCOPES = { language = "language", folder = "folder" }
+local NEXT_EDIT = { all = "next_edit_all", dismiss = "next_edit_dismiss" }
+---@type table<string, table<string, string>> By command: the words that may follow it
+local SECOND = { toggle = SCOPES, next_edit = NEXT_EDIT }
 
 ---@param words string[]
 local function toggle(words)
@@ -14,6 +17,14 @@ local function toggle(words)
     return
   end
   require("dg").toggle(scope and SCOPES[scope])
+end
+
+---@param words string[]
+local function next_edit(words)
+  local action = words[2] and NEXT_EDIT[words[2]] or "next_edit"
+  if not require("dg")[action]() then
+    require("dg").next_edit_ask()
+  end
 end
 
 local function status()
@@ -86,6 +97,7 @@ local actions = {
     require("dg").edit_previous()
   end,
   toggle = toggle,
+  next_edit = next_edit,
   status = status,
   restart = function()
     require("dg.server").restart()
@@ -115,7 +127,7 @@ end
 function M.complete(lead, line)
   local words = vim.split(line, "%s+")
   local second = #words > 2
-  local offered = second and (words[2] == "toggle" and vim.tbl_keys(SCOPES) or {})
+  local offered = second and vim.tbl_keys(SECOND[words[2]] or {})
     or vim.tbl_keys(actions)
   return vim.fn.sort(vim.tbl_filter(function(word)
     return vim.startswith(word, lead)

@@ -5,6 +5,10 @@ local M = {}
 ---@field enabled boolean Show suggestions while typing
 ---@field debounce_ms integer Rest after a key before asking; Neovim 0.11 only, 0.12 has its own
 
+---@class dg.NextEditConfig
+---@field enabled boolean Ask by itself where else a change belongs
+---@field debounce_ms integer Rest after a change before asking
+
 ---@class dg.EditConfig
 ---@field view "inline"|"split" Show a proposed edit in the buffer, or as a diff in a split
 ---@field candidates integer Proposals to choose from
@@ -18,6 +22,7 @@ local M = {}
 ---@field restarts integer Times a crashed server is started again within three minutes
 ---@field settings table Settings of the server, as in its settings.schema.json
 ---@field ghost dg.GhostConfig
+---@field next_edit dg.NextEditConfig
 ---@field edit dg.EditConfig
 ---@field keys false|true|table<string, string|false> No keys, the suggested ones, or changes to them
 
@@ -28,6 +33,7 @@ local defaults = {
   restarts = 3,
   settings = {},
   ghost = { enabled = true, debounce_ms = 75 },
+  next_edit = { enabled = true, debounce_ms = 250 },
   edit = { view = "inline", candidates = 3 },
   keys = false,
 }
@@ -41,10 +47,13 @@ local types = {
   restarts = { "number" },
   settings = { "table" },
   ghost = { "table" },
+  next_edit = { "table" },
   edit = { "table" },
   keys = { "boolean", "table" },
   ["ghost.enabled"] = { "boolean" },
   ["ghost.debounce_ms"] = { "number" },
+  ["next_edit.enabled"] = { "boolean" },
+  ["next_edit.debounce_ms"] = { "number" },
   ["edit.view"] = { "string" },
   ["edit.candidates"] = { "number" },
   ["edit.strength"] = { "number", "nil" },
@@ -68,7 +77,7 @@ local function check(config, prefix)
         0
       )
     end
-    if name == "ghost" or name == "edit" then
+    if name == "ghost" or name == "next_edit" or name == "edit" then
       check(value, name .. ".")
     end
   end

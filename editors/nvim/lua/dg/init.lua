@@ -12,10 +12,12 @@ local function highlights()
     DgDraft = "Comment",
     DgOld = "DiffDelete",
     DgNew = "DiffAdd",
+    DgNextHint = "Search",
   }
   for name, link in pairs(links) do
     vim.api.nvim_set_hl(0, name, { default = true, link = link })
   end
+  vim.api.nvim_set_hl(0, "DgStruck", { default = true, strikethrough = true })
 end
 
 ---@type table<string, lsp.Handler>
@@ -44,6 +46,7 @@ local function follow_server()
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == server.NAME then
         ghost().enable(event.buf, require("dg.config").current.ghost.enabled)
+        require("dg.next_edit").enable(event.buf, true)
       end
     end,
   })
@@ -53,6 +56,7 @@ local function follow_server()
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == server.NAME then
         ghost().enable(event.buf, false)
+        require("dg.next_edit").enable(event.buf, false)
         if client:is_stopped() then
           require("dg.status").set({ state = "stopped" })
         end
@@ -92,6 +96,29 @@ end
 ---@return boolean
 function M.dismiss()
   return ghost().dismiss()
+end
+
+--- Jump to the next edit, or accept it where the cursor is there; false where none is shown.
+---@return boolean
+function M.next_edit()
+  return require("dg.next_edit").accept()
+end
+
+--- Accept the next edit and all that follow from it; false where none is shown.
+---@return boolean
+function M.next_edit_all()
+  return require("dg.next_edit").accept_all()
+end
+
+--- Hide the next edit for good; false where none is shown.
+---@return boolean
+function M.next_edit_dismiss()
+  return require("dg.next_edit").dismiss()
+end
+
+--- Ask for the next edit now.
+function M.next_edit_ask()
+  require("dg.next_edit").ask()
 end
 
 --- Switch suggestions off and on again: everywhere, for the buffer's language, or in its folder.

@@ -1,0 +1,171 @@
+"""The next edit in real Neovims: shown, reached, accepted, undone, dismissed."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
+
+from tests.e2e.cases import RENAMED
+from tests.e2e.editors.conftest import PATIENT, SERVE
+from tests.e2e.editors.neovim import Neovim, neovim
+from tests.engine.processes import Home, wait_until
+
+NEW = RENAMED.replace("▮", "")
+OLD = NEW.replace("width", "size")
+HALF = OLD.replace("size", "width", 1)
+SHOWN = "return require('dg.next_edit').is_shown()"
+LINKED = """
+local buf, given = vim.api.nvim_get_current_buf(), ...
+local client = vim.lsp.get_clients({ name = "dg" })[1]
+local request = client.request
+client.request = function(self, method, params, handler, ...)
+  return request(self, method, params, method ~= "textDocument/copilotInlineEdit" and handler or function(err, result)
+    for _, edit in ipairs(result and result.edits or {}) do
+      edit.linked = vim.tbl_map(function(range)
+        return { text = edit.text, range = range, textDocument = edit.textDocument }
+      end, given)
+    end
+    handler(err, result)
+  end, ...)
+end
+"""
+
+
+@pytest.fixture
+def editor(nvim_program, shared: Home):
+    """An editor with the suggested keys, and no ghost text that Tab would take first."""
+    with neovim(
+        nvim_program, shared, cmd=SERVE, settings=PATIENT, keys=True, ghost={"enabled": False}, next_edit=QUICK
+    ) as held:
+        yield held
+
+
+QUICK = {"debounce_ms": 50}
+
+
+def rename(editor: Neovim, text: str = OLD, name: str = "file.py") -> None:
+    """Change the first "size" to "width" as a person does."""
+    editor.open("▮" + text, name, insert=False)
+    editor.ready()
+    editor.input("/size<CR>ciwwidth<Esc>")
+
+
+def shown(editor: Neovim) -> list[tuple[int, int, str, int]]:
+    wait_until(lambda: editor.lua(SHOWN), "a next edit")
+    return editor.marks("dg.next_edit")
+
+
+def cursor(editor: Neovim) -> list[int]:
+    return editor.lua("return vim.api.nvim_win_get_cursor(0)")
+
+
+def test_it_is_shown_reached_accepted_and_undone_in_one_step(editor: Neovim):
+    rename(editor)
+    at = OLD.splitlines()[1].index("size")
+    assert (1, at + 4, "width", 1) in shown(editor)
+    assert editor.text == HALF
+    editor.input("<Tab>")
+    wait_until(lambda: cursor(editor) == [2, at], "the cursor at the place")
+    assert editor.text == HALF
+    editor.input("<Tab>")
+    wait_until(lambda: editor.text == NEW, "the edit in the text")
+    assert editor.marks("dg.next_edit") == []
+    editor.input("u")
+    wait_until(lambda: editor.text == HALF, "the text as it was")
+
+
+def test_tab_is_the_user_s_own_while_nothing_is_shown(editor: Neovim):
+    editor.lua("vim.keymap.set('n', '<Tab>', function() _G.own = (_G.own or 0) + 1 end)")
+    editor.open("▮" + OLD, insert=False)
+    editor.ready()
+    editor.lua("vim.keymap.set('n', '<Esc>', function() _G.left = true end, { buffer = 0 })")
+    editor.input("<Tab>")
+    wait_until(lambda: editor.lua("return _G.own") == 1, "the user's own mapping")
+    editor.input("/size<CR>ciwwidth<Esc>")
+    shown(editor)
+    editor.input("<Tab><Tab>")
+    wait_until(lambda: editor.text == NEW, "the edit in the text")
+    assert editor.lua("return _G.own") == 1
+    wait_until(lambda: not editor.lua(SHOWN), "the hint's end")
+    editor.input("<Tab><Esc>")
+    wait_until(lambda: editor.lua("return _G.own") == 2 and editor.lua("return _G.left"), "the user's own mappings")
+
+
+def test_what_is_off_screen_is_told_at_the_edge(editor: Neovim):
+    editor.command("new | wincmd p | resize 1")
+    rename(editor)
+    shown(editor)
+    assert wait_until(lambda: editor.lua(HINTS), "the hint at the edge") == [[0, " ↓ line 2 <Tab> "]]
+    editor.input("<Tab>")
+    wait_until(lambda: cursor(editor)[0] == 2, "the jump")
+    wait_until(lambda: not editor.lua(HINTS), "the hint's end")
+    editor.input("gg")
+    wait_until(lambda: editor.lua(HINTS), "the hint again")
+
+
+HINTS = """
+local namespace = vim.api.nvim_get_namespaces()["dg.next_edit.hint"]
+return vim.tbl_map(function(mark)
+  return { mark[2], mark[4].virt_text[1][1] }
+end, vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, { details = true }))
+"""
+
+
+def test_what_is_dismissed_does_not_come_again(editor: Neovim):
+    rename(editor)
+    shown(editor)
+    editor.input("<Esc>")
+    wait_until(lambda: not editor.lua(SHOWN), "the hint's end")
+    assert editor.marks("dg.next_edit") == []
+    editor.input(":Dg next_edit<CR>")
+    editor.told("Nothing follows from the last change.")
+    assert editor.text == HALF
+
+
+def test_it_comes_only_when_asked_where_it_is_set_so_and_ends_with_a_change(nvim_program, shared: Home):
+    options = {"settings": PATIENT, "keys": True, "next_edit": {"enabled": False}}
+    with neovim(nvim_program, shared, cmd=SERVE, **options) as editor:
+        rename(editor)
+        wait_until(lambda: editor.text == HALF, "the change")
+        editor.lua("vim.wait(400)")
+        assert not editor.lua(SHOWN)
+        editor.input("<M-n>")
+        shown(editor)
+        editor.input("o# Below.<Esc>")
+        wait_until(lambda: not editor.lua(SHOWN), "its end with the change")
+        assert editor.marks("dg.next_edit") == []
+        editor.input("u")
+        editor.command("Dg next_edit")
+        shown(editor)
+        editor.command("Dg next_edit")
+        editor.lua("vim.wait(50)")
+        editor.command("Dg next_edit")
+        wait_until(lambda: editor.text == NEW, "the edit in the text")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_linked_places_are_accepted_at_once_or_one_by_one(editor: Neovim, at_once: bool):
+    editor.open("▮" + OLD, insert=False)
+    editor.ready()
+    # The answer is the server's, with places added as a server may: "scaled" in the first line, "2" in the second.
+    editor.lua(LINKED, [_range(0, 4, 10), _range(1, 18, 19)])
+    editor.input("/size<CR>ciwwidth<Esc>")
+    assert len(shown(editor)) == 6
+    one, two, three = NEW, NEW.replace("scaled", "width"), NEW.replace("scaled", "width").replace("2", "width")
+    if at_once:
+        editor.input("<M-a>")
+    else:
+        for keys, expected in (("<Tab><Tab>", one), ("<Tab><Tab>", two), ("<Tab><Tab>", three)):
+            assert editor.lua(SHOWN)
+            editor.input(keys)
+            wait_until(lambda expected=expected: editor.text == expected, expected)
+    wait_until(lambda: editor.text == three, "all places in the text")
+    wait_until(lambda: not editor.lua(SHOWN), "the hint's end")
+    assert editor.marks("dg.next_edit") == []
+    editor.input("u")
+    wait_until(lambda: editor.text == (HALF if at_once else two), "the text as it was")
+
+
+def _range(line: int, start: int, end: int) -> dict:
+    return {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
