@@ -15,21 +15,6 @@ NEW = RENAMED.replace("▮", "")
 OLD = NEW.replace("width", "size")
 HALF = OLD.replace("size", "width", 1)
 SHOWN = "return require('dg.next_edit').is_shown()"
-LINKED = """
-local buf, given = vim.api.nvim_get_current_buf(), ...
-local client = vim.lsp.get_clients({ name = "dg" })[1]
-local request = client.request
-client.request = function(self, method, params, handler, ...)
-  return request(self, method, params, method ~= "textDocument/copilotInlineEdit" and handler or function(err, result)
-    for _, edit in ipairs(result and result.edits or {}) do
-      edit.linked = vim.tbl_map(function(range)
-        return { text = edit.text, range = range, textDocument = edit.textDocument }
-      end, given)
-    end
-    handler(err, result)
-  end, ...)
-end
-"""
 
 
 @pytest.fixture
@@ -142,30 +127,3 @@ def test_it_comes_only_when_asked_where_it_is_set_so_and_ends_with_a_change(nvim
         editor.lua("vim.wait(50)")
         editor.command("Dg next_edit")
         wait_until(lambda: editor.text == NEW, "the edit in the text")
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-def test_linked_places_are_accepted_at_once_or_one_by_one(editor: Neovim, at_once: bool):
-    editor.open("▮" + OLD, insert=False)
-    editor.ready()
-    # The answer is the server's, with places added as a server may: "scaled" in the first line, "2" in the second.
-    editor.lua(LINKED, [_range(0, 4, 10), _range(1, 18, 19)])
-    editor.input("/size<CR>ciwwidth<Esc>")
-    assert len(shown(editor)) == 6
-    one, two, three = NEW, NEW.replace("scaled", "width"), NEW.replace("scaled", "width").replace("2", "width")
-    if at_once:
-        editor.input("<M-a>")
-    else:
-        for keys, expected in (("<Tab><Tab>", one), ("<Tab><Tab>", two), ("<Tab><Tab>", three)):
-            assert editor.lua(SHOWN)
-            editor.input(keys)
-            wait_until(lambda expected=expected: editor.text == expected, expected)
-    wait_until(lambda: editor.text == three, "all places in the text")
-    wait_until(lambda: not editor.lua(SHOWN), "the hint's end")
-    assert editor.marks("dg.next_edit") == []
-    editor.input("u")
-    wait_until(lambda: editor.text == (HALF if at_once else two), "the text as it was")
-
-
-def _range(line: int, start: int, end: int) -> dict:
-    return {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
