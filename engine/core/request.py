@@ -36,6 +36,9 @@ class Precedent(Wire, frozen=True, kw_only=True):
     text: str
     origin: str
     """For a person: path and line, "src/shapes.py:12"."""
+    likeness: Annotated[float, Meta(ge=0, le=1000)] = 0.0
+    """Of its surroundings to the gap's: tokens before and behind that are the same, a name that stands for another one
+    counting less."""
 
 
 class FillRequest(Wire, frozen=True, kw_only=True):
