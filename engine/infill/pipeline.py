@@ -18,7 +18,7 @@ from engine.infill.hypotheses import Hypothesis, hypotheses
 from engine.infill.lengths.calibrated import calibrated
 from engine.infill.lengths.expand import expand
 from engine.infill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
-from engine.infill.precedents import NO_ROW, precedents
+from engine.infill.precedents import NO_ROW, merged, precedents
 from engine.infill.ranking import ranked
 from engine.infill.reading import read
 from engine.infill.repair import ROUNDS, repaired
@@ -86,7 +86,8 @@ def infill(
         fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
         rounds = ROUNDS if parts.renoise else 0
         widths = fitted.widths
-        offered = [*((yield from repaired(gap, fitted, rounds)) if parts.repair else hypotheses(gap, fitted)), *known]
+        written = (yield from repaired(gap, fitted, rounds)) if parts.repair else hypotheses(gap, fitted)
+        offered = merged(written, known)
     denoised = clock()
     candidates = ranked(gap, offered, read=parts.ranking)
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from engine.core.request import Precedent, Syntax
@@ -16,8 +17,8 @@ from engine.syntax.languages import language_of
 from engine.text.newlines import with_line_feeds
 
 NATS = 0.5
-"""By which a precedent is likelier for each token of its surroundings that is like the gap's: of 0.1 to 1 about the best
-on development holes, with the weights of November 2026."""
+"""By which a precedent is likelier for each token of its surroundings that is like the gap's. Of 0.1 to 1 about the
+best on development holes."""
 NO_ROW = -1
 """It stands on no canvas."""
 
@@ -39,6 +40,16 @@ def precedents(gap: Gap) -> Work[list[Hypothesis]]:
         if reading
     ]
     return sorted(found, key=lambda each: -sum(each.read))
+
+
+def merged(written: Sequence[Hypothesis], known: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """All of them; what the model wrote and what stands elsewhere too is as likely as either makes it."""
+    precedent = {each.text: each for each in known}
+    both = [
+        replace(each, read=same.read, origin=same.origin) if (same := precedent.pop(each.text, None)) else each
+        for each in written
+    ]
+    return [*both, *precedent.values()]
 
 
 def _tokens(gap: Gap, text: str) -> list[int]:

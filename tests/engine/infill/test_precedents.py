@@ -1,11 +1,12 @@
-"""What stands elsewhere as a candidate: read by the model, checked as what it writes, and not worth a canvas where it is
-right."""
+"""What stands elsewhere as a candidate: read by the model, checked as what it writes, and instead of a canvas where the
+model is sure of it."""
 
 import pytest
 from msgspec.structs import replace
 
 from engine.core.request import Filled, FillRequest, Precedent
-from engine.infill.pipeline import fill
+from engine.decoding.executor import drive
+from engine.infill.pipeline import Parts, fill, infill
 from engine.models.oracle.model import Case, Oracle
 
 PREFIX, ANSWER, SUFFIX = "def area(width):\n    return ", "width * 4", "\n\nprint(area(3))\n"
@@ -35,6 +36,17 @@ def test_what_the_model_would_not_write_does_not_win(oracle: Oracle):
     assert filled.forwards > 0
     assert (filled.candidates[0].text, filled.candidates[0].origin) == (ANSWER, "")
     assert ("height", "shapes.py:1") in [(each.text, each.origin) for each in filled.candidates]
+
+
+def test_what_the_model_writes_too_says_where_it_stands(oracle: Oracle):
+    precedents = (Precedent(text=ANSWER, origin="shapes.py:1", likeness=4.0),)
+    request = FillRequest(prefix=PREFIX, suffix=SUFFIX, language="python", precedents=precedents)
+    alone = fill(oracle, replace(request, precedents=()))
+    both = drive(oracle, infill(oracle, request, parts=Parts(sure=2.0)))
+    assert both.forwards == alone.forwards > 0
+    (first,) = both.candidates
+    assert (first.text, first.origin, first.confidence) == (ANSWER, "shapes.py:1", alone.candidates[0].confidence)
+    assert first.score > alone.candidates[0].score
 
 
 @pytest.mark.parametrize(
