@@ -30,6 +30,17 @@ class RecentEdit(Wire, frozen=True, kw_only=True):
     """Where `new` begins in `prefix + suffix`, for what has to know; None in another file."""
 
 
+class Precedent(Wire, frozen=True, kw_only=True):
+    """What stands elsewhere between surroundings like the gap's, with the names that it would have in the gap."""
+
+    text: str
+    origin: str
+    """For a person: path and line, "src/shapes.py:12"."""
+    likeness: Annotated[float, Meta(ge=0, le=1000)] = 0.0
+    """Of its surroundings to the gap's: tokens before and behind that are the same, a name that stands for another one
+    counting less."""
+
+
 class FillRequest(Wire, frozen=True, kw_only=True):
     """One gap to fill. `prefix` and `suffix` are fixed and never change, byte for byte. The limits hold on the wire."""
 
@@ -65,6 +76,8 @@ class FillRequest(Wire, frozen=True, kw_only=True):
     """Spans of `old` (offsets into it) that a rewrite leaves as they are."""
     single_line: bool = False
     """No line break may enter the gap."""
+    precedents: Annotated[tuple[Precedent, ...], Meta(max_length=3)] = ()
+    """Best first. They are candidates as what the model writes is, judged by the same reading."""
 
 
 class Candidate(Wire, frozen=True, kw_only=True):
@@ -77,6 +90,8 @@ class Candidate(Wire, frozen=True, kw_only=True):
     syntax: Syntax = "unchecked"
     token_confidence: tuple[float, ...] = ()
     """Probability that the model gave each token of `text` when the canvas settled."""
+    origin: str = ""
+    """Of the precedent that it is; empty: the model wrote it."""
     replaces: tuple[int, int] | UnsetType = UNSET
     """Span of `prefix + suffix` that `text` takes the place of, where that is not the gap."""
 

@@ -35,6 +35,10 @@ class Hypothesis:
     """How sure the canvas is of each of the first READ_ON tokens of the suffix, where that was asked."""
     whole: bool = True
     """False where the code around the gap is known to be unfinished with it."""
+    read: tuple[float, ...] = ()
+    """Log-probabilities of the model's reading, where it was asked already."""
+    origin: str = ""
+    """Where it stands elsewhere."""
 
     @property
     def mean_confidence(self) -> float:

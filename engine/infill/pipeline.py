@@ -18,6 +18,7 @@ from engine.infill.hypotheses import Hypothesis, hypotheses
 from engine.infill.lengths.calibrated import calibrated
 from engine.infill.lengths.expand import expand
 from engine.infill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
+from engine.infill.precedents import NO_ROW, merged, precedents
 from engine.infill.ranking import ranked
 from engine.infill.reading import read
 from engine.infill.repair import ROUNDS, repaired
@@ -43,6 +44,8 @@ class Parts:
     """Fills the gap; None: the model's own, or the width that is told."""
     sampling: Sampling | None = None
     """None: the model's own."""
+    sure: float = 0.9
+    """Mean probability of a precedent that is answered without a canvas."""
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
@@ -76,17 +79,23 @@ def infill(
     prompt = yield from read(model, request, deadline, clock)
     gap = Gap.of(model, request, deadline, parts.sampling, prompt)
     encoded = clock()
-    fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
+    known = yield from precedents(gap)
+    if known and known[0].mean_confidence >= parts.sure:
+        widths, offered = (), known
+    else:
+        fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
+        rounds = ROUNDS if parts.renoise else 0
+        widths = fitted.widths
+        written = (yield from repaired(gap, fitted, rounds)) if parts.repair else hypotheses(gap, fitted)
+        offered = merged(written, known)
     denoised = clock()
-    rounds = ROUNDS if parts.renoise else 0
-    offered = (yield from repaired(gap, fitted, rounds)) if parts.repair else hypotheses(gap, fitted)
     candidates = ranked(gap, offered, read=parts.ranking)
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
         model=model.info.name,
         device=model.info.device,
         candidates=tuple(replace(each, text=with_line_ends(each.text, line_end)) for each in candidates),
-        width=len(gap.committed) + fitted.widths[_row_of(candidates, offered)],
+        width=len(gap.committed) + _width(candidates, offered, widths),
         steps=gap.steps,
         forwards=gap.steps,
         threshold=model.info.threshold,
@@ -96,10 +105,13 @@ def infill(
     )
 
 
-def _row_of(candidates: Sequence[Candidate], offered: Sequence[Hypothesis]) -> int:
-    """The row that the first candidate stood on; the first where there is none."""
+def _width(candidates: Sequence[Candidate], offered: Sequence[Hypothesis], widths: Sequence[int]) -> int:
+    """Of the row that the first candidate stood on; of the first row where there is no candidate."""
     best = candidates[0].text if candidates else None
-    return next((each.row for each in offered if each.text == best), 0)
+    first = next((each for each in offered if each.text == best), None)
+    if first is None:
+        return widths[0] if widths else 0
+    return len(first.ids) if first.row == NO_ROW else widths[first.row]
 
 
 def _fitted(gap: Gap) -> Generator[Step, Logits, Fitted]:

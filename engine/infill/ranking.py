@@ -65,9 +65,11 @@ def _is_idle(gap: Gap, text: str) -> bool:
 
 
 def _readings(gap: Gap, chosen: Sequence[Hypothesis]) -> list[list[float]]:
-    if gap.elsewhere is not None:
-        return [each.reading for each in chosen]
-    return gap.model.score(gap.context, [each.ids for each in chosen], gap.suffix) if chosen else []
+    unread = [each.ids for each in chosen if not each.read]
+    if gap.elsewhere is not None or not unread:
+        return [list(each.read) or each.reading for each in chosen]
+    scores = iter(gap.model.score(gap.context, unread, gap.suffix))
+    return [list(each.read) or next(scores) for each in chosen]
 
 
 def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Candidate:
@@ -79,4 +81,5 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
         score=sum(score),
         syntax=hypothesis.syntax,
         token_confidence=hypothesis.confidence,
+        origin=hypothesis.origin,
     )

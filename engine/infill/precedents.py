@@ -1,0 +1,90 @@
+"""What stands elsewhere in somebody's code, as candidates: the model reads them instead of writing them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from engine.core.request import Precedent, Syntax
+from engine.decoding.executor import Work
+from engine.infill.gap import Gap
+from engine.infill.hypotheses import Hypothesis
+from engine.infill.ranking import scored
+from engine.infill.validation import validated_fills
+from engine.syntax.languages import language_of
+from engine.text.newlines import with_line_feeds
+
+NATS = 0.5
+"""By which a precedent is likelier for each token of its surroundings that is like the gap's. Of 0.1 to 1 about the
+best on development holes."""
+NO_ROW = -1
+"""It stands on no canvas."""
+
+
+def precedents(gap: Gap) -> Work[list[Hypothesis]]:
+    """Those of a request's precedents that may be offered, best first: they fit the gap, and are valid there."""
+    texts = {with_line_feeds(each.text): each for each in reversed(gap.request.precedents)}
+    ids = {text: tokens for text in reversed(texts) if (tokens := _tokens(gap, text))}
+    if gap.request.task != "fill" or not ids:
+        return []
+    syntax = yield from _syntax(gap, list(ids))
+    valid = [text for text in ids if text in syntax]
+    if not valid:
+        return []
+    readings = yield from scored(gap, [ids[text] for text in valid])
+    found = [
+        _hypothesis(ids[text], texts[text], text, reading, syntax[text])
+        for text, reading in zip(valid, readings, strict=True)
+        if reading
+    ]
+    return sorted(found, key=lambda each: -sum(each.read))
+
+
+def merged(written: Sequence[Hypothesis], known: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """All of them; what the model wrote and what stands elsewhere too is as likely as either makes it."""
+    precedent = {each.text: each for each in known}
+    both = [
+        replace(each, read=same.read, origin=same.origin) if (same := precedent.pop(each.text, None)) else each
+        for each in written
+    ]
+    return [*both, *precedent.values()]
+
+
+def _tokens(gap: Gap, text: str) -> list[int]:
+    """Of a text that the gap has room for, as asked and as the model spells it; else none."""
+    request = gap.request
+    said = gap.prompt.head + text
+    ids = gap.model.tokenize(said) if text.strip() and not (request.single_line and "\n" in text) else []
+    fits = len(ids) <= (request.max_tokens if request.width is None else request.width)
+    return ids if fits and all(map(gap.is_text, ids)) and gap.model.detokenize(ids) == said else []
+
+
+def _syntax(gap: Gap, texts: Sequence[str]) -> Work[dict[str, Syntax]]:
+    """Of the texts that add no problem."""
+    language = language_of(gap.request.language)
+    if language is None:
+        return dict.fromkeys(texts, "unchecked")
+    validated = yield from validated_fills(gap.request, language, texts, gap.deadline)
+    return {
+        text: "ok" if found.verdict else "unchecked"
+        for text, found in zip(texts, validated, strict=True)
+        if found is not None and found.text == text and not (found.verdict and found.verdict.problems)
+    }
+
+
+def _hypothesis(
+    ids: Sequence[int], precedent: Precedent, text: str, reading: Sequence[float], syntax: Syntax
+) -> Hypothesis:
+    # Where not each of its tokens is read, all are as sure as those that are.
+    own = reading[: len(ids)] if len(reading) >= len(ids) else [fmean(reading)] * len(ids)
+    return Hypothesis(
+        row=NO_ROW,
+        text=text,
+        ids=tuple(ids),
+        confidence=tuple(map(math.exp, own)),
+        syntax=syntax,
+        read=(*reading, NATS * precedent.likeness),
+        origin=precedent.origin,
+    )
