@@ -77,6 +77,8 @@ class Candidate(Wire, frozen=True, kw_only=True):
     syntax: Syntax = "unchecked"
     token_confidence: tuple[float, ...] = ()
     """Probability that the model gave each token of `text` when the canvas settled."""
+    token_ends: tuple[int, ...] = ()
+    """Where each of those tokens ends in `text`; a longer gap's tokens are those of its last canvas."""
     replaces: tuple[int, int] | UnsetType = UNSET
     """Span of `prefix + suffix` that `text` takes the place of, where that is not the gap."""
 
@@ -102,6 +104,8 @@ class Filled(Wire, frozen=True, kw_only=True):
     """Denoising steps, the longest row's."""
     forwards: int
     """Forward passes of the decoder, rows of one batch counted once."""
+    context_tokens: int = 0
+    """Tokens of what was read around the gap."""
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
     ms: Timings = field(default_factory=Timings)
@@ -122,4 +126,6 @@ class Draft(Wire, frozen=True, kw_only=True):
 
     step: int
     text: str
+    settled: int = 0
+    """Characters from its left that stand on accepted tokens."""
     cells: tuple[Cell, ...] = ()

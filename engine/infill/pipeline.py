@@ -85,15 +85,24 @@ def infill(
     return Filled(
         model=model.info.name,
         device=model.info.device,
-        candidates=tuple(replace(each, text=with_line_ends(each.text, line_end)) for each in candidates),
+        candidates=tuple(_ended(each, line_end) for each in candidates),
         width=len(gap.committed) + fitted.widths[_row_of(candidates, offered)],
         steps=gap.steps,
         forwards=gap.steps,
+        context_tokens=len(prompt.context),
         threshold=model.info.threshold,
         ms=Timings(
             encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
         ),
     )
+
+
+def _ended(candidate: Candidate, line_end: str) -> Candidate:
+    text = with_line_ends(candidate.text, line_end)
+    if len(text) == len(candidate.text):
+        return replace(candidate, text=text)
+    ends = tuple(len(with_line_ends(candidate.text[:end], line_end)) for end in candidate.token_ends)
+    return replace(candidate, text=text, token_ends=ends)
 
 
 def _row_of(candidates: Sequence[Candidate], offered: Sequence[Hypothesis]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from engine.core.request import Candidate
 from engine.decoding.executor import Step
 from engine.infill.gap import Gap
-from engine.infill.hypotheses import Hypothesis
+from engine.infill.hypotheses import Hypothesis, offsets
 from engine.infill.lengths.strategies import FLOOR
 from engine.models.base import READ_ON
 from engine.models.logits import Logits
@@ -76,4 +76,5 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
         score=sum(score),
         syntax=hypothesis.syntax,
         token_confidence=hypothesis.confidence,
+        token_ends=tuple(end for _, end in offsets(gap, hypothesis)),
     )
