@@ -127,5 +127,5 @@ class Draft(Wire, frozen=True, kw_only=True):
     step: int
     text: str
     settled: int = 0
-    """Characters from its left that stand on accepted tokens."""
+    """Characters from its left that stand on accepted tokens, and with which every other row begins, too."""
     cells: tuple[Cell, ...] = ()

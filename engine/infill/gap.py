@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.core.request import Cell, Draft, FillRequest
+from engine.core.sequences import common_head
 from engine.decoding.canvas import Canvas, new_canvas, seed
 from engine.decoding.constraints import Bans, Constrain, begin_with, forbid, forbid_in, in_turn
 from engine.decoding.deadline import Deadline
@@ -216,12 +217,18 @@ class Gap:
         """The most confident row as a person may see it: the one of the last draft, unless another is clearly surer."""
         sure = [float(canvas.confidence[row, :width].mean()) if width else 1.0 for row, width in enumerate(widths)]
         row = self.shown = steady(self.shown, sure)
-        ids = canvas.row(row)[: widths[row]]
-        stands = _settled(canvas)[row, : len(ids)] & (canvas.ids == canvas.best)[row, : len(ids)]
-        count = int(stands.long().cumprod(0).sum())
+        stands = (_settled(canvas) & (canvas.ids == canvas.best)).long().cumprod(1)
         # A character of which only the first bytes are there is none yet.
-        settled = self.text(ids[:count]).rstrip("\N{REPLACEMENT CHARACTER}")
-        return Draft(step=self.steps, text=self.text(ids), settled=len(settled), cells=self._cells(canvas, row))
+        heads = [
+            self.text(canvas.row(at)[: int(stands[at, :width].sum())]).rstrip("\N{REPLACEMENT CHARACTER}")
+            for at, width in enumerate(widths)
+        ]
+        return Draft(
+            step=self.steps,
+            text=self.text(canvas.row(row)[: widths[row]]),
+            settled=min(common_head(heads[row], head) for head in heads),
+            cells=self._cells(canvas, row),
+        )
 
     def text(self, ids: Sequence[int]) -> str:
         """What a gap's tokens say behind the cursor."""

@@ -69,7 +69,7 @@ class HttpApp:
         if asked.loads_only:
             await self._load(arrived)
             return _json(llamacpp.chosen(llamacpp.whole(self._model, wanted, NOTHING, None), asked.response_fields))
-        replies = self._fills.fill(wanted, drafts=asked.stream is True, arrived=arrived)
+        replies = self._fills.fill(wanted, drafts=asked.stream is True and _stands(wanted), arrived=arrived)
         if asked.stream:
             first = await _first(replies)
             return EventStream(self._infill_events(first, replies, wanted, endings), replies, llamacpp.error_object)
@@ -96,8 +96,7 @@ class HttpApp:
         if asked.loads_only:
             await self._load(arrived)
             return _json(completion.whole([LATE], 0))
-        # Drafts are of the surest row; of several answers it may be any.
-        replies = self._fills.fill(wanted, drafts=asked.stream is True and wanted.n == 1, arrived=arrived)
+        replies = self._fills.fill(wanted, drafts=asked.stream is True and _stands(wanted), arrived=arrived)
         if asked.stream:
             with_usage = asked.stream_options is not None and asked.stream_options.include_usage is True
             first = await _first(replies)
@@ -240,6 +239,12 @@ def _finished(message: EngineMessage, endings: Endings, wanted: FillRequest) -> 
         # The client gave it some time, and what there is by then is nothing.
         return None, [LATE]
     raise HttpError.of(message)
+
+
+def _stands(wanted: FillRequest) -> bool:
+    """Whether what is settled in a draft is likely to be of the answer: what is checked against a grammar may be cut or
+    mended, and of several answers the first may be any."""
+    return wanted.n == 1 and not wanted.language
 
 
 def _settling(wanted: FillRequest, endings: Endings) -> Settling:

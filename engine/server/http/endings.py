@@ -101,7 +101,9 @@ class Settling:
         """What a draft adds: it has to be settled, and to have been so in the draft before."""
         settled = with_line_ends(draft.text[: draft.settled], self._line_end)
         stands, self._before = settled[: common_head(self._before, settled)], settled
-        return self._send(self._endings.ready(stands))
+        ready = self._endings.ready(stands)
+        # What turns out to be blank is not offered at all.
+        return self._send(ready) if ready.strip() else ""
 
     def rest(self, text: str) -> str:
         """What the answer adds. Nothing where a draft turned out otherwise: what was sent ends there."""

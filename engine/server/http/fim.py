@@ -61,7 +61,8 @@ def _between(prompt: str, dialect: _Dialect, places: list[tuple[int, str]]) -> P
         is_last = at + 1 == len(places)
         text = prompt[start + len(mark) : None if is_last else places[at + 1][0]]
         if dialect.spaced:
-            text = text.removeprefix(" ") if mark == dialect.prefix else text
+            # Behind the others there is one in some clients only, which is one too many where the line has ended.
+            text = text.removeprefix(" ") if mark == dialect.prefix or text.startswith((" \n", " \r")) else text
             text = text if is_last else text.removesuffix(" ")
         parts[mark] = text
     snippets, path, rest = _files(prompt[: places[0][0]])
