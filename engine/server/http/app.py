@@ -25,7 +25,7 @@ from engine.ipc.messages import Drafted, EngineMessage, Failed, FillReply
 from engine.server.connection import Host
 from engine.server.http import fim, llamacpp, openai
 from engine.server.http.asked import CompletionAsked, HttpError, InfillAsked, read_body
-from engine.server.http.endings import LATE, NOTHING, Answer, Endings, Settling, answer
+from engine.server.http.endings import LATE, NOTHING, Completed, Endings, Settling, completed
 from engine.server.http.fills import Fills
 from engine.server.http.gate import OPEN_TO_ALL
 from engine.server.http.prometheus import CONTENT_TYPE, metrics
@@ -224,16 +224,18 @@ async def _chained(first: EngineMessage, rest: AsyncGenerator[EngineMessage]) ->
 
 async def _answers(
     replies: AsyncGenerator[EngineMessage], endings: Endings, wanted: FillRequest
-) -> tuple[Filled | None, Sequence[Answer]]:
+) -> tuple[Filled | None, Sequence[Completed]]:
     async with contextlib.aclosing(replies):
         return _finished(await anext(replies), endings, wanted)
 
 
-def _finished(message: EngineMessage, endings: Endings, wanted: FillRequest) -> tuple[Filled | None, Sequence[Answer]]:
+def _finished(
+    message: EngineMessage, endings: Endings, wanted: FillRequest
+) -> tuple[Filled | None, Sequence[Completed]]:
     """What was computed, and at least one answer. Raises HttpError."""
     if isinstance(message, FillReply):
         held = message.filled.candidates
-        return message.filled, [answer(each, endings, wanted.max_tokens) for each in held] or [NOTHING]
+        return message.filled, [completed(each, endings, wanted.max_tokens) for each in held] or [NOTHING]
     assert isinstance(message, Failed)
     if message.code == "late":
         # The client gave it some time, and what there is by then is nothing.

@@ -54,7 +54,7 @@ class Endings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Completed:
     """One answer as a client gets it."""
 
     text: str
@@ -68,17 +68,17 @@ class Answer:
     """One for each of `pieces`."""
 
 
-NOTHING = Answer(text="", tokens=0, reason="eos")
-LATE = Answer(text="", tokens=0, reason="limit")
+NOTHING = Completed(text="", tokens=0, reason="eos")
+LATE = Completed(text="", tokens=0, reason="limit")
 
 
-def answer(candidate: Candidate, endings: Endings, max_tokens: int) -> Answer:
+def completed(candidate: Candidate, endings: Endings, max_tokens: int) -> Completed:
     """A candidate as a client gets it."""
     text, reason, word = endings.cut(candidate.text)
     starts = (0, *candidate.token_ends[:-1])
     spans = [(start, end) for start, end in zip(starts, candidate.token_ends, strict=False) if start < len(text)]
     dropped = len(candidate.token_ends) - len(spans)
-    return Answer(
+    return Completed(
         text=text,
         tokens=candidate.tokens - dropped,
         reason="limit" if reason == "eos" and candidate.tokens >= max_tokens else reason,

@@ -32,7 +32,7 @@ class _Dialect:
 
 
 _DIALECTS = (
-    _Dialect(prefix="<|fim_prefix|>", suffix="<|fim_suffix|>", middle="<|fim_middle|>"),  # Qwen, CodeGemma
+    _Dialect(prefix="<|fim_prefix|>", suffix="<|fim_suffix|>", middle="<|fim_middle|>"),  # Qwen
     _Dialect(prefix="<fim_prefix>", suffix="<fim_suffix>", middle="<fim_middle>"),  # StarCoder, Granite
     _Dialect(prefix="<｜fim▁begin｜>", suffix="<｜fim▁hole｜>", middle="<｜fim▁end｜>"),  # DeepSeek
     _Dialect(prefix="<|code_prefix|>", suffix="<|code_suffix|>", middle="<|code_middle|>"),  # GLM

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.core.request import Filled, FillRequest
-from engine.server.http.endings import Answer
+from engine.server.http.endings import Completed
 
 _ERRORS = {
     400: "invalid_request_error",
@@ -29,7 +29,7 @@ def piece(text: str) -> dict[str, Any]:
 
 
 def whole(
-    model: str, request: FillRequest, answer: Answer, filled: Filled | None, content: str | None = None
+    model: str, request: FillRequest, answer: Completed, filled: Filled | None, content: str | None = None
 ) -> dict[str, Any]:
     """An answer, or the end of a streamed one with the `content` that is left of it. `filled`: None where nothing was
     computed."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from engine.server.http.endings import Answer
+from engine.server.http.endings import Completed
 
 _ERRORS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
@@ -39,7 +39,7 @@ class Completion:
             "model": model,
         }
 
-    def whole(self, answers: Sequence[Answer], prompt_tokens: int) -> dict[str, Any]:
+    def whole(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
         """All of it."""
         choices = [self._choice(index, answer.text, answer) for index, answer in enumerate(answers)]
         return {**self._head, "choices": choices, "usage": _usage(answers, prompt_tokens)}
@@ -48,15 +48,15 @@ class Completion:
         """A part of the first choice, which goes on."""
         return {**self._head, "choices": [self._choice(0, text, None)]}
 
-    def end(self, index: int, text: str, answer: Answer) -> dict[str, Any]:
+    def end(self, index: int, text: str, answer: Completed) -> dict[str, Any]:
         """What is left of a choice."""
         return {**self._head, "choices": [self._choice(index, text, answer)]}
 
-    def usage(self, answers: Sequence[Answer], prompt_tokens: int) -> dict[str, Any]:
+    def usage(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
         """What comes last where it was asked for."""
         return {**self._head, "choices": [], "usage": _usage(answers, prompt_tokens)}
 
-    def _choice(self, index: int, text: str, answer: Answer | None) -> dict[str, Any]:
+    def _choice(self, index: int, text: str, answer: Completed | None) -> dict[str, Any]:
         return {
             "index": index,
             "text": text,
@@ -66,12 +66,12 @@ class Completion:
         }
 
 
-def _usage(answers: Sequence[Answer], prompt_tokens: int) -> dict[str, int]:
+def _usage(answers: Sequence[Completed], prompt_tokens: int) -> dict[str, int]:
     tokens = sum(answer.tokens for answer in answers)
     return {"prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": prompt_tokens + tokens}
 
 
-def _logprobs(answer: Answer) -> dict[str, Any]:
+def _logprobs(answer: Completed) -> dict[str, Any]:
     # What else could have stood there is not kept.
     logs = [math.log(max(value, _LEAST)) for value in answer.confidence]
     return {

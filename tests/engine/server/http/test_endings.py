@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.core.request import Candidate, Draft
-from engine.server.http.endings import Endings, Settling, answer
+from engine.server.http.endings import Endings, Settling, completed
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_tokens_end_with_their_text():
     candidate = Candidate(
         text="one two", tokens=3, confidence=0.5, score=0, token_confidence=(0.1, 0.2, 0.3), token_ends=(3, 4, 7)
     )
-    whole = answer(candidate, Endings(), 96)
+    whole = completed(candidate, Endings(), 96)
     assert (whole.pieces, whole.confidence) == (("one", " ", "two"), (0.1, 0.2, 0.3))
     assert (whole.tokens, whole.reason) == (3, "eos")
-    assert answer(candidate, Endings(), 3).reason == "limit"
-    cut = answer(candidate, Endings(stop=("ne t",)), 3)
+    assert completed(candidate, Endings(), 3).reason == "limit"
+    cut = completed(candidate, Endings(stop=("ne t",)), 3)
     assert (cut.text, cut.tokens, cut.pieces, cut.confidence, cut.reason, cut.word) == (
         *("o", 1, ("o",), (0.1,)),
         *("word", "ne t"),
