@@ -37,13 +37,15 @@ def http(
     running = ask_status()
     if running is None:
         if not detach:
-            typer.echo(f"Serving on http://{wanted}; Ctrl-C ends it.")
-        started = launch.start_detached(settings) if detach else run_here(settings)
-        running = None if started else ask_status()
-    if running and running.http != wanted:
+            typer.echo(f"Serving http://{wanted}; Ctrl-C ends it.")
+            run_here(settings)  # it comes back only where another engine was first
+        else:
+            launch.start_detached(settings)
+        running = ask_status()
+    opened = running.http if running else ""
+    if opened != wanted and not (opened and port == 0):
         raise EngineError(
-            f"An engine runs already, {f'with its door at {running.http}' if running.http else 'without this door'}: "
+            f"An engine runs already, {f'with its door at {opened}' if opened else 'without this door'}: "
             f"`dg-lsp engine restart --http {wanted}` opens it there, for all editors."
         )
-    if running or detach:
-        typer.echo(f"The engine serves http://{wanted}.")
+    typer.echo(f"The engine serves http://{opened}.")

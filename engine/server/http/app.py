@@ -26,7 +26,7 @@ from engine.server.connection import Host
 from engine.server.http import fim, llamacpp, openai
 from engine.server.http.asked import CompletionAsked, HttpError, InfillAsked, read_body
 from engine.server.http.endings import LATE, NOTHING, Completed, Endings, Settling, completed
-from engine.server.http.fills import Fills
+from engine.server.http.fills import HttpFills
 from engine.server.http.gate import OPEN_TO_ALL
 from engine.server.http.prometheus import CONTENT_TYPE, metrics
 from engine.text.newlines import dominant_line_end
@@ -41,7 +41,7 @@ PATHS = ("/infill", "/v1/completions", "/v1/models", OPEN_TO_ALL, "/metrics")
 class HttpApp:
     """The endpoints. `answered` counts requests by path and status, and belongs to the gate."""
 
-    def __init__(self, host: Host, fills: Fills, model: str) -> None:
+    def __init__(self, host: Host, fills: HttpFills, model: str) -> None:
         self._host = host
         self._fills = fills
         self._model = shown_name(model)

@@ -14,7 +14,7 @@ from engine.ipc.messages import Failed
 from engine.server.http.endings import Endings
 from engine.syntax.languages import language_of
 
-A = TypeVar("A", bound="Asked")
+A = TypeVar("A", bound="HttpAsked")
 _MOST_TOKENS = 4096
 _MOST_MS = 1e9
 _MOST_STOPS = 64
@@ -37,7 +37,7 @@ class HttpError(Exception):
         return cls(_STATUS.get(failed.code, 500), failed.message)
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class HttpAsked(Struct, frozen=True, kw_only=True):
     """What both protocols have. Fields that are not here (samplers, temperatures, caches) mean nothing to a diffusion
     model and are ignored, whatever they hold."""
 
@@ -101,7 +101,7 @@ class InfillExtra(Struct, frozen=True, kw_only=True):
     filename: str | None = None
 
 
-class InfillAsked(Asked, frozen=True, kw_only=True):
+class InfillAsked(HttpAsked, frozen=True, kw_only=True):
     """The body of `POST /infill`, as llama.cpp's server takes it."""
 
     input_prefix: str
@@ -123,7 +123,7 @@ class StreamOptions(Struct, frozen=True, kw_only=True):
     include_usage: bool | None = None
 
 
-class CompletionAsked(Asked, frozen=True, kw_only=True):
+class CompletionAsked(HttpAsked, frozen=True, kw_only=True):
     """The body of `POST /v1/completions`."""
 
     prompt: str | list[str]

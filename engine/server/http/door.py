@@ -18,7 +18,7 @@ from engine.core.errors import BadInput, EngineError
 from engine.core.http_address import HttpAddress, http_address
 from engine.server.connection import Host
 from engine.server.http.app import PATHS, HttpApp, refusal
-from engine.server.http.fills import Fills
+from engine.server.http.fills import HttpFills
 from engine.server.http.gate import Gate
 from engine.server.settings import EngineOptions, HttpBounds
 
@@ -30,7 +30,7 @@ _KEPT_S = 75
 class HttpDoor:
     """Open until it is closed. All methods belong to the event loop."""
 
-    def __init__(self, server: asyncio.Server, asked: HttpAddress, state: ServerState, fills: Fills) -> None:
+    def __init__(self, server: asyncio.Server, asked: HttpAddress, state: ServerState, fills: HttpFills) -> None:
         self._server = server
         self._asked = asked
         self._state = state
@@ -60,7 +60,7 @@ async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoo
     Raises BadInput for an address or a token that can't be used, EngineError where the port is taken.
     """
     address, token = http_address(settings.http), http_token(settings)
-    bounds, fills = settings.http_bounds, Fills(host.scheduler, client, settings.limits.jobs_per_client)
+    bounds, fills = settings.http_bounds, HttpFills(host.scheduler, client, settings.limits.jobs_per_client)
     app = HttpApp(host, fills, settings.model)
     gate = Gate(app.asgi(), refusal, PATHS, address=address, token=token, bounds=bounds)
     app.answered = gate.answered

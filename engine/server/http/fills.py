@@ -12,7 +12,7 @@ from engine.ipc.messages import Drafted, EngineMessage, Fill, Warm
 from engine.server.scheduler import Job, Scheduler
 
 
-class Fills:
+class HttpFills:
     """All who come by HTTP are one client of the scheduler: many of them take no window's turns. Those for whom it has
     no room wait here, in their order."""
 
