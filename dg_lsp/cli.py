@@ -30,6 +30,7 @@ COMMANDS = {
     "rewrite": Mount(target="engine.cli.rewrite:rewrite", help="Rewrite a part of a file, starting from itself."),
     "fix": Mount(target="engine.cli.fix:fix", help="Mend the broken syntax of a file."),
     "engine": Mount(target="engine.cli.engine:engine", help="Start, stop or look at the engine that editors share."),
+    "http": Mount(target="engine.cli.http:http", help="Serve clients of llama.cpp's or OpenAI's HTTP."),
     "eval": Mount(target="engine.cli.eval:evaluate", help="Measure how good fills are."),
     "bench": Mount(target="engine.cli.bench:bench", help="Measure how fast a model runs here."),
     "models": Mount(target="engine.cli.models:models", help="List the models on this machine."),

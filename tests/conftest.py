@@ -16,7 +16,8 @@ settings.load_profile("dg")
 
 _SLOW = re.compile(
     r"\] / \"models\""
-    r"|^ *(?:from|import) (?:torch|transformers|engine import load|tests\.(?:e2e|torture|engine\.(?:hub|processes))"
+    r"|^ *(?:from|import) (?:torch|transformers|engine import load"
+    r"|tests\.(?:e2e|torture|engine\.(?:hub|processes|server\.http\.asking))"
     r"|engine\.(?:models|decoding|infill|edit|loader|server\.(?:server|worker)|baselines|bench|eval|train)\b)",
     re.MULTILINE,
 )

@@ -27,6 +27,8 @@ class Launch:
     """Empty: the best there is."""
     unload_after_s: float | None = None
     exit_after_s: float | None = None
+    http: str = ""
+    http_token_file: str = ""
     engine: tuple[str, ...] = python_module("engine")
 
     def chosen(self, settings: EngineSettings) -> Launch:
@@ -45,6 +47,8 @@ class Launch:
             device=self.device or settings.device,
             unload_after_s=settings.unload_after_s,
             exit_after_s=settings.exit_after_s,
+            http=settings.http,
+            http_token_file=_at_home(settings.http_token_file),
         )
 
     def command(self) -> list[str]:
@@ -59,6 +63,8 @@ class Launch:
             "--device": self.device,
             "--unload-after": _seconds(self.unload_after_s),
             "--exit-after": _seconds(self.exit_after_s),
+            "--http": self.http,
+            "--http-token-file": self.http_token_file,
         }
         return {name: value for name, value in options.items() if value}
 
@@ -77,7 +83,14 @@ def difference(wanted: Launch, running: EngineStatus) -> str:
         )
     device = wanted.device if _is_on(wanted.device, running) else running.device_asked
     unload_s, exit_s = running.unload_after_s, running.exit_after_s
-    has = Launch(model=running.model, device=device, unload_after_s=unload_s, exit_after_s=exit_s).options()
+    has = Launch(
+        model=running.model,
+        device=device,
+        unload_after_s=unload_s,
+        exit_after_s=exit_s,
+        http=running.http,
+        http_token_file=running.http_token_file,
+    ).options()
     other = {name: value for name, value in wanted.options().items() if has.get(name) != value}
     if not other:
         return ""
@@ -87,6 +100,10 @@ def difference(wanted: Launch, running: EngineStatus) -> str:
         f"The engine runs with {runs}, not as the settings say; `dg-lsp engine restart {options}` changes that "
         "for all editors."
     )
+
+
+def _at_home(path: str) -> str:
+    return str(home_dir() / path[2:]) if path.startswith("~/") else path
 
 
 def _seconds(time_s: float | None) -> str:

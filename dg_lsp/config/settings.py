@@ -90,6 +90,20 @@ class EngineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         Annotated[float, Meta(ge=1)] | None,
         by_user("Seconds without a client until the engine ends; null: 1800."),
     ] = None
+    http: Annotated[
+        str,
+        by_user(
+            "HOST:PORT, such as 127.0.0.1:8012, where the engine serves clients of llama.cpp's or OpenAI's HTTP; "
+            "empty: nowhere. The engine does not end while it does."
+        ),
+    ] = ""
+    http_token_file: Annotated[
+        str,
+        by_user(
+            "A file with what those clients must send as their API key, which only you can read; empty: "
+            "DG_LSP_HTTP_TOKEN, if set."
+        ),
+    ] = ""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -10,6 +10,7 @@ import typer
 from msgspec.json import encode
 
 from engine.core.exits import FAILURE, one_line_errors
+from engine.core.http_address import http_address
 from engine.core.names import ORACLE, check_device, rooted
 from engine.core.server_address import REMOTE, server_address
 from engine.core.sizes import binary_bytes
@@ -28,6 +29,13 @@ Model = Annotated[str, typer.Option(help=f"The model: {_MODEL}.")]
 Device = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
 _UNLOAD = typer.Option(min=0.1, help="Seconds without a request until the weights are given back.")
 _EXIT = typer.Option(min=0.1, help="Seconds without a client until the engine ends.")
+Http = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Where clients of llama.cpp's or OpenAI's HTTP are served; empty: nowhere."),
+]
+TokenFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Holds what HTTP clients must send as their API key; only yours.")
+]
 _STALL = typer.Option(min=0.1, help="Seconds until a step of the model counts as hung, at the latest.")
 
 
@@ -39,6 +47,8 @@ def run(
     unload_after: Annotated[float, _UNLOAD] = _DEFAULT.unload_after_s,
     exit_after: Annotated[float, _EXIT] = _DEFAULT.exit_after_s,
     stall_after: Annotated[float, _STALL] = _DEFAULT.stall_s,
+    http: Http = None,
+    http_token_file: TokenFile = None,
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
 ) -> None:
     """Run the engine; where one runs already, leave it alone."""
@@ -46,9 +56,16 @@ def run(
     from engine.server import launch
 
     settings = chosen_options(
-        None, model=model, device=device, unload_after_s=unload_after, exit_after_s=exit_after, stall_s=stall_after
+        None,
+        model=model,
+        device=device,
+        unload_after_s=unload_after,
+        exit_after_s=exit_after,
+        stall_s=stall_after,
+        http=http,
+        http_token_file=http_token_file,
     )
-    if not (launch.start_detached(settings) if detach else _run(settings)):
+    if not (launch.start_detached(settings) if detach else run_here(settings)):
         typer.echo(_ALREADY)
 
 
@@ -82,6 +99,8 @@ def restart(
     unload_after: Annotated[float | None, _UNLOAD] = None,
     exit_after: Annotated[float | None, _EXIT] = None,
     stall_after: Annotated[float | None, _STALL] = None,
+    http: Http = None,
+    http_token_file: TokenFile = None,
 ) -> None:
     """End the engine, if one runs, and start one in the background; what no option changes stays as it was."""
     from engine.server import launch
@@ -91,13 +110,21 @@ def restart(
     except NoAnswer:
         before = None
     settings = chosen_options(
-        before, model=model, device=device, unload_after_s=unload_after, exit_after_s=exit_after, stall_s=stall_after
+        before,
+        model=model,
+        device=device,
+        unload_after_s=unload_after,
+        exit_after_s=exit_after,
+        stall_s=stall_after,
+        http=http,
+        http_token_file=http_token_file,
     )
     launch.stop()
     typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
 
 
-def _run(settings: EngineOptions) -> bool:
+def run_here(settings: EngineOptions) -> bool:
+    """Be the engine until its end; False where one runs already."""
     # Who starts one in the background needs none of it.
     from engine.server import process
 
@@ -111,8 +138,14 @@ def chosen_options(before: EngineStatus | None, **asked: Any) -> EngineOptions:
     if before:
         ran = {"model": before.model, "device": before.device_asked, "stall_s": before.stall_after_s}
         ran |= {"unload_after_s": before.unload_after_s, "exit_after_s": before.exit_after_s}
+        ran |= {"http": before.http, "http_token_file": before.http_token_file}
     settings = EngineOptions(**(ran | {name: value for name, value in asked.items() if value is not None}))
     settings = replace(settings, model=rooted(settings.model, Path.cwd()))
+    if settings.http_token_file:
+        # The engine stands in no folder of the user's.
+        settings = replace(settings, http_token_file=str(Path(settings.http_token_file).absolute()))
+    if settings.http:
+        http_address(settings.http)
     check_device(settings.device)
     if settings.model.startswith(REMOTE):
         server_address(settings.model)
@@ -144,6 +177,7 @@ def _lines(status: EngineStatus) -> list[str]:
         f"memory    {memory}{plan}",
         f"limits    unload after {status.unload_after_s:g} s, exit after {status.exit_after_s:g} s, "
         f"stall after {status.stall_after_s:g} s",
+        f"http      {status.http or 'off'}",
         f"clients   {len(status.clients)}{': ' + ', '.join(status.clients) if any(status.clients) else ''}",
         f"queue     {status.running} running, {status.queued} waiting",
         f"served    {status.served}{failed}",

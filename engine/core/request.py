@@ -92,6 +92,8 @@ class Candidate(Wire, frozen=True, kw_only=True):
     """Probability that the model gave each token of `text` when the canvas settled."""
     origin: str = ""
     """Of the precedent that it is; empty: the model wrote it."""
+    token_ends: tuple[int, ...] = ()
+    """Where each of those tokens ends in `text`; a longer gap's tokens are those of its last canvas."""
     replaces: tuple[int, int] | UnsetType = UNSET
     """Span of `prefix + suffix` that `text` takes the place of, where that is not the gap."""
 
@@ -117,6 +119,8 @@ class Filled(Wire, frozen=True, kw_only=True):
     """Denoising steps, the longest row's."""
     forwards: int
     """Forward passes of the decoder, rows of one batch counted once."""
+    context_tokens: int = 0
+    """Tokens of what was read around the gap."""
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
     ms: Timings = field(default_factory=Timings)
@@ -137,4 +141,6 @@ class Draft(Wire, frozen=True, kw_only=True):
 
     step: int
     text: str
+    settled: int = 0
+    """Characters from its left that stand on accepted tokens, and with which every other row begins, too."""
     cells: tuple[Cell, ...] = ()

@@ -60,7 +60,7 @@ def server_address(name: str) -> ServerAddress:
         key_file=options.get("key_file", ""),
         allow_insecure=options.get("allow_insecure") == "true",
     )
-    if parts.scheme == "http" and not address.allow_insecure and not _is_loopback(host):
+    if parts.scheme == "http" and not address.allow_insecure and not is_loopback(host):
         raise ModelError(
             f"{address.url} is plain HTTP: whoever is on the way could read and change what you type. Use https, or "
             "set allow_insecure = true for a network that you trust."
@@ -108,7 +108,8 @@ def _is_absolute(path: str) -> bool:
     return path.startswith("~") or Path(path).is_absolute()
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can be meant, told without looking anything up."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

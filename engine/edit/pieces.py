@@ -90,7 +90,7 @@ def drafted_between(before: str, after: str, work: Work[T]) -> Work[T]:
 def _between(before: str, after: str, draft: Callable[[], Draft]) -> Callable[[], Draft]:
     def whole() -> Draft:
         drawn = draft()
-        return replace(drawn, text=before + drawn.text + after)
+        return replace(drawn, text=before + drawn.text + after, settled=len(before) + drawn.settled)
 
     return whole
 

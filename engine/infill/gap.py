@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import torch
+from torch import Tensor
 
 from engine.core.request import Cell, Draft, FillRequest
+from engine.core.sequences import common_head
 from engine.decoding.canvas import Canvas, new_canvas, seed
 from engine.decoding.constraints import Bans, Constrain, begin_with, forbid, forbid_in, in_turn
 from engine.decoding.deadline import Deadline
@@ -215,8 +217,18 @@ class Gap:
         """The most confident row as a person may see it: the one of the last draft, unless another is clearly surer."""
         sure = [float(canvas.confidence[row, :width].mean()) if width else 1.0 for row, width in enumerate(widths)]
         row = self.shown = steady(self.shown, sure)
-        text = self.text(canvas.row(row)[: widths[row]])
-        return Draft(step=self.steps, text=text, cells=self._cells(canvas, row))
+        stands = (_settled(canvas) & (canvas.ids == canvas.best)).long().cumprod(1)
+        # A character of which only the first bytes are there is none yet.
+        heads = [
+            self.text(canvas.row(at)[: int(stands[at, :width].sum())]).rstrip("\N{REPLACEMENT CHARACTER}")
+            for at, width in enumerate(widths)
+        ]
+        return Draft(
+            step=self.steps,
+            text=self.text(canvas.row(row)[: widths[row]]),
+            settled=min(common_head(heads[row], head) for head in heads),
+            cells=self._cells(canvas, row),
+        )
 
     def text(self, ids: Sequence[int]) -> str:
         """What a gap's tokens say behind the cursor."""
@@ -229,7 +241,7 @@ class Gap:
 
     def _cells(self, canvas: Canvas, row: int) -> tuple[Cell, ...]:
         length = canvas.lengths[row]
-        settled = (canvas.known | canvas.accepted | ~canvas.open)[row, :length].tolist()
+        settled = _settled(canvas)[row, :length].tolist()
         pinned = canvas.pinned[row, :length].tolist()
         cells: list[Cell] = []
         for token, known, fixed in zip(canvas.ids[row, :length].tolist(), settled, pinned, strict=True):
@@ -252,6 +264,11 @@ class Gap:
             # At the margin the head itself is a line break.
             return [forbid(banned), begin_with(self.prompt.head, self.model.vocabulary, one_line=one_line)]
         return [forbid([*banned, *(self.model.vocabulary.line_breaks if one_line else ())])]
+
+
+def _settled(canvas: Canvas) -> Tensor:
+    """Where the last step left nothing to guess, [B, L]."""
+    return canvas.known | canvas.accepted | ~canvas.open
 
 
 def _device(model: Model) -> str:

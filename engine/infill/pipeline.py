@@ -87,22 +87,32 @@ def infill(
         rounds = ROUNDS if parts.renoise else 0
         widths = fitted.widths
         written = (yield from repaired(gap, fitted, rounds)) if parts.repair else hypotheses(gap, fitted)
-        offered = merged(written, known)
+        # A gap longer than a canvas is not read whole.
+        offered = merged(written, () if gap.committed else known)
     denoised = clock()
     candidates = ranked(gap, offered, read=parts.ranking)
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
         model=model.info.name,
         device=model.info.device,
-        candidates=tuple(replace(each, text=with_line_ends(each.text, line_end)) for each in candidates),
+        candidates=tuple(_ended(each, line_end) for each in candidates),
         width=len(gap.committed) + _width(candidates, offered, widths),
         steps=gap.steps,
         forwards=gap.steps,
+        context_tokens=len(prompt.context),
         threshold=model.info.threshold,
         ms=Timings(
             encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
         ),
     )
+
+
+def _ended(candidate: Candidate, line_end: str) -> Candidate:
+    text = with_line_ends(candidate.text, line_end)
+    if len(text) == len(candidate.text):
+        return replace(candidate, text=text)
+    ends = tuple(len(with_line_ends(candidate.text[:end], line_end)) for end in candidate.token_ends)
+    return replace(candidate, text=text, token_ends=ends)
 
 
 def _width(candidates: Sequence[Candidate], offered: Sequence[Hypothesis], widths: Sequence[int]) -> int:

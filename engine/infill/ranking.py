@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from engine.core.request import Candidate
 from engine.decoding.executor import Step
 from engine.infill.gap import Gap
-from engine.infill.hypotheses import Hypothesis
+from engine.infill.hypotheses import Hypothesis, offsets
 from engine.infill.lengths.strategies import FLOOR
 from engine.models.base import READ_ON
 from engine.models.logits import Logits
@@ -82,4 +82,5 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
         syntax=hypothesis.syntax,
         token_confidence=hypothesis.confidence,
         origin=hypothesis.origin,
+        token_ends=tuple(end for _, end in offsets(gap, hypothesis)),
     )

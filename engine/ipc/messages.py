@@ -187,6 +187,10 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
     """Without a request, the weights are given back after this."""
     exit_after_s: float
     """Without a client, the process ends after this."""
+    http: str = ""
+    """HOST:PORT of the HTTP door; empty: there is none, and else the process does not end for want of clients."""
+    http_token_file: str = ""
+    """Holds what HTTP clients must prove to know."""
     stall_after_s: float
     """A step of the model that takes longer counts as hung; one that is slow for this model and device, earlier."""
     state: EngineState

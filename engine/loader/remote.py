@@ -8,21 +8,21 @@ import torch
 
 from engine.checkpoints.directory import Checkpoint, read_files
 from engine.checkpoints.placement import Placement
+from engine.core.credentials import SERVER_KEY, read_key
 from engine.core.errors import ModelError
 from engine.core.server_address import ServerAddress, server_address
 from engine.loader.catalog import is_hub_id
 from engine.models.registry import family_of_type
 from engine.models.remote.client import RemoteError, ServerAway, ServerClient
-from engine.models.remote.credentials import read_key
 from engine.models.remote.model import PROBE_S, Remote
 from engine.models.remote.probe import probe
 
 
 def open_remote(name: str) -> Remote:
     """The model of an address, its server asked whether it can do what is needed. One that is away is asked at
-    the first request, if the tokenizer is told. Raises ModelError."""
+    the first request, if the tokenizer is told. Raises ModelError, or BadInput for its key."""
     address = server_address(name)
-    client = ServerClient(address, read_key(address.key_file))
+    client = ServerClient(address, read_key(SERVER_KEY, address.key_file))
     try:
         tokenizer = address.tokenizer or _told(client, address)
         checkpoint = _without_weights(tokenizer)

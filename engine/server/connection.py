@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from typing import Protocol
 
 from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
@@ -182,10 +181,7 @@ class Connection:
     def _obey(self, message: ClientMessage) -> None:
         match message:
             case Fill() | Warm():
-                now = time.monotonic()
-                rows = message.request.n if isinstance(message, Fill) else 0
-                job = Job(client=self._number, order=message, deliver=self.deliver, arrived=now, touched=now, rows=rows)
-                self._host.scheduler.submit(job)
+                self._host.scheduler.submit(Job.of(self._number, message, self.deliver))
             case Analyze():
                 self._host.analyzer.analyze(self._number, message, self.send)
             case Cancel():

@@ -86,6 +86,8 @@ def _arguments(settings: EngineOptions) -> list[str]:
         *("--unload-after", str(settings.unload_after_s)),
         *("--exit-after", str(settings.exit_after_s)),
         *("--stall-after", str(settings.stall_s)),
+        *(("--http", settings.http) if settings.http else ()),
+        *(("--http-token-file", settings.http_token_file) if settings.http_token_file else ()),
     ]
 
 

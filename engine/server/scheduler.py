@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from engine.analysis.questions import Reply
 from engine.ipc.messages import EngineMessage, Failed, FailureCode, Fill, Priority, Warm
@@ -48,6 +48,16 @@ class Job:
     """It waits for the reply to a question about its document; nobody gives it a turn."""
     reply: Reply | None = None
     """The latest reply, for its next turn."""
+
+    @classmethod
+    def of(
+        cls, client: int, order: Fill | Warm, deliver: Callable[[EngineMessage], None], arrived: float | None = None
+    ) -> Self:
+        """What a client asks for, now or when it `arrived`."""
+        now = time.monotonic()
+        rows = order.request.n if isinstance(order, Fill) else 0
+        came = now if arrived is None else arrived
+        return cls(client=client, order=order, deliver=deliver, arrived=came, touched=now, rows=rows)
 
     @property
     def id(self) -> int:

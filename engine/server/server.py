@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from engine.analysis.questions import Check
 from engine.core import runtime_paths
+from engine.core.errors import BadInput
 from engine.core.server_address import destination
 from engine.core.version import __version__
 from engine.ipc.address import TcpAddress, forget_address, write_tcp_address
@@ -35,6 +36,7 @@ from engine.server.worker import Worker
 
 if TYPE_CHECKING:
     from engine.models.base import Model
+    from engine.server.http.door import HttpDoor
 
 _log = logging.getLogger(__name__)
 _JOIN_S = 0.5
@@ -64,6 +66,7 @@ class EngineServer:
         self._meters = Metrics()
         self._had_own_window = False
         self._is_broken = False
+        self._door: HttpDoor | None = None
         self.bounds = settings.bounds
         self.secret = secrets.token_urlsafe(32) if runtime_paths.uses_tcp() else ""
         self.scheduler = Scheduler(settings.limits)
@@ -84,6 +87,7 @@ class EngineServer:
         """Listen until the end. Whether it came in order; threads may go on, which only leaving the process ends."""
         # Before there is a socket, which a process that is being made would have, too.
         await self._checker.start()
+        self._door = await self._open_door()
         listener = await self._listen()
         self._worker.start()
         watch = asyncio.create_task(self._watch(), name="watch")
@@ -139,6 +143,8 @@ class EngineServer:
             device_asked=self._settings.device,
             unload_after_s=self._settings.unload_after_s,
             exit_after_s=self._settings.exit_after_s,
+            http=self._door.address if self._door else "",
+            http_token_file=self._settings.http_token_file,
             stall_after_s=self._settings.stall_s,
             state=self._state,
             up_s=now - self._began,
@@ -164,6 +170,17 @@ class EngineServer:
             set_aside=self._checker.aside,
             log=self._why_no_log or str(runtime_paths.log_dir()),
         )
+
+    async def _open_door(self) -> HttpDoor | None:
+        if not self._settings.http:
+            return None
+        try:
+            from engine.server.http.door import open_door
+        except ImportError as error:
+            raise BadInput(
+                f'The HTTP door needs {error.name}, which is not installed: run `pip install "dg-lsp[http]"`.'
+            ) from None
+        return await open_door(self._settings, self, next(self._numbers))
 
     async def _listen(self) -> asyncio.Server:
         with runtime_paths.runtime_dir_usable():
@@ -252,7 +269,7 @@ class EngineServer:
             now = time.monotonic()
             self._give_way()
             self._show_aside()
-            if not self._clients() and now - self._alone_since >= settings.exit_after_s:
+            if not self._clients() and not self._door and now - self._alone_since >= settings.exit_after_s:
                 # Nobody stopped it: a client that comes this very moment shall start another.
                 _log.info("ending: no client for %g s", settings.exit_after_s)
                 self._ending.set()
@@ -271,11 +288,13 @@ class EngineServer:
     async def _say_farewell(self) -> None:
         self.scheduler.close()
         await self._checker.close()
+        if self._door:
+            self._door.close()
         # One turn of the loop, so that the last replies are written before their connections close.
         await asyncio.sleep(0)
         for connection in self._connections.values():
             connection.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.bounds.farewell_s):
-                while self._connections:
+                while self._connections or (self._door and self._door.busy):
                     await asyncio.sleep(0.01)

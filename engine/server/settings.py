@@ -41,6 +41,20 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HttpBounds:
+    """What those may cost who come by HTTP."""
+
+    connections: int = 256
+    requests: int = 128
+    """At once; one more is told to come again."""
+    header_s: float = 10.0
+    """For a request's header to come."""
+    body_nbytes: int = 8 * 1024 * 1024
+    body_s: float = 30.0
+    """For a body to come, and for a piece of an answer to be taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
     """How an engine is run."""
 
@@ -52,6 +66,11 @@ class EngineOptions:
     """Without a client, the process ends after this."""
     stall_s: float = 300.0
     """A round of the model that takes longer is taken for hung, at the latest; the process ends."""
+    http: str = ""
+    """HOST:PORT of the HTTP door; empty: there is none. As long as it is open, `exit_after_s` does not count."""
+    http_token_file: str = ""
+    """Holds what HTTP clients must prove to know; empty: only DG_LSP_HTTP_TOKEN may."""
     max_clients: int = 64
     limits: Limits = field(default_factory=Limits)
     bounds: Bounds = field(default_factory=Bounds)
+    http_bounds: HttpBounds = field(default_factory=HttpBounds)

@@ -8,6 +8,7 @@ import pytest
 
 from engine.syntax.languages import GRAMMARS
 from tests.torture.hostile import documents, hostile
+from tests.torture.http import http
 from tests.torture.keystrokes import keystrokes
 from tests.torture.kills import kills
 
@@ -35,6 +36,13 @@ def test_hostile_documents_beside_an_innocent_window():
     assert not told["wrong_documents"], told
     assert not told["logged"], told
     assert told["suggestions_afterwards"] > 0, told
+
+
+@pytest.mark.timeout(300)
+def test_many_http_clients_of_whom_a_third_hangs_up():
+    told = asyncio.run(http(400, 50, 120.0))
+    assert told["passed"], told
+    assert (told["requests"], told["hung_up"] > 80) == (400, True)
 
 
 def test_there_are_hostile_documents_in_every_language():

@@ -28,6 +28,7 @@ from dg_lsp.replay.editor import Editor
 from dg_lsp.replay.player import STYLES, Player
 from dg_lsp.replay.session import Session, read_session
 from dg_lsp.replay.stage import own_engine, ready
+from engine.core.credentials import SERVER_KEY
 from engine.core.percentiles import percentile
 from engine.core.processes import python_module
 from engine.core.request import FillRequest
@@ -35,7 +36,6 @@ from engine.core.server_address import server_address
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.loader.loading import load
-from engine.models.remote.credentials import VARIABLE
 from tests.engine.models.remote.fake_server import KEY, completion, fake_server
 from tests.vllm.server import metric
 
@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--settings", type=json.loads, default={}, help="the people's, as JSON")
     options = parser.parse_args()
     if options.model is None:
-        os.environ[VARIABLE] = KEY
+        os.environ[SERVER_KEY] = KEY
         print(json.dumps(own_time()))  # noqa: T201
         return
     for people in map(int, options.people.split(",")):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from dg_lsp.backend.launch import Launch, difference
+from dg_lsp.config.settings import EngineSettings, Settings, applied
 from tests.engine.ipc.test_protocol import STATUS
 
 RUNNING = replace(
@@ -36,6 +39,11 @@ def test_a_device_that_nobody_knows_yet_needs_no_word():
         (Launch(model="my model"), "model bundled", "--model 'my model'"),
         (Launch(model="bundled", device="cpu"), "device auto", "--device cpu"),
         (
+            Launch(http="127.0.0.1:8012", http_token_file="/t"),
+            "http none, http-token-file none",
+            "--http 127.0.0.1:8012 --http-token-file /t",
+        ),
+        (
             Launch(unload_after_s=30, exit_after_s=60.5),
             "unload-after 600, exit-after 1800",
             "--unload-after 30 --exit-after 60.5",
@@ -46,3 +54,10 @@ def test_an_engine_that_runs_otherwise_is_told_with_the_way_out(wanted, runs, op
     told = difference(wanted, RUNNING)
     assert f"runs with {runs}, not" in told
     assert f"`dg-lsp engine restart {options}`" in told
+
+
+def test_the_door_is_the_users_own_and_its_token_is_found_at_home():
+    chosen = Launch().chosen(EngineSettings(http="127.0.0.1:8012", http_token_file="~/token"))
+    assert (chosen.options()["--http"], chosen.http_token_file) == ("127.0.0.1:8012", str(Path.home() / "token"))
+    _, problems = applied(Settings(), {"engine": {"http": "0.0.0.0:1"}}, by_project=True)
+    assert problems == ["The setting 'engine' can't be set by a project; set it in the editor."]

@@ -43,6 +43,8 @@ def test_no_workspace_sets_what_only_the_user_may():
     offered = declared()["contributes"]["configuration"]["properties"]
     only = {"serverPath", "engine.model", "engine.device", "engine.unload_after_s", "engine.exit_after_s", "stats"}
     only |= {"inline.deadline_ms", "inline.max_delay_ms"}
+    only |= {f"engine.{name}" for name in ("tokenizer", "ca_file", "key_file", "allow_insecure")}
+    only |= {"engine.http", "engine.http_token_file"}
     assert {name for name, held in offered.items() if held.get("scope") == "machine"} == {
         f"dg-lsp.{name}" for name in only
     }

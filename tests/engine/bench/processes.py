@@ -7,9 +7,10 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def first_suggestion(repetitions: int) -> Figure:
 
 
 def overhead(watch: Stopwatch) -> tuple[list[Figure], list[Ratio]]:
-    """The same fill by a model that knows the answer, in this process and through the engine's socket."""
+    """The same fill by a model that knows the answer: in this process, through the engine's socket and by HTTP."""
     before, _, after = _CODE.split("▮")
     request = FillRequest(prefix=before, suffix=after, language="python")
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -89,9 +90,34 @@ def overhead(watch: Stopwatch) -> tuple[list[Figure], list[Ratio]]:
         with own_engine(name, "cpu") as (ask, _):
             ask(Warm(id=1))
             through = watch.time(lambda: ask(Fill(id=2, request=request)))
-    figures = {"fill in this process": within, "fill through the engine": through}
-    added = Ratio(name="milliseconds that the engine's process adds to a fill", value=through.median - within.median)
-    return [Figure(part=OVERHEAD, name=each, spread=taken) for each, taken in figures.items()], [added]
+            report = ask(StatusQuery(id=3))
+            assert isinstance(report, StatusReply)
+            with _posting(report.status.http, before, after) as post:
+                by_http = watch.time(post)
+    figures = {"fill in this process": within, "fill through the engine": through, "fill by HTTP": by_http}
+    added = [
+        Ratio(name="milliseconds that the engine's process adds to a fill", value=through.median - within.median),
+        Ratio(name="milliseconds that HTTP adds to that", value=by_http.median - through.median),
+    ]
+    return [Figure(part=OVERHEAD, name=each, spread=taken) for each, taken in figures.items()], added
+
+
+@contextmanager
+def _posting(address: str, before: str, after: str) -> Generator[Callable[[], None]]:
+    """What asks for a fill by HTTP, on a connection that stays open."""
+    connection = HTTPConnection(address, timeout=_ANSWER_S)
+    body = json.dumps({"prompt": before, "suffix": after, "language": "python"})
+
+    def post() -> None:
+        connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert json.loads(answer.read())["choices"][0]["text"] == "a + b"
+
+    try:
+        yield post
+    finally:
+        connection.close()
 
 
 @contextmanager
@@ -101,7 +127,8 @@ def own_engine(model: str, device: str) -> Generator[tuple[Exchange, float]]:
     with _own_places():
         began = time.perf_counter()
         named = rooted(model, Path.cwd())
-        process = launch.start(EngineOptions(model=named, device=device, unload_after_s=600.0, exit_after_s=60.0))
+        options = EngineOptions(model=named, device=device, unload_after_s=600.0, exit_after_s=60.0, http="127.0.0.1:0")
+        process = launch.start(options)
         start_ms = (time.perf_counter() - began) * 1000
         assert process
         try:

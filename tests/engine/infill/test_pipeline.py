@@ -162,3 +162,37 @@ def test_the_width_told_is_that_of_the_first_candidate():
     model.info = replace(model.info, widths=(2, 40))
     found = fill(model, FillRequest(prefix="x = ", suffix="\n", language="python"))
     assert (found.candidates[0].text, found.width) == ("max(a, b)", 40)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_tokens_end_where_their_text_does(line_end: str):
+    answer = "a + '😋é'\n    b"
+    oracle = Oracle("oracle", [Case(text=f"x = ▮{answer}▮{line_end}")])
+    filled = fill(oracle, FillRequest(prefix="x = ", suffix=line_end))
+    (candidate,) = filled.candidates
+    starts = (0, *candidate.token_ends[:-1])
+    pieces = [candidate.text[start:end] for start, end in zip(starts, candidate.token_ends, strict=True)]
+    assert "".join(pieces) == candidate.text == answer.replace("\n", line_end)
+    assert len(pieces) == candidate.tokens == len(candidate.token_confidence)
+    assert line_end in pieces
+    assert filled.context_tokens == len(oracle.prompt(FillRequest(prefix="x = ", suffix=line_end)).context)
+
+
+def test_what_is_settled_in_a_draft_grows_from_the_left_to_the_answer():
+    answer = "'é😋é' + abc"
+    oracle = Oracle("oracle", [Case(text=f"x = ▮{answer}▮\n", reveal=1)])
+    drafts: list[Draft] = []
+    drive(oracle, infill(oracle, FillRequest(prefix="x = ", suffix="\n")), drafts.append)
+    heads = [draft.text[: draft.settled] for draft in drafts]
+    assert all(answer.startswith(head) for head in heads)
+    assert len({len(head) for head in heads}) > 5
+    assert max(heads, key=len) == answer
+    assert any(draft.settled < len(draft.text) for draft in drafts)
+
+
+def test_what_rows_do_not_agree_on_is_not_settled():
+    oracle = Oracle("oracle", [Case(text="x = ▮abc + def▮\n", alternatives=("abc - def",))])
+    drafts: list[Draft] = []
+    drive(oracle, infill(oracle, FillRequest(prefix="x = ", suffix="\n", n=2)), drafts.append)
+    assert drafts
+    assert {draft.text[: draft.settled] for draft in drafts} <= {"", "abc "}

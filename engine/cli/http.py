@@ -1,0 +1,51 @@
+"""`dg-lsp http`: the engine that editors share, with a door for clients that speak HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.cli.engine import Device, Model, TokenFile, ask_status, chosen_options, run_here
+from engine.core.errors import EngineError
+from engine.core.exits import one_line_errors
+from engine.core.http_address import PORT, HttpAddress, http_address
+from engine.server.settings import EngineOptions
+
+_DEFAULT = EngineOptions()
+
+
+@one_line_errors()
+def http(
+    host: Annotated[str, typer.Option(help="Whose requests are taken; beyond this machine only with a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = PORT,
+    token_file: TokenFile = None,
+    model: Model = _DEFAULT.model,
+    device: Device = _DEFAULT.device,
+    detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
+) -> None:
+    """Run the engine with its HTTP door open: `POST /infill` as llama.cpp's server has it, `POST /v1/completions` as
+    OpenAI's. A token comes from DG_LSP_HTTP_TOKEN or --token-file."""
+    # Who starts one in the background needs none of the engine.
+    from engine.server import launch
+
+    wanted = str(HttpAddress(host=host, port=port))
+    http_address(wanted)
+    settings = chosen_options(None, model=model, device=device, http=wanted, http_token_file=token_file)
+    running = ask_status()
+    if running is None:
+        if not detach:
+            typer.echo(f"Serving http://{wanted}; Ctrl-C ends it.")
+            run_here(settings)  # it comes back only where another engine was first
+        else:
+            launch.start_detached(settings)
+        running = ask_status()
+    opened = running.http if running else ""
+    if opened != wanted and not (opened and port == 0):
+        raise EngineError(
+            f"An engine runs already, {f'with its door at {opened}' if opened else 'without this door'}: "
+            f"`dg-lsp engine restart --http {wanted}` opens it there, for all editors."
+        )
+    typer.echo(f"The engine serves http://{opened}.")

@@ -1,0 +1,282 @@
+"""What can be asked for by HTTP: convert, await, convert."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import traceback
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from engine.core.names import ORACLE
+from engine.core.request import Filled, FillRequest
+from engine.core.server_address import REMOTE, server_address
+from engine.ipc.messages import Drafted, EngineMessage, Failed, FillReply
+from engine.server.connection import Host
+from engine.server.http import fim, llamacpp, openai
+from engine.server.http.asked import CompletionAsked, HttpError, InfillAsked, read_body
+from engine.server.http.endings import LATE, NOTHING, Completed, Endings, Settling, completed
+from engine.server.http.fills import HttpFills
+from engine.server.http.gate import OPEN_TO_ALL
+from engine.server.http.prometheus import CONTENT_TYPE, metrics
+from engine.text.newlines import dominant_line_end
+
+_log = logging.getLogger(__name__)
+_OPENAI = "/v1/"
+_AGAIN = {"retry-after": "1"}
+Events = AsyncGenerator[dict[str, Any]]
+PATHS = ("/infill", "/v1/completions", "/v1/models", OPEN_TO_ALL, "/metrics")
+
+
+class HttpApp:
+    """The endpoints. `answered` counts requests by path and status, and belongs to the gate."""
+
+    def __init__(self, host: Host, fills: HttpFills, model: str) -> None:
+        self._host = host
+        self._fills = fills
+        self._model = shown_name(model)
+        self._since = time.time()
+        self.answered: dict[tuple[str, int], int] = {}
+
+    def asgi(self) -> Starlette:
+        """All of it, without a gate."""
+        infill, completions, models, health, figures = PATHS
+        return Starlette(
+            routes=[
+                Route(infill, self._infill, methods=["POST"]),
+                Route(completions, self._completions, methods=["POST"]),
+                Route(models, self._models),
+                Route(health, self._health),
+                Route(figures, self._metrics),
+            ],
+            exception_handlers={HttpError: _refused, HTTPException: _not_here, Exception: _broken},
+        )
+
+    async def _infill(self, request: Request) -> Response:
+        arrived = time.monotonic()
+        asked = read_body(await request.body(), InfillAsked)
+        wanted, endings = asked.fill_request(), asked.endings
+        if asked.loads_only:
+            await self._load(arrived)
+            return _json(llamacpp.chosen(llamacpp.whole(self._model, wanted, NOTHING, None), asked.response_fields))
+        replies = self._fills.fill(wanted, drafts=asked.stream is True and _stands(wanted), arrived=arrived)
+        if asked.stream:
+            first = await _first(replies)
+            return EventStream(self._infill_events(first, replies, wanted, endings), replies, llamacpp.error_object)
+        filled, (best, *_) = await _answers(replies, endings, wanted)
+        return _json(llamacpp.chosen(llamacpp.whole(self._model, wanted, best, filled), asked.response_fields))
+
+    async def _infill_events(
+        self, first: EngineMessage, replies: AsyncGenerator[EngineMessage], wanted: FillRequest, endings: Endings
+    ) -> Events:
+        settling = _settling(wanted, endings)
+        async for message in _chained(first, replies):
+            if isinstance(message, Drafted):
+                if text := settling.more(message.draft):
+                    yield llamacpp.piece(text)
+            else:
+                filled, (best, *_) = _finished(message, endings, wanted)
+                yield llamacpp.whole(self._model, wanted, best, filled, content=settling.rest(best.text))
+
+    async def _completions(self, request: Request) -> Response:
+        arrived = time.monotonic()
+        asked = read_body(await request.body(), CompletionAsked)
+        wanted, endings = _gap(asked), asked.endings
+        completion = openai.Completion(self._model, logprobs=asked.logprobs not in (None, False))
+        if asked.loads_only:
+            await self._load(arrived)
+            return _json(completion.whole([LATE], 0))
+        replies = self._fills.fill(wanted, drafts=asked.stream is True and _stands(wanted), arrived=arrived)
+        if asked.stream:
+            with_usage = asked.stream_options is not None and asked.stream_options.include_usage is True
+            first = await _first(replies)
+            events = self._completion_events(first, replies, wanted, endings, completion, with_usage=with_usage)
+            return EventStream(events, replies, openai.error_object, last=b"data: [DONE]\n\n")
+        filled, answers = await _answers(replies, endings, wanted)
+        return _json(completion.whole(answers, filled.context_tokens if filled else 0))
+
+    async def _completion_events(
+        self,
+        first: EngineMessage,
+        replies: AsyncGenerator[EngineMessage],
+        wanted: FillRequest,
+        endings: Endings,
+        completion: openai.Completion,
+        *,
+        with_usage: bool,
+    ) -> Events:
+        settling = _settling(wanted, endings)
+        async for message in _chained(first, replies):
+            if isinstance(message, Drafted):
+                if text := settling.more(message.draft):
+                    yield completion.piece(text)
+                continue
+            filled, answers = _finished(message, endings, wanted)
+            for index, each in enumerate(answers):
+                text = each.text if index else settling.rest(each.text)
+                yield completion.end(index, text, each)
+            if with_usage:
+                yield completion.usage(answers, filled.context_tokens if filled else 0)
+
+    async def _models(self, _: Request) -> Response:
+        return _json(openai.models(self._model, self._since))
+
+    async def _health(self, _: Request) -> Response:
+        state = self._host.status().state
+        if state.name == "loading":
+            raise HttpError(503, "Loading model")
+        if state.name == "error":
+            raise HttpError(503, "The model can't be loaded; `dg-lsp engine status` says why.")
+        return _json({"status": "ok"})
+
+    async def _metrics(self, _: Request) -> Response:
+        return Response(metrics(self._host.status(), self.answered), media_type=CONTENT_TYPE)
+
+    async def _load(self, arrived: float) -> None:
+        reply = await self._fills.warm(arrived)
+        if isinstance(reply, Failed):
+            raise HttpError.of(reply)
+
+
+class EventStream(Response):
+    """Server-sent events, until `events` end; however that is, `replies` are closed with them."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        events: Events,
+        replies: AsyncGenerator[EngineMessage],
+        error_object: Any,
+        last: bytes = b"",
+    ) -> None:
+        super().__init__(headers={"cache-control": "no-cache"})
+        del self.headers["content-length"]
+        self._events = events
+        self._replies = replies
+        self._error_object = error_object
+        self._last = last
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with contextlib.aclosing(self._replies), contextlib.aclosing(self._events):
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            try:
+                async for event in self._events:
+                    await _send(send, _event(event))
+            except HttpError as error:
+                await _send(send, _event(self._error_object(error.status, str(error))))
+            await send({"type": "http.response.body", "body": self._last, "more_body": False})
+
+
+def shown_name(model: str) -> str:
+    """A model's name as clients see it: of a folder its own, and nothing of where it lies."""
+    if model.startswith(REMOTE):
+        return server_address(model).model
+    if model.startswith(ORACLE):
+        return ORACLE.rstrip(":")
+    return PurePath(model).name if PurePath(model).is_absolute() else model
+
+
+def refusal(path: str, error: HttpError) -> Response:
+    """The error object of the protocol that a path is of."""
+    message = str(error)
+    held = (
+        openai.error_object(error.status, message, error.param)
+        if path.startswith(_OPENAI)
+        else llamacpp.error_object(error.status, message)
+    )
+    return _json(held, error.status, _AGAIN if error.status == 503 else None)
+
+
+def _gap(asked: CompletionAsked) -> FillRequest:
+    """Between prompt and suffix, or where markers within the prompt say."""
+    prompts = [asked.prompt] if isinstance(asked.prompt, str) else asked.prompt
+    if len(prompts) != 1:
+        raise HttpError(400, "One prompt at a time is completed.", "prompt")
+    found = fim.Parsed(prefix=prompts[0], suffix=asked.suffix) if asked.suffix else fim.parsed(prompts[0])
+    return asked.request(found.prefix, found.suffix, snippets=found.snippets, path=found.path, n=asked.n or 1)
+
+
+async def _first(replies: AsyncGenerator[EngineMessage]) -> EngineMessage:
+    """What comes first, while an error can still be told by the status."""
+    first = await anext(replies)
+    if isinstance(first, Failed) and first.code != "late":
+        await replies.aclose()
+        raise HttpError.of(first)
+    return first
+
+
+async def _chained(first: EngineMessage, rest: AsyncGenerator[EngineMessage]) -> AsyncGenerator[EngineMessage]:
+    yield first
+    async for message in rest:
+        yield message
+
+
+async def _answers(
+    replies: AsyncGenerator[EngineMessage], endings: Endings, wanted: FillRequest
+) -> tuple[Filled | None, Sequence[Completed]]:
+    async with contextlib.aclosing(replies):
+        return _finished(await anext(replies), endings, wanted)
+
+
+def _finished(
+    message: EngineMessage, endings: Endings, wanted: FillRequest
+) -> tuple[Filled | None, Sequence[Completed]]:
+    """What was computed, and at least one answer. Raises HttpError."""
+    if isinstance(message, FillReply):
+        held = message.filled.candidates
+        return message.filled, [completed(each, endings, wanted.max_tokens) for each in held] or [NOTHING]
+    assert isinstance(message, Failed)
+    if message.code == "late":
+        # The client gave it some time, and what there is by then is nothing.
+        return None, [LATE]
+    raise HttpError.of(message)
+
+
+def _stands(wanted: FillRequest) -> bool:
+    """Whether what is settled in a draft is likely to be of the answer: what is checked against a grammar may be cut or
+    mended, and of several answers the first may be any."""
+    return wanted.n == 1 and not wanted.language
+
+
+def _settling(wanted: FillRequest, endings: Endings) -> Settling:
+    return Settling(endings, dominant_line_end(wanted.prefix + wanted.suffix))
+
+
+def _json(held: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(held), status, headers, media_type="application/json")
+
+
+def _event(held: dict[str, Any]) -> bytes:
+    return b"data: " + msgspec.json.encode(held) + b"\n\n"
+
+
+async def _send(send: Send, body: bytes) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HttpError)
+    return refusal(request.url.path, error)
+
+
+async def _not_here(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    told = {404: f"There is only {', '.join(PATHS)}.", 405: "This method is not for this path."}
+    return refusal(request.url.path, HttpError(error.status_code, told.get(error.status_code, error.detail)))
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    # Not its message, which may hold what was asked.
+    _log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
+    return refusal(request.url.path, HttpError(500, "The engine failed at this request; its log says more."))

@@ -1,0 +1,148 @@
+"""What a body asks for, whichever of the two protocols it is of, and what is wrong with one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from engine.core.request import FillRequest, Snippet
+from engine.ipc.messages import Failed
+from engine.server.http.endings import Endings
+from engine.syntax.languages import language_of
+
+A = TypeVar("A", bound="HttpAsked")
+_MOST_TOKENS = 4096
+_MOST_MS = 1e9
+_MOST_STOPS = 64
+_PLACE = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_STATUS = {"bad_request": 400, "busy": 503, "stopping": 503, "model": 503, "out_of_memory": 503}
+
+
+class HttpError(Exception):
+    """The request gets an error object instead of an answer."""
+
+    def __init__(self, status: int, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.param = param
+        """The field that is wrong."""
+
+    @classmethod
+    def of(cls, failed: Failed) -> HttpError:
+        """What became of a fill."""
+        return cls(_STATUS.get(failed.code, 500), failed.message)
+
+
+class HttpAsked(Struct, frozen=True, kw_only=True):
+    """What both protocols have. Fields that are not here (samplers, temperatures, caches) mean nothing to a diffusion
+    model and are ignored, whatever they hold."""
+
+    stream: bool | None = None
+    stop: str | list[str] | None = None
+    n_predict: int | None = None
+    max_tokens: int | None = None
+    t_max_prompt_ms: float | None = None
+    t_max_predict_ms: float | None = None
+    n_indent: int | None = None
+    seed: int | None = None
+    language: str | None = None
+    """LSP language identifier; our own, for who can say it."""
+
+    @property
+    def loads_only(self) -> bool:
+        """Whether no answer is wanted, only that the next one comes soon."""
+        return self._asked_tokens == 0
+
+    @property
+    def endings(self) -> Endings:
+        """What ends an answer."""
+        words = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        if len(words) > _MOST_STOPS:
+            raise HttpError(400, f"At most {_MOST_STOPS} stop words are heeded.", "stop")
+        return Endings(stop=tuple(filter(None, words)), indent=max(self.n_indent or 0, 0))
+
+    def request(
+        self, prefix: str, suffix: str, *, snippets: Sequence[Snippet] = (), path: str = "", n: int = 1
+    ) -> FillRequest:
+        """The gap between the two; the language is told, or that of the file's name or shebang."""
+        tokens, usual = self._asked_tokens, FillRequest(prefix="", suffix="")
+        return FillRequest(
+            prefix=prefix,
+            suffix=suffix,
+            language=self.language or language_of(path=path, first_line=prefix.partition("\n")[0]) or "",
+            snippets=tuple(snippets),
+            n=n,
+            # Less than none is as many as there are.
+            max_tokens=usual.max_tokens if tokens is None or tokens < 0 else min(tokens, _MOST_TOKENS),
+            deadline_ms=self._deadline_ms,
+            seed=self.seed if self.seed is not None and 0 <= self.seed < 2**63 else usual.seed,
+        )
+
+    @property
+    def _asked_tokens(self) -> int | None:
+        return self.max_tokens if self.n_predict is None else self.n_predict
+
+    @property
+    def _deadline_ms(self) -> float | None:
+        """The time that a client gives to the prompt and to the answer is one here: the fill divides it itself."""
+        if self.t_max_predict_ms is None or self.t_max_predict_ms <= 0:
+            return None
+        return min(self.t_max_predict_ms + max(self.t_max_prompt_ms or 0, 0), _MOST_MS)
+
+
+class InfillExtra(Struct, frozen=True, kw_only=True):
+    """Text of another file."""
+
+    text: str
+    filename: str | None = None
+
+
+class InfillAsked(HttpAsked, frozen=True, kw_only=True):
+    """The body of `POST /infill`, as llama.cpp's server takes it."""
+
+    input_prefix: str
+    input_suffix: str
+    input_extra: list[InfillExtra] | None = None
+    prompt: str | None = None
+    """What stands directly before the gap, behind `input_prefix`."""
+    response_fields: list[str] | None = None
+    """Only these fields of the answer; a path's parts are joined by slashes."""
+
+    def fill_request(self) -> FillRequest:
+        """The gap."""
+        extra = self.input_extra or []
+        snippets = [Snippet(path=each.filename or "context", text=each.text) for each in extra if each.text.strip()]
+        return self.request(self.input_prefix + (self.prompt or ""), self.input_suffix, snippets=snippets)
+
+
+class StreamOptions(Struct, frozen=True, kw_only=True):
+    include_usage: bool | None = None
+
+
+class CompletionAsked(HttpAsked, frozen=True, kw_only=True):
+    """The body of `POST /v1/completions`."""
+
+    prompt: str | list[str]
+    suffix: str | None = None
+    n: Annotated[int, Meta(ge=1, le=32)] | None = None
+    logprobs: bool | int | None = None
+    stream_options: StreamOptions | None = None
+
+
+def read_body(body: bytes, kind: type[A]) -> A:
+    """Raises HttpError where a body is none, or a field is missing or of the wrong type."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        found = _PLACE.fullmatch(str(error))
+        what, place = (found[1], found[2].lstrip(".")) if found else (str(error), "")
+        missing = re.search(r"missing required field `(\w+)`", what)
+        field = missing[1] if missing else place
+        told = f'"{field}" is required' if missing else f'"{field}": {what}' if field else what
+        raise HttpError(400, f"{told}.", field or None) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise HttpError(400, "The body is no JSON.") from None

@@ -1,0 +1,149 @@
+"""The HTTP door: a listening socket, and uvicorn's protocol behind it on the engine's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from dataclasses import replace
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from engine.core.credentials import HTTP_TOKEN, read_key
+from engine.core.errors import BadInput, EngineError
+from engine.core.http_address import HttpAddress, http_address
+from engine.server.connection import Host
+from engine.server.http.app import PATHS, HttpApp, refusal
+from engine.server.http.fills import HttpFills
+from engine.server.http.gate import Gate
+from engine.server.settings import EngineOptions, HttpBounds
+
+_BACKLOG = 128
+_KEPT_S = 75
+"""For the next request on a connection: editors are slower than browsers."""
+
+
+class HttpDoor:
+    """Open until it is closed. All methods belong to the event loop."""
+
+    def __init__(self, server: asyncio.Server, asked: HttpAddress, state: ServerState, fills: HttpFills) -> None:
+        self._server = server
+        self._asked = asked
+        self._state = state
+        self._fills = fills
+
+    @property
+    def address(self) -> str:
+        """Where it is, HOST:PORT."""
+        return str(replace(self._asked, port=self._server.sockets[0].getsockname()[1]))
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody is still being answered."""
+        return bool(self._state.tasks)
+
+    def close(self) -> None:
+        """Take no more requests; who waits for an answer is told."""
+        self._server.close()
+        self._fills.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+
+
+async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoor:
+    """Listen where the settings say. `client`: the number that the scheduler knows the door by.
+
+    Raises BadInput for an address or a token that can't be used, EngineError where the port is taken.
+    """
+    address, token = http_address(settings.http), http_token(settings)
+    bounds, fills = settings.http_bounds, HttpFills(host.scheduler, client, settings.limits.jobs_per_client)
+    app = HttpApp(host, fills, settings.model)
+    gate = Gate(app.asgi(), refusal, PATHS, address=address, token=token, bounds=bounds)
+    app.answered = gate.answered
+    # What it would log of a request is more than anybody should read.
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    config = uvicorn.Config(
+        gate,
+        loop="none",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=_KEPT_S,
+        limit_concurrency=bounds.connections,
+    )
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Punctual(config, state, bounds), sock=_bound(address), backlog=_BACKLOG)
+    return HttpDoor(server, address, state, fills)
+
+
+def http_token(settings: EngineOptions) -> str:
+    """What clients must know; empty: nothing, which only this machine's may. Raises BadInput."""
+    token = read_key(HTTP_TOKEN, settings.http_token_file)
+    address = http_address(settings.http)
+    if not token and not address.local:
+        raise BadInput(
+            f"{address} can be reached from other machines: put a token into {HTTP_TOKEN}, or into a file that only "
+            "you can read and name it by --http-token-file (engine.http_token_file)."
+        )
+    return token
+
+
+class _Punctual(H11Protocol):
+    """Drops who begins a request and does not get to the end of its header."""
+
+    def __init__(self, config: uvicorn.Config, state: ServerState, bounds: HttpBounds) -> None:
+        super().__init__(config=config, server_state=state, app_state={})
+        self._header_s = bounds.header_s
+        self._late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_header()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_header()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._forget()
+
+    def _expect_header(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._forget()
+        elif self._late is None:
+            self._late = self.loop.call_later(self._header_s, self.transport.abort)
+
+    def _forget(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+def _bound(address: HttpAddress) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # Clients that are told a number are told this kind.
+        family, kind, _, _, where = min(found, key=lambda each: each[0] != socket.AF_INET)
+        bound = socket.socket(family, kind)
+    except OSError as error:
+        raise BadInput(f"There is no address {address.host!r} for the HTTP door ({error}).") from None
+    try:
+        # On Windows this would let two programs have one port.
+        if sys.platform != "win32":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(where)
+        bound.setblocking(False)
+    except OSError as error:
+        bound.close()
+        raise EngineError(f"The HTTP door can't be at {address} ({error}): choose another port.") from None
+    return bound

@@ -1,0 +1,120 @@
+"""Where an answer ends for a client: stop words, indentation, and what of a draft can be sent already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.core.request import Candidate, Draft
+from engine.core.sequences import common_head
+from engine.text.newlines import with_line_ends
+
+StopType = Literal["eos", "limit", "word"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endings:
+    """What ends an answer before its own end."""
+
+    stop: tuple[str, ...] = ()
+    """It ends before the first of these."""
+    indent: int = 0
+    """Spaces and tabs that lines after the first begin with, or it ends before them; blank lines may have less."""
+
+    def cut(self, text: str) -> tuple[str, StopType, str]:
+        """What is left of a text, why it ends there, and the stop word."""
+        found = [(at, word) for word in self.stop if (at := text.find(word)) >= 0]
+        at, word = min(found, default=(len(text), ""))
+        outdented = self._outdented(text)
+        if outdented < at:
+            return text[:outdented], "limit", ""
+        return text[:at], "word" if word else "eos", word
+
+    def ready(self, text: str) -> str:
+        """What of a text that goes on is sure to be left of it, whatever follows."""
+        left, reason, _ = self.cut(text)
+        if reason != "eos":
+            return left
+        held = max((len(part) for word in self.stop for part in _heads(word) if text.endswith(part)), default=0)
+        if self.indent and text.rpartition("\n")[2].strip() == "":
+            # How far the line is indented is not known yet.
+            held = max(held, len(text) - len(text.rstrip()))
+        return text[: len(text) - held]
+
+    def _outdented(self, text: str) -> int:
+        """Where the line break is before the first line that is indented too little; the text's end without one."""
+        at = text.find("\n") if self.indent else -1
+        while at >= 0:
+            line = text[at + 1 :].partition("\n")[0]
+            if line.strip() and len(line) - len(line.lstrip(" \t")) < self.indent:
+                return at
+            at = text.find("\n", at + 1)
+        return len(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """One answer as a client gets it."""
+
+    text: str
+    tokens: int
+    reason: StopType
+    word: str = ""
+    """The stop word."""
+    pieces: tuple[str, ...] = ()
+    """Its tokens; the first holds what earlier canvases of a long gap said, too."""
+    confidence: tuple[float, ...] = ()
+    """One for each of `pieces`."""
+
+
+NOTHING = Completed(text="", tokens=0, reason="eos")
+LATE = Completed(text="", tokens=0, reason="limit")
+
+
+def completed(candidate: Candidate, endings: Endings, max_tokens: int) -> Completed:
+    """A candidate as a client gets it."""
+    text, reason, word = endings.cut(candidate.text)
+    starts = (0, *candidate.token_ends[:-1])
+    spans = [(start, end) for start, end in zip(starts, candidate.token_ends, strict=False) if start < len(text)]
+    dropped = len(candidate.token_ends) - len(spans)
+    return Completed(
+        text=text,
+        tokens=candidate.tokens - dropped,
+        reason="limit" if reason == "eos" and candidate.tokens >= max_tokens else reason,
+        word=word,
+        pieces=tuple(text[start:end] for start, end in spans),
+        confidence=candidate.token_confidence[: len(spans)],
+    )
+
+
+class Settling:
+    """What of a fill's drafts can be sent, piece by piece from the left, so that nothing has to be taken back."""
+
+    def __init__(self, endings: Endings, line_end: str) -> None:
+        self._endings = endings
+        self._line_end = line_end
+        self._before = ""
+        self._sent = ""
+
+    def more(self, draft: Draft) -> str:
+        """What a draft adds: it has to be settled, and to have been so in the draft before."""
+        settled = with_line_ends(draft.text[: draft.settled], self._line_end)
+        stands, self._before = settled[: common_head(self._before, settled)], settled
+        ready = self._endings.ready(stands)
+        # What turns out to be blank is not offered at all.
+        return self._send(ready) if ready.strip() else ""
+
+    def rest(self, text: str) -> str:
+        """What the answer adds. Nothing where a draft turned out otherwise: what was sent ends there."""
+        return self._send(text)
+
+    def _send(self, text: str) -> str:
+        if not text.startswith(self._sent):
+            return ""
+        piece, self._sent = text[len(self._sent) :], text
+        return piece
+
+
+def _heads(word: str) -> Sequence[str]:
+    return [word[:size] for size in range(1, len(word))]

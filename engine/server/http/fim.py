@@ -1,0 +1,83 @@
+"""Gaps in prompts that are written for other models: `<|fim_prefix|>…<|fim_suffix|>…<|fim_middle|>` and the like."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from engine.core.request import Snippet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """What a prompt says."""
+
+    prefix: str
+    suffix: str
+    snippets: tuple[Snippet, ...] = ()
+    path: str = ""
+    """Of the file with the gap, where it is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dialect:
+    """How a family of models marks a gap; the parts may come in any order."""
+
+    prefix: str
+    suffix: str
+    middle: str = ""
+    """What is behind it comes directly before the gap; empty: this family has none."""
+    spaced: bool = False
+    """One space parts its markers from the text."""
+
+
+_DIALECTS = (
+    _Dialect(prefix="<|fim_prefix|>", suffix="<|fim_suffix|>", middle="<|fim_middle|>"),  # Qwen
+    _Dialect(prefix="<fim_prefix>", suffix="<fim_suffix>", middle="<fim_middle>"),  # StarCoder, Granite
+    _Dialect(prefix="<｜fim▁begin｜>", suffix="<｜fim▁hole｜>", middle="<｜fim▁end｜>"),  # DeepSeek
+    _Dialect(prefix="<|code_prefix|>", suffix="<|code_suffix|>", middle="<|code_middle|>"),  # GLM
+    _Dialect(prefix="<PRE>", suffix="<SUF>", middle="<MID>", spaced=True),  # CodeLlama
+    _Dialect(prefix="[PREFIX]", suffix="[SUFFIX]"),  # Codestral
+)
+_REPOSITORY = re.compile(r"(?:<\|repo_name\|>|<repo_name>|<reponame>)[^\n<]*\n?")
+_FILE = re.compile(r"(?:<\|file_sep\|>|<file_sep>|<\|file_separator\|>)([^\n<]*)\n?")
+
+
+def parsed(prompt: str) -> Parsed:
+    """The two sides of the gap, other files before them as snippets. Without markers all of it is before the gap."""
+    for dialect in _DIALECTS:
+        marks = [mark for mark in (dialect.prefix, dialect.suffix, dialect.middle) if mark]
+        # The markers stand around code, which may speak of them itself: only the first of each counts.
+        places = sorted((prompt.find(mark), mark) for mark in marks)
+        if places[0][0] >= 0:
+            return _between(prompt, dialect, places)
+    snippets, path, rest = _files(prompt)
+    return Parsed(prefix=rest, suffix="", snippets=snippets, path=path)
+
+
+def _between(prompt: str, dialect: _Dialect, places: list[tuple[int, str]]) -> Parsed:
+    parts = {"": ""}
+    for at, (start, mark) in enumerate(places):
+        is_last = at + 1 == len(places)
+        text = prompt[start + len(mark) : None if is_last else places[at + 1][0]]
+        if dialect.spaced:
+            # Behind the others there is one in some clients only, which is one too many where the line has ended.
+            text = text.removeprefix(" ") if mark == dialect.prefix or text.startswith((" \n", " \r")) else text
+            text = text if is_last else text.removesuffix(" ")
+        parts[mark] = text
+    snippets, path, rest = _files(prompt[: places[0][0]])
+    if rest.strip():
+        snippets = (*snippets, Snippet(path="context", text=rest))
+    prefix = parts[dialect.prefix] + parts[dialect.middle]
+    return Parsed(prefix=prefix, suffix=parts[dialect.suffix], snippets=snippets, path=path)
+
+
+def _files(text: str) -> tuple[tuple[Snippet, ...], str, str]:
+    """Files that stand before the one with the gap, the path of that, and what is there of it."""
+    before, *named = _FILE.split(_REPOSITORY.sub("", text))
+    if not named:
+        return (), "", before
+    paths, texts = [path.strip() for path in named[::2]], named[1::2]
+    held = [("context", before), *zip(paths[:-1], texts[:-1], strict=True)]
+    snippets = tuple(Snippet(path=path, text=held_text) for path, held_text in held if held_text.strip())
+    return snippets, paths[-1], texts[-1]

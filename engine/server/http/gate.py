@@ -1,0 +1,155 @@
+"""Who may come in, with how much, for how long; and that work ends when whoever asked for it has gone."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from ipaddress import ip_address
+from typing import Any
+
+from engine.core.http_address import HttpAddress
+from engine.core.server_address import is_loopback
+from engine.server.http.asked import HttpError
+from engine.server.settings import HttpBounds
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+Refusal = Callable[[str, HttpError], App]
+OPEN_TO_ALL = "/health"
+"""Whoever watches over a process needs no token for it."""
+GONE = 499
+"""How a request is counted whose client hung up."""
+
+
+class Gate:
+    """An ASGI application before another one, which finds each body whole. `refusal` makes the answer of a path to a
+    request that is turned away; `paths` are those that the application has."""
+
+    def __init__(
+        self,
+        app: App,
+        refusal: Refusal,
+        paths: Collection[str],
+        *,
+        address: HttpAddress,
+        token: str,
+        bounds: HttpBounds,
+    ) -> None:
+        self._app = app
+        self._refusal = refusal
+        self._paths = paths
+        self._address = address
+        self._token = token.encode()
+        self._bounds = bounds
+        self._inside = 0
+        self.answered: Counter[tuple[str, int]] = Counter()
+        """Requests by path and status; all paths that there are not are one."""
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        self._inside += 1
+        try:
+            app, body = self._app, b""
+            try:
+                self._check(scope)
+                body = await self._body(receive)
+            except HttpError as error:
+                app = self._refusal(scope["path"], error)
+            except ConnectionError:
+                self._count(scope, GONE)
+                return
+            await self._until_gone(app, scope, receive, send, body)
+        finally:
+            self._inside -= 1
+
+    def _check(self, scope: Message) -> None:
+        """Raises HttpError for who may not come in."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        # A page of a browser has the one or the other of these, and no editor has.
+        if "origin" in headers or headers.get("sec-fetch-site", "none") != "none":
+            raise HttpError(403, "Pages in a browser are not served.")
+        if not _is_ours(headers.get("host", ""), self._address):
+            raise HttpError(403, "The Host header names another machine: ask by localhost or by an IP address.")
+        if self._token and scope["path"] != OPEN_TO_ALL:
+            kind, _, given = headers.get("authorization", "").partition(" ")
+            given = given.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
+            if not hmac.compare_digest(given.encode(), self._token):
+                raise HttpError(401, "The token is missing or wrong: send it as `Authorization: Bearer TOKEN`.")
+        if self._inside > self._bounds.requests:
+            raise HttpError(503, "Too many requests at once: try again in a moment.")
+
+    async def _body(self, receive: Receive) -> bytes:
+        """Raises HttpError for one that is too large or too slow, ConnectionError where it breaks off."""
+        parts, size, more = list[bytes](), 0, True
+        try:
+            async with asyncio.timeout(self._bounds.body_s):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ConnectionResetError
+                    parts.append(message.get("body", b""))
+                    size, more = size + len(parts[-1]), message.get("more_body", False)
+                    if size > self._bounds.body_nbytes:
+                        raise HttpError(413, f"The body is larger than {self._bounds.body_nbytes} bytes.")
+        except TimeoutError:
+            raise HttpError(408, "The body did not come in time.") from None
+        return b"".join(parts)
+
+    async def _until_gone(self, app: App, scope: Message, receive: Receive, send: Send, body: bytes) -> None:
+        ended = False
+
+        async def send_on(message: Message) -> None:
+            nonlocal ended
+            if message["type"] == "http.response.start":
+                self._count(scope, message["status"])
+            ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+            async with asyncio.timeout(self._bounds.body_s):
+                await send(message)
+
+        left = [body]
+
+        async def received() -> Message:
+            if left:
+                return {"type": "http.request", "body": left.pop(), "more_body": False}
+            return await asyncio.Future[Message]()  # who has gone is seen to here
+
+        async def leave() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        work, gone = asyncio.ensure_future(app(scope, received, send_on)), asyncio.ensure_future(leave())
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and not ended:
+                self._count(scope, GONE)
+                return
+            await work
+        finally:
+            for each in (work, gone):
+                each.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+
+    def _count(self, scope: Message, status: int) -> None:
+        self.answered[scope["path"] if scope["path"] in self._paths else "other", status] += 1
+
+
+def _is_ours(host: str, address: HttpAddress) -> bool:
+    """Whether a Host header means this machine. A page of somebody else's can give its own name our address, but it can
+    call us neither by ours nor by a bare address."""
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    name = name.lower().rstrip(".")
+    if is_loopback(name):
+        return True
+    if address.local:
+        return False
+    own = {address.host.lower(), socket.gethostname().lower(), socket.gethostname().lower().partition(".")[0]}
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return name in own

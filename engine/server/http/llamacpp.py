@@ -1,0 +1,78 @@
+"""What llama.cpp's server says: the answers to `POST /infill` and its error object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.core.request import Filled, FillRequest
+from engine.server.http.endings import Completed
+
+_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "not_supported_error",
+    413: "invalid_request_error",
+    503: "unavailable_error",
+}
+
+
+def error_object(status: int, message: str) -> dict[str, Any]:
+    return {"error": {"code": status, "message": message, "type": _ERRORS.get(status, "server_error")}}
+
+
+def piece(text: str) -> dict[str, Any]:
+    """A part of a streamed answer."""
+    return {"index": 0, "content": text, "tokens": [], "stop": False}
+
+
+def whole(
+    model: str, request: FillRequest, answer: Completed, filled: Filled | None, content: str | None = None
+) -> dict[str, Any]:
+    """An answer, or the end of a streamed one with the `content` that is left of it. `filled`: None where nothing was
+    computed."""
+    prompt = filled.context_tokens if filled else 0
+    prompt_ms, predicted_ms = (filled.ms.encode, filled.ms.denoise) if filled else (0.0, 0.0)
+    return {
+        "index": 0,
+        "content": answer.text if content is None else content,
+        "tokens": [],
+        "id_slot": 0,
+        "stop": True,
+        "model": model,
+        "tokens_predicted": answer.tokens,
+        "tokens_evaluated": prompt,
+        "generation_settings": {"n_predict": request.max_tokens, "seed": request.seed},
+        "prompt": "",
+        "has_new_line": "\n" in answer.text,
+        "truncated": False,
+        "stop_type": answer.reason,
+        "stopping_word": answer.word,
+        "tokens_cached": prompt,
+        "timings": {**_timings("prompt", prompt, prompt_ms), **_timings("predicted", answer.tokens, predicted_ms)},
+    }
+
+
+def chosen(answer: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
+    """The fields that a client wants, under the names that it has for them; those that there are not are left out."""
+    if not fields:
+        return answer
+    found: dict[str, Any] = {}
+    for path in fields:
+        held: Any = answer
+        for name in path.split("/"):
+            held = held.get(name) if isinstance(held, Mapping) else None
+        if held is not None:
+            found[path] = held
+    return found
+
+
+def _timings(kind: str, count: int, ms: float) -> dict[str, float]:
+    return {
+        f"{kind}_n": count,
+        f"{kind}_ms": ms,
+        f"{kind}_per_token_ms": ms / count if count else 0.0,
+        f"{kind}_per_second": 1000 * count / ms if ms else 0.0,
+    }

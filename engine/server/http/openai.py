@@ -1,0 +1,82 @@
+"""What OpenAI's completions say: answers, pieces of streamed ones, the list of models, the error object."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from engine.server.http.endings import Completed
+
+_ERRORS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
+_REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
+_LEAST = 1e-12
+
+
+def error_object(status: int, message: str, param: str | None = None) -> dict[str, Any]:
+    kind = _ERRORS.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"error": {"message": message, "type": kind, "param": param, "code": None}}
+
+
+def models(name: str, since: float) -> dict[str, Any]:
+    """`since`: seconds of the epoch."""
+    held = {"id": name, "object": "model", "created": int(since), "owned_by": "dg-lsp"}
+    return {"object": "list", "data": [held]}
+
+
+class Completion:
+    """One completion: what all its pieces have in common."""
+
+    def __init__(self, model: str, *, logprobs: bool) -> None:
+        self._logprobs = logprobs
+        self._head = {
+            "id": f"cmpl-{secrets.token_hex(12)}",
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": model,
+        }
+
+    def whole(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
+        """All of it."""
+        choices = [self._choice(index, answer.text, answer) for index, answer in enumerate(answers)]
+        return {**self._head, "choices": choices, "usage": _usage(answers, prompt_tokens)}
+
+    def piece(self, text: str) -> dict[str, Any]:
+        """A part of the first choice, which goes on."""
+        return {**self._head, "choices": [self._choice(0, text, None)]}
+
+    def end(self, index: int, text: str, answer: Completed) -> dict[str, Any]:
+        """What is left of a choice."""
+        return {**self._head, "choices": [self._choice(index, text, answer)]}
+
+    def usage(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
+        """What comes last where it was asked for."""
+        return {**self._head, "choices": [], "usage": _usage(answers, prompt_tokens)}
+
+    def _choice(self, index: int, text: str, answer: Completed | None) -> dict[str, Any]:
+        return {
+            "index": index,
+            "text": text,
+            # Of a streamed choice, those of all its tokens come with its end.
+            "logprobs": _logprobs(answer) if self._logprobs and answer else None,
+            "finish_reason": _REASONS[answer.reason] if answer else None,
+        }
+
+
+def _usage(answers: Sequence[Completed], prompt_tokens: int) -> dict[str, int]:
+    tokens = sum(answer.tokens for answer in answers)
+    return {"prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": prompt_tokens + tokens}
+
+
+def _logprobs(answer: Completed) -> dict[str, Any]:
+    # What else could have stood there is not kept.
+    logs = [math.log(max(value, _LEAST)) for value in answer.confidence]
+    return {
+        "tokens": list(answer.pieces),
+        "token_logprobs": logs,
+        "top_logprobs": [{token: log} for token, log in zip(answer.pieces, logs, strict=True)],
+        "text_offset": list(accumulate(map(len, answer.pieces[:-1]), initial=0)) if answer.pieces else [],
+    }

@@ -1,0 +1,84 @@
+"""Where an answer ends, and what of a draft can be sent."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.core.request import Candidate, Draft
+from engine.server.http.endings import Endings, Settling, completed
+
+
+@pytest.mark.parametrize(
+    ("endings", "text", "left"),
+    [
+        (Endings(), "a\nb", ("a\nb", "eos", "")),
+        (Endings(stop=("c", "b")), "abc", ("a", "word", "b")),
+        (Endings(stop=("x",)), "abc", ("abc", "eos", "")),
+        (Endings(indent=4), "a\n    b\n\n    c\n  d\n    e", ("a\n    b\n\n    c", "limit", "")),
+        (Endings(indent=1), "a\n\tb\nc", ("a\n\tb", "limit", "")),
+        (Endings(indent=4), "a\n", ("a\n", "eos", "")),
+        (Endings(indent=2, stop=("c",)), "a\nb\nc", ("a", "limit", "")),
+        (Endings(indent=2, stop=("a",)), "a\nb", ("", "word", "a")),
+    ],
+)
+def test_the_first_ending_counts(endings: Endings, text: str, left: tuple[str, str, str]):
+    assert endings.cut(text) == left
+
+
+TEXTS = st.text(alphabet="ab \n\t", max_size=12)
+ENDINGS = st.builds(
+    lambda stop, indent: Endings(stop=tuple(filter(None, stop)), indent=indent),
+    st.lists(st.text(alphabet="ab\n", max_size=3), max_size=2),
+    st.integers(0, 3),
+)
+
+
+@given(ENDINGS, TEXTS, TEXTS)
+def test_what_is_ready_stays_whatever_follows(endings: Endings, text: str, more: str):
+    assert endings.cut(text + more)[0].startswith(endings.ready(text))
+
+
+def test_tokens_end_with_their_text():
+    candidate = Candidate(
+        text="one two", tokens=3, confidence=0.5, score=0, token_confidence=(0.1, 0.2, 0.3), token_ends=(3, 4, 7)
+    )
+    whole = completed(candidate, Endings(), 96)
+    assert (whole.pieces, whole.confidence) == (("one", " ", "two"), (0.1, 0.2, 0.3))
+    assert (whole.tokens, whole.reason) == (3, "eos")
+    assert completed(candidate, Endings(), 3).reason == "limit"
+    cut = completed(candidate, Endings(stop=("ne t",)), 3)
+    assert (cut.text, cut.tokens, cut.pieces, cut.confidence, cut.reason, cut.word) == (
+        *("o", 1, ("o",), (0.1,)),
+        *("word", "ne t"),
+    )
+
+
+def draft(text: str, settled: int) -> Draft:
+    return Draft(step=0, text=text, settled=settled)
+
+
+def test_what_two_drafts_in_a_row_agree_on_is_sent_once():
+    settling = Settling(Endings(), "\n")
+    assert settling.more(draft("abcd", 3)) == ""
+    assert settling.more(draft("abxd", 4)) == "ab"
+    assert settling.more(draft("ab", 1)) == ""
+    assert settling.more(draft("abxy", 4)) == ""
+    assert settling.more(draft("abxy", 4)) == "xy"
+    assert settling.rest("abxyz") == "z"
+
+
+def test_what_turns_out_otherwise_is_not_gone_on_with():
+    settling = Settling(Endings(), "\n")
+    settling.more(draft("ab", 2))
+    assert settling.more(draft("ab", 2)) == "ab"
+    assert settling.rest("xyz") == ""
+
+
+def test_a_stop_word_is_not_sent_in_part_and_line_ends_are_those_of_the_file():
+    settling = Settling(Endings(stop=("end",)), "\r\n")
+    settling.more(draft("a\nbe", 4))
+    assert settling.more(draft("a\nben", 5)) == "a\r\nb"
+    assert settling.more(draft("a\nbend", 6)) == ""
+    assert settling.rest("a\r\nb") == ""
