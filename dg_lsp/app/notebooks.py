@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lsprotocol import types
 
 from dg_lsp.app.server import DgServer
-from dg_lsp.documents.notebooks import Cell, UnknownCells
+from dg_lsp.documents.notebooks import NotebookCell, UnknownCells
 
 
 async def did_open(ls: DgServer, params: types.DidOpenNotebookDocumentParams) -> None:
@@ -64,5 +64,5 @@ def _close(ls: DgServer, uri: str, cells: Iterable[str] = ()) -> None:
         ls.close(cell)
 
 
-def _cells(cells: Iterable[types.NotebookCell]) -> list[Cell]:
-    return [Cell(uri=cell.document, is_code=cell.kind == types.NotebookCellKind.Code) for cell in cells]
+def _cells(cells: Iterable[types.NotebookCell]) -> list[NotebookCell]:
+    return [NotebookCell(uri=cell.document, is_code=cell.kind == types.NotebookCellKind.Code) for cell in cells]

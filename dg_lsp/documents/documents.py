@@ -15,7 +15,7 @@ from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContent
 from dg_lsp.config.exclusion import NOTEBOOK_CELL
 from dg_lsp.config.settings import Settings
 from dg_lsp.documents import ipython
-from dg_lsp.documents.notebooks import NOTHING_AROUND, Around, Cell, Notebooks
+from dg_lsp.documents.notebooks import NOTHING_AROUND, Around, NotebookCell, Notebooks
 from dg_lsp.documents.positions import Encoding, Lines, span_of
 from engine.core.sequences import common_ends
 
@@ -183,17 +183,17 @@ class Documents:
         self._edited.pop(uri, None)
         self._notebooks.rewritten(uri)
 
-    def open_notebook(self, uri: str, cells: Sequence[Cell]) -> None:
+    def open_notebook(self, uri: str, cells: Sequence[NotebookCell]) -> None:
         """Take in which cells a notebook has; their texts come by `open`."""
         self._notebooks.open(uri, cells)
         self._adopt(uri, cells)
 
-    def splice_cells(self, notebook: str, start: int, count: int, cells: Sequence[Cell]) -> None:
+    def splice_cells(self, notebook: str, start: int, count: int, cells: Sequence[NotebookCell]) -> None:
         """Put cells in the place of others; which are open says `open` and `close`. Raises UnknownCells."""
         self._notebooks.splice(notebook, start, count, cells)
         self._adopt(notebook, cells)
 
-    def renew_cells(self, notebook: str, cells: Sequence[Cell]) -> bool:
+    def renew_cells(self, notebook: str, cells: Sequence[NotebookCell]) -> bool:
         """Take what cells are now; whether any is of another kind."""
         return self._notebooks.renew(notebook, cells)
 
@@ -253,7 +253,7 @@ class Documents:
         held = self._open.get(uri)
         return (held.content_language, held.as_code(held.text)) if held else None
 
-    def _adopt(self, notebook: str, cells: Sequence[Cell]) -> None:
+    def _adopt(self, notebook: str, cells: Sequence[NotebookCell]) -> None:
         """Cells whose documents were open before go by what holds for the notebook."""
         for held in (self._open[cell.uri] for cell in cells if cell.uri in self._open):
             if held.notebook != notebook:

@@ -20,7 +20,7 @@ _COMMENT: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class NotebookCell:
     uri: str
     is_code: bool
 
@@ -47,18 +47,18 @@ class Notebooks:
 
     def __init__(self, read: Callable[[str], tuple[str, str] | None]) -> None:
         self._read = read
-        self._cells: dict[str, list[Cell]] = {}
+        self._cells: dict[str, list[NotebookCell]] = {}
         self._holding: dict[str, str] = {}
         """The notebook of each cell, also of one that was taken out and is open still."""
         self._around: dict[str, tuple[str, Around]] = {}
         """For each notebook, what stands around the cell that was asked for last."""
 
-    def open(self, notebook: str, cells: Sequence[Cell]) -> None:
+    def open(self, notebook: str, cells: Sequence[NotebookCell]) -> None:
         self.close(notebook)
         self._cells[notebook] = []
         self.splice(notebook, 0, 0, cells)
 
-    def splice(self, notebook: str, start: int, count: int, cells: Sequence[Cell]) -> None:
+    def splice(self, notebook: str, start: int, count: int, cells: Sequence[NotebookCell]) -> None:
         """Put cells in the place of others. Raises UnknownCells where there are no such."""
         held = self._cells[notebook]
         if not 0 <= start <= start + count <= len(held):
@@ -69,7 +69,7 @@ class Notebooks:
         self._holding |= dict.fromkeys((cell.uri for cell in cells), notebook)
         self._around.pop(notebook, None)
 
-    def renew(self, notebook: str, cells: Sequence[Cell]) -> bool:
+    def renew(self, notebook: str, cells: Sequence[NotebookCell]) -> bool:
         """Take what cells are now, each in its place; whether that is news: a cell that ran is what it was."""
         now = {cell.uri: cell for cell in cells}
         before = self._cells[notebook]
@@ -120,7 +120,7 @@ class Notebooks:
             held = self._around[notebook] = uri, self._made(uri, self._cells.get(notebook, ()))
         return held[1]
 
-    def _made(self, uri: str, cells: Sequence[Cell]) -> Around:
+    def _made(self, uri: str, cells: Sequence[NotebookCell]) -> Around:
         at = next((at for at, cell in enumerate(cells) if cell.uri == uri), None)
         read = self._read(uri)
         if at is None or read is None:
@@ -133,7 +133,7 @@ class Notebooks:
             uris=frozenset(each for each, _ in above + below),
         )
 
-    def _parts(self, language: str, is_code: bool, cells: Sequence[Cell]) -> Iterator[tuple[str, str]]:
+    def _parts(self, language: str, is_code: bool, cells: Sequence[NotebookCell]) -> Iterator[tuple[str, str]]:
         """Cells as parts of a text in a language: what is in it, a blank line behind each, and prose as comments."""
         for cell in cells:
             read = self._read(cell.uri)

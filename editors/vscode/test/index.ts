@@ -1,8 +1,4 @@
-// What the extension host runs in place of a user.
-import "./suggestions";
-import "./switches";
-import "./edits";
-import "./badDays";
+import "./notebooks";
 import { runAll } from "./harness";
 
 export const run = runAll;

@@ -11,7 +11,7 @@ from lsprotocol.types import TextDocumentContentChangePartial, TextDocumentItem
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.documents.ipython import language_of, without_magics
-from dg_lsp.documents.notebooks import MARKUP_CHARS, Cell, UnknownCells
+from dg_lsp.documents.notebooks import MARKUP_CHARS, NotebookCell, UnknownCells
 from dg_lsp.documents.positions import Lines, offset_at, position_at, range_of
 
 NOTEBOOK = "file:///w/n.ipynb"
@@ -23,7 +23,9 @@ def opened(*texts: str, kinds: str = "", languages: dict[int, str] | None = None
     """A notebook with these cells, by their numbers; `kinds`: "m" for prose, "c" for code."""
     documents = Documents()
     kinds = kinds or "c" * len(texts)
-    documents.open_notebook(NOTEBOOK, [Cell(uri=f"cell:{at}", is_code=kind == "c") for at, kind in enumerate(kinds)])
+    documents.open_notebook(
+        NOTEBOOK, [NotebookCell(uri=f"cell:{at}", is_code=kind == "c") for at, kind in enumerate(kinds)]
+    )
     for at, (text, kind) in enumerate(zip(texts, kinds, strict=True)):
         language = (languages or {}).get(at, "python" if kind == "c" else "markdown")
         documents.open(TextDocumentItem(uri=f"cell:{at}", language_id=language, version=1, text=text))
@@ -91,7 +93,9 @@ def test_settings_and_exclusion_go_by_the_notebook_whatever_a_cell_is_called():
 
     documents = Documents(policy=policy)
     documents.open(TextDocumentItem(uri="cell:1", language_id="python", version=1, text="early = 1"))
-    documents.open_notebook(NOTEBOOK, [Cell(uri="cell:0", is_code=True), Cell(uri="cell:1", is_code=True)])
+    documents.open_notebook(
+        NOTEBOOK, [NotebookCell(uri="cell:0", is_code=True), NotebookCell(uri="cell:1", is_code=True)]
+    )
     assert not documents.get("cell:1").policy.may_show
     documents.open(TextDocumentItem(uri="cell:0", language_id="python", version=1, text="x = 1"))
     documents.renew(NOTEBOOK)
@@ -153,7 +157,7 @@ class _Model:
         self.random.choice(steps if self.cells else (self.insert,))()
 
     def splice(self, start: int, count: int, new: list[_Held]) -> None:
-        cells = [Cell(uri=each.uri, is_code=each.is_code) for each in new]
+        cells = [NotebookCell(uri=each.uri, is_code=each.is_code) for each in new]
         self.documents.splice_cells(NOTEBOOK, start, count, cells)
         self.cells[start : start + count] = new
 
@@ -206,7 +210,7 @@ class _Model:
         """The same, as other clients do: the document stays, its kind is told, and it is opened anew."""
         cell = self.random.choice(self.cells)
         cell.is_code = not cell.is_code
-        self.documents.renew_cells(NOTEBOOK, [Cell(uri=cell.uri, is_code=cell.is_code)])
+        self.documents.renew_cells(NOTEBOOK, [NotebookCell(uri=cell.uri, is_code=cell.is_code)])
         cell.language = "python" if cell.is_code else "markdown"
         self.open(cell)
 
