@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 MARKUP_CHARS = 400
 """Of a cell of prose; its first lines say what the code behind it is about."""
-_COMMENT: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("python", "r", "julia", "ruby", "perl", "shellscript", "powershell", "elixir"), "#")
-    | dict.fromkeys(("javascript", "typescript", "rust", "go", "c", "cpp", "csharp", "fsharp", "java"), "//")
-    | dict.fromkeys(("kotlin", "scala", "groovy", "swift", "php", "dart"), "//")
-    | dict.fromkeys(("sql", "haskell", "lua"), "--")
-)
+_COMMENT: Mapping[str, str] = {
+    language: mark
+    for mark, languages in {
+        "#": "python r julia ruby perl shellscript powershell elixir",
+        "//": "javascript typescript rust go c cpp csharp fsharp java kotlin scala groovy swift php dart",
+        "--": "sql haskell lua",
+    }.items()
+    for language in languages.split()
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
