@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
+from dg_lsp.app import notebooks
 from dg_lsp.app.server import DgServer
 from dg_lsp.handlers.code_action import code_action
 from dg_lsp.handlers.completion import completion
@@ -48,34 +48,17 @@ async def initialized(ls: DgServer, params: types.InitializedParams) -> None:
 
 
 async def did_open(ls: DgServer, params: types.DidOpenTextDocumentParams) -> None:
-    """A document was opened; what was known of one of that name is forgotten."""
-    ls.forget(params.text_document.uri)
-    ls.documents.open(params.text_document)
+    ls.open(params.text_document)
     ls.in_background(ls.look(params.text_document.uri))
 
 
 async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) -> None:
-    """A document changed. Where that fails, its text is no longer known."""
-    document = params.text_document
-    try:
-        change = ls.documents.change(document.uri, document.version, params.content_changes)
-        if change is None:
-            log.info("A change to a document that is not open was ignored.")
-            return
-        ls.edits.tracking.changed(change)
-        ls.acceptance.changed(change)
-        ls.next_edits.changed(change)
-        ls.suggester.changed(change, time.monotonic() * 1000)
-    except Exception:
-        ls.lose(document.uri)
-        raise
-    ls.look_soon(document.uri)
+    ls.change(params.text_document.uri, params.text_document.version, params.content_changes)
 
 
 async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> None:
     uri = params.text_document.uri
-    ls.forget(uri)
-    ls.documents.close(uri)
+    ls.close(uri)
     ls.forget_project(uri)
 
 
@@ -100,7 +83,7 @@ async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFolde
     event = params.event
     ls.configuration.change_folders([each.uri for each in event.added], [each.uri for each in event.removed])
     for held in ls.documents.others(""):
-        ls.forget_project(held.uri)
+        ls.forget_project(held.file_uri)
     ls.documents.renew()
 
 
@@ -157,6 +140,9 @@ ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
     types.TEXT_DOCUMENT_DID_OPEN: (did_open, None),
     types.TEXT_DOCUMENT_DID_CHANGE: (did_change, None),
     types.TEXT_DOCUMENT_DID_CLOSE: (did_close, None),
+    types.NOTEBOOK_DOCUMENT_DID_OPEN: (notebooks.did_open, None),
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE: (notebooks.did_change, None),
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE: (notebooks.did_close, None),
     types.TEXT_DOCUMENT_INLINE_COMPLETION: (inline_completion, types.InlineCompletionOptions()),
     types.TEXT_DOCUMENT_CODE_ACTION: (code_action, types.CodeActionOptions(code_action_kinds=KINDS)),
     types.WORKSPACE_DID_CHANGE_CONFIGURATION: (did_change_configuration, None),

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import logging
 import subprocess
+import time
 import zlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, cast
@@ -20,7 +21,11 @@ from lsprotocol.types import (
     LogMessageParams,
     MessageActionItem,
     MessageType,
+    NotebookDocumentFilterWithNotebook,
+    NotebookDocumentSyncOptions,
     ShowMessageRequestParams,
+    TextDocumentContentChangeEvent,
+    TextDocumentItem,
 )
 from pygls.capabilities import ServerCapabilitiesBuilder
 from pygls.exceptions import JsonRpcException, JsonRpcInternalError
@@ -41,7 +46,7 @@ from dg_lsp.documents.documents import NOT_OPEN, Documents, Policy, Snapshot
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
 from dg_lsp.protocol.copilot import is_copilots
-from dg_lsp.protocol.initialize import NAME
+from dg_lsp.protocol.initialize import ANY_NOTEBOOK, NAME
 from dg_lsp.protocol.messages import DID_CHANGE_STATUS, REOPEN, STATUS
 from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc, converter
@@ -54,6 +59,7 @@ from engine.ipc.messages import EngineState
 
 log = logging.getLogger(__name__)
 
+NOTEBOOKS = NotebookDocumentSyncOptions(notebook_selector=[NotebookDocumentFilterWithNotebook(notebook=ANY_NOTEBOOK)])
 WRITE_STATS_S = 5.0
 CONFIGURATION_S = 10.0
 """For a client to tell its settings when asked."""
@@ -67,7 +73,9 @@ class DgServer(LanguageServer):
     the start of one that is under way."""
 
     def __init__(self, launch: Launch, begun: subprocess.Popen[bytes] | None = None) -> None:
-        super().__init__(NAME, __version__, protocol_cls=Rpc, converter_factory=converter)
+        super().__init__(
+            NAME, __version__, notebook_document_sync=NOTEBOOKS, protocol_cls=Rpc, converter_factory=converter
+        )
         self.rpc = cast(Rpc, self.protocol)
         self.documents = Documents(policy=self._policy)
         self.configuration = Configuration(self.complain)
@@ -140,6 +148,32 @@ class DgServer(LanguageServer):
         with contextlib.suppress(StatsError):
             self._stats.write()
 
+    def open(self, document: TextDocumentItem) -> None:
+        """Take a document in; what was known of one of that name is forgotten."""
+        self.forget(document.uri)
+        self.documents.open(document)
+
+    def change(self, uri: str, version: int, events: Sequence[TextDocumentContentChangeEvent]) -> None:
+        """A document changed. Where that fails, its text is no longer known."""
+        try:
+            change = self.documents.change(uri, version, events)
+            if change is None:
+                log.info("A change to a document that is not open was ignored.")
+                return
+            self.edits.tracking.changed(change)
+            self.acceptance.changed(change)
+            self.next_edits.changed(change)
+            self.suggester.changed(change, time.monotonic() * 1000)
+        except Exception:
+            self.lose(uri)
+            raise
+        self.look_soon(uri)
+
+    def close(self, uri: str) -> None:
+        """The editor let go of a document."""
+        self.forget(uri)
+        self.documents.close(uri)
+
     def forget(self, uri: str) -> None:
         """A document was closed, or its text is no longer known."""
         self.suggester.closed(uri)
@@ -148,17 +182,23 @@ class DgServer(LanguageServer):
         self.edits.tracking.forget(uri)
 
     def lose(self, uri: str | None) -> None:
-        """A change to a document, or to nobody knows which (None), was lost: forget its text and ask for it again."""
-        for lost in self.documents.uris() if uri is None else [uri]:
-            was_known = self.documents.get(lost) is not None
+        """A change to a document or notebook, or to nobody knows which (None), was lost: forget its text and ask for it
+        again. With the text of a notebook goes the order of its cells."""
+        wanted = dict[str, None]()
+        if uri is not None and self.documents.is_notebook(uri):
+            wanted[uri] = None
+        for lost in self.documents.uris() if uri is None else self.documents.cells(uri) or [uri]:
+            snapshot = self.documents.get(lost)
             self.forget(lost)
             self.documents.forget(lost)
-            if not was_known:
-                continue
+            if snapshot:
+                wanted[lost if lost == uri else snapshot.file_uri] = None
+        for each in wanted:
+            self.documents.close_notebook(each)
             if self._can_reopen:
-                self.rpc.tell(REOPEN, {"uri": lost})
+                self.rpc.tell(REOPEN, {"uri": each})
             else:
-                sentence = f"A change to {lost} could not be read: close the document and open it again."
+                sentence = f"A change to {each} could not be read: close the document and open it again."
                 self.window_log_message(LogMessageParams(type=MessageType.Warning, message=sentence))
 
     def refresh(self) -> None:
@@ -174,12 +214,12 @@ class DgServer(LanguageServer):
     async def look(self, uri: str) -> None:
         """Wait until a document's policy is what its project says now, and no other's is by a look that is old."""
         self.look_soon(uri)
-        await asyncio.gather(*map(self._looking.at, {uri, *self._outdated(uri)}))
+        await asyncio.gather(*map(self._looking.at, {self.documents.file_uri(uri), *self._outdated(uri)}))
 
     def look_soon(self, uri: str) -> None:
         """See to it that policies are what projects say, unless that of a document is so; a key that came just now is
         answered first."""
-        if not self._looking.is_fresh(uri) and not self._looks_soon:
+        if not self._looking.is_fresh(self.documents.file_uri(uri)) and not self._looks_soon:
             self._looks_soon = True
             asyncio.get_running_loop().call_later(SOON_S, self._look_again)
 
@@ -196,10 +236,10 @@ class DgServer(LanguageServer):
     def look_anew(self) -> None:
         """Files changed that may be a project's: what is known of them is gone by no longer."""
         for held in self.documents.others(""):
-            self._looking.forget(held.uri)
+            self._looking.forget(held.file_uri)
 
     def forget_project(self, uri: str) -> None:
-        """Its folder or the document itself is gone."""
+        """Its folder, or the file itself, is gone."""
         self._exclusions.forget(uri)
         self._looking.forget(uri)
 
@@ -326,27 +366,26 @@ class DgServer(LanguageServer):
             self.complain(str(failure))
 
     def _outdated(self, uri: str) -> list[str]:
-        """Of a document and those that the model may see beside it, the ones of which too little is known."""
-        shown = {uri, *(other.uri for other in self.documents.others(uri) if other.policy.may_show)}
+        """Of a document's file and those that the model may see beside it, the ones of which too little is known."""
+        shown = {other.file_uri for other in self.documents.others(uri) if other.policy.may_show}
+        shown.add(self.documents.file_uri(uri))
         return [each for each in shown if not self._looking.is_trusted(each)]
 
     def _look_again(self) -> None:
         self._looks_soon = False
-        for held in self.documents.others(""):
-            if not self._looking.is_fresh(held.uri):
-                self.in_background(self._looking.at(held.uri))
+        for file_uri in {held.file_uri for held in self.documents.others("")}:
+            if not self._looking.is_fresh(file_uri):
+                self.in_background(self._looking.at(file_uri))
 
-    def _looked(self, uri: str) -> None:
-        self.documents.renew(uri)
-        snapshot = self.documents.get(uri)
-        if snapshot:
+    def _looked(self, file_uri: str) -> None:
+        self.documents.renew(file_uri)
+        for snapshot in self.documents.of_file(file_uri)[:1]:
             self.menu.offer(snapshot.policy.settings)
 
-    def _look(self, uri: str) -> None:
-        self.configuration.look(uri)
-        self._exclusions.look(uri, self.configuration.folders)
-        snapshot = self.documents.get(uri)
-        if snapshot:
+    def _look(self, file_uri: str) -> None:
+        self.configuration.look(file_uri)
+        self._exclusions.look(file_uri, self.configuration.folders)
+        for snapshot in self.documents.of_file(file_uri):
             self.suggester.context_selector.reading(snapshot)
 
     def _policy(self, uri: str, language: str) -> Policy:

@@ -19,7 +19,9 @@ from dg_lsp.config.git import excludes_file
 from dg_lsp.config.patterns import Patterns, TooMuch
 from dg_lsp.config.rereading import Rereading
 
-_FILE_SCHEMES = ("file", "vscode-notebook-cell")
+NOTEBOOK_CELL = "vscode-notebook-cell"
+"""The scheme of a cell's URI, whose path is its notebook's."""
+_FILE_SCHEMES = ("file", NOTEBOOK_CELL)
 MAX_IGNORE_FILE_NBYTES = 256 * 1024
 NOT_YET = "its project's files are not read yet"
 NAMED = "its name or an ignore file says so"

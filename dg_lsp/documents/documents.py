@@ -12,7 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContentChangePartial, TextDocumentItem
 
+from dg_lsp.config.exclusion import NOTEBOOK_CELL
 from dg_lsp.config.settings import Settings
+from dg_lsp.documents import ipython
+from dg_lsp.documents.notebooks import NOTHING_AROUND, Around, NotebookCell, Notebooks
 from dg_lsp.documents.positions import Encoding, Lines, span_of
 from engine.core.sequences import common_ends
 
@@ -41,10 +44,43 @@ class Snapshot:
     encoding: Encoding = "utf-16"
     """In which its positions count."""
     policy: Policy = field(default_factory=Policy)
+    notebook: str = ""
+    """By its URI, the one that this is a cell of."""
+    around: Around = NOTHING_AROUND
+    """What stands in the notebook's other cells."""
 
     @property
     def text(self) -> str:
         return self.lines.text
+
+    @property
+    def file_uri(self) -> str:
+        """Of the file that it is, or is a cell of: settings and exclusion go by it."""
+        return self.notebook or self.uri
+
+    @property
+    def may_hold_magics(self) -> bool:
+        """Whether it is a cell of Python, as IPython runs it."""
+        is_cell = bool(self.notebook) or self.uri.startswith(f"{NOTEBOOK_CELL}:")
+        return is_cell and self.language == ipython.LANGUAGE
+
+    @property
+    def content_language(self) -> str:
+        """In which language its text is; a cell's first line may say another than the editor knows."""
+        return ipython.language_of(self.text) if self.may_hold_magics else self.language
+
+    def as_code(self, text: str) -> str:
+        """A piece of its text as the engine is to have it: of the same length."""
+        has_magics = self.may_hold_magics and self.content_language == ipython.LANGUAGE
+        return ipython.without_magics(text) if has_magics else text
+
+    def as_written(self, text: str, original: str) -> str:
+        """What the engine made of `as_code(original)`, as it belongs into the document."""
+        return ipython.with_magics(text, original) if self.as_code(original) != original else text
+
+    def is_as(self, other: Snapshot | None) -> bool:
+        """Whether the same is written in it, and around it."""
+        return other is not None and self.lines is other.lines and self.around == other.around
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,20 +119,24 @@ class Documents:
         self._lost: dict[str, Snapshot] = {}
         # Most recently touched last.
         self._edited: dict[str, Snapshot] = {}
+        self._notebooks = Notebooks(self._read)
 
     def open(self, item: TextDocumentItem) -> Snapshot:
         """Take a document in; one that is open already is replaced."""
+        notebook = self._notebooks.holding(item.uri)
         snapshot = Snapshot(
             uri=item.uri,
             language=item.language_id,
             version=item.version,
             lines=Lines(item.text),
             encoding=self.encoding,
-            policy=self._policy(item.uri, item.language_id),
+            policy=self._policy(notebook or item.uri, item.language_id),
+            notebook=notebook,
         )
         self._open[item.uri] = snapshot
         self._lost.pop(item.uri, None)
         self._edited.pop(item.uri, None)
+        self._notebooks.rewritten(item.uri)
         return snapshot
 
     def change(self, uri: str, version: int, events: Iterable[TextDocumentContentChangeEvent]) -> Change | None:
@@ -117,12 +157,20 @@ class Documents:
         self._open[uri] = after
         self._edited.pop(uri, None)
         self._edited[uri] = after
-        return Change(before=before, after=after, edits=tuple(edits))
+        if before.content_language == after.content_language:
+            self._notebooks.changed(uri)
+        else:
+            self._notebooks.rewritten(uri)
+        return Change(before=before, after=self._in_notebook(after), edits=tuple(edits))
 
     def close(self, uri: str) -> None:
-        """The editor let go of it; what was edited stays remembered for a while."""
+        """The editor let go of it; what was edited stays remembered for a while, but for a cell's text, which was
+        deleted."""
         self._open.pop(uri, None)
         self._lost.pop(uri, None)
+        if uri in self._edited and self._edited[uri].notebook:
+            del self._edited[uri]
+        self._notebooks.forget(uri)
         closed = [uri for uri in self._edited if uri not in self._open]
         for forgotten in closed[:-REMEMBERED_AFTER_CLOSING]:
             del self._edited[forgotten]
@@ -133,17 +181,54 @@ class Documents:
         if lost:
             self._lost[uri] = lost
         self._edited.pop(uri, None)
+        self._notebooks.rewritten(uri)
 
-    def renew(self, uri: str | None = None) -> None:
-        """Settings or a project's files changed, for one document or for all: ask for policies again."""
+    def open_notebook(self, uri: str, cells: Sequence[NotebookCell]) -> None:
+        """Take in which cells a notebook has; their texts come by `open`."""
+        self._notebooks.open(uri, cells)
+        self._adopt(uri, cells)
+
+    def splice_cells(self, notebook: str, start: int, count: int, cells: Sequence[NotebookCell]) -> None:
+        """Put cells in the place of others; which are open says `open` and `close`. Raises UnknownCells."""
+        self._notebooks.splice(notebook, start, count, cells)
+        self._adopt(notebook, cells)
+
+    def renew_cells(self, notebook: str, cells: Sequence[NotebookCell]) -> bool:
+        """Take what cells are now; whether any is of another kind."""
+        return self._notebooks.renew(notebook, cells)
+
+    def close_notebook(self, uri: str) -> None:
+        """Its cells' documents are closed, or their order is no longer known."""
+        self._notebooks.close(uri)
+
+    def is_notebook(self, uri: str) -> bool:
+        return self._notebooks.is_open(uri)
+
+    def cells(self, notebook: str) -> Sequence[str]:
+        """The documents of a notebook's cells; none for what is no notebook."""
+        return self._notebooks.cells(notebook)
+
+    def file_uri(self, uri: str) -> str:
+        """Of the file that a document is, or is a cell of."""
+        return self._notebooks.holding(uri) or uri
+
+    def renew(self, file_uri: str | None = None) -> None:
+        """Settings or a project's files changed, for one file or for all: ask for policies again."""
         for held in (self._open, self._lost, self._edited):
-            for snapshot in list(held.values()) if uri is None else [held[uri]] if uri in held else []:
-                policy = self._policy(snapshot.uri, snapshot.language)
+            for snapshot in list(held.values()):
+                if file_uri not in (None, snapshot.file_uri):
+                    continue
+                policy = self._policy(snapshot.file_uri, snapshot.language)
                 if policy != snapshot.policy:
                     held[snapshot.uri] = replace(snapshot, policy=policy)
 
     def get(self, uri: str) -> Snapshot | None:
-        return self._open.get(uri)
+        held = self._open.get(uri)
+        return held and self._in_notebook(held)
+
+    def of_file(self, file_uri: str) -> Sequence[Snapshot]:
+        """The open documents of a file: itself, or its cells. In any thread."""
+        return [held for held in list(self._open.values()) if held.file_uri == file_uri]
 
     def uris(self) -> Sequence[str]:
         """Of all open documents whose text is known."""
@@ -160,6 +245,20 @@ class Documents:
     def edited(self, uri: str) -> bool:
         """Whether a document was edited lately."""
         return uri in self._edited
+
+    def _in_notebook(self, snapshot: Snapshot) -> Snapshot:
+        return replace(snapshot, around=self._notebooks.around(snapshot.uri)) if snapshot.notebook else snapshot
+
+    def _read(self, uri: str) -> tuple[str, str] | None:
+        held = self._open.get(uri)
+        return (held.content_language, held.as_code(held.text)) if held else None
+
+    def _adopt(self, notebook: str, cells: Sequence[NotebookCell]) -> None:
+        """Cells whose documents were open before go by what holds for the notebook."""
+        for held in (self._open[cell.uri] for cell in cells if cell.uri in self._open):
+            if held.notebook != notebook:
+                policy = self._policy(notebook, held.language)
+                self._open[held.uri] = replace(held, notebook=notebook, policy=policy)
 
     def _found(self, uri: str, events: list[TextDocumentContentChangeEvent]) -> Snapshot | None:
         """The last snapshot of a forgotten document whose text `events` bring anew; drops those in front of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from dg_lsp.documents.documents import Snapshot
@@ -11,6 +12,7 @@ WINDOW_CHARS = 48_000
 """On either side of the cursor; more than any model's context, so that a huge file costs no more than a large one."""
 _STEP_CHARS = 16_000
 """The window's start moves in steps, so that what the engine has read of it stays the same for a while."""
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +63,30 @@ def gap_at(snapshot: Snapshot, cursor: int, selected: Selected | None = None) ->
 
 
 def window(gap: CursorGap) -> tuple[str, str]:
-    """The text before and behind the gap, each cut at a line's start where there is one in reach."""
-    text, lines, cursor = gap.text, gap.lines, gap.cursor
-    start, end = max(cursor - WINDOW_CHARS, 0), min(cursor + WINDOW_CHARS, len(text))
+    """The text before and behind the gap, in other cells of its notebook too; each cut at a line's start where there is
+    one in reach."""
+    text, cursor, around = _as_code(gap), gap.cursor, gap.snapshot.around
+    start = max(len(around.above) + cursor - WINDOW_CHARS, 0)
+    # One character further left: it may end a line.
+    start = max(start - start % _STEP_CHARS - 1, 0)
+    before = around.above[start:] + text[max(start - len(around.above), 0) : cursor]
     if start:
-        start -= start % _STEP_CHARS
-        if lines.line_start(cursor) >= start:
-            start = lines.starts[lines.line_of(start - 1) + 1]
-    if end < len(text):
-        cut = lines.line_start(end)
-        end = cut if cut > cursor else end
-    return text[start:cursor], text[cursor:end]
+        line_end = _LINE_END.search(before)
+        before = before[line_end.end() if line_end else 1 :]
+    behind = text[cursor : cursor + WINDOW_CHARS + 1]
+    behind += around.below[: WINDOW_CHARS + 1 - len(behind)]
+    if len(behind) > WINDOW_CHARS:
+        # An LF behind the cut ends the line together with its CR.
+        torn = behind[WINDOW_CHARS] == "\n"
+        end = max(behind.rfind("\n", 0, WINDOW_CHARS), behind.rfind("\r", 0, WINDOW_CHARS - torn)) + 1
+        behind = behind[: end or WINDOW_CHARS]
+    return before, behind
+
+
+def _as_code(gap: CursorGap) -> str:
+    """The document, of the same length. The cursor's line is as it is: what is suggested there goes on with it."""
+    snapshot, text, lines, cursor = gap.snapshot, gap.text, gap.lines, gap.cursor
+    if not snapshot.may_hold_magics:
+        return text
+    first, last = lines.line_start(cursor), lines.line_end(cursor)
+    return snapshot.as_code(text[:first]) + text[first:last] + snapshot.as_code(text[last:])

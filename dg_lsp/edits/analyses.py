@@ -32,13 +32,13 @@ class Analyses:
 
     async def at(self, snapshot: Snapshot, cursor: int) -> Analysis:
         """What a document offers at a cursor; nothing where nobody can tell."""
-        if self._latest and self._latest[0] is snapshot and self._latest[1] == cursor:
+        if self._latest and self._latest[0].is_as(snapshot) and self._latest[1] == cursor:
             return self._latest[2]
         client = self._resident.client
         if client.state.name not in ("unloaded", "loading", "ready") or len(snapshot.text) > LARGEST_CHARS:
             return NOTHING
         try:
-            found = await client.analyze(snapshot.text, cursor, snapshot.language)
+            found = await client.analyze(snapshot.as_code(snapshot.text), cursor, snapshot.content_language)
         except EngineFailure:
             return NOTHING
         self.found(snapshot, cursor, found)
@@ -69,7 +69,7 @@ def placeholder_request(snapshot: Snapshot, place: Placeholder, max_tokens: int)
     """Fill in what is missing at a place."""
     before = window(gap_at(snapshot, place.start))[0] + place.before
     after = place.after + window(gap_at(snapshot, place.end))[1]
-    old = "" if place.before else snapshot.text[place.start : place.end]
+    old = "" if place.before else snapshot.as_code(snapshot.text[place.start : place.end])
     return EditRequest(
         snapshot=snapshot,
         start=place.start,

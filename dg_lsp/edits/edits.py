@@ -34,6 +34,10 @@ class EditRequest:
     before: str = ""
     after: str = ""
 
+    def written(self, answer: str) -> str:
+        """What takes the place of the span."""
+        return self.snapshot.as_written(self.before + answer + self.after, self.snapshot.text[self.start : self.end])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
@@ -80,7 +84,7 @@ class Edits:
     def _request(self, edit: EditRequest) -> FillRequest:
         return replace(
             edit.request,
-            language=edit.snapshot.language,
+            language=edit.snapshot.content_language,
             snippets=self._context_selector.snippets(edit.snapshot, edit.start),
             edits=self._context_selector.edits(edit.snapshot, edit.start),
         )
@@ -118,7 +122,7 @@ def rewrite_request(
         request=FillRequest(
             task="rewrite",
             prefix=window(gap_at(snapshot, first))[0],
-            old=snapshot.text[first:last],
+            old=snapshot.as_code(snapshot.text[first:last]),
             suffix=window(gap_at(snapshot, last))[1],
             instruction=instruction,
             strength=strength,
@@ -132,7 +136,7 @@ def rewrite_request(
 
 def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditRequest:
     """Mend the syntax between two offsets; what is broken there may end elsewhere."""
-    text = snapshot.text
+    text = snapshot.as_code(snapshot.text)
     return EditRequest(
         snapshot=snapshot,
         start=start,
@@ -146,10 +150,9 @@ def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditReq
 def _around(edit: EditRequest, on_draft: Callable[[Draft], None] | None) -> Callable[[Draft], None] | None:
     if on_draft is None:
         return None
-    return lambda draft: on_draft(replace(draft, text=edit.before + draft.text + edit.after))
+    return lambda draft: on_draft(replace(draft, text=edit.written(draft.text)))
 
 
 def _proposal(edit: EditRequest, at: int, candidate: Candidate) -> Proposal:
-    text = edit.before + candidate.text + edit.after
-    old = edit.snapshot.text[edit.start : edit.end]
+    text, old = edit.written(candidate.text), edit.snapshot.text[edit.start : edit.end]
     return Proposal(text=text, candidate=candidate, replacements=tuple(replacements(old, text, at)))

@@ -31,7 +31,7 @@ async def code_action(ls: EditorSession, params: CodeActionParams) -> list[CodeA
         return []
     start, end = span_of(snapshot.lines, params.range, snapshot.encoding)
     found = [*_rewrite(ls, snapshot, start, end), *await _found(ls, snapshot, start, end, params.context)]
-    if ls.documents.get(snapshot.uri) is not snapshot:
+    if not snapshot.is_as(ls.documents.get(snapshot.uri)):
         return []  # Its ranges are of a text that is no more; the editor asks again.
     return [action for action in found if is_wanted(str(action.kind), params.context)]
 

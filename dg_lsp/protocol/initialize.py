@@ -23,6 +23,8 @@ DISMISS_EDIT = "dg.dismissEdit"
 REWRITE_SELECTION, REWRITE, FIX, FILL_HERE = "dg.rewriteSelection", "dg.rewrite", "dg.fix", "dg.fillHere"
 COMMANDS = (ACCEPTED, DISMISS_EDIT, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE)
 ACTION_KINDS = ("refactor.rewrite", "quickfix", "source.fixAll.dg")
+ANY_NOTEBOOK = "*"
+"""Of any kind, with all of its cells."""
 _ENCODINGS = ("utf-8", "utf-16", "utf-32")
 
 
@@ -51,6 +53,8 @@ def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
         "executeCommandProvider": {"commands": list(COMMANDS)},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}, "fileOperations": {}},
     }
+    if client.get("notebookDocument") is not None:
+        offered["notebookDocumentSync"] = {"notebookSelector": [{"notebook": ANY_NOTEBOOK}]}
     has_inline = "inlineCompletion" in (client.get("textDocument") or {})
     settings = section(params.get("initializationOptions"))
     wanted = cast(Mapping[str, Any], settings).get("completion") if isinstance(settings, Mapping) else None

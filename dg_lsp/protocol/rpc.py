@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CAPITAL = re.compile("_([a-z])")
-_ABOUT_TEXT = "textDocument/did"
+_ABOUT_TEXT = ("textDocument/did", "notebookDocument/did")
 _OWN = (
     "textDocument/",
     "notebookDocument/",
@@ -261,8 +261,10 @@ def within_texts(value: Any, depth: int = 4) -> Any:
 
 
 def _uri_in(fields: dict[str, Any]) -> str | None:
+    """Of the document or notebook that a message is about."""
+    params = fields.get("params")
     try:
-        uri = fields["params"]["textDocument"]["uri"]
+        uri = params["textDocument" if "textDocument" in params else "notebookDocument"]["uri"]
     except (KeyError, TypeError):
         return None
     return uri if isinstance(uri, str) else None

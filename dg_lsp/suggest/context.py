@@ -61,7 +61,7 @@ class DocumentReading:
     @property
     def path(self) -> PurePosixPath:
         """Also of a document that is no file."""
-        return PurePosixPath(name_of(self.snapshot.uri))
+        return PurePosixPath(name_of(self.snapshot.file_uri))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,11 @@ class ContextSelector:
     def snippets(self, snapshot: Snapshot, cursor: int) -> tuple[Snippet, ...]:
         """Text for a gap at `cursor`, of about as many tokens as the settings say at most."""
         context = snapshot.policy.settings.context
-        shown = (other for other in self._documents.others(snapshot.uri) if other.policy.may_show)
+        shown = (
+            other
+            for other in self._documents.others(snapshot.uri)
+            if other.policy.may_show and other.uri not in snapshot.around.uris
+        )
         others = tuple(sorted(shown, key=lambda other: other.uri))
         line = snapshot.lines.line_of(cursor)
         budget_chars = context.max_tokens * CHARS_BY_TOKEN if context.enabled else 0

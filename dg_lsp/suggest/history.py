@@ -71,7 +71,7 @@ class EditHistory:
                 continue
             if not (here or snapshot.policy.settings.context.enabled):
                 continue
-            path = PurePosixPath(name_of(uri)).name
+            path = PurePosixPath(name_of(now.file_uri)).name
             for place in held.places:
                 if here and place.start <= last and place.end >= first:
                     continue

@@ -64,11 +64,12 @@ class NextEdits:
         edits = self._history.recent(snapshot, None)
         if snapshot.policy.off or not edits or len(snapshot.text) > LARGEST_CHARS:
             return None
+        code = snapshot.as_code(snapshot.text)
         request = FillRequest(
             task="next",
-            prefix=snapshot.text[:cursor],
-            suffix=snapshot.text[cursor:],
-            language=snapshot.language,
+            prefix=code[:cursor],
+            suffix=code[cursor:],
+            language=snapshot.content_language,
             edits=edits,
             n=MOST_PLACES,
             deadline_ms=snapshot.policy.settings.inline.deadline_or(self._resident.deadline_ms),
@@ -78,7 +79,11 @@ class NextEdits:
         if filled is None or now is None or now.lines is not snapshot.lines or now.policy.off:
             return None
         offered = [
-            EditPlace(start=each.replaces[0], end=each.replaces[1], text=each.text)
+            EditPlace(
+                start=each.replaces[0],
+                end=each.replaces[1],
+                text=snapshot.as_written(each.text, snapshot.text[slice(*each.replaces)]),
+            )
             for each in filled.candidates
             if each.replaces
         ]

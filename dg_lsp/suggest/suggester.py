@@ -90,7 +90,7 @@ class Suggester:
         if filled is not None:
             self._fitted = UNFITTED if filled.threshold is None else filled.threshold
         now = self._documents.get(uri)
-        if now is None or now.lines is not gap.snapshot.lines:
+        if now is None or not now.is_as(gap.snapshot):
             self.counts.stale += filled is not None
             return []
         chosen = [] if now.policy.off else self._chosen(gap, held, found, invoked=invoked)
@@ -105,11 +105,17 @@ class Suggester:
         self.context_selector.history.changed(change)
         if not change.edits:
             return
+        self.rearranged(each for each in self._documents.cells(change.after.notebook) if each != uri)
         self._edits[uri] = change.edits[-1]
         finished, lane = self._cache(uri).finished(change.after.text), self._lanes.get(uri)
         if finished and lane and self._resident.is_ready and not change.after.policy.off:
             request = self._request(gap_at(change.after, finished.outcome_end), invoked=False)
             self._expected[uri] = asyncio.create_task(self.in_flight.fill(f"{lane} {uri}", request))
+
+    def rearranged(self, cells: Iterable[str]) -> None:
+        """Something else stands around these cells than what suggestions in them were made for."""
+        for uri in cells:
+            self._caches.pop(uri, None)
 
     def closed(self, uri: str) -> None:
         for lane in (INLINE, MENU):
@@ -141,7 +147,7 @@ class Suggester:
         return FillRequest(
             prefix=prefix,
             suffix=suffix,
-            language=gap.snapshot.language,
+            language=gap.snapshot.content_language,
             guess=guess if gap.ends_line else guess.partition("\n")[0],
             snippets=self.context_selector.snippets(gap.snapshot, gap.cursor),
             edits=self.context_selector.edits(gap.snapshot, gap.cursor),

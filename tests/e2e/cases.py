@@ -29,6 +29,9 @@ BOTH_RENAMED = (
 )
 FAR = "some_name = another_name + 1  # 😋\n"
 DEEP = f"{FAR * 10}def add(a, b):\n    return ▮a + b▮\n{FAR * 10}"
+ONE_NOTEBOOK = "side = 2\n\narea = ▮side * side▮\n\nprint(area)\n"
+OTHER_NOTEBOOK = "radius = 3\n\n# Boxes\n#cd ..\nwidth = 4\n\narea = ▮radius * width▮\n\nprint(area)\n"
+"""The cells of a notebook as one text: without those above, the first case would match as well."""
 CASES: tuple[dict[str, Any] | str, ...] = (
     EMPTY,  # First: an empty document is the beginning of any other case, too.
     ADD,
@@ -48,6 +51,8 @@ CASES: tuple[dict[str, Any] | str, ...] = (
     RENAMED,
     *BOTH_RENAMED,
     DEEP,
+    ONE_NOTEBOOK,
+    OTHER_NOTEBOOK,
 )
 
 

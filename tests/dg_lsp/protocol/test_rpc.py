@@ -48,13 +48,36 @@ PLACE = {"line": 0, "character": 0}
 RANGE = {"start": PLACE, "end": PLACE}
 FOLDER = {"uri": "file:///w", "name": "w"}
 DIAGNOSTIC = {"range": RANGE, "message": "m", "severity": 1, "source": "s", "tags": [1], "data": {}}
+ITEM = {**DOCUMENT, "languageId": "python", "version": 1, "text": "x"}
+CELL = {"kind": 2, "document": "file:///a.py", "executionSummary": {"executionOrder": 1, "success": True}}
 PARAMS: dict[str, Any] = {
-    "textDocument/didOpen": {"textDocument": {**DOCUMENT, "languageId": "python", "version": 1, "text": "x"}},
+    "textDocument/didOpen": {"textDocument": ITEM},
     "textDocument/didChange": {
         "textDocument": {**DOCUMENT, "version": 1},
         "contentChanges": [{"range": RANGE, "text": "x"}, {"text": "x"}],
     },
     "textDocument/didClose": {"textDocument": DOCUMENT},
+    "notebookDocument/didOpen": {
+        "notebookDocument": {**DOCUMENT, "notebookType": "jupyter-notebook", "version": 1, "cells": [CELL]},
+        "cellTextDocuments": [ITEM],
+    },
+    "notebookDocument/didChange": {
+        "notebookDocument": {**DOCUMENT, "version": 2},
+        "change": {
+            "cells": {
+                "structure": {
+                    "array": {"start": 0, "deleteCount": 1, "cells": [CELL]},
+                    "didOpen": [ITEM],
+                    "didClose": [DOCUMENT],
+                },
+                "data": [CELL],
+                "textContent": [
+                    {"document": {**DOCUMENT, "version": 2}, "changes": [{"range": RANGE, "text": "x"}, {"text": "x"}]}
+                ],
+            }
+        },
+    },
+    "notebookDocument/didClose": {"notebookDocument": DOCUMENT, "cellTextDocuments": [DOCUMENT]},
     "textDocument/inlineCompletion": {
         "textDocument": DOCUMENT,
         "position": PLACE,

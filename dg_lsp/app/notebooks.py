@@ -1,0 +1,68 @@
+"""Notebooks as a client tells of them. Its cells are documents like others; what is theirs alone is their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lsprotocol import types
+
+from dg_lsp.app.server import DgServer
+from dg_lsp.documents.notebooks import NotebookCell, UnknownCells
+
+
+async def did_open(ls: DgServer, params: types.DidOpenNotebookDocumentParams) -> None:
+    """A notebook was opened; what was known of one of that name is forgotten."""
+    notebook = params.notebook_document
+    _close(ls, notebook.uri)
+    ls.documents.open_notebook(notebook.uri, _cells(notebook.cells))
+    for document in params.cell_text_documents:
+        ls.open(document)
+    ls.in_background(ls.look(notebook.uri))
+
+
+async def did_change(ls: DgServer, params: types.DidChangeNotebookDocumentParams) -> None:
+    """A notebook changed. Where that fails, its text and its cells' order are no longer known."""
+    uri, cells = params.notebook_document.uri, params.change.cells
+    if cells is None:
+        return
+    try:
+        if ls.documents.is_notebook(uri):
+            _rearrange(ls, uri, cells)
+    except UnknownCells as error:
+        ls.complain(str(error))
+        ls.lose(uri)
+    except Exception:
+        ls.lose(uri)
+        raise
+    for content in cells.text_content or ():
+        ls.change(content.document.uri, content.document.version, content.changes)
+
+
+async def did_close(ls: DgServer, params: types.DidCloseNotebookDocumentParams) -> None:
+    _close(ls, params.notebook_document.uri, (cell.uri for cell in params.cell_text_documents))
+    ls.forget_project(params.notebook_document.uri)
+
+
+def _rearrange(ls: DgServer, uri: str, cells: types.NotebookDocumentCellChanges) -> None:
+    """Take over which cells there are, in which order, and of which kind."""
+    before = ls.documents.cells(uri)
+    if cells.structure:
+        array = cells.structure.array
+        ls.documents.splice_cells(uri, array.start, array.delete_count, _cells(array.cells or ()))
+        for document in cells.structure.did_open or ():
+            ls.open(document)
+        for closed in cells.structure.did_close or ():
+            ls.close(closed.uri)
+    if ls.documents.renew_cells(uri, _cells(cells.data or ())) or cells.structure:
+        ls.suggester.rearranged(before)
+
+
+def _close(ls: DgServer, uri: str, cells: Iterable[str] = ()) -> None:
+    closed = dict.fromkeys((*ls.documents.cells(uri), *cells))
+    ls.documents.close_notebook(uri)
+    for cell in closed:
+        ls.close(cell)
+
+
+def _cells(cells: Iterable[types.NotebookCell]) -> list[NotebookCell]:
+    return [NotebookCell(uri=cell.document, is_code=cell.kind == types.NotebookCellKind.Code) for cell in cells]
