@@ -84,6 +84,7 @@ async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFolde
     ls.configuration.change_folders([each.uri for each in event.added], [each.uri for each in event.removed])
     for held in ls.documents.others(""):
         ls.forget_project(held.file_uri)
+    ls.suggester.elsewhere.look_anew()
     ls.documents.renew()
 
 

@@ -83,7 +83,12 @@ class DgServer(LanguageServer):
         client = EngineClient(self._launch_known, client=NAME, on_state=self.engine_is, begun=begun)
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
-        self.suggester = Suggester(documents=self.documents, resident=self.resident, silence=self.board.silence)
+        self.suggester = Suggester(
+            documents=self.documents,
+            resident=self.resident,
+            told=self.board.shown,
+            folders=lambda: self.configuration.folders,
+        )
         self.analyses = Analyses(self.resident)
         self.next_edits = NextEdits(
             documents=self.documents,
@@ -142,6 +147,7 @@ class DgServer(LanguageServer):
     async def finish(self) -> None:
         """The session is over; the engine goes on for others."""
         self.acceptance.close()
+        self.suggester.elsewhere.close()
         for task in self._background:
             task.cancel()
         await self.resident.close()
@@ -152,6 +158,7 @@ class DgServer(LanguageServer):
         """Take a document in; what was known of one of that name is forgotten."""
         self.forget(document.uri)
         self.documents.open(document)
+        self.suggester.elsewhere.opened(document.uri)
 
     def change(self, uri: str, version: int, events: Sequence[TextDocumentContentChangeEvent]) -> None:
         """A document changed. Where that fails, its text is no longer known."""
@@ -237,6 +244,7 @@ class DgServer(LanguageServer):
         """Files changed that may be a project's: what is known of them is gone by no longer."""
         for held in self.documents.others(""):
             self._looking.forget(held.file_uri)
+        self.suggester.elsewhere.look_anew()
 
     def forget_project(self, uri: str) -> None:
         """Its folder, or the file itself, is gone."""

@@ -21,6 +21,9 @@ class Status:
     message: str = ""
     silence: str = ""
     """Why the last automatic request showed nothing, in a sentence; empty where it showed something."""
+    origin: str = ""
+    """Where what the last automatic request showed stands already, "elsewhere: src/shapes.py:12"; empty: the model
+    wrote it."""
     server: str = ""
     """Where text goes, however things stand; empty: it stays on this machine."""
 
@@ -36,6 +39,7 @@ class StatusBoard:
         self._warming = False
         self._off = ""
         self._silence = ""
+        self._origin = ""
         self._server = ""
         self.current = Status(state="starting")
 
@@ -67,9 +71,10 @@ class StatusBoard:
         self._off = why
         self._refresh()
 
-    def silence(self, why: str) -> None:
-        """The last automatic request showed nothing, and why, in a sentence; "" when it showed something."""
-        self._silence = why
+    def shown(self, silence: str, origin: str) -> None:
+        """The last automatic request showed nothing, and why, in a sentence; "" when it showed something, which stands
+        at `origin` or was written by the model."""
+        self._silence, self._origin = silence, origin
         self._refresh()
 
     def _refresh(self) -> None:
@@ -93,4 +98,5 @@ class StatusBoard:
         if engine.name == "unloaded":
             asleep = "The model is asleep; the next request wakes it."
             return Status(state="ready", message=f"{asleep} {engine.message}".strip())
-        return Status(state="busy" if self._busy else "ready", message=engine.message, silence=self._silence)
+        state = "busy" if self._busy else "ready"
+        return Status(state=state, message=engine.message, silence=self._silence, origin=self._origin)

@@ -57,7 +57,7 @@ class Exclusions:
 
     def look(self, uri: str, folders: Sequence[Path] = ()) -> None:
         """Work out whether a document is excluded. `folders`: those of the workspace."""
-        self._reasons[uri] = self._reason(uri, folders)
+        self._reasons[uri] = self.reason(uri, folders)
 
     def forget(self, uri: str) -> None:
         self._reasons.pop(uri, None)
@@ -68,7 +68,9 @@ class Exclusions:
             return NAMED
         return "" if file_of(uri) is None else self._reasons.get(uri, NOT_YET)
 
-    def _reason(self, uri: str, folders: Sequence[Path]) -> str:
+    def reason(self, uri: str, folders: Sequence[Path], *, is_folder: bool = False) -> str:
+        """Why a document, or all in a folder, may not be shown to the model, as it is now; empty where it may. Touches
+        the disk and keeps nothing."""
         path = file_of(uri)
         if path is None:
             return ""
@@ -80,7 +82,7 @@ class Exclusions:
                 return f"it is a link to {real}, out of the workspace"
             places = {path: folder, real: real_folder}
             hidden = any(
-                _is_secret(place.as_uri()) or self._ignored(place, _ground(place, around))
+                _is_secret(place.as_uri()) or self._ignored(place, _ground(place, around), is_folder=is_folder)
                 for place, around in places.items()
             )
         except _Unreadable as refused:
@@ -89,12 +91,11 @@ class Exclusions:
             return f"its file can't be looked at ({error})"
         return NAMED if hidden else ""
 
-    def _ignored(self, path: Path, ground: _Ground) -> bool:
+    def _ignored(self, path: Path, ground: _Ground, *, is_folder: bool) -> bool:
         # From the top down: what lies in an excluded folder can't be let in again, as in git.
         below = path.relative_to(ground.top).parts
         for depth in range(1, len(below) + 1):
-            is_folder = depth < len(below)
-            if self._verdict(ground, below[:depth], is_folder=is_folder):
+            if self._verdict(ground, below[:depth], is_folder=is_folder or depth < len(below)):
                 return True
         return False
 

@@ -59,6 +59,13 @@ class ContextSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         bool, Meta(description="Whether the model sees text from other open or lately edited documents.")
     ] = True
     max_tokens: Annotated[int, Meta(ge=0, le=65_536, description="Most of it, in tokens (estimated).")] = 1024
+    elsewhere: Annotated[
+        bool,
+        Meta(
+            description="Whether text that stands between surroundings like the cursor's, in open documents or the "
+            "workspace's files, is suggested too where the model finds it likely."
+        ),
+    ] = True
 
 
 class EngineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

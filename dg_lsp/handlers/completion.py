@@ -41,8 +41,8 @@ def _item(gap: CursorGap, remainder: Remainder) -> CompletionItem:
     text = (begun + remainder.text).replace("\r\n", "\n")
     return CompletionItem(
         label=_label(text),
-        label_details=CompletionItemLabelDetails(description=NAME),
-        detail=f"Filled in by {NAME}",
+        label_details=CompletionItemLabelDetails(description=remainder.suggestion.origin or NAME),
+        detail=remainder.suggestion.origin or f"Filled in by {NAME}",
         kind=CompletionItemKind.Snippet if "\n" in text else CompletionItemKind.Text,
         sort_text="\uffff",
         filter_text=begun,

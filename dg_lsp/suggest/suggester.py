@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Change, Documents, Edit
 from dg_lsp.documents.gap import CursorGap, gap_at, window
 from dg_lsp.suggest.context import ContextSelector
+from dg_lsp.suggest.elsewhere import Elsewhere
 from dg_lsp.suggest.in_flight import Debounce, InFlight
 from dg_lsp.suggest.insertion import is_name, redundant, typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
-from engine.core.request import Candidate, Filled, FillRequest
+from engine.core.request import Candidate, Filled, FillRequest, Precedent
 
 INLINE, MENU = "inline", "menu"
 """Lanes: work in one does not supersede work in the other."""
@@ -46,19 +48,26 @@ class Counts:
 class Suggester:
     """Suggestions for all documents of one editor.
 
-    `silence(why)` is told why an automatic request showed nothing, and "" when it showed something.
+    `told(why, origin)` is told why an automatic request showed nothing, and "" when it showed something, with where
+    that stands if it is no text of the model's. `folders`: those of the workspace.
     """
 
     def __init__(
-        self, *, documents: Documents, resident: Resident, silence: Callable[[str], None] = lambda why: None
+        self,
+        *,
+        documents: Documents,
+        resident: Resident,
+        told: Callable[[str, str], None] = lambda why, origin: None,
+        folders: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self.counts = Counts()
         self.debounce = Debounce()
         self.in_flight = InFlight(resident, self.debounce)
         self.context_selector = ContextSelector(documents)
+        self.elsewhere = Elsewhere(documents, folders)
         self._documents = documents
         self._resident = resident
-        self._silence = silence
+        self._told = told
         self._caches: dict[str, SuggestionCache] = {}
         self._fitted = UNFITTED
         """How sure the engine's model has to be, as it said last."""
@@ -67,6 +76,8 @@ class Suggester:
         """Where each document's editor asked last."""
         self._expected: dict[str, asyncio.Task[Filled | None]] = {}
         """Requests that are expected to come, by document."""
+        self._tickets: dict[str, object] = {}
+        """The newest request of each lane and document."""
         self._ids = itertools.count(1)
 
     async def suggest(self, gap: CursorGap, *, invoked: bool, lane: str) -> list[Remainder]:
@@ -83,9 +94,14 @@ class Suggester:
             self.in_flight.supersede(f"{lane} {uri}")
             self.counts.without_model += bool(held)
             if held or off:
-                self._silence("" if held else EXCLUDED)
+                self._told("" if held else EXCLUDED, _origin(held))
             return held[:1]
-        filled = await self.in_flight.fill(f"{lane} {uri}", self._request(gap, invoked=invoked), load=invoked)
+        ticket = self._tickets[f"{lane} {uri}"] = object()
+        precedents = await self.elsewhere.precedents(gap)
+        if self._tickets.get(f"{lane} {uri}") is not ticket:
+            return []
+        request = self._request(gap, precedents, invoked=invoked)
+        filled = await self.in_flight.fill(f"{lane} {uri}", request, load=invoked)
         found = self._remembered(gap, filled.candidates if filled else ())
         if filled is not None:
             self._fitted = UNFITTED if filled.threshold is None else filled.threshold
@@ -95,7 +111,8 @@ class Suggester:
             return []
         chosen = [] if now.policy.off else self._chosen(gap, held, found, invoked=invoked)
         if filled is not None and not invoked:
-            self._silence("" if chosen else UNSURE if found else self._why_nothing(gap, filled))
+            why = "" if chosen else UNSURE if found else self._why_nothing(gap, filled)
+            self._told(why, _origin(chosen))
         return chosen
 
     def changed(self, change: Change, now_ms: float) -> None:
@@ -103,14 +120,15 @@ class Suggester:
         uri = change.after.uri
         self.debounce.key(now_ms)
         self.context_selector.history.changed(change)
+        self.elsewhere.changed(uri)
         if not change.edits:
             return
         self.rearranged(each for each in self._documents.cells(change.after.notebook) if each != uri)
         self._edits[uri] = change.edits[-1]
         finished, lane = self._cache(uri).finished(change.after.text), self._lanes.get(uri)
         if finished and lane and self._resident.is_ready and not change.after.policy.off:
-            request = self._request(gap_at(change.after, finished.outcome_end), invoked=False)
-            self._expected[uri] = asyncio.create_task(self.in_flight.fill(f"{lane} {uri}", request))
+            gap = gap_at(change.after, finished.outcome_end)
+            self._expected[uri] = asyncio.create_task(self._expect(f"{lane} {uri}", gap))
 
     def rearranged(self, cells: Iterable[str]) -> None:
         """Something else stands around these cells than what suggestions in them were made for."""
@@ -120,11 +138,20 @@ class Suggester:
     def closed(self, uri: str) -> None:
         for lane in (INLINE, MENU):
             self.in_flight.supersede(f"{lane} {uri}")
+            self._tickets.pop(f"{lane} {uri}", None)
         self.context_selector.forget(uri)
+        self.elsewhere.closed(uri)
         self._expected.pop(uri, None)
         self._caches.pop(uri, None)
         self._edits.pop(uri, None)
         self._lanes.pop(uri, None)
+
+    async def _expect(self, document: str, gap: CursorGap) -> Filled | None:
+        ticket = self._tickets[document] = object()
+        precedents = await self.elsewhere.precedents(gap)
+        if self._tickets.get(document) is not ticket:
+            return None
+        return await self.in_flight.fill(document, self._request(gap, precedents, invoked=False))
 
     def _why_nothing(self, gap: CursorGap, filled: Filled) -> str:
         return LATE if filled.ms.total >= NEARLY * self._deadline_ms(gap) else NOTHING_VALID
@@ -139,7 +166,7 @@ class Suggester:
             return False
         return is_name(gap.head[-1:] or " ") or is_name(gap.tail[:1] or " ")
 
-    def _request(self, gap: CursorGap, *, invoked: bool) -> FillRequest:
+    def _request(self, gap: CursorGap, precedents: tuple[Precedent, ...], *, invoked: bool) -> FillRequest:
         settings = gap.snapshot.policy.settings
         self.debounce.max_delay_ms = settings.inline.max_delay_ms
         prefix, suffix = window(gap)
@@ -155,6 +182,7 @@ class Suggester:
             max_tokens=settings.inline.max_tokens,
             deadline_ms=self._deadline_ms(gap) * (INVOKED_PATIENCE if invoked else 1),
             single_line=not gap.ends_line,
+            precedents=precedents,
         )
 
     def _remembered(self, gap: CursorGap, candidates: Iterable[Candidate]) -> list[Suggestion]:
@@ -172,6 +200,7 @@ class Suggester:
             end=gap.cursor + redundant(text, gap.tail, gap.head),
             text=text,
             confidence=candidate.confidence,
+            origin=f"elsewhere: {candidate.origin}" if candidate.origin else "",
         )
 
     def _held(self, gap: CursorGap, *, invoked: bool) -> list[Remainder]:
@@ -200,6 +229,10 @@ class Suggester:
 
     def _cache(self, uri: str) -> SuggestionCache:
         return self._caches.setdefault(uri, SuggestionCache())
+
+
+def _origin(shown: Sequence[Remainder]) -> str:
+    return shown[0].suggestion.origin if shown else ""
 
 
 def _fitting(gap: CursorGap, remainders: Iterable[Remainder | None]) -> list[Remainder]:

@@ -27,6 +27,8 @@ class Suggestion:
     end: int
     text: str
     confidence: float
+    origin: str = ""
+    """Where it stands elsewhere, "elsewhere: src/shapes.py:12"; empty: the model wrote it."""
 
     def remainder(self, text: str, cursor: int) -> Remainder | None:
         """What is left to insert into a document that agrees with this suggestion; None where it does not."""
@@ -115,7 +117,10 @@ class SuggestionCache:
     def put(self, suggestion: Suggestion) -> Suggestion:
         """Remember it as the newest; of two that make the same claim the one remembered first is kept."""
         for held in self._held:
-            if replace(held, id=suggestion.id, confidence=suggestion.confidence) == suggestion:
+            if (
+                replace(held, id=suggestion.id, confidence=suggestion.confidence, origin=suggestion.origin)
+                == suggestion
+            ):
                 self._held.remove(held)
                 suggestion = held
                 break

@@ -1,0 +1,339 @@
+"""What stands elsewhere in the user's own code: an index of open documents and of the workspace's files, kept in a
+thread that works while nobody types, and looked up on the event loop, which never touches the disk for it.
+
+Files are those of the kinds that were opened. The model sees nothing of what it may not see: a file is asked about
+before it is read, and again before anything of it goes out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dg_lsp.config.exclusion import Exclusions, file_of, innermost, name_of
+from dg_lsp.config.looking import Looking
+from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.documents.gap import CursorGap
+from dg_lsp.documents.positions import Lines
+from dg_lsp.suggest.precedents import Found, look_up
+from dg_lsp.suggest.text_index import TextIndex, kind_of
+from engine.core.errors import NotRead
+from engine.core.files import read_regular
+from engine.core.request import Precedent
+
+log = logging.getLogger(__name__)
+
+MOST = 3
+"""Precedents that one request takes."""
+MAX_FILES = 10_000
+MAX_FILE_NBYTES = 128 * 1024
+"""Longer ones are rarely written by a person."""
+MAX_NBYTES = 90_000_000
+"""Of the index."""
+MAX_ENTRIES = 200_000
+"""Of folders that are looked through for files."""
+IDLE_S = 1.0
+"""Without a key; then the index is worked on."""
+WALK_AGAIN_S = 600.0
+WAIT_S = 0.05
+"""For a look at the files that precedents are from; those of a slow disk come with a later key."""
+_AROUND_CHARS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LookUp:
+    """The latest one of a document."""
+
+    lines: Lines
+    cursor: int
+    generation: int
+    found: tuple[Found, ...]
+
+
+class Elsewhere:
+    """Of one session. `folders`: those of the workspace."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        folders: Callable[[], Sequence[Path]] = tuple,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._documents = documents
+        self._folders = folders
+        self._clock_s = clock_s
+        self._files = TextIndex()
+        self._open = TextIndex(bucket_bits=10)
+        self._indexed_lines: dict[str, Lines] = {}
+        """Of each document in `_open`."""
+        self._signatures: dict[str, int] = {}
+        """Of each file in `_files`, as it was read."""
+        self._exclusions = Exclusions()
+        self._looking = Looking(self._look)
+        self._looked_up: dict[str, _LookUp] = {}
+        self._generation = 0
+        """Counts what the index took in or let go."""
+        self._writing = threading.Lock()
+        self._kinds = set[str]()
+        self._last_key_s = clock_s()
+        self._walk_at_s = -math.inf
+        self._work = threading.Event()
+        self._is_working = False
+        self._over = False
+        self._thread: threading.Thread | None = None
+
+    def opened(self, uri: str) -> None:
+        """A document was opened: it, and files of its kind, are taken in when nobody types."""
+        kind = kind_of(name_of(uri))
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            self._walk_at_s = -math.inf
+        self.changed(uri)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._keep, name="text index", daemon=True)
+            self._thread.start()
+
+    def changed(self, uri: str) -> None:
+        """Somebody types."""
+        self._last_key_s = self._clock_s()
+        self._work.set()
+
+    def closed(self, uri: str) -> None:
+        self._looked_up.pop(uri, None)
+        self._work.set()
+
+    def look_anew(self) -> None:
+        """Files changed, or folders: what is known of any is gone by no longer."""
+        self._looking = Looking(self._look)
+        self._walk_at_s = -math.inf
+        self._work.set()
+
+    def close(self) -> None:
+        self._over = True
+        self._work.set()
+
+    async def precedents(self, gap: CursorGap) -> tuple[Precedent, ...]:
+        """What stands elsewhere between surroundings like the gap's, the likeliest first."""
+        context = gap.snapshot.policy.settings.context
+        if not (context.enabled and context.elsewhere):
+            return ()
+        found = self.found(gap)
+        unsure = {each.name for each in found if not self._is_open(each.name) and not self._looking.is_fresh(each.name)}
+        if unsure:
+            looks = [asyncio.ensure_future(self._looking.at(name)) for name in unsure]
+            await asyncio.wait(looks, timeout=WAIT_S)
+        shown = [each for each in found if self._may_show(each.name)][:MOST]
+        line_break = (
+            "\r\n" if "\r\n" in gap.text[max(gap.cursor - _AROUND_CHARS, 0) : gap.cursor + _AROUND_CHARS] else "\n"
+        )
+        return tuple(
+            Precedent(text=each.text.replace("\n", line_break), origin=f"{self._shown_path(each.name)}:{each.number}")
+            for each in shown
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is known that would have to be taken in."""
+        return self._walk_at_s > self._clock_s() and not self._work.is_set() and not self._is_working
+
+    @property
+    def files(self) -> int:
+        """In the index, beside documents."""
+        return len(self._files)
+
+    def found(self, gap: CursorGap) -> tuple[Found, ...]:
+        """What the index has for a gap, whoever may see it. Touches no disk."""
+        uri = gap.snapshot.uri
+        held = self._looked_up.get(uri)
+        if held and held.lines is gap.lines and (held.cursor, held.generation) == (gap.cursor, self._generation):
+            return held.found
+        found = look_up(
+            (self._open, self._files),
+            _name(uri),
+            gap.text[max(gap.cursor - _AROUND_CHARS, 0) : gap.cursor],
+            gap.text[gap.cursor : gap.cursor + _AROUND_CHARS],
+            number=gap.lines.line_of(gap.cursor) + 1,
+            single_line=not gap.ends_line,
+        )
+        held = _LookUp(lines=gap.lines, cursor=gap.cursor, generation=self._generation, found=tuple(found))
+        self._looked_up[uri] = held
+        return held.found
+
+    def _is_open(self, name: str) -> bool:
+        return name in self._indexed_lines
+
+    def _may_show(self, name: str) -> bool:
+        """Whether something of a text may go out now."""
+        if self._is_open(name):
+            return any(_name(uri) == name and self._shown(uri) for uri in self._documents.uris())
+        if name not in self._files or not self._looking.is_fresh(name):
+            return False
+        path = file_of(name)
+        # What is open is in the index of documents, or will be.
+        is_open = any(_name(uri) == name for uri in self._documents.uris())
+        return path is not None and innermost(path, self._folders()) is not None and not is_open
+
+    def _shown_path(self, name: str) -> str:
+        path = file_of(name)
+        folder = path and innermost(path, self._folders())
+        return path.relative_to(folder).as_posix() if path and folder else name_of(name).rpartition("/")[2]
+
+    def _look(self, name: str) -> None:
+        """See whether a file may be shown, and is as it was read."""
+        path = file_of(name)
+        if path is None or self._why_not(path) or self._signatures.get(name) != _signature(path):
+            self._drop(name)
+
+    def _why_not(self, path: Path) -> str:
+        folders = self._folders()
+        return self._exclusions.reason(path.as_uri(), folders) if innermost(path, folders) else "it is in no folder"
+
+    def _drop(self, name: str) -> None:
+        with self._writing:
+            self._signatures.pop(name, None)
+            if name in self._files:
+                self._files.remove(name)
+                self._generation += 1
+
+    def _keep(self) -> None:
+        """The thread: take in what changed, then walk through the folders, all while nobody types."""
+        while not self._over:
+            self._work.wait(WALK_AGAIN_S)
+            self._rest()
+            self._is_working = True
+            self._work.clear()
+            try:
+                self._take_documents()
+                if self._clock_s() >= self._walk_at_s and any(map(self._suggests, self._documents.uris())):
+                    self._walk_at_s = self._clock_s() + WALK_AGAIN_S
+                    self._walk()
+                self._tidy()
+            except Exception:  # whatever a file system comes up with
+                log.exception("The index of the workspace could not be brought up to date.")
+            self._is_working = False
+
+    def _rest(self) -> None:
+        """Wait until nobody types."""
+        while not self._over and (left_s := self._last_key_s + IDLE_S - self._clock_s()) > 0:
+            time.sleep(min(left_s, IDLE_S))
+
+    def _take_documents(self) -> None:
+        wanted = {_name(uri): snapshot for uri in self._documents.uris() if (snapshot := self._shown(uri))}
+        for name in [*self._indexed_lines]:
+            if name not in wanted:
+                with self._writing:
+                    del self._indexed_lines[name]
+                    self._open.remove(name)
+                    self._generation += 1
+                self._take(name)
+        for name, snapshot in wanted.items():
+            if self._indexed_lines.get(name) is not snapshot.lines and len(snapshot.text) <= MAX_FILE_NBYTES:
+                self._rest()
+                with self._writing:
+                    self._open.add(name, snapshot.text.replace("\r\n", "\n"))
+                    self._indexed_lines[name] = snapshot.lines
+                    self._signatures.pop(name, None)
+                    self._files.remove(name)
+                    self._generation += 1
+
+    def _shown(self, uri: str) -> Snapshot | None:
+        snapshot = self._documents.get(uri)
+        return snapshot if snapshot and snapshot.policy.may_show else None
+
+    def _suggests(self, uri: str) -> bool:
+        snapshot = self._documents.get(uri)
+        return snapshot is not None and not snapshot.policy.off and snapshot.policy.settings.context.elsewhere
+
+    def _walk(self) -> None:
+        """Take in what is new or changed in the folders, and drop what is there no more or may not be shown."""
+        seen = set[str]()
+        for path in self._paths():
+            self._rest()
+            if self._over:
+                return
+            if len(seen) == MAX_FILES:
+                break
+            name = path.as_uri()
+            seen.add(name)
+            self._take(name)
+        for name in self._files.names():
+            if name not in seen:
+                self._drop(name)
+
+    def _take(self, name: str) -> None:
+        """Take a file in as it is now, or drop it."""
+        path = file_of(name)
+        signature = path and _signature(path)
+        if path is None or signature is None or self._why_not(path):
+            self._drop(name)
+            return
+        if name in self._indexed_lines or self._signatures.get(name) == signature:
+            return
+        try:
+            text = read_regular(path, MAX_FILE_NBYTES).decode()
+        except (OSError, NotRead, UnicodeDecodeError):
+            self._drop(name)
+            return
+        with self._writing:
+            if self._files.nbytes < MAX_NBYTES and "\0" not in text:
+                self._files.add(name, text.replace("\r\n", "\n"))
+            self._signatures[name] = signature
+            self._generation += 1
+
+    def _paths(self) -> Iterator[Path]:
+        """Files of the kinds that were opened, none twice, not through links; and none in hidden folders."""
+        left, entries = [str(folder) for folder in reversed(self._folders())], 0
+        while left and entries < MAX_ENTRIES:
+            folders = list[str]()
+            with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
+                for entry in sorted(found, key=lambda entry: entry.name):
+                    entries += 1
+                    if entry.name.startswith("."):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        if not self._exclusions.reason(Path(entry.path).as_uri(), self._folders(), is_folder=True):
+                            folders.append(entry.path)
+                    elif kind_of(entry.name) in self._kinds and entry.is_file(follow_symlinks=False):
+                        yield Path(entry.path)
+            left += reversed(folders)
+
+    def _tidy(self) -> None:
+        """Make indexes anew in which too much is gone."""
+        if self._open.dead_lines > 4 * self._open.lines // 5 and self._open.dead_lines > 20_000:
+            with self._writing:
+                self._open, self._indexed_lines = TextIndex(bucket_bits=10), {}
+            self._work.set()
+        old = self._files
+        if old.dead_lines > old.lines // 3 and old.dead_lines > 20_000:
+            new = TextIndex()
+            for name in old.names():
+                self._rest()
+                with contextlib.suppress(KeyError):
+                    new.add(name, old.text(name))
+            with self._writing:
+                for name in new.names():
+                    if name not in old:
+                        new.remove(name)
+                self._files = new
+
+
+def _name(uri: str) -> str:
+    """One for a file, however an editor writes it."""
+    path = file_of(uri)
+    return path.as_uri() if path and "#" not in uri else uri
+
+
+def _signature(path: Path) -> int | None:
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return hash((found.st_mtime_ns, found.st_size, found.st_ino))

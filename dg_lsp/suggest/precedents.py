@@ -1,0 +1,244 @@
+"""Texts that stood elsewhere between surroundings like a gap's, with the names that they would have in the gap.
+
+Tokens are compared outward from a place on both sides: equal ones count; a name where another stands counts less, and
+is taken for that other from there on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from dg_lsp.suggest.text_index import AFTER, BEFORE, Around, Place, TextIndex, is_name, last_place, places_like
+
+READ = 4
+"""Places that are read for a gap, the likeliest by their lines."""
+OFFSETS = 2
+"""In a line."""
+MAX_TOKENS = 64
+LEFT_TOKENS, RIGHT_TOKENS = 16, 12
+EQUAL, EQUAL_NAME, OTHER_NAME, CONTRADICTED, FARTHER = 1.0, 1.5, 0.4, -0.2, -0.02
+_AROUND_CHARS = 1500
+_LEFT_CHARS, _RIGHT_CHARS = 160, 800
+_PIECE = re.compile(r"[ \t]*(?:\n\s*|\w+|[^\w\s])")
+"""A token and the space before it; line breaks with the indent behind are one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A precedent, and where it stands: in a text of that name, in that line, counted from 1."""
+
+    text: str
+    name: str
+    number: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Start:
+    """A place in front of the gap."""
+
+    is_inside: bool
+    """Whether it is behind the start of the gap's line."""
+    left: Sequence[str]
+    """Tokens before it, the nearest first."""
+    typed: Sequence[str]
+    """Between it and the gap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gap:
+    around: Around
+    starts: Sequence[_Start]
+    """Where to begin to compare: at the last place in the gap's line, if there is one, and at the line's start."""
+    is_begun: bool
+    """Whether the last of these may go on in the gap."""
+    right: Sequence[str]
+    single_line: bool
+    is_line: bool
+    """Whether it holds whole lines, with their indent and the last one's line break."""
+    is_apart: bool
+    """Whether there is a space before it."""
+    is_apart_behind: bool
+
+
+def look_up(
+    indexes: Iterable[TextIndex], name: str, prefix: str, suffix: str, *, number: int = 0, single_line: bool = False
+) -> list[Found]:
+    """What stood elsewhere between such a prefix and suffix, the likeliest first.
+
+    `name`: of the document with the gap; `number`: of the gap's line there, from 1, which is no precedent of itself.
+    """
+    gap = _gap(name, prefix, suffix, single_line=single_line)
+    best = dict[str, Found]()
+    ranked = [(score, line, index) for index in indexes for score, line in index.nearest(gap.around)]
+    ranked.sort(key=itemgetter(0), reverse=True)
+    for _, line, index in ranked[:READ]:
+        place = index.place(line)
+        for found in _found_at(gap, place) if place else ():
+            if name == found.name and found.number <= number <= found.number + found.text.count("\n"):
+                continue
+            held = best.get(found.text)
+            if held is None or held.score < found.score:
+                best[found.text] = found
+    return sorted(best.values(), key=lambda found: -found.score)
+
+
+def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:
+    prefix, suffix = prefix[-_AROUND_CHARS:].replace("\r\n", "\n"), suffix[:_AROUND_CHARS].replace("\r\n", "\n")
+    above, _, head = prefix.rpartition("\n")
+    is_line = not head and bool(suffix.strip()) and not suffix.startswith("\n")
+    inside = last_place(head)
+    before = [line for line in reversed(above.split("\n")) if line and not line.isspace()]
+    behind = suffix.split("\n")[0 if is_line else 1 :]
+    after = [line for line in behind if line and not line.isspace()]
+    starts = [_start(above, head, len(head) - len(head.lstrip()), is_inside=False)]
+    if inside is not None:
+        starts.insert(0, _start(above, head, inside, is_inside=True))
+    right = ("\n" + suffix if is_line else suffix)[:_LEFT_CHARS]
+    return _Gap(
+        around=Around(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
+        starts=starts,
+        is_begun=bool(head) and (head[-1].isalnum() or head[-1] == "_"),
+        right=_tokens(_PIECE.findall(right)[:RIGHT_TOKENS]) or ["\n"],
+        single_line=single_line,
+        is_line=is_line,
+        is_apart=head[-1:].isspace(),
+        is_apart_behind=suffix[:1].isspace() or not suffix,
+    )
+
+
+def _start(above: str, head: str, at: int, *, is_inside: bool) -> _Start:
+    return _Start(
+        is_inside=is_inside,
+        left=_tokens(_PIECE.findall(f"{above}\n{head[:at]}"[-_LEFT_CHARS:])[: -LEFT_TOKENS - 1 : -1]),
+        typed=_tokens(_PIECE.findall(head[at:])),
+    )
+
+
+def _found_at(gap: _Gap, place: Place) -> Iterator[Found]:
+    for start in gap.starts:
+        line_start = len(place.line) - len(place.line.lstrip())
+        offsets = places_like(gap.around.head, place.line)[:OFFSETS] if start.is_inside else [line_start]
+        for at in offsets:
+            names = dict[str, str]()
+            left = f"{place.before}{place.line[:at]}"[-_LEFT_CHARS:]
+            score = _agreement(_tokens(_PIECE.findall(left)[: -LEFT_TOKENS - 1 : -1]), start.left, names, names)
+            pieces = _PIECE.findall(f"{place.line[at:]}{place.after}"[:_RIGHT_CHARS])
+            tokens = [*_tokens(pieces), "\n"]
+            typed = _typed(start, tokens, names, is_begun=gap.is_begun)
+            begin = len(start.typed)
+            ended = typed and _end(gap, tokens, begin, names)
+            if not typed or not ended:
+                continue
+            text = _text(gap, place, at, typed[1], pieces[begin : ended[1] + 1], names | ended[2])
+            if text.strip():
+                yield Found(text=text, name=place.name, number=place.number, score=score + typed[0] + ended[0])
+        if offsets:
+            # From the line's start the same would be found again.
+            return
+
+
+def _text(gap: _Gap, place: Place, at: int, rest: str, pieces: list[str], names: dict[str, str]) -> str:
+    """What the pieces are in the gap; the last one stands behind it. `rest`: of the name that is begun."""
+    indent, other = _indents(gap, place)
+    made = [rest]
+    if not gap.around.head.strip() and (gap.is_line or not place.line[:at].strip()):
+        made.append(indent.removeprefix(gap.around.head))
+    for number, piece in enumerate(pieces[:-1]):
+        token = piece.strip()
+        if not token:
+            made.append(_moved(piece.lstrip(" \t"), other, indent))
+            continue
+        space = "" if number == 0 and gap.is_apart else piece[: len(piece) - len(token)]
+        made.append(space + names.get(token, token))
+    if pieces and not gap.is_apart_behind:
+        made.append(pieces[-1][: len(pieces[-1]) - len(pieces[-1].lstrip(" \t"))])
+    if gap.is_line:
+        made.append("\n")
+    return "".join(made)
+
+
+def _typed(start: _Start, tokens: Sequence[str], names: dict[str, str], *, is_begun: bool) -> tuple[float, str] | None:
+    """How well it agrees with what was typed since the place, and how the last name goes on; None: it does not."""
+    score, rest = 0.0, ""
+    for number, (typed, token) in enumerate(zip(start.typed, tokens, strict=False), 1):
+        if number == len(start.typed) and is_begun:
+            wanted = names.get(token, token)
+            if not wanted.startswith(typed):
+                return None
+            rest = wanted[len(typed) :]
+            score += EQUAL
+        elif token == typed:
+            score += EQUAL_NAME if is_name(token) else EQUAL
+        elif is_name(token) and is_name(typed) and names.setdefault(token, typed) == typed:
+            score += OTHER_NAME
+        else:
+            return None
+    return (score, rest) if len(tokens) > len(start.typed) else None
+
+
+def _end(
+    gap: _Gap, tokens: Sequence[str], begin: int, names: dict[str, str]
+) -> tuple[float, int, dict[str, str]] | None:
+    """The likeliest end from `begin` on: its score, where it is, and the names learned behind it."""
+    best = None
+    wanted = gap.right[0]
+    may_differ = is_name(wanted)
+    for end in range(begin, min(begin + MAX_TOKENS, len(tokens))):
+        token = tokens[end]
+        if token == wanted or (may_differ and is_name(token)):
+            learned = dict[str, str]()
+            score = _agreement(tokens[end : end + RIGHT_TOKENS], gap.right, names, learned) + FARTHER * (end - begin)
+            if best is None or score > best[0]:
+                best = score, end, learned
+        if token == "\n" and gap.single_line:
+            break
+    return best
+
+
+def _agreement(tokens: Sequence[str], wanted: Sequence[str], names: dict[str, str], learned: dict[str, str]) -> float:
+    """How far tokens agree with those of the gap; names that differ are `learned`, unless known as others."""
+    score = 0.0
+    for token, other in zip(tokens, wanted, strict=False):
+        if token == other:
+            score += EQUAL_NAME if is_name(token) else EQUAL
+        elif is_name(token) and is_name(other):
+            if names.get(token, other) == other:
+                learned[token] = other
+                score += OTHER_NAME
+            else:
+                score += CONTRADICTED
+        else:
+            break
+    return score
+
+
+def _indents(gap: _Gap, place: Place) -> tuple[str, str]:
+    """The gap's line's indent, and that of the place's."""
+    other = _indent(place.line)
+    if gap.around.head:
+        return _indent(gap.around.head), other
+    above = _indent(gap.around.before[0]) if gap.around.before else ""
+    lines = [line for line in place.before.split("\n") if line.strip()]
+    above_other = _indent(lines[-1]) if lines else ""
+    if other.startswith(above_other):
+        return above + other[len(above_other) :], other
+    return above[: max(len(above) - len(above_other) + len(other), 0)], other
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _moved(line_break: str, old: str, new: str) -> str:
+    """Line breaks and an indent, which begins with the new one where it began with the old one."""
+    breaks, _, indent = line_break.rpartition("\n")
+    return f"{breaks.count(chr(10)) * chr(10)}\n{new + indent[len(old) :] if indent.startswith(old) else indent}"
+
+
+def _tokens(pieces: Sequence[str]) -> list[str]:
+    """Without the space before each; one line break for all of them and the indent behind."""
+    return [piece.strip() or "\n" for piece in pieces]

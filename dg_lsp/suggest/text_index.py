@@ -1,0 +1,339 @@
+"""Where in many texts something stands between lines like these. Built for millions of lines in one light process:
+texts are kept compressed, and an entry for a place takes four bytes.
+
+Places are the starts of lines, found by the line before, as it is and with all names taken for one, and those behind an
+opening or separating token, found by the last tokens before. They are ranked by hashes of the lines around them, which
+collide now and then: what is found is a hint where to read. One thread may write while others look up: what an entry
+refers to is there before it is.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+MAX_LINES = 1 << 22
+"""In one index; a place has as many bits for its line."""
+BLOCK_LINES = 128
+"""Of text that is compressed, and read, as one."""
+LINE_CHARS = 400
+"""Of a line that count; nobody writes longer ones."""
+KEY_TOKENS = 3
+SAME_TOKENS = 2.0
+"""What a place in a line is likelier where the tokens before it are the same, names included."""
+BEFORE, AFTER = 4, 2
+"""Lines around the gap that count."""
+REACH_LINES = 16
+"""How far behind a place the lines behind the gap are searched."""
+CONSIDERED = 32
+"""Places of one key that are ranked: of many, those nearest to the document's own."""
+LISTED = 512
+"""Places in a bucket that are looked through."""
+
+OPENING = frozenset("([{,=:")
+_SIGNATURE_BITS = 10
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_NAME = "\0"
+"""The shape of every name."""
+KEYWORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        and as assert async await break case catch class cls const continue def default defer del do elif else enum
+        except export extends false False final finally fn for from func function global go if impl implements import
+        in include interface is lambda let loop match mod module mut new nil None not null or package pass private
+        protected pub public raise return self static struct super switch then this throw trait True true try type
+        typedef undefined union unless until use using var void when where while with yield
+        """,
+    )
+)
+"""Of many languages: what one may call a name and another may not is rarely told apart by more."""
+
+
+class _Shapes(dict[str, str]):
+    """The shape of a token: a name's is any other's."""
+
+    def __missing__(self, token: str) -> str:
+        if len(self) > 50_000:
+            self.clear()
+        shape = self[token] = _NAME if is_name(token) else token
+        return shape
+
+
+def is_name(token: str) -> bool:
+    """Whether a token is a name that may be another in another place."""
+    return (token[0].isalpha() or token[0] == "_") and token not in KEYWORDS
+
+
+_shapes = _Shapes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """Where a gap is: what a look-up compares. `head`: of the gap's line, what stands before it."""
+
+    name: str
+    """Of the document that it is in, whose end says what language it is in; texts of others are no precedents."""
+    before: Sequence[str]
+    """Lines before the gap's, the nearest first, none of them blank; as many as `BEFORE` count."""
+    head: str
+    after: Sequence[str]
+    """Lines behind the gap's, none of them blank; as many as `AFTER` count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A line, and the lines around it as they are, blank ones included."""
+
+    name: str
+    number: int
+    """From 1."""
+    before: str
+    """Lines before it, each with its line break."""
+    line: str
+    after: str
+    """Lines behind it, each with the line break before it."""
+
+
+class TextIndex:
+    """`bucket_bits`: of the table of places; each bucket of places takes memory of its own."""
+
+    def __init__(self, *, bucket_bits: int = 16) -> None:
+        self._buckets: list[array[int] | None] = [None] * (1 << bucket_bits)
+        self._mask = (1 << bucket_bits) - 1
+        # A line each, 0 between texts.
+        self._line_shapes = array("H", [0])
+        self._line_texts = array("H", [0])
+        # A block each.
+        self._block_lines = array("I")
+        self._block_numbers = array("I")
+        self._blocks: list[bytes | None] = []
+        self._block_names: list[str] = []
+        # First and last line, first and last block.
+        self._spans: dict[str, tuple[int, int, int, int]] = {}
+        self._places = 0
+        self._texts_nbytes = 0
+        self.dead_lines = 0
+        """Of texts that are gone; the places in them take memory until another index is made."""
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._spans
+
+    @property
+    def lines(self) -> int:
+        return len(self._line_shapes)
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays and texts take."""
+        arrays = [self._line_shapes, self._line_texts, self._block_lines, self._block_numbers]
+        # An array and a text of bytes have a head; arrays grow by an eighth at a time.
+        places = 5 * self._places + 88 * len(self._buckets)
+        return sum(len(each) * each.itemsize for each in arrays) + places + self._texts_nbytes + 56 * len(self._blocks)
+
+    def names(self) -> list[str]:
+        """Of all texts."""
+        return list(self._spans)
+
+    def text(self, name: str) -> str:
+        """A text as it was added, but for its line breaks, and empty lines at its start. Raises KeyError."""
+        first, end = self._spans[name][2:]
+        return "\n".join(zlib.decompress(block).decode() for block in self._blocks[first:end] if block is not None)
+
+    def add(self, name: str, text: str) -> bool:
+        """Take a text in, in place of the one of that name; whether there was room for it."""
+        self.remove(name)
+        lines = text.split("\n")
+        numbers = [number for number, line in enumerate(lines) if line and not line.isspace()]
+        if not numbers or self.lines + len(numbers) + 1 > MAX_LINES:
+            return not numbers
+        first, first_block = self.lines, len(self._blocks)
+        for start in range(0, len(numbers), BLOCK_LINES):
+            end = numbers[start + BLOCK_LINES] if start + BLOCK_LINES < len(numbers) else len(lines)
+            block = zlib.compress("\n".join(lines[numbers[start] : end]).encode())
+            self._texts_nbytes += len(block)
+            self._blocks.append(block)
+            self._block_names.append(name)
+            self._block_numbers.append(numbers[start] + 1)
+            self._block_lines.append(first + start)
+        shaped = [_shaped(lines[number]) for number in numbers]
+        self._line_texts.extend([_short_hash(lines[number].strip()) for number in numbers])
+        self._line_shapes.extend([_short_hash(shape) for shape in shaped])
+        self._line_texts.append(0)
+        self._line_shapes.append(0)
+        self._spans[name] = first, self.lines - 1, first_block, len(self._blocks)
+        kind, before, line_before = kind_of(name), (), ""
+        for line, (shape, number) in enumerate(zip(shaped, numbers, strict=True), first):
+            tokens = _TOKEN.findall(lines[number][:LINE_CHARS])
+            for key in _line_keys(kind, before, line_before):
+                self._put(key, line)
+            for end in _places_in(tokens):
+                self._put(_inner_key(kind, tokens, end), line)
+            before, line_before = shape, lines[number]
+        return True
+
+    def remove(self, name: str) -> None:
+        """Forget a text; from now on nothing of it is found or kept."""
+        first, end, first_block, end_block = self._spans.pop(name, (0, 0, 0, 0))
+        if first == end:
+            return
+        for block in range(first_block, end_block):
+            self._texts_nbytes -= len(self._blocks[block] or b"")
+            self._blocks[block] = None
+        zeros = array("H", bytes(2 * (end - first)))
+        self._line_shapes[first:end] = zeros
+        self._line_texts[first:end] = zeros
+        self.dead_lines += end - first
+
+    def nearest(self, around: Around) -> list[tuple[float, int]]:
+        """Lines that have a place like the gap's, each with how likely it is."""
+        kind, head = kind_of(around.name), around.head[:LINE_CHARS]
+        above = around.before[0] if around.before else ""
+        before, after = _hashed(around.before[:BEFORE]), _hashed(around.after[:AFTER])
+        keys = [(key, 0.0) for key in _line_keys(kind, _shaped(above), above)]
+        tokens = _TOKEN.findall(head)
+        if inside := _places_in(tokens):
+            keys.append((_inner_key(kind, tokens, inside[-1]), SAME_TOKENS))
+        scores = dict[int, float]()
+        for key, bonus in keys:
+            for line in self._listed(key, around.name):
+                scores[line] = (self._likeness(line, before, after) if line not in scores else scores[line]) + bonus
+        return [(score, line) for line, score in scores.items()]
+
+    def place(self, line: int) -> Place | None:
+        """What stands at a line and around it; None where its text is gone."""
+        block = bisect_right(self._block_lines, line) - 1
+        found = self._block(block)
+        if found is None:
+            return None
+        lines, numbers = found
+        at = line - self._block_lines[block]
+        name, number = self._block_names[block], self._block_numbers[block]
+        here = numbers[at]
+        before, after = lines[max(here - 2 * BEFORE, 0) : here], lines[here + 1 : here + 1 + REACH_LINES]
+        if at < BEFORE and (earlier := self._block(block - 1)) and self._block_names[block - 1] == name:
+            before = [*earlier[0][-BEFORE:], *before]
+        if len(after) < REACH_LINES and (later := self._block(block + 1)) and self._block_names[block + 1] == name:
+            after = [*after, *later[0][: REACH_LINES - len(after)]]
+        return Place(
+            name=name,
+            number=number + here,
+            before="".join(f"{each}\n" for each in before),
+            line=lines[here],
+            after="".join(f"\n{each}" for each in after),
+        )
+
+    def _put(self, key: int, line: int) -> None:
+        bucket = self._buckets[key & self._mask]
+        if bucket is None:
+            bucket = self._buckets[key & self._mask] = array("I")
+        bucket.append(line << _SIGNATURE_BITS | _signature(key))
+        self._places += 1
+
+    def _listed(self, key: int, name: str) -> Sequence[int]:
+        """Lines with a place of that key, those nearest to the document's own if there are many."""
+        bucket = self._buckets[key & self._mask]
+        if bucket is None:
+            return ()
+        signature, shapes = _signature(key), self._line_shapes
+        low, high = (1 << _SIGNATURE_BITS) - 1, _SIGNATURE_BITS
+        own = self._spans.get(name, (MAX_LINES - 1,))[0]
+        middle = bisect_left(bucket, own << high)
+        start = max(min(middle - LISTED // 2, len(bucket) - LISTED), 0)
+        found = dict.fromkeys(
+            each >> high for each in bucket[start : start + LISTED] if each & low == signature and shapes[each >> high]
+        )
+        if len(found) <= CONSIDERED:
+            return list(found)
+        near = bisect_left(list(found), own)
+        first = max(min(near - CONSIDERED // 2, len(found) - CONSIDERED), 0)
+        return list(islice(found, first, first + CONSIDERED))
+
+    def _likeness(self, line: int, before: list[tuple[int, int]], after: list[tuple[int, int]]) -> float:
+        shapes, texts = self._line_shapes, self._line_texts
+        score = 0.0
+        for distance, (shape, text) in enumerate(before, 1):
+            if line < distance or shapes[line - distance] != shape:
+                break
+            score += 2.0 if texts[line - distance] == text else 1.0
+        if after:
+            shape, text = after[0]
+            reached = shapes[line + 1 : line + 1 + REACH_LINES]
+            if shape in reached:
+                distance = reached.index(shape)
+                score += (3.0 if texts[line + 1 + distance] == text else 2.0) - 0.05 * distance
+                if len(after) > 1 and shapes[line + 2 + distance : line + 3 + distance] == array("H", [after[1][0]]):
+                    score += 1.0
+        return score
+
+    def _block(self, block: int) -> tuple[list[str], list[int]] | None:
+        data = self._blocks[block] if 0 <= block < len(self._blocks) else None
+        return None if data is None else _unpacked(data)
+
+
+def kind_of(name: str) -> str:
+    """Behind the last dot of a path; texts of one kind are in one language."""
+    return name.rpartition("/")[2].rpartition(".")[2]
+
+
+def last_place(head: str) -> int | None:
+    """The offset of the last place inside a line's head, behind a token that opens something; None: there is none."""
+    return next(reversed([found.end() for found in _TOKEN.finditer(head[:LINE_CHARS]) if found[0] in OPENING]), None)
+
+
+def places_like(head: str, line: str) -> list[int]:
+    """The offsets in a line of places inside it that are like the last one in a line's head."""
+    wanted = _TOKEN.findall(head[:LINE_CHARS])
+    end = _places_in(wanted)[-1]
+    wanted = wanted[max(end - KEY_TOKENS, 0) : end]
+    matches = [*_TOKEN.finditer(line[:LINE_CHARS])]
+    tokens = [found.group() for found in matches]
+    same = (end for end in _places_in(tokens) if tokens[max(end - KEY_TOKENS, 0) : end] == wanted)
+    return [matches[end - 1].end() for end in same]
+
+
+def _places_in(tokens: Sequence[str]) -> list[int]:
+    return [end for end, token in enumerate(tokens, 1) if token in OPENING]
+
+
+def _line_keys(kind: str, shape: Sequence[str], line: str) -> tuple[int, int]:
+    """Of the place behind a line: by its text and by its shape."""
+    return hash((kind, line.strip())), hash((kind, _NAME, shape))
+
+
+def _inner_key(kind: str, tokens: Sequence[str], end: int) -> int:
+    """Of the place behind so many tokens of a line, by the last of them."""
+    return hash((kind, 1, *tokens[max(end - KEY_TOKENS, 0) : end]))
+
+
+def _hashed(lines: Sequence[str]) -> list[tuple[int, int]]:
+    return [(_short_hash(_shaped(line)), _short_hash(line.strip())) for line in lines]
+
+
+def _shaped(line: str) -> tuple[str, ...]:
+    return tuple(map(_shapes.__getitem__, _TOKEN.findall(line[:LINE_CHARS])))
+
+
+def _short_hash(value: object) -> int:
+    return hash(value) & 0xFFFF or 1
+
+
+def _signature(key: int) -> int:
+    return key >> 40 & ((1 << _SIGNATURE_BITS) - 1)
+
+
+# One keystroke reads what the one before it read.
+@lru_cache(maxsize=16)
+def _unpacked(data: bytes) -> tuple[list[str], list[int]]:
+    """The lines of a block, and which of them are not blank."""
+    lines = zlib.decompress(data).decode().split("\n")
+    return lines, [number for number, line in enumerate(lines) if line and not line.isspace()]
