@@ -72,13 +72,15 @@ def look_up(
     `name`: of the document with the gap; `number`: of the gap's line there, from 1, which is no precedent of itself.
     """
     gap = _gap(name, prefix, suffix, single_line=single_line)
+    # Neither it nor what follows it.
+    end = number + suffix[: len(suffix) - len(suffix.lstrip())].count("\n")
     best = dict[str, Found]()
     ranked = [(score, line, index) for index in indexes for score, line in index.nearest(gap.around)]
     ranked.sort(key=itemgetter(0), reverse=True)
     for _, line, index in ranked[:READ]:
         place = index.place(line)
         for found in _found_at(gap, place) if place else ():
-            if name == found.name and found.number <= number <= found.number + found.text.count("\n"):
+            if name == found.name and found.number <= end and number <= found.number + found.text.count("\n"):
                 continue
             held = best.get(found.text)
             if held is None or held.score < found.score:

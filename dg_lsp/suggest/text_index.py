@@ -24,7 +24,7 @@ BLOCK_LINES = 128
 """Of text that is compressed, and read, as one."""
 LINE_CHARS = 400
 """Of a line that count; nobody writes longer ones."""
-KEY_TOKENS = 3
+KEY_TOKENS = 2
 SAME_TOKENS = 2.0
 """What a place in a line is likelier where the tokens before it are the same, names included."""
 BEFORE, AFTER = 4, 2

@@ -9,6 +9,8 @@ export interface Status {
   message: string;
   /** Why the last automatic request showed nothing; empty where it showed something. */
   silence?: string;
+  /** Where what it showed stands already ("elsewhere: src/shapes.py:12"); empty where the model wrote it. */
+  origin?: string;
   server?: string;
 }
 

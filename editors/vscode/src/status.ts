@@ -50,7 +50,7 @@ export class StatusBar implements vscode.Disposable {
     // Where text goes, if it leaves the machine.
     const server = status.server ? ` → ${status.server.replace(/^\w+:\/\//, "")}` : "";
     this.item.text = `${ICONS[status.state]} dg${percent}${server}`;
-    this.item.tooltip = [status.message, status.silence].filter(Boolean).join(" ") || `dg-lsp is ${status.state}.`;
+    this.item.tooltip = [status.message, status.silence, status.origin].filter(Boolean).join(" ") || `dg-lsp is ${status.state}.`;
     const color = status.state === "error" ? "statusBarItem.warningBackground" : undefined;
     this.item.backgroundColor = color ? new vscode.ThemeColor(color) : undefined;
   }

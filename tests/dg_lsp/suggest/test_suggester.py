@@ -77,7 +77,9 @@ class Window:
         self.documents = Documents(policy=self.policy)
         self.configuration = Configuration(lambda problem: pytest.fail(problem))
         self.configuration.initialize(settings)
-        self.suggester = Suggester(documents=self.documents, resident=self.recorder, told=lambda why, origin: self.silences.append(why))
+        self.suggester = Suggester(
+            documents=self.documents, resident=self.recorder, told=lambda why, origin: self.silences.append(why)
+        )
 
     def policy(self, uri: str, language: str) -> Policy:
         may_show = not self.hidden or self.hidden not in uri

@@ -1,0 +1,194 @@
+"""What the index of a session knows of real files, and when it stops knowing it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumentItem
+
+from dg_lsp.config.configuration import Configuration
+from dg_lsp.config.exclusion import Exclusions
+from dg_lsp.documents.documents import Documents, Policy
+from dg_lsp.documents.gap import gap_at
+from dg_lsp.suggest import elsewhere
+from dg_lsp.suggest.elsewhere import Elsewhere
+
+pytestmark = pytest.mark.asyncio
+ELSEWHERE = "\ndef area(x):\n    if x is None:\n        raise ValueError(x)\n"
+HERE = "def volume(y):\n    if y is None:\n        ▮\n"
+
+
+class Workspace:
+    """A folder with a session's index of it."""
+
+    def __init__(self, folder: Path, settings: object = None) -> None:
+        self.folder = folder
+        self.configuration = Configuration(lambda problem: pytest.fail(problem))
+        self.configuration.initialize(settings)
+        self.exclusions = Exclusions()
+        self.documents = Documents(policy=self._policy)
+        self.index = Elsewhere(self.documents, lambda: [folder])
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+        return path
+
+    def open(self, name: str, marked: str) -> None:
+        self.uri = (self.folder / name).as_uri()
+        self.cursor = max(marked.find("▮"), 0)
+        self.exclusions.look(self.uri, [self.folder])
+        text = marked.replace("▮", "")
+        self.documents.open(TextDocumentItem(uri=self.uri, language_id="python", version=1, text=text))
+        self.index.opened(self.uri)
+
+    def becomes(self, text: str, name: str) -> None:
+        uri = (self.folder / name).as_uri()
+        self.documents.change(uri, 2, [TextDocumentContentChangeWholeDocument(text=text)])
+        self.index.changed(uri)
+
+    async def precedents(self, name: str = "here.py", marked: str = HERE) -> dict[str, str]:
+        """Texts by where they stand."""
+        self.open(name, marked)
+        await eventually(lambda: self.index.is_complete)
+        gap = gap_at(self.documents.get(self.uri), self.cursor)
+        return {each.origin: each.text for each in await self.index.precedents(gap)}
+
+    def _policy(self, uri: str, language: str) -> Policy:
+        shows = not self.exclusions.why_excluded(uri)
+        return Policy(settings=self.configuration.settings_of(uri), may_show=shows)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    monkeypatch.setattr(elsewhere, "IDLE_S", 0.0)
+    monkeypatch.setattr(elsewhere, "WAIT_S", 10.0)
+    made = Workspace(tmp_path.resolve())
+    yield made
+    made.index.close()
+
+
+async def test_a_file_that_is_not_open_is_a_precedent_with_the_gaps_names(workspace: Workspace):
+    workspace.write("src/shapes.py", ELSEWHERE)
+    workspace.write("src/shapes.txt", ELSEWHERE)
+    assert await workspace.precedents() == {"src/shapes.py:4": "raise ValueError(y)"}
+
+
+async def test_line_breaks_are_the_gaps(workspace: Workspace):
+    workspace.write("shapes.py", "if x is None:\n    one(x)\n    two(x)\nthree(x)\n")
+    found = await workspace.precedents(marked="if y is None:\r\n    one(y)\r\n    ▮\r\nthree(y)\r\n")
+    assert found == {"shapes.py:3": "two(y)"}
+    workspace.write("lines.py", "if x is None:\r\n    four(x)\r\n    two(x)\r\n    three(x)\r\nfive(x)\r\n")
+    workspace.index.look_anew()
+    found = await workspace.precedents(marked="if y is None:\r\n    four(y)\r\n    ▮\r\nfive(y)\r\n")
+    assert found["lines.py:3"] == "two(y)\r\n    three(y)"
+
+
+@pytest.mark.parametrize(
+    "name", ["secrets/shapes.py", "ignored/shapes.py", "ignored.py", "kept/not.py", ".hidden/a.py"]
+)
+async def test_what_the_model_may_not_see_is_no_precedent(workspace: Workspace, name: str):
+    (workspace.folder / ".git").mkdir()
+    workspace.write(".gitignore", "ignored*\n")
+    workspace.write(".dgignore", "secrets/\nnot.py\n")
+    workspace.write(name, ELSEWHERE)
+    assert await workspace.precedents() == {}
+    assert workspace.index.files == 0
+
+
+async def test_a_link_out_of_the_workspace_is_not_followed(workspace: Workspace, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "shapes.py").write_text(ELSEWHERE, encoding="utf-8")
+    (workspace.folder / "linked").symlink_to(outside)
+    (workspace.folder / "linked.py").symlink_to(outside / "shapes.py")
+    assert await workspace.precedents() == {}
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_file_that_becomes_ignored_leaves_at_once(workspace: Workspace, monkeypatch, told: bool):
+    workspace.write("shapes.py", ELSEWHERE)
+    assert await workspace.precedents()
+    workspace.write(".dgignore", "shapes.py\n")
+    if told:
+        workspace.index.look_anew()
+    else:
+        # Nobody told: what was looked at a moment ago is looked at again.
+        monkeypatch.setattr("dg_lsp.config.looking.LOOK_AGAIN_S", 0.0)
+    gap = gap_at(workspace.documents.get(workspace.uri), workspace.cursor)
+    assert await workspace.index.precedents(gap) == ()
+    await eventually(lambda: workspace.index.files == 0)
+
+
+async def test_a_file_that_changed_is_none_until_it_is_read_again(workspace: Workspace):
+    path = workspace.write("shapes.py", ELSEWHERE)
+    assert await workspace.precedents()
+    path.write_text(ELSEWHERE.replace("ValueError", "AnotherError"), encoding="utf-8")
+    workspace.index.look_anew()
+    assert list((await workspace.precedents()).values()) == ["raise AnotherError(y)"]
+    path.unlink()
+    workspace.index.look_anew()
+    assert await workspace.precedents() == {}
+
+
+async def test_of_an_open_document_what_the_editor_shows_counts(workspace: Workspace):
+    workspace.write("shapes.py", ELSEWHERE)
+    workspace.open("shapes.py", ELSEWHERE.replace("ValueError", "OpenError"))
+    assert await workspace.precedents() == {"shapes.py:4": "raise OpenError(y)"}
+    workspace.becomes(ELSEWHERE.replace("ValueError", "TypedError"), "shapes.py")
+    assert await workspace.precedents() == {"shapes.py:4": "raise TypedError(y)"}
+    uri = (workspace.folder / "shapes.py").as_uri()
+    workspace.documents.close(uri)
+    workspace.index.closed(uri)
+    assert await workspace.precedents() == {"shapes.py:4": "raise ValueError(y)"}
+
+
+async def test_a_document_that_becomes_excluded_is_none_at_once(workspace: Workspace):
+    workspace.open("shapes.py", ELSEWHERE)
+    assert await workspace.precedents()
+    workspace.write(".dgignore", "shapes.py\n")
+    workspace.exclusions.look((workspace.folder / "shapes.py").as_uri(), [workspace.folder])
+    workspace.documents.renew()
+    gap = gap_at(workspace.documents.get(workspace.uri), workspace.cursor)
+    assert await workspace.index.precedents(gap) == ()
+
+
+@pytest.mark.parametrize("settings", [{"context": {"elsewhere": False}}, {"context": {"enabled": False}}])
+async def test_it_can_be_switched_off(workspace: Workspace, settings: object):
+    workspace.write("shapes.py", ELSEWHERE)
+    workspace.configuration.initialize(settings)
+    workspace.open("here.py", HERE)
+    gap = gap_at(workspace.documents.get(workspace.uri), workspace.cursor)
+    workspace.index._take_documents()
+    assert await workspace.index.precedents(gap) == ()
+    assert workspace.index.files == 0
+
+
+async def test_nothing_is_read_while_somebody_types(workspace: Workspace, monkeypatch):
+    monkeypatch.setattr(elsewhere, "IDLE_S", 0.3)
+    workspace.write("shapes.py", ELSEWHERE)
+    workspace.open("here.py", HERE)
+    for _ in range(20):
+        workspace.index.changed(workspace.uri)
+        await asyncio.sleep(0.03)
+    assert workspace.index.files == 0
+    await eventually(lambda: workspace.index.files == 1)
+
+
+async def test_no_more_files_are_taken_than_the_bounds_allow(workspace: Workspace, monkeypatch):
+    monkeypatch.setattr(elsewhere, "MAX_FILES", 3)
+    monkeypatch.setattr(elsewhere, "MAX_FILE_NBYTES", 1000)
+    workspace.write("a.py", ELSEWHERE + "#" * 1000)
+    for number in range(5):
+        workspace.write(f"b{number}.py", ELSEWHERE)
+    await workspace.precedents()
+    assert workspace.index.files == 2
