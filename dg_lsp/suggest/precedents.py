@@ -21,7 +21,7 @@ MAX_TOKENS = 64
 LEFT_TOKENS, RIGHT_TOKENS = 16, 12
 EQUAL, EQUAL_NAME, OTHER_NAME, CONTRADICTED, FARTHER = 1.0, 1.5, 0.4, -0.2, -0.02
 _AROUND_CHARS = 1500
-_LEFT_CHARS, _RIGHT_CHARS = 160, 800
+_LEFT_CHARS, _RIGHT_CHARS = 120, 480
 _PIECE = re.compile(r"[ \t]*(?:\n\s*|\w+|[^\w\s])")
 """A token and the space before it; line breaks with the indent behind are one."""
 

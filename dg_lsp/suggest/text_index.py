@@ -16,7 +16,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 
 MAX_LINES = 1 << 22
 """In one index; a place has as many bits for its line."""
@@ -33,7 +32,7 @@ REACH_LINES = 16
 """How far behind a place the lines behind the gap are searched."""
 CONSIDERED = 32
 """Places of one key that are ranked: of many, those nearest to the document's own."""
-LISTED = 512
+LISTED = 256
 """Places in a bucket that are looked through."""
 
 OPENING = frozenset("([{,=:")
@@ -244,35 +243,33 @@ class TextIndex:
         bucket = self._buckets[key & self._mask]
         if bucket is None:
             return ()
-        signature, shapes = _signature(key), self._line_shapes
-        low, high = (1 << _SIGNATURE_BITS) - 1, _SIGNATURE_BITS
+        shapes, signature, bits, low = self._line_shapes, _signature(key), _SIGNATURE_BITS, (1 << _SIGNATURE_BITS) - 1
         own = self._spans.get(name, (MAX_LINES - 1,))[0]
-        middle = bisect_left(bucket, own << high)
-        start = max(min(middle - LISTED // 2, len(bucket) - LISTED), 0)
-        found = dict.fromkeys(
-            each >> high for each in bucket[start : start + LISTED] if each & low == signature and shapes[each >> high]
-        )
-        if len(found) <= CONSIDERED:
-            return list(found)
-        near = bisect_left(list(found), own)
-        first = max(min(near - CONSIDERED // 2, len(found) - CONSIDERED), 0)
-        return list(islice(found, first, first + CONSIDERED))
+        start = _around(bisect_left(bucket, own << bits), len(bucket), LISTED)
+        found = [
+            each >> bits for each in bucket[start : start + LISTED] if each & low == signature and shapes[each >> bits]
+        ]
+        start = _around(bisect_left(found, own), len(found), CONSIDERED)
+        return found[start : start + CONSIDERED]
 
     def _likeness(self, line: int, before: list[tuple[int, int]], after: list[tuple[int, int]]) -> float:
         shapes, texts = self._line_shapes, self._line_texts
-        score = 0.0
-        for distance, (shape, text) in enumerate(before, 1):
-            if line < distance or shapes[line - distance] != shape:
+        score, line_before = 0.0, line
+        for shape, text in before:
+            line_before -= 1
+            if shapes[line_before] != shape:
                 break
-            score += 2.0 if texts[line - distance] == text else 1.0
+            score += 2.0 if texts[line_before] == text else 1.0
         if after:
             shape, text = after[0]
-            reached = shapes[line + 1 : line + 1 + REACH_LINES]
-            if shape in reached:
-                distance = reached.index(shape)
-                score += (3.0 if texts[line + 1 + distance] == text else 2.0) - 0.05 * distance
-                if len(after) > 1 and shapes[line + 2 + distance : line + 3 + distance] == array("H", [after[1][0]]):
-                    score += 1.0
+            try:
+                distance = shapes[line + 1 : line + 1 + REACH_LINES].index(shape)
+            except ValueError:
+                return score
+            score += (3.0 if texts[line + 1 + distance] == text else 2.0) - 0.05 * distance
+            # A text ends with a 0, so that there is a line behind each.
+            if len(after) > 1 and shapes[line + 2 + distance] == after[1][0]:
+                score += 1.0
         return score
 
     def _block(self, block: int) -> tuple[list[str], list[int]] | None:
@@ -303,6 +300,11 @@ def places_like(head: str, line: str) -> list[int]:
 
 def _places_in(tokens: Sequence[str]) -> list[int]:
     return [end for end, token in enumerate(tokens, 1) if token in OPENING]
+
+
+def _around(middle: int, size: int, count: int) -> int:
+    """Where to begin to take so many of `size` around one of them."""
+    return max(min(middle - count // 2, size - count), 0)
 
 
 def _line_keys(kind: str, shape: Sequence[str], line: str) -> tuple[int, int]:

@@ -87,7 +87,7 @@ async def test_a_file_that_is_not_open_is_a_precedent_with_the_gaps_names(worksp
 async def test_line_breaks_are_the_gaps(workspace: Workspace):
     workspace.write("shapes.py", "if x is None:\n    one(x)\n    two(x)\nthree(x)\n")
     found = await workspace.precedents(marked="if y is None:\r\n    one(y)\r\n    ▮\r\nthree(y)\r\n")
-    assert found == {"shapes.py:3": "two(y)"}
+    assert found["shapes.py:3"] == "two(y)"
     workspace.write("lines.py", "if x is None:\r\n    four(x)\r\n    two(x)\r\n    three(x)\r\nfive(x)\r\n")
     workspace.index.look_anew()
     found = await workspace.precedents(marked="if y is None:\r\n    four(y)\r\n    ▮\r\nfive(y)\r\n")
