@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 MOST = 3
 """Precedents that one request takes."""
+MOST_LIKENESS = 1000.0
+"""That a request takes."""
 MAX_FILES = 10_000
 MAX_FILE_NBYTES = 128 * 1024
 """Longer ones are rarely written by a person."""
@@ -96,12 +98,12 @@ class Elsewhere:
         if kind not in self._kinds:
             self._kinds.add(kind)
             self._walk_at_s = -math.inf
-        self.changed(uri)
+        self._work.set()
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep, name="text index", daemon=True)
             self._thread.start()
 
-    def changed(self, uri: str) -> None:
+    def changed(self) -> None:
         """Somebody types."""
         self._last_key_s = self._clock_s()
         self._work.set()
@@ -131,11 +133,14 @@ class Elsewhere:
             looks = [asyncio.ensure_future(self._looking.at(name)) for name in unsure]
             await asyncio.wait(looks, timeout=WAIT_S)
         shown = [each for each in found if self._may_show(each.name)][:MOST]
-        line_break = (
-            "\r\n" if "\r\n" in gap.text[max(gap.cursor - _AROUND_CHARS, 0) : gap.cursor + _AROUND_CHARS] else "\n"
-        )
+        around = gap.text[max(gap.cursor - _AROUND_CHARS, 0) : gap.cursor + _AROUND_CHARS]
+        line_break = "\r\n" if "\r\n" in around else "\n"
         return tuple(
-            Precedent(text=each.text.replace("\n", line_break), origin=f"{self._shown_path(each.name)}:{each.number}")
+            Precedent(
+                text=each.text.replace("\n", line_break),
+                origin=f"{self._shown_path(each.name)}:{each.number}",
+                likeness=min(max(each.score, 0.0), MOST_LIKENESS),
+            )
             for each in shown
         )
 

@@ -34,6 +34,7 @@ class Found:
     name: str
     number: int
     score: float
+    """Of the tokens around that are like the gap's; less for a long text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

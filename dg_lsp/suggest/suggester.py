@@ -91,6 +91,7 @@ class Suggester:
         self._lanes[uri] = lane
         held = [] if off else self._held(gap, invoked=invoked)
         if off or (not invoked and (held or self._is_deleting(gap))):
+            self._tickets.pop(f"{lane} {uri}", None)
             self.in_flight.supersede(f"{lane} {uri}")
             self.counts.without_model += bool(held)
             if held or off:
@@ -120,7 +121,7 @@ class Suggester:
         uri = change.after.uri
         self.debounce.key(now_ms)
         self.context_selector.history.changed(change)
-        self.elsewhere.changed(uri)
+        self.elsewhere.changed()
         if not change.edits:
             return
         self.rearranged(each for each in self._documents.cells(change.after.notebook) if each != uri)

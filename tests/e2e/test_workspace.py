@@ -241,6 +241,24 @@ async def test_what_became_of_suggestions_is_counted_and_can_be_erased(shared, t
     assert json.loads(stats("--json")) == []
 
 
+async def test_what_stands_in_a_file_that_is_not_open_is_suggested_and_said_where(shared, tmp_path):
+    (tmp_path / "sums.py").write_text("def add(c, d):\n    return c + d\n")
+    async with window(shared, folders=[tmp_path], options={"inline": {"deadline_ms": 20_000}}) as held:
+        held.open(ADD, "here.py")
+
+        async def origin() -> str:
+            """Where what is shown in a document of which nothing is remembered stands."""
+            held.editor.close()
+            held.open(ADD, "here.py")
+            assert await held.ghost() == "a + b"
+            return (await held.status())["origin"]
+
+        assert await until(origin, "the file in the index") == "elsewhere: sums.py:2"
+        (tmp_path / ".dgignore").write_text("sums.py\n")
+        held.notify("workspace/didChangeWatchedFiles", {"changes": []})
+        assert await origin() == ""
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_without_inline_completion_the_menu_has_one_item_behind_all_others(shared, client):
     given = recorded(client)

@@ -81,10 +81,11 @@ def test_off_outweighs_everything():
 def test_a_status_that_is_ready_tells_why_nothing_was_shown():
     held, told = board()
     held.engine(EngineState(name="ready"))
-    held.silence("Not sure enough.")
-    held.silence("Not sure enough.")
+    held.shown("Not sure enough.", "")
+    held.shown("Not sure enough.", "")
     assert held.current == Status(state="ready", silence="Not sure enough.")
-    held.silence("")
+    held.shown("", "elsewhere: a.py:1")
+    assert held.current == Status(state="ready", origin="elsewhere: a.py:1")
     assert [status.silence for status in told] == ["", "Not sure enough.", ""]
 
 

@@ -49,7 +49,7 @@ class Workspace:
     def becomes(self, text: str, name: str) -> None:
         uri = (self.folder / name).as_uri()
         self.documents.change(uri, 2, [TextDocumentContentChangeWholeDocument(text=text)])
-        self.index.changed(uri)
+        self.index.changed()
 
     async def precedents(self, name: str = "here.py", marked: str = HERE) -> dict[str, str]:
         """Texts by where they stand."""
@@ -178,7 +178,7 @@ async def test_nothing_is_read_while_somebody_types(workspace: Workspace, monkey
     workspace.write("shapes.py", ELSEWHERE)
     workspace.open("here.py", HERE)
     for _ in range(20):
-        workspace.index.changed(workspace.uri)
+        workspace.index.changed()
         await asyncio.sleep(0.03)
     assert workspace.index.files == 0
     await eventually(lambda: workspace.index.files == 1)

@@ -35,6 +35,7 @@ class Recorder:
     confidence: float = 0.9
     threshold: float | None = None
     took_ms: float = 0.0
+    origin: str = ""
     is_ready: bool = True
     deadline_ms: float = 300.0
     asked: list[FillRequest] = field(default_factory=list)
@@ -45,7 +46,10 @@ class Recorder:
         self.asked.append(request)
         await asyncio.sleep(0)
         sure = self.confidence
-        candidates = [Candidate(text=text, tokens=1, confidence=sure, score=0.0) for text in self.answers[: request.n]]
+        candidates = [
+            Candidate(text=text, tokens=1, confidence=sure, score=0.0, origin=self.origin)
+            for text in self.answers[: request.n]
+        ]
         ms = Timings(total=self.took_ms)
         return Filled(
             model="",
@@ -73,13 +77,16 @@ class Window:
     def __init__(self, recorder: Recorder | None = None, settings: object = None, hidden: str = "") -> None:
         self.recorder = recorder or Recorder()
         self.silences = list[str]()
+        self.origins = list[str]()
         self.hidden = hidden
         self.documents = Documents(policy=self.policy)
         self.configuration = Configuration(lambda problem: pytest.fail(problem))
         self.configuration.initialize(settings)
-        self.suggester = Suggester(
-            documents=self.documents, resident=self.recorder, told=lambda why, origin: self.silences.append(why)
-        )
+        self.suggester = Suggester(documents=self.documents, resident=self.recorder, told=self.told)
+
+    def told(self, why: str, origin: str) -> None:
+        self.silences.append(why)
+        self.origins.append(origin)
 
     def policy(self, uri: str, language: str) -> Policy:
         may_show = not self.hidden or self.hidden not in uri
@@ -311,3 +318,20 @@ async def test_who_asks_is_answered_however_unsure_the_model_is():
     assert await window.texts() == []
     assert await window.texts(invoked=True) == ["answer"]
     assert window.silences == [UNSURE], "what was asked for says nothing about what is not"
+
+
+async def test_what_stands_elsewhere_reaches_the_request_and_where_it_stands_the_editor(monkeypatch):
+    monkeypatch.setattr("dg_lsp.suggest.elsewhere.IDLE_S", 0.0)
+    window = Window(Recorder(answers=("raise ValueError(y)",), origin="other.py:2"))
+    window.open("if x is None:\n    raise ValueError(x)\n", "file:///w/app/other.py")
+    window.open("if y is None:\n    ▮\n")
+    for uri in window.documents.uris():
+        window.suggester.elsewhere.opened(uri)
+    while not window.suggester.elsewhere.is_complete:
+        await asyncio.sleep(0.005)
+    assert await window.texts() == ["raise ValueError(y)"]
+    (precedent,) = window.recorder.asked[-1].precedents
+    assert (precedent.text, precedent.origin) == ("raise ValueError(y)", "other.py:2")
+    assert precedent.likeness > 4
+    assert window.origins == ["elsewhere: other.py:2"]
+    window.suggester.elsewhere.close()
