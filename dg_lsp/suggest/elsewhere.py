@@ -23,7 +23,7 @@ from dg_lsp.config.looking import Looking
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
-from dg_lsp.suggest.precedents import Found, look_up
+from dg_lsp.suggest.precedents import Occurrence, look_up
 from dg_lsp.suggest.text_index import TextIndex, kind_of
 from engine.core.errors import NotRead
 from engine.core.files import read_regular
@@ -57,7 +57,7 @@ class _LookUp:
     lines: Lines
     cursor: int
     generation: int
-    found: tuple[Found, ...]
+    found: tuple[Occurrence, ...]
 
 
 class Elsewhere:
@@ -154,7 +154,7 @@ class Elsewhere:
         """In the index, beside documents."""
         return len(self._files)
 
-    def found(self, gap: CursorGap) -> tuple[Found, ...]:
+    def found(self, gap: CursorGap) -> tuple[Occurrence, ...]:
         """What the index has for a gap, whoever may see it. Touches no disk."""
         uri = gap.snapshot.uri
         held = self._looked_up.get(uri)

@@ -27,7 +27,7 @@ _PIECE = re.compile(r"[ \t]*(?:\n\s*|\w+|[^\w\s])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Occurrence:
     """A precedent, and where it stands: in a text of that name, in that line, counted from 1."""
 
     text: str
@@ -38,7 +38,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
+class _Anchor:
     """A place in front of the gap."""
 
     is_inside: bool
@@ -52,7 +52,7 @@ class _Start:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gap:
     around: Around
-    starts: Sequence[_Start]
+    starts: Sequence[_Anchor]
     """Where to begin to compare: at the last place in the gap's line, if there is one, and at the line's start."""
     is_begun: bool
     """Whether the last of these may go on in the gap."""
@@ -67,7 +67,7 @@ class _Gap:
 
 def look_up(
     indexes: Iterable[TextIndex], name: str, prefix: str, suffix: str, *, number: int = 0, single_line: bool = False
-) -> list[Found]:
+) -> list[Occurrence]:
     """What stood elsewhere between such a prefix and suffix, the likeliest first.
 
     `name`: of the document with the gap; `number`: of the gap's line there, from 1, which is no precedent of itself.
@@ -75,7 +75,7 @@ def look_up(
     gap = _gap(name, prefix, suffix, single_line=single_line)
     # Neither it nor what follows it.
     end = number + suffix[: len(suffix) - len(suffix.lstrip())].count("\n")
-    best = dict[str, Found]()
+    best = dict[str, Occurrence]()
     ranked = [(score, line, index) for index in indexes for score, line in index.nearest(gap.around)]
     ranked.sort(key=itemgetter(0), reverse=True)
     for _, line, index in ranked[:READ]:
@@ -113,15 +113,15 @@ def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:
     )
 
 
-def _start(above: str, head: str, at: int, *, is_inside: bool) -> _Start:
-    return _Start(
+def _start(above: str, head: str, at: int, *, is_inside: bool) -> _Anchor:
+    return _Anchor(
         is_inside=is_inside,
         left=_tokens(_PIECE.findall(f"{above}\n{head[:at]}"[-_LEFT_CHARS:])[: -LEFT_TOKENS - 1 : -1]),
         typed=_tokens(_PIECE.findall(head[at:])),
     )
 
 
-def _found_at(gap: _Gap, place: Place) -> Iterator[Found]:
+def _found_at(gap: _Gap, place: Place) -> Iterator[Occurrence]:
     for start in gap.starts:
         line_start = len(place.line) - len(place.line.lstrip())
         offsets = places_like(gap.around.head, place.line)[:OFFSETS] if start.is_inside else [line_start]
@@ -138,7 +138,7 @@ def _found_at(gap: _Gap, place: Place) -> Iterator[Found]:
                 continue
             text = _text(gap, place, at, typed[1], pieces[begin : ended[1] + 1], names | ended[2])
             if text.strip():
-                yield Found(text=text, name=place.name, number=place.number, score=score + typed[0] + ended[0])
+                yield Occurrence(text=text, name=place.name, number=place.number, score=score + typed[0] + ended[0])
         if offsets:
             # From the line's start the same would be found again.
             return
@@ -164,7 +164,7 @@ def _text(gap: _Gap, place: Place, at: int, rest: str, pieces: list[str], names:
     return "".join(made)
 
 
-def _typed(start: _Start, tokens: Sequence[str], names: dict[str, str], *, is_begun: bool) -> tuple[float, str] | None:
+def _typed(start: _Anchor, tokens: Sequence[str], names: dict[str, str], *, is_begun: bool) -> tuple[float, str] | None:
     """How well it agrees with what was typed since the place, and how the last name goes on; None: it does not."""
     score, rest = 0.0, ""
     for number, (typed, token) in enumerate(zip(start.typed, tokens, strict=False), 1):
