@@ -274,7 +274,7 @@ class TextIndex:
 
     def _block(self, block: int) -> tuple[list[str], list[int]] | None:
         data = self._blocks[block] if 0 <= block < len(self._blocks) else None
-        return None if data is None else _unpacked(data)
+        return None if data is None else unpacked(data)
 
 
 def kind_of(name: str) -> str:
@@ -335,7 +335,7 @@ def _signature(key: int) -> int:
 
 # One keystroke reads what the one before it read.
 @lru_cache(maxsize=16)
-def _unpacked(data: bytes) -> tuple[list[str], list[int]]:
+def unpacked(data: bytes) -> tuple[list[str], list[int]]:
     """The lines of a block, and which of them are not blank."""
     lines = zlib.decompress(data).decode().split("\n")
     return lines, [number for number, line in enumerate(lines) if line and not line.isspace()]

@@ -1,0 +1,68 @@
+"""`python -m tests.dg_lsp.suggest.recall`: how often the text of a gap is among its precedents.
+
+On the development holes of the reserved packages, the rest of each package being the workspace. One line of JSON: of each
+kind of gap how many, how many had it first and how many among those that a request takes; milliseconds of a look-up, of
+the thread that looks up, with nothing unpacked before.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from dg_lsp.suggest import text_index
+from dg_lsp.suggest.elsewhere import MOST
+from dg_lsp.suggest.precedents import look_up
+from dg_lsp.suggest.text_index import TextIndex
+from engine.eval.reserved.packages import fetch, reserved_tasks
+from engine.eval.tasks import Task
+
+
+def main() -> None:
+    root, holes = fetch(), defaultdict[str, list[Task]](list)
+    for task in reserved_tasks("development"):
+        holes[task.name.partition("/")[0]].append(task)
+    first, among, tasks, took_ms = Counter[str](), Counter[str](), Counter[str](), list[float]()
+    for package, its_tasks in holes.items():
+        index = _indexed(root, package)
+        for task in its_tasks:
+            texts, ms = _precedents(index, root, task)
+            found = [text.strip() == task.truth.strip() for text in texts]
+            tasks[task.kind] += 1
+            first[task.kind] += found[:1] == [True]
+            among[task.kind] += any(found)
+            took_ms.append(ms)
+    took_ms.sort()
+    figures = {
+        "kinds": {kind: {"gaps": tasks[kind], "first": first[kind], "among": among[kind]} for kind in tasks},
+        "gaps": tasks.total(),
+        "first": first.total(),
+        "among": among.total(),
+        "look_up_ms": {f"p{share}": round(took_ms[len(took_ms) * share // 100], 2) for share in (50, 99)},
+    }
+    print(json.dumps(figures))
+
+
+def _indexed(root: Path, package: str) -> TextIndex:
+    index = TextIndex(bucket_bits=12)
+    for path in sorted((root / package).rglob("*.py")):
+        index.add(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8", errors="ignore"))
+    return index
+
+
+def _precedents(index: TextIndex, root: Path, task: Task) -> tuple[list[str], float]:
+    """Of a gap whose document is in the index as it is without what is missing, and the milliseconds."""
+    name = task.name.rpartition(":")[0]
+    index.add(name, task.prefix + task.suffix)
+    text_index.unpacked.cache_clear()
+    began_s = time.thread_time()
+    found = look_up([index], name, task.prefix, task.suffix, number=task.prefix.count("\n") + 1)[:MOST]
+    took_ms = (time.thread_time() - began_s) * 1000
+    index.add(name, (root / name).read_text(encoding="utf-8"))
+    return [each.text for each in found], took_ms
+
+
+if __name__ == "__main__":
+    main()
