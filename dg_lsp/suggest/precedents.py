@@ -126,11 +126,13 @@ def _found_at(gap: _Gap, place: Place) -> Iterator[Occurrence]:
         line_start = len(place.line) - len(place.line.lstrip())
         offsets = places_like(gap.around.head, place.line)[:OFFSETS] if start.is_inside else [line_start]
         for at in offsets:
+            pieces = _PIECE.findall(f"{place.line[at:]}{place.after}"[:_RIGHT_CHARS])
+            tokens = [*_tokens(pieces), "\n"]
+            if not _may_begin(start, tokens[0]):
+                continue
             names = dict[str, str]()
             left = f"{place.before}{place.line[:at]}"[-_LEFT_CHARS:]
             score = _agreement(_tokens(_PIECE.findall(left)[: -LEFT_TOKENS - 1 : -1]), start.left, names, names)
-            pieces = _PIECE.findall(f"{place.line[at:]}{place.after}"[:_RIGHT_CHARS])
-            tokens = [*_tokens(pieces), "\n"]
             typed = _typed(start, tokens, names, is_begun=gap.is_begun)
             begin = len(start.typed)
             ended = typed and _end(gap, tokens, begin, names)
@@ -162,6 +164,14 @@ def _text(gap: _Gap, place: Place, at: int, rest: str, pieces: list[str], names:
     if gap.is_line:
         made.append("\n")
     return "".join(made)
+
+
+def _may_begin(start: _Anchor, token: str) -> bool:
+    """Whether it is worth a look: what was typed may begin with such a token."""
+    if not start.typed:
+        return True
+    typed = start.typed[0]
+    return token == typed or is_name(token) or (len(start.typed) == 1 and token.startswith(typed))
 
 
 def _typed(start: _Anchor, tokens: Sequence[str], names: dict[str, str], *, is_begun: bool) -> tuple[float, str] | None:

@@ -1,13 +1,14 @@
 """`python -m tests.dg_lsp.suggest.recall`: how often the text of a gap is among its precedents.
 
-On the development holes of the reserved packages, the rest of each package being the workspace. One line of JSON: of each
-kind of gap how many, how many had it first and how many among those that a request takes; milliseconds of a look-up, of
-the thread that looks up, with nothing unpacked before.
+On the development holes of the reserved packages, the rest of each package being the workspace. One line of JSON: of
+each kind of gap how many, how many had it first and how many among those that a request takes; milliseconds of a
+look-up, of the thread that looks up, with nothing unpacked before.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -42,7 +43,7 @@ def main() -> None:
         "among": among.total(),
         "look_up_ms": {f"p{share}": round(took_ms[len(took_ms) * share // 100], 2) for share in (50, 99)},
     }
-    print(json.dumps(figures))
+    sys.stdout.write(json.dumps(figures) + "\n")
 
 
 def _indexed(root: Path, package: str) -> TextIndex:
