@@ -95,7 +95,8 @@ class Elsewhere:
     def opened(self, uri: str) -> None:
         """A document was opened: it, and files of its kind, are taken in when nobody types."""
         kind = kind_of(name_of(uri))
-        if kind not in self._kinds:
+        # What a notebook's file holds is no code but JSON.
+        if kind not in self._kinds and self._documents.file_uri(uri) == uri:
             self._kinds.add(kind)
             self._walk_at_s = -math.inf
         self._work.set()

@@ -278,8 +278,8 @@ class TextIndex:
 
 
 def kind_of(name: str) -> str:
-    """Behind the last dot of a path; texts of one kind are in one language."""
-    return name.rpartition("/")[2].rpartition(".")[2]
+    """Behind the last dot of a path; texts of one kind are in one language, and so are the cells of notebooks."""
+    return name.partition("#")[0].rpartition("/")[2].rpartition(".")[2]
 
 
 def last_place(head: str) -> int | None:
