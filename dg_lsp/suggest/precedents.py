@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from dg_lsp.suggest.text_index import AFTER, BEFORE, Around, Place, TextIndex, is_name, last_place, places_like
+from dg_lsp.suggest.text_index import AFTER, BEFORE, Place, Surroundings, TextIndex, is_name, last_place, places_like
 
 READ = 4
 """Places that are read for a gap, the likeliest by their lines."""
@@ -51,7 +51,7 @@ class _Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gap:
-    around: Around
+    around: Surroundings
     starts: Sequence[_Anchor]
     """Where to begin to compare: at the last place in the gap's line, if there is one, and at the line's start."""
     is_begun: bool
@@ -102,7 +102,7 @@ def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:
         starts.insert(0, _start(above, head, inside, is_inside=True))
     right = ("\n" + suffix if is_line else suffix)[:_LEFT_CHARS]
     return _Gap(
-        around=Around(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
+        around=Surroundings(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
         starts=starts,
         is_begun=bool(head) and (head[-1].isalnum() or head[-1] == "_"),
         right=_tokens(_PIECE.findall(right)[:RIGHT_TOKENS]) or ["\n"],

@@ -74,7 +74,7 @@ _shapes = _Shapes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class Surroundings:
     """Where a gap is: what a look-up compares. `head`: of the gap's line, what stands before it."""
 
     name: str
@@ -193,7 +193,7 @@ class TextIndex:
         self._line_texts[first:end] = zeros
         self.dead_lines += end - first
 
-    def nearest(self, around: Around) -> list[tuple[float, int]]:
+    def nearest(self, around: Surroundings) -> list[tuple[float, int]]:
         """Lines that have a place like the gap's, each with how likely it is."""
         kind, head = kind_of(around.name), around.head[:LINE_CHARS]
         above = around.before[0] if around.before else ""
