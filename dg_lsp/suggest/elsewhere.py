@@ -140,7 +140,7 @@ class Elsewhere:
             Precedent(
                 text=each.text.replace("\n", line_break),
                 origin=f"{self._shown_path(each.name)}:{each.number}",
-                likeness=min(max(each.score, 0.0), MOST_LIKENESS),
+                likeness=likeness(each.score),
             )
             for each in shown
         )
@@ -343,3 +343,8 @@ def _signature(path: Path) -> int | None:
     except (OSError, ValueError):
         return None
     return hash((found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+def likeness(score: float) -> float:
+    """A look-up's score as a request may have it."""
+    return min(max(score, 0.0), MOST_LIKENESS)

@@ -14,23 +14,22 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from dg_lsp.suggest import text_index
-from dg_lsp.suggest.elsewhere import MOST
+from dg_lsp.suggest.elsewhere import MOST, likeness
 from dg_lsp.suggest.precedents import look_up
 from dg_lsp.suggest.text_index import TextIndex
-from engine.eval.reserved.packages import fetch, reserved_tasks
+from engine.core.request import Precedent
+from engine.eval.reserved.packages import Role, fetch, reserved_tasks
 from engine.eval.tasks import Task
 
 
 def main() -> None:
-    root, holes = fetch(), defaultdict[str, list[Task]](list)
-    for task in reserved_tasks("development"):
-        holes[task.name.partition("/")[0]].append(task)
+    root, holes = fetch(), by_package("development")
     first, among, tasks, took_ms = Counter[str](), Counter[str](), Counter[str](), list[float]()
     for package, its_tasks in holes.items():
-        index = _indexed(root, package)
+        index = indexed(root, package)
         for task in its_tasks:
-            texts, ms = _precedents(index, root, task)
-            found = [text.strip() == task.truth.strip() for text in texts]
+            precedents, ms = precedents_of(index, root, task)
+            found = [each.text.strip() == task.truth.strip() for each in precedents]
             tasks[task.kind] += 1
             first[task.kind] += found[:1] == [True]
             among[task.kind] += any(found)
@@ -46,14 +45,21 @@ def main() -> None:
     sys.stdout.write(json.dumps(figures) + "\n")
 
 
-def _indexed(root: Path, package: str) -> TextIndex:
+def by_package(split: Role) -> dict[str, list[Task]]:
+    holes = defaultdict[str, list[Task]](list)
+    for task in reserved_tasks(split):
+        holes[task.name.partition("/")[0]].append(task)
+    return holes
+
+
+def indexed(root: Path, package: str) -> TextIndex:
     index = TextIndex(bucket_bits=12)
     for path in sorted((root / package).rglob("*.py")):
         index.add(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8", errors="ignore"))
     return index
 
 
-def _precedents(index: TextIndex, root: Path, task: Task) -> tuple[list[str], float]:
+def precedents_of(index: TextIndex, root: Path, task: Task) -> tuple[tuple[Precedent, ...], float]:
     """Of a gap whose document is in the index as it is without what is missing, and the milliseconds."""
     name = task.name.rpartition(":")[0]
     index.add(name, task.prefix + task.suffix)
@@ -62,7 +68,10 @@ def _precedents(index: TextIndex, root: Path, task: Task) -> tuple[list[str], fl
     found = look_up([index], name, task.prefix, task.suffix, number=task.prefix.count("\n") + 1)[:MOST]
     took_ms = (time.thread_time() - began_s) * 1000
     index.add(name, (root / name).read_text(encoding="utf-8"))
-    return [each.text for each in found], took_ms
+    precedents = tuple(
+        Precedent(text=each.text, origin=f"{each.name}:{each.number}", likeness=likeness(each.score)) for each in found
+    )
+    return precedents, took_ms
 
 
 if __name__ == "__main__":

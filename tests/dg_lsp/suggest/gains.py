@@ -1,0 +1,81 @@
+"""`python -m tests.dg_lsp.suggest.gains [development|reported] [MODEL]`: what precedents are worth to a model.
+
+The holes of the reserved packages, the rest of each package being the workspace, filled without and with what stands
+elsewhere. One line of JSON: of each way how many are exact, how many add no syntax problem, how many say nothing, how
+many would be shown unasked, and how many of these are exact; the exact ones that only one way has; forward passes and
+median milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from statistics import fmean, median
+from typing import Any, cast
+
+from engine.core.request import Filled, FillRequest
+from engine.eval.reserved.packages import Role, fetch
+from engine.eval.run import is_clean
+from engine.eval.tasks import Task
+from engine.infill.pipeline import fill
+from engine.loader.loading import load
+from tests.dg_lsp.suggest.recall import by_package, indexed, precedents_of
+
+THRESHOLD = 0.4
+"""Of what is shown unasked, where none was fitted for the weights."""
+WAYS = ("without", "with")
+
+
+def main() -> None:
+    split, name = ([*sys.argv[1:], "bundled"] if len(sys.argv) > 1 else ["development", "bundled"])[:2]
+    model, root = load(name, "cpu").model, fetch()
+    rows = dict[str, list[dict[str, Any]]]({way: [] for way in WAYS})
+    for package, its_tasks in by_package(cast(Role, split)).items():
+        index = indexed(root, package)
+        for task in its_tasks:
+            precedents, _ = precedents_of(index, root, task)
+            for way, given in zip(WAYS, ((), precedents), strict=True):
+                request = task.request(precedents=given, single_line="\n" not in task.truth)
+                rows[way].append(_row(task, *_timed(model, request)))
+    figures: dict[str, Any] = {way: _figures(own) for way, own in rows.items()}
+    pairs = list(zip(*(rows[way] for way in WAYS), strict=True))
+    figures["exact in one way only"] = [
+        sum(one["exact"] and not other["exact"] for one, other in pairs),
+        sum(other["exact"] and not one["exact"] for one, other in pairs),
+    ]
+    sys.stdout.write(json.dumps({"split": split, "holes": len(pairs), **figures}) + "\n")
+
+
+def _timed(model: Any, request: FillRequest) -> tuple[Filled, float]:
+    began = time.perf_counter()
+    filled = fill(model, request)
+    return filled, (time.perf_counter() - began) * 1000
+
+
+def _row(task: Task, filled: Filled, ms: float) -> dict[str, Any]:
+    best = filled.candidates[0] if filled.candidates else None
+    threshold = THRESHOLD if filled.threshold is None else filled.threshold
+    return {
+        "exact": best is not None and best.text == task.truth,
+        "clean": best is None or is_clean(task, best.text) is not False,
+        "silent": best is None,
+        "shown": best is not None and best.confidence >= threshold,
+        "elsewhere": best is not None and bool(best.origin),
+        "forwards": filled.forwards,
+        "ms": ms,
+    }
+
+
+def _figures(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    shown = [row for row in rows if row["shown"]]
+    counts = {key: sum(row[key] for row in rows) for key in ("exact", "clean", "silent", "shown", "elsewhere")}
+    return counts | {
+        "exact of shown": sum(row["exact"] for row in shown),
+        "forwards": round(fmean(row["forwards"] for row in rows), 1),
+        "ms": round(median(row["ms"] for row in rows)),
+    }
+
+
+if __name__ == "__main__":
+    main()
