@@ -262,8 +262,8 @@ def within_texts(value: Any, depth: int = 4) -> Any:
 
 def _uri_in(fields: dict[str, Any]) -> str | None:
     """Of the document or notebook that a message is about."""
-    params = fields.get("params")
     try:
+        params = fields["params"]
         uri = params["textDocument" if "textDocument" in params else "notebookDocument"]["uri"]
     except (KeyError, TypeError):
         return None
