@@ -1,4 +1,4 @@
-"""The next edit: where else in a file the newest edit belongs, and whether it does.
+"""The next edit: where else in a file the newest replacement belongs, and whether it does.
 
 Places are found by text and tree (engine.edit.replays), checked for their syntax, and read by the model, the new line
 against the old one in its surroundings. Nothing is shown unless more speaks for it than against: staying quiet is right
@@ -17,7 +17,7 @@ from engine.analysis.questions import Roles, RolesOf, asked
 from engine.core.request import Candidate, Filled, FillRequest, RecentEdit, Timings
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, Work
-from engine.edit.replays import Replay, replays, with_roles
+from engine.edit.replays import Replay, replaces, replays, with_roles
 from engine.infill.gap import Gap
 from engine.infill.ranking import scored
 from engine.infill.validation import validated_fills
@@ -34,6 +34,8 @@ _READ, _NATS = 0.15, 10.0
 _TRIED = 2
 """Places that the model reads, the likeliest first."""
 _ROLES_MS = 100.0
+LOOKED_BACK = 4
+"""Edits of a file among which the newest replacement is looked for."""
 
 
 def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter) -> Filling:
@@ -72,12 +74,13 @@ def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = t
 
 
 def _places(request: FillRequest, text: str, deadline: Deadline) -> Work[list[Replay]]:
-    """Where the newest edit of this file belongs. Edits of others move nothing here: what they were followed by in
-    development packages was not told from chance."""
+    """Where the newest replacement in this file belongs; a line that was inserted since changes nothing about it. Edits
+    of others move nothing here: what they were followed by in development packages was not told from chance."""
     here = [(each, each.start) for each in request.edits if each.start is not None]
-    if not here:
+    lately = reversed(here[-LOOKED_BACK:])
+    newest, at = next(((each, start) for each, start in lately if replaces(each.old, each.new)), (None, 0))
+    if newest is None:
         return []
-    newest, at = here[-1]
     mine = [(start, start + len(each.new)) for each, start in here]
     earlier = [(each.old, each.new) for each in request.edits if each is not newest]
     found = replays(text, newest.old, newest.new, mine, len(request.prefix), earlier)

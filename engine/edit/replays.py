@@ -119,13 +119,16 @@ def replays(
     """The likeliest first, of an edit that made the lines `new` of the lines `old`. `mine`: spans of `text` that were
     edited lately, this one among them: nothing is changed there, and a new name that stands there is still new. `near`:
     where somebody is looking. `earlier`: the lines of edits before it, old and new."""
-    if max(len(old), len(new)) > LONGEST:
-        return []
     done = Counter(
         (was, now) for lines in earlier if max(map(len, lines)) <= LONGEST for _, was, now in replaced(*lines)
     )
     found = [replay for each in _replaced(old, new) for replay in _elsewhere(text, mine, near, each, done)]
     return sorted(found, key=lambda replay: -replay.likely)
+
+
+def replaces(old: str, new: str) -> bool:
+    """Whether an edit says anything about where else it may belong."""
+    return any(_replaced(old, new))
 
 
 def replaced(old: str, new: str) -> Iterator[tuple[int, str, str]]:
@@ -175,6 +178,8 @@ def _with_role(replay: Replay, here: SpanRole, edit: SpanRole, others: Sequence[
 
 
 def _replaced(old: str, new: str) -> Iterator[Replaced]:
+    if max(len(old), len(new)) > LONGEST:
+        return
     found = list(replaced(old, new))
     times = Counter((was, now) for _, was, now in found)
     for (was, now), count in times.items():

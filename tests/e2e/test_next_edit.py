@@ -114,6 +114,15 @@ async def test_further_places_come_with_it_and_accepting_leads_to_them(each: Win
     assert await next_edits(each) == []
 
 
+async def test_an_insertion_elsewhere_does_not_end_what_follows(each: Window):
+    renamed(each, BOTH)
+    (before,) = await next_edits(each)
+    end = len(each.editor.buffer.text)
+    each.editor.replace(end, end, "\n\nimport os\n")
+    (edit,) = await next_edits(each)
+    assert [edit["range"], edit["linked"][0]["range"]] == [before["range"], before["linked"][0]["range"]]
+
+
 async def test_all_places_are_accepted_at_once(each: Window):
     renamed(each, BOTH)
     (edit,) = await next_edits(each)

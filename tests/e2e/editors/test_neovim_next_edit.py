@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
 
-from tests.e2e.cases import RENAMED
+from tests.e2e.cases import BOTH, RENAMED
 from tests.e2e.editors.conftest import PATIENT, SERVE
 from tests.e2e.editors.neovim import Neovim, neovim
 from tests.engine.processes import Home, wait_until
@@ -15,6 +15,18 @@ NEW = RENAMED.replace("▮", "")
 OLD = NEW.replace("width", "size")
 HALF = OLD.replace("size", "width", 1)
 SHOWN = "return require('dg.next_edit').is_shown()"
+BOTH_HALF, BOTH_NEW = BOTH.replace("size", "width", 1), BOTH.replace("size", "width")
+TOLD = """
+_G.accepted = {}
+local client = vim.lsp.get_clients({ name = "dg" })[1]
+local request = client.request
+client.request = function(self, method, params, ...)
+  if method == "workspace/executeCommand" then
+    table.insert(_G.accepted, params.arguments[1].all == true)
+  end
+  return request(self, method, params, ...)
+end
+"""
 
 
 @pytest.fixture
@@ -127,3 +139,41 @@ def test_it_comes_only_when_asked_where_it_is_set_so_and_ends_with_a_change(nvim
         editor.lua("vim.wait(50)")
         editor.command("Dg next_edit")
         wait_until(lambda: editor.text == NEW, "the edit in the text")
+
+
+def both_are_shown(editor: Neovim) -> None:
+    rename(editor, BOTH)
+    marks = shown(editor)
+    new = [(row, column) for row, column, text, _ in marks if text == "width"]
+    assert sorted(new) == [(row, BOTH.splitlines()[row].index("size") + 4) for row in (1, 2)]
+    editor.lua(TOLD)
+
+
+def test_all_places_are_accepted_in_one_step_wherever_the_cursor_is(editor: Neovim):
+    both_are_shown(editor)
+    editor.input("gg<M-a>")
+    wait_until(lambda: editor.text == BOTH_NEW, "all places in the text")
+    assert editor.lua("return _G.accepted") == [True]
+    assert editor.marks("dg.next_edit") == []
+    editor.input("u")
+    wait_until(lambda: editor.text == BOTH_HALF, "the text as it was")
+
+
+def test_places_are_accepted_one_by_one_as_they_move(editor: Neovim):
+    both_are_shown(editor)
+    editor.input("<Tab><Tab>")
+    wait_until(lambda: editor.text.count("size") == 1, "one place in the text")
+    one = editor.text
+    row = next(row for row, line in enumerate(one.splitlines()) if "size" in line)
+    at = one.splitlines()[row].index("size")
+    assert [mark[:3] for mark in editor.marks("dg.next_edit") if mark[2]] == [(row, at + 4, "width")]
+    editor.input("<Tab>")
+    wait_until(lambda: cursor(editor) == [row + 1, at], "the cursor at the other place")
+    editor.input("<Tab>")
+    wait_until(lambda: editor.text == BOTH_NEW, "the other place in the text")
+    wait_until(lambda: not editor.lua(SHOWN), "the hint's end")
+    assert editor.lua("return _G.accepted") == [False]
+    editor.input("u")
+    wait_until(lambda: editor.text == one, "the text with one place")
+    editor.input("u")
+    wait_until(lambda: editor.text == BOTH_HALF, "the text as it was")

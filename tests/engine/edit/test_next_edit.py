@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from engine.core.request import Candidate, FillRequest, RecentEdit
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
-from engine.edit.next_edit import LIKELY
+from engine.edit.next_edit import LIKELY, LOOKED_BACK
 from engine.models.oracle.cases import NEAR_CHARS
 from engine.models.oracle.model import Case, Oracle
 
@@ -50,6 +51,19 @@ def test_a_place_that_reads_better_as_it_is_stays_so():
 
 def test_without_an_edit_nothing_follows():
     assert candidates(FillRequest(task="next", prefix=BEFORE, suffix=""), AFTER) == []
+
+
+def test_an_edit_that_replaced_nothing_leaves_what_follows_from_the_one_before_it():
+    text = f"{BEFORE}\n\nimport os\n"
+    renamed = RecentEdit(path="a.py", old=OLD, new=NEW, start=0)
+    inserted = RecentEdit(path="a.py", old="", new="import os", start=text.index("import"))
+    after = AFTER + text[len(BEFORE) :]
+    request = FillRequest(task="next", prefix=NEW, suffix=text[len(NEW) :], language="python")
+    (candidate,) = candidates(structs.replace(request, edits=(renamed, inserted)), after)
+    assert applied(text, candidate) == after.replace("▮", "")
+    assert candidates(structs.replace(request, edits=(renamed, *[inserted] * LOOKED_BACK)), after) == []
+    replaced = RecentEdit(path="a.py", old="import sys", new="import os", start=inserted.start)
+    assert candidates(structs.replace(request, edits=(renamed, replaced)), after) == []
 
 
 def test_edits_of_other_files_move_nothing_here():

@@ -104,7 +104,7 @@ function M.next_edit()
   return require("dg.next_edit").accept()
 end
 
---- Accept the next edit wherever the cursor is; false where none is shown.
+--- Accept the next edit and all that follow from it; false where none is shown.
 ---@return boolean
 function M.next_edit_all()
   return require("dg.next_edit").accept_all()

@@ -146,7 +146,7 @@ end
 local function show(client, edit)
   clear()
   local places = {}
-  for _, each in ipairs({ edit }) do
+  for _, each in ipairs({ edit, unpack(edit.linked or {}) }) do
     local place = draw(each, client.offset_encoding)
     if not place then
       clear()
@@ -330,7 +330,7 @@ function M.accept()
   return true
 end
 
---- Accept the next edit wherever the cursor is. False where none is shown.
+--- Accept the next edit with all places that follow it, wherever they are. False where none is shown.
 ---@return boolean
 function M.accept_all()
   if not shown then
