@@ -6,6 +6,7 @@ import type { Server } from "./server";
 import { own } from "./settings";
 
 const DISMISS = "dg.dismissEdit";
+const SETTING = "dg-lsp.next_edit";
 const SHOWN = "dg-lsp.nextEditShown";
 /** A burst of typing is one change. */
 const DEBOUNCE_MS = 250;
@@ -35,7 +36,7 @@ export class NextEdits implements vscode.Disposable {
   private readonly following = [
     vscode.workspace.onDidChangeTextDocument((event) => this.changed(event)),
     vscode.workspace.onDidCloseTextDocument((document) => this.shown?.document === document && this.clear()),
-    vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration("dg-lsp.next_edit") && this.clear()),
+    vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration(SETTING) && this.clear()),
     vscode.window.onDidChangeTextEditorVisibleRanges(() => this.draw()),
     vscode.window.onDidChangeVisibleTextEditors(() => this.draw()),
     vscode.window.onDidChangeActiveTextEditor(() => this.draw()),

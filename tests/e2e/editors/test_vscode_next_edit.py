@@ -13,7 +13,6 @@ pytest.importorskip("playwright", reason="playwright is not installed; `make tes
 from playwright.sync_api import Page, expect
 
 from tests.e2e.cases import BOTH, RENAMED
-from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
 from tests.e2e.editors.window import IN_VSCODE, LONG_MS, is_ready, opened, saved
 from tests.e2e.editors.workbench import Workbench, workbench
@@ -37,7 +36,7 @@ DRAWN = """() => [...document.querySelectorAll(".view-lines span")].flatMap((spa
 @pytest.fixture(scope="module")
 def window(vsix: Path, shared: Home) -> Iterator[tuple[Workbench, Page]]:
     """No ghost text that Tab would take first."""
-    settings = {"editor.inlineSuggest.enabled": False, "editor.stickyScroll.enabled": False}
+    settings = {"editor.inlineSuggest.enabled": False, "editor.wordBasedSuggestions": "currentDocument"}
     with workbench(shared, settings, vsix=vsix) as held, held.page() as page:
         yield held, page
 
@@ -93,6 +92,13 @@ def test_tab_is_the_user_s_own_while_nothing_is_shown_and_what_is_dismissed_does
     page.keyboard.press("Control+Home")
     rename(page, OLD)
     shows(page, "-size", "+width")
+    page.keyboard.press("Control+End")
+    page.keyboard.press("Control+Space")
+    words = page.locator(".suggest-widget.visible")
+    expect(words).to_be_visible(timeout=LONG_MS)
+    page.keyboard.press("Escape")
+    expect(words).to_have_count(0, timeout=LONG_MS)
+    shows(page, "-size", "+width")
     page.keyboard.press("Escape")
     shows(page)
     page.keyboard.press("Alt+n")
@@ -124,4 +130,32 @@ def test_what_is_linked_is_accepted_one_by_one_or_at_once(window: tuple[Workbenc
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     saved(page, path, all_done.rstrip())
+    shows(page)
+
+
+def test_it_comes_only_when_asked_where_it_is_set_so_and_is_told_at_the_edge(window: tuple[Workbench, Page]):
+    held, page = window
+    told = held.work / ".vscode" / "settings.json"
+    told.parent.mkdir()
+    # So that only the first line is on screen.
+    told.write_text(json.dumps({"dg-lsp.next_edit": "on_key", "editor.lineHeight": 150}))
+    page.set_viewport_size({"width": 960, "height": 300})
+    path = begin(window, "on_key.py", OLD)
+    rename(page, OLD)
+    saved(page, path, HALF.rstrip())
+    page.wait_for_timeout(2000)
+    shows(page)
+    page.keyboard.press("Alt+n")
+    wait_until(lambda: "+↓ line 2 Tab" in page.evaluate(DRAWN), "the hint below")
+    page.keyboard.press("Tab")
+    shows(page, "-size", "+width")
+    for _ in range(2):
+        page.keyboard.press("Control+ArrowDown")
+    wait_until(lambda: "+↑ line 2 Tab" in page.evaluate(DRAWN), "the hint above")
+    page.keyboard.press("Tab")
+    saved(page, path, NEW.rstrip())
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Alt+n")
+    shows(page, "-size", "+width")
+    page.keyboard.type(" ")
     shows(page)
