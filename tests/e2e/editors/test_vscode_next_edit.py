@@ -13,6 +13,7 @@ pytest.importorskip("playwright", reason="playwright is not installed; `make tes
 from playwright.sync_api import Page, expect
 
 from tests.e2e.cases import BOTH, RENAMED
+from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
 from tests.e2e.editors.window import IN_VSCODE, LONG_MS, is_ready, opened, saved
 from tests.e2e.editors.workbench import Workbench, workbench
@@ -33,11 +34,11 @@ DRAWN = """() => [...document.querySelectorAll(".view-lines span")].flatMap((spa
 """What is struck out, and what is drawn behind text."""
 
 
-@pytest.fixture(scope="module")
-def window(vsix: Path, shared: Home) -> Iterator[tuple[Workbench, Page]]:
+@pytest.fixture(scope="module", params=[vscode.NEWEST, vscode.OLDEST])
+def window(request: pytest.FixtureRequest, vsix: Path, shared: Home) -> Iterator[tuple[Workbench, Page]]:
     """No ghost text that Tab would take first."""
     settings = {"editor.inlineSuggest.enabled": False, "editor.wordBasedSuggestions": "currentDocument"}
-    with workbench(shared, settings, vsix=vsix) as held, held.page() as page:
+    with workbench(shared, settings, vsix=vsix, version=request.param) as held, held.page() as page:
         yield held, page
 
 
