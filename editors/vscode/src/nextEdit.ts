@@ -37,9 +37,9 @@ export class NextEdits implements vscode.Disposable {
     vscode.workspace.onDidChangeTextDocument((event) => this.changed(event)),
     vscode.workspace.onDidCloseTextDocument((document) => this.shown?.document === document && this.clear()),
     vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration(SETTING) && this.clear()),
-    vscode.window.onDidChangeTextEditorVisibleRanges(() => this.draw()),
-    vscode.window.onDidChangeVisibleTextEditors(() => this.draw()),
-    vscode.window.onDidChangeActiveTextEditor(() => this.draw()),
+    vscode.window.onDidChangeTextEditorVisibleRanges(() => this.shown && this.draw()),
+    vscode.window.onDidChangeVisibleTextEditors(() => this.shown && this.draw()),
+    vscode.window.onDidChangeActiveTextEditor(() => this.shown && this.draw()),
   ];
   private shown: Shown | undefined;
   private underWay: vscode.CancellationTokenSource | undefined;
@@ -218,8 +218,11 @@ export class NextEdits implements vscode.Disposable {
     this.underWay?.cancel();
     this.underWay?.dispose();
     this.underWay = undefined;
-    this.shown = undefined;
-    this.draw();
+    // Typing clears at every key.
+    if (this.shown) {
+      this.shown = undefined;
+      this.draw();
+    }
   }
 
   private draw(): void {
