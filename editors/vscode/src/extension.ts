@@ -1,6 +1,7 @@
 // Code infilling by a text-diffusion model on the user's own machine.
 import * as vscode from "vscode";
 import { Edits, type Given } from "./edits";
+import { NextEdits } from "./nextEdit";
 import { Server } from "./server";
 import { SECTION } from "./settings";
 import { StatusBar, switchSuggestions } from "./status";
@@ -10,18 +11,21 @@ export interface Api {
   server: Server;
   bar: StatusBar;
   edits: Edits;
+  nextEdits: NextEdits;
 }
 
 export function activate(context: vscode.ExtensionContext): Api {
   const server = new Server();
   const bar = new StatusBar(server);
   const edits = new Edits(server, context.globalState);
-  context.subscriptions.push(edits, bar, server, ...commands(server, bar, edits), ...follow(server));
+  const nextEdits = new NextEdits(server);
+  const api = { server, bar, edits, nextEdits };
+  context.subscriptions.push(nextEdits, edits, bar, server, ...commands(api), ...follow(server));
   void server.start();
-  return { server, bar, edits };
+  return api;
 }
 
-function commands(server: Server, bar: StatusBar, edits: Edits): vscode.Disposable[] {
+function commands({ server, bar, edits, nextEdits }: Api): vscode.Disposable[] {
   const all: Record<string, (given?: Given) => unknown> = {
     rewrite: (given) => edits.rewrite(given),
     fix: (given) => edits.fix(given),
@@ -29,6 +33,10 @@ function commands(server: Server, bar: StatusBar, edits: Edits): vscode.Disposab
     accept: () => edits.preview.accept(),
     reject: () => edits.preview.reject(),
     next: () => edits.preview.next(),
+    acceptNextEdit: () => nextEdits.accept(),
+    acceptAllNextEdits: () => nextEdits.acceptAll(),
+    dismissNextEdit: () => nextEdits.dismiss(),
+    askNextEdit: () => nextEdits.ask(),
     enable: () => switchSuggestions(server, { enabled: true }),
     disable: () => switchSuggestions(server, { enabled: false }),
     restart: () => server.restart(),

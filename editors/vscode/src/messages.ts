@@ -1,5 +1,13 @@
 // What the server says and is asked beyond the protocol.
-import { NotificationType, RequestType, type WorkspaceEdit } from "vscode-languageclient/node";
+import {
+  NotificationType,
+  RequestType,
+  type InlineCompletionTriggerKind,
+  type Position,
+  type Range,
+  type VersionedTextDocumentIdentifier,
+  type WorkspaceEdit,
+} from "vscode-languageclient/node";
 
 export type StateName = "starting" | "loading" | "ready" | "busy" | "off" | "error";
 
@@ -45,9 +53,36 @@ export interface Switch {
   folder?: string;
 }
 
+export interface NextEditParams {
+  textDocument: VersionedTextDocumentIdentifier;
+  position: Position;
+  context: { triggerKind: InlineCompletionTriggerKind };
+}
+
+export interface LinkedEdit {
+  text: string;
+  range: Range;
+  textDocument: VersionedTextDocumentIdentifier;
+}
+
+/** What to tell the server once the edit is accepted. */
+export interface Acceptance {
+  title: string;
+  command: string;
+  arguments: [{ edit: number }];
+}
+
+export interface NextEdit extends LinkedEdit {
+  command: Acceptance;
+  /** Further places that follow, in the coordinates of the same version. */
+  linked?: LinkedEdit[];
+}
+
 export const statusChanged = new NotificationType<Status>("dg/status");
 export const drafted = new NotificationType<Draft>("dg/draft");
 /** A document whose text the server knows no longer. */
 export const reopen = new NotificationType<{ uri: string }>("dg/reopen");
 export const askStatus = new RequestType<{ uri?: string; engine?: boolean }, Account, void>("dg/status");
 export const setEnabled = new RequestType<Switch, Account, void>("dg/setEnabled");
+export const askNextEdit = new RequestType<NextEditParams, { edits: NextEdit[] }, void>("textDocument/copilotInlineEdit");
+export const didShowNextEdit = new NotificationType<{ item: { command: Acceptance } }>("textDocument/didShowInlineEdit");

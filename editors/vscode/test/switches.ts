@@ -92,7 +92,9 @@ function prefixed(settings: Record<string, unknown>): Record<string, unknown> {
 test("commands are there", async () => {
   await ready();
   const known = await vscode.commands.getCommands(true);
-  for (const name of ["rewrite", "fix", "fill", "accept", "reject", "next", "menu", "restart", "log", "doctor"]) {
+  const edits = ["rewrite", "fix", "fill", "accept", "reject", "next"];
+  const nextEdits = ["acceptNextEdit", "acceptAllNextEdits", "dismissNextEdit", "askNextEdit"];
+  for (const name of [...edits, ...nextEdits, "menu", "restart", "log", "doctor"]) {
     equal([name, known.includes(`dg-lsp.${name}`)], [name, true]);
   }
 });
