@@ -28,8 +28,9 @@ READY_S = 300.0
 _LOOK_S = 0.05
 REACH = 120
 """Tokens of a suggestion; with more of them the engine would have to cut what does not fit."""
-SETTINGS = {"inline": {"max_tokens": REACH + 8}}
-"""The editor's, so that the engine lets it say that much."""
+SETTINGS = {"inline": {"max_tokens": REACH + 8}, "context": {"elsewhere": False}}
+"""The editor's, so that the engine lets it say that much; an oracle, sure of what stands elsewhere, would denoise no
+canvas for it."""
 
 
 async def play(

@@ -40,8 +40,9 @@ async def each(request, shared):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def one(shared):
     """A window for what does not depend on the client."""
-    # On a loaded machine the usual deadline would cut answers short.
-    async with window(shared, "neovim", options={"inline": {"deadline_ms": 20_000}}) as held:
+    # On a loaded machine the usual deadline would cut answers short; and what one test wrote would answer another.
+    options = {"inline": {"deadline_ms": 20_000}, "context": {"elsewhere": False}}
+    async with window(shared, "neovim", options=options) as held:
         yield held
 
 

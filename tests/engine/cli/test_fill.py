@@ -53,8 +53,10 @@ def test_the_lines_around_the_gap_and_one_line_of_figures_are_shown(work: Path, 
 def test_json_has_the_promised_form(work: Path, capsys: pytest.CaptureFixture[str]):
     Path("a.py").write_text(GAP)
     found = answer(capsys, "a.py")
-    assert list(found) == ["model", "device", "candidates", "width", "steps", "forwards", "threshold", "ms"]
-    assert list(found["candidates"][0]) == ["text", "tokens", "confidence", "score", "syntax", "token_confidence"]
+    figures = ["width", "steps", "forwards", "context_tokens", "threshold", "ms"]
+    assert list(found) == ["model", "device", "candidates", *figures]
+    named = ["text", "tokens", "confidence", "score", "syntax", "token_confidence", "origin", "token_ends"]
+    assert list(found["candidates"][0]) == named
     assert list(found["ms"]) == ["load", "encode", "denoise", "total"]
     assert found["candidates"][0]["text"] == "a + b"
     assert found["candidates"][0]["syntax"] == "ok"
