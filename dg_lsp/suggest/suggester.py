@@ -97,11 +97,9 @@ class Suggester:
             if held or off:
                 self._told("" if held else EXCLUDED, _origin(held))
             return held[:1]
-        ticket = self._tickets[f"{lane} {uri}"] = object()
-        precedents = await self.elsewhere.precedents(gap)
-        if self._tickets.get(f"{lane} {uri}") is not ticket:
+        request = await self._newest_request(f"{lane} {uri}", gap, invoked=invoked)
+        if request is None:
             return []
-        request = self._request(gap, precedents, invoked=invoked)
         filled = await self.in_flight.fill(f"{lane} {uri}", request, load=invoked)
         found = self._remembered(gap, filled.candidates if filled else ())
         if filled is not None:
@@ -148,11 +146,8 @@ class Suggester:
         self._lanes.pop(uri, None)
 
     async def _expect(self, document: str, gap: CursorGap) -> Filled | None:
-        ticket = self._tickets[document] = object()
-        precedents = await self.elsewhere.precedents(gap)
-        if self._tickets.get(document) is not ticket:
-            return None
-        return await self.in_flight.fill(document, self._request(gap, precedents, invoked=False))
+        request = await self._newest_request(document, gap, invoked=False)
+        return None if request is None else await self.in_flight.fill(document, request)
 
     def _why_nothing(self, gap: CursorGap, filled: Filled) -> str:
         return LATE if filled.ms.total >= NEARLY * self._deadline_ms(gap) else NOTHING_VALID
@@ -166,6 +161,13 @@ class Suggester:
         if edit is None or not edit.deletes_only or edit.start != gap.cursor or gap.selected:
             return False
         return is_name(gap.head[-1:] or " ") or is_name(gap.tail[:1] or " ")
+
+    async def _newest_request(self, document: str, gap: CursorGap, *, invoked: bool) -> FillRequest | None:
+        """None where a newer one of that lane and document came while precedents were looked at."""
+        ticket = self._tickets[document] = object()
+        precedents = await self.elsewhere.precedents(gap)
+        newest = self._tickets.get(document) is ticket
+        return self._request(gap, precedents, invoked=invoked) if newest else None
 
     def _request(self, gap: CursorGap, precedents: tuple[Precedent, ...], *, invoked: bool) -> FillRequest:
         settings = gap.snapshot.policy.settings

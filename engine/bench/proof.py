@@ -133,10 +133,8 @@ def _steps(proved: Proved, model: Weighed, watch: Stopwatch, count: int) -> None
     run = _step(model, count)
     with forgetful(model):
         with launched(model):
-            reads = _Reads(model.network.module)
-            with FlopCounterMode(display=False, custom_mapping=_packed_products()) as counter, reads:
-                run()
-            proved.nbytes[f"weights read by a step of {count}"] = int(sum(reads.nbytes.values()))
+            with FlopCounterMode(display=False, custom_mapping=_packed_products()) as counter:
+                proved.nbytes[f"weights read by a step of {count}"] = nbytes_read(model.network.module, run)
             proved.products_of[count] = counter.get_total_flops()
             _note(proved, "launched", count, watch.time(run))
         if model.static is not None:
