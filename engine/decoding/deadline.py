@@ -12,18 +12,28 @@ class Deadline:
     def __init__(self, ms: float | None, began: float, clock: Callable[[], float], spare_ms: float = 0.0) -> None:
         self._end = None if ms is None else began + ms / 1000
         self._spare = spare_ms / 1000
-        self._began = self._last = began
+        self._last: float | None = None
         self._longest = 0.0
         self._clock = clock
 
+    def step_begins(self) -> None:
+        """What was done before is not a step."""
+        self._last = self._clock()
+
     def passed(self) -> bool:
-        """Whether another step as long as the longest so far would end too late."""
-        if self._end is None:
-            return False
+        """A step is done: whether another one as long as the longest so far would end too late."""
         now = self._clock()
-        self._longest = max(self._longest, now - self._last) if self._last != self._began else 0.0
+        if self._last is not None:
+            self._longest = max(self._longest, now - self._last)
         self._last = now
-        return now + self._longest + self._spare >= self._end
+        return self._lacks(now + self._spare)
+
+    def has_room(self) -> bool:
+        """Whether what takes as long as the longest step, and is the last that is done, would end in time."""
+        return not self._lacks(self._clock())
+
+    def _lacks(self, now: float) -> bool:
+        return self._end is not None and now + self._longest >= self._end
 
     def steps_left_ms(self) -> float:
         """Milliseconds that are left for steps; infinite without a deadline."""

@@ -65,13 +65,16 @@ class Gap:
     ) -> Self:
         """`sampling` and `prompt`: in place of the model's own, and of the one that it lays out."""
         prompt = prompt or model.prompt(request)
+        deadline = deadline or Deadline(None, 0.0, time.perf_counter)
+        context = model.encode(prompt.context)
+        deadline.step_begins()
         return cls(
             model=model,
             request=request,
             prompt=prompt,
-            context=model.encode(prompt.context),
+            context=context,
             generator=torch.Generator(device=_device(model)).manual_seed(request.seed),
-            deadline=deadline or Deadline(None, 0.0, time.perf_counter),
+            deadline=deadline,
             sampling=sampling or model.info.sampling,
         )
 

@@ -15,12 +15,12 @@ from engine.text.newlines import with_line_feeds
 
 
 def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> tuple[Candidate, ...]:
-    """Scored by the model's own reading of gap and suffix, or, without `read`, by the canvas's confidence; duplicates,
-    repeats of the suffix and what would change nothing are dropped."""
+    """Scored by the model's own reading of gap and suffix, or, without `read` or the time for it, by the canvas's
+    confidence; duplicates, repeats of the suffix and what would change nothing are dropped."""
     wanted = [each for each in hypotheses if not _is_idle(gap, each.text)]
     distinct = {each.text: each for each in reversed(wanted)}
     chosen = list(distinct.values())
-    scores = _readings(gap, chosen) if read else [each.logs for each in chosen]
+    scores = _readings(gap, chosen) if read and gap.deadline.has_room() else [each.logs for each in chosen]
     candidates = [_candidate(gap, each, score) for each, score in zip(chosen, scores, strict=True)]
     # What finishes the code comes before what leaves it unfinished, however likely that is.
     order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))

@@ -1,5 +1,6 @@
 """What does not parse is denoised again there, else cut, else not offered."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,9 +13,9 @@ from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted
 from engine.infill.pipeline import Parts, infill
 from engine.infill.repair import repaired
-from engine.models.base import Rows
+from engine.models.base import Context, Rows
 from engine.models.logits import Logits, dense
-from engine.models.oracle.model import PAD, Case, Oracle, Slip
+from engine.models.oracle.model import PAD, Case, Oracle, OracleContext, Slip
 from engine.text.marked import gap_at_markers
 
 ADD = "def add(a, b):\n    return ▮max(a, b)▮\n"
@@ -176,3 +177,40 @@ def test_what_a_deadline_stops_is_checked_before_it(deadline_ms: float, step_s: 
         wanted = filling.send(model.step(wanted.rows))
     assert wanted.left_ms == wanted.budget_ms == pytest.approx(deadline_ms - now * 1000)
     assert wanted.left_ms >= left_ms
+
+
+class Slow(Oracle):
+    """Every pass takes `pass_s` of its own clock; a reading is one, too."""
+
+    now = 0.0
+    pass_s = 1.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def encode(self, ids: Sequence[int]) -> OracleContext:
+        self.now += self.pass_s
+        return super().encode(ids)
+
+    def step(self, rows: Rows) -> Logits:
+        self.now += self.pass_s
+        return super().step(rows)
+
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        self.now += self.pass_s
+        return super().score(context, gaps, suffix)
+
+
+@pytest.mark.parametrize("deadline_s", [2.5, 3.5, 4.2, 5.5, 7.1, 7.9])
+@pytest.mark.parametrize("language", ["python", ""])
+def test_no_pass_begins_that_would_end_behind_the_deadline(deadline_s: float, language: str):
+    case = Case(text="x = ▮a + b + c + d + e + f + g + h + i + j + k + l + m▮\n", reveal=1)
+    model, gap = Slow("oracle", [case]), gap_at_markers(case.text)
+    request = FillRequest(
+        prefix=gap.prefix, suffix=gap.suffix, language=language, max_tokens=40, deadline_ms=deadline_s * 1000
+    )
+    filled = drive(model, infill(model, request, clock=model.clock))
+    assert model.now <= deadline_s
+    assert filled.steps >= 1
+    # All is used that there is time for: less than another pass was left.
+    assert model.now > deadline_s - 1.1
