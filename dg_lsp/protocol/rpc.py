@@ -242,7 +242,10 @@ def _fits(kind: Any) -> Callable[[Any], bool]:
         return lambda value: any(fits(value) for fits in parts)
     if get_origin(kind) is abc.Sequence:
         return lambda value: isinstance(value, list) and all(map(parts[0], cast(list[Any], value)))
-    kind = type(next(iter(kind)).value) if issubclass(kind, Enum) else kind
+    if issubclass(kind, Enum):
+        kind = type(next(iter(kind)).value)
+    elif kind is types.LSPObject:
+        kind = dict
     return lambda value: type(value) is kind
 
 

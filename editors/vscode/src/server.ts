@@ -6,13 +6,14 @@ import {
   DidOpenTextDocumentNotification,
   ErrorAction,
   LanguageClient,
+  NotebookDocumentSyncRegistrationType,
   State,
   type ErrorHandler,
   type LanguageClientOptions,
 } from "vscode-languageclient/node";
 import { asksForInstruction } from "./actions";
 import { Crashes } from "./crashes";
-import { Limits, SCHEMES } from "./limits";
+import { CELL, Limits, SCHEMES } from "./limits";
 import { locate, surroundings } from "./locate";
 import { drafted, reopen, statusChanged, type Draft, type Status } from "./messages";
 import { tellMissing, tellOutdated, tellStopped } from "./remedies";
@@ -129,7 +130,7 @@ export class Server implements vscode.Disposable {
 
   private options(): LanguageClientOptions {
     return {
-      documentSelector: SCHEMES.map((scheme) => ({ scheme })),
+      documentSelector: [...SCHEMES, CELL].map((scheme) => ({ scheme })),
       synchronize: { fileEvents: this.watcher },
       outputChannel: this.log,
       traceOutputChannel: this.trace.channel,
@@ -174,9 +175,16 @@ export class Server implements vscode.Disposable {
   }
 }
 
-/** Send the text of a document anew, of which the server has lost track. */
+/** Send a document or notebook anew, of whose text the server has lost track. */
 async function sendAgain(client: LanguageClient, uri: string): Promise<void> {
   const convert = client.code2ProtocolConverter;
+  const notebook = vscode.workspace.notebookDocuments.find((held) => convert.asUri(held.uri) === uri);
+  const cell = notebook?.getCells()[0];
+  const sync = cell && client.getFeature(NotebookDocumentSyncRegistrationType.method).getProvider(cell);
+  if (notebook && sync) {
+    await Promise.all([sync.sendDidCloseNotebookDocument(notebook), sync.sendDidOpenNotebookDocument(notebook)]);
+    return;
+  }
   const document = vscode.workspace.textDocuments.find((held) => convert.asUri(held.uri) === uri);
   if (document) {
     // Both at once: a change between them would be in the text already.

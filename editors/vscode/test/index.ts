@@ -1,5 +1,6 @@
 // What the extension host runs in place of a user.
 import "./suggestions";
+import "./notebooks";
 import "./switches";
 import "./edits";
 import "./badDays";

@@ -19,7 +19,9 @@ REOPEN = {"jsonrpc": "2.0", "method": "dg/reopen", "params": {"uri": NOTEBOOK}}
 
 
 def cell(at: int, kind: int = 2) -> dict[str, Any]:
-    return {"kind": kind, "document": f"cell:{at}"}
+    # As VS Code tells of it.
+    metadata = {"execution_count": None, "metadata": {}, "id": f"c{at}"}
+    return {"kind": kind, "document": f"cell:{at}", "metadata": metadata}
 
 
 def item(at: int, text: str, language: str = "python") -> dict[str, Any]:
@@ -36,6 +38,7 @@ class Notebook(Session):
     async def open_notebook(self, *texts: str) -> None:
         cells = [cell(at) for at in range(len(texts))]
         notebook = {"uri": NOTEBOOK, "notebookType": "jupyter-notebook", "version": 1, "cells": cells}
+        notebook["metadata"] = {"nbformat": 4, "metadata": {"language_info": {"name": "python"}}, "cells": []}
         documents = [item(at, text) for at, text in enumerate(texts)]
         await self.send("notebookDocument/didOpen", {"notebookDocument": notebook, "cellTextDocuments": documents})
 
