@@ -71,7 +71,7 @@ class Snapshot:
 
     def as_code(self, text: str) -> str:
         """A piece of its text as the engine is to have it: of the same length."""
-        has_magics = self.may_hold_magics and self.content_language == ipython.LANGUAGE
+        has_magics = self.may_hold_magics and self.content_language == ipython.AS_CODE
         return ipython.without_magics(text) if has_magics else text
 
     def as_written(self, text: str, original: str) -> str:

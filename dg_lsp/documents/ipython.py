@@ -12,6 +12,9 @@ import re
 from engine.text.newlines import lines
 
 LANGUAGE = "python"
+"""As editors call a cell's."""
+AS_CODE = "ipython"
+"""As the engine calls it: `await` may stand outside of functions."""
 _MARK = r"(?:%%?(?=[A-Za-z_])|!(?!=)|\?\??(?=[%\w*]))"
 _MAGIC = re.compile(
     # In a block, or as a value, it stands for something that is there: `0#` for `%t`.
@@ -47,7 +50,7 @@ _OF_ANOTHER = {
 def language_of(text: str) -> str:
     """In which language a cell of Python is by its first line: `%%bash` makes it one of the shell."""
     found = _CELL_MAGIC.match(text)
-    return _OF_ANOTHER.get(found[1].lower(), LANGUAGE) if found else LANGUAGE
+    return _OF_ANOTHER.get(found[1].lower(), AS_CODE) if found else AS_CODE
 
 
 def without_magics(text: str) -> str:

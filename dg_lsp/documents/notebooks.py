@@ -13,7 +13,7 @@ MARKUP_CHARS = 400
 _COMMENT: Mapping[str, str] = {
     language: mark
     for mark, languages in {
-        "#": "python r julia ruby perl shellscript powershell elixir",
+        "#": "ipython python r julia ruby perl shellscript powershell elixir",
         "//": "javascript typescript rust go c cpp csharp fsharp java kotlin scala groovy swift php dart",
         "--": "sql haskell lua",
     }.items()

@@ -3,6 +3,7 @@ in the smallest piece of code around the gap that compiles without it."""
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -40,12 +41,13 @@ class Diagnostic:
     offset: int
 
 
-def diagnose(text: str) -> Diagnostic | None:
-    """What the compiler says against a text; None if nothing. Never raises."""
+def diagnose(text: str, language: str = "python") -> Diagnostic | None:
+    """What the compiler says against a text; None if nothing. Never raises. `language`: a `Grammar.name` of Python."""
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if language == "ipython" else 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(text, "<fill>", "exec", dont_inherit=True)
+            compile(text, "<fill>", "exec", flags, dont_inherit=True)
     except SyntaxError as error:
         if error.msg.startswith(_NOT_SYNTAX):
             return None
@@ -58,7 +60,7 @@ def diagnose(text: str) -> Diagnostic | None:
 class CompilerValidator:
     def __init__(self, before: str, after: str, old: str, brackets: Brackets) -> None:
         self._before, self._after, self._old, self._brackets = before, after, old, brackets
-        self._chunks = _chunks(before, after, len(before) - brackets.depth)
+        self._chunks = _chunks(before, after, len(before) - brackets.depth, brackets.language)
         self._needs: dict[_Chunk, list[Continuation]] = {}
         self._candidates: list[Continuation] | None = None
         self._empty: dict[_Chunk, Diagnostic | None] = {}
@@ -153,19 +155,20 @@ class _Chunk:
 
     before: str
     after: str
+    language: str
 
     def diagnose(self, fill: str, budget: Budget, end: str = "") -> Diagnostic | None:
         """With something in the gap. Raises OutOfTime where a compilation would take longer than there is time."""
         text = self.before + fill + self.after + end
         if budget.left_ms() < len(text) / _CHARACTERS_PER_MS:
             raise OutOfTime
-        return diagnose(text)
+        return diagnose(text, self.language)
 
     def compiling(self, candidates: Sequence[Continuation], budget: Budget) -> Iterator[Continuation]:
         return (each for each in candidates if self.diagnose(each.text, budget, each.end) is None)
 
 
-def _chunks(before: str, after: str, outside: int) -> list[_Chunk]:
+def _chunks(before: str, after: str, outside: int, language: str) -> list[_Chunk]:
     """Pieces to look at a gap in, smallest first: the statement, the definition around it, the top-level statement, and
     the whole text if it is not too large. At the offset `outside` of `before` no bracket or string is open."""
     starts = list(_starts(before, outside))
@@ -176,7 +179,7 @@ def _chunks(before: str, after: str, outside: int) -> list[_Chunk]:
     spans[0, len(after)] = ""
     sizes = {span: len(before) - span[0] + span[1] for span in spans}
     return [
-        _Chunk(spans[span] + before[span[0] :], after[: span[1]])
+        _Chunk(spans[span] + before[span[0] :], after[: span[1]], language)
         for span in sorted(spans, key=lambda span: sizes[span])
         if sizes[span] <= LARGEST
     ]

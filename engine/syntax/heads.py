@@ -39,9 +39,10 @@ def longest_valid_head(validator: Validator, fill: str, budget: Budget | None = 
 
 def heads(fill: str, after: str, language: str) -> Iterator[str]:
     """Parts of a fill from its beginning that may be offered alone, best first, without repetition."""
-    seen = {fill, fill.rstrip()}
+    seen = {fill.rstrip()}
     for head in (*_lines(fill, after), *_points(fill, language)):
-        if head.strip() and head not in seen:
+        # No head is the fill itself with another line break.
+        if head.strip() and len(head) < len(fill) and head not in seen:
             seen.add(head)
             yield head
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
-LANGUAGES = {"python": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
+LANGUAGES = {"python": 7, "ipython": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
 """The token that names the language, by LSP identifier; other languages have none."""
 END, EDIT, TO, WIDTH = range(10, 14)
 """Behind a gap's text; before an edit's old text, and between it and the new one; in place of a gap, to ask how wide

@@ -60,7 +60,7 @@ def test_a_line_that_changed_stays_changed():
 def test_a_cell_is_of_the_language_that_its_first_line_says():
     assert [
         language_of(text) for text in ("x = 1", "%%time\nx", "\n%%bash\nls", "%%HTML\n<p>", "%%sql db\nselect")
-    ] == [*("python", "python", "shellscript", "html", "sql")]
+    ] == [*("ipython", "ipython", "shellscript", "html", "sql")]
 
 
 @pytest.mark.parametrize(

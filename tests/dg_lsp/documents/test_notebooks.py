@@ -139,7 +139,7 @@ class _Held:
 
     @property
     def code(self) -> str:
-        return without_magics(self.text) if self.content_language == "python" else self.text
+        return without_magics(self.text) if self.content_language == "ipython" else self.text
 
 
 class _Model:
@@ -232,7 +232,7 @@ class _Model:
                 continue
             if cell.is_code == here.is_code and cell.content_language == here.content_language:
                 part += cell.code.rstrip() + "\n\n"
-            elif here.is_code and not cell.is_code and here.content_language in ("python", "r", "shellscript"):
+            elif here.is_code and not cell.is_code and here.content_language in ("ipython", "r", "shellscript"):
                 part += "".join(f"# {line.lstrip('# ')}".rstrip() + "\n" for line in cell.text.strip().splitlines())
         return part
 

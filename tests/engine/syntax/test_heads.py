@@ -62,3 +62,7 @@ def test_heads_are_shorter_never_blank_and_never_twice():
 def test_no_time_no_head():
     assert longest_valid_head(Validator("x = ", "\n", "python"), "foo(1) + (", Budget(0)) is None
     assert longest_valid_head(Validator("x = ", "\n", "klingon"), "foo(1) + (") is None
+
+
+def test_another_line_break_makes_no_head():
+    assert list(heads("(\r", ")b", "python")) == []

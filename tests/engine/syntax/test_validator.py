@@ -72,6 +72,23 @@ class TestFinishedCode:
     @pytest.mark.parametrize(
         "marked",
         [
+            "x = ▮await f()▮\n",
+            "▮async with a as b:\n    pass▮\n",
+            "if a:\n    x = ▮[i async for i in f()]▮\n",
+            "x = ▮await f()▮\ny = await g(\n",
+        ],
+    )
+    def test_await_outside_of_functions_is_for_notebooks(self, marked):
+        assert not validated(marked, "ipython")[0].problems
+        check_broken(marked)
+
+    @pytest.mark.parametrize("marked", ["def f():\n    return ▮await g()▮\n", "▮return await g()▮\n", "x = ▮await▮\n"])
+    def test_await_in_the_wrong_place_is_for_nobody(self, marked):
+        check_broken(marked, language="ipython")
+
+    @pytest.mark.parametrize(
+        "marked",
+        [
             "▮if a▮\n",
             "def f(a, b):\n    ▮if a:▮\n",
             "def f(a, b):\n    ▮if a:\n  return b▮\n",
