@@ -47,6 +47,8 @@ IDLE_S = 1.0
 WALK_AGAIN_S = 600.0
 WAIT_S = 0.05
 """For a look at the files that precedents are from; those of a slow disk come with a later key."""
+LOOK_UP_S = 0.0007
+"""Of a key's time, behind which nothing more is read; the likeliest place is, however long it took to find."""
 _AROUND_CHARS = 2000
 
 
@@ -168,6 +170,7 @@ class Elsewhere:
             gap.text[gap.cursor : gap.cursor + _AROUND_CHARS],
             number=gap.lines.line_of(gap.cursor) + 1,
             single_line=not gap.ends_line,
+            within_s=LOOK_UP_S,
         )
         held = _LookUp(lines=gap.lines, cursor=gap.cursor, generation=self._generation, found=tuple(found))
         self._looked_up[uri] = held

@@ -6,12 +6,24 @@ is taken for that other from there on.
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from dg_lsp.suggest.text_index import AFTER, BEFORE, Place, Surroundings, TextIndex, is_name, last_place, places_like
+from dg_lsp.suggest.text_index import (
+    AFTER,
+    BEFORE,
+    REACH_LINES,
+    Place,
+    Surroundings,
+    TextIndex,
+    is_name,
+    last_place,
+    places_like,
+)
 
 READ = 4
 """Places that are read for a gap, the likeliest by their lines."""
@@ -22,8 +34,12 @@ LEFT_TOKENS, RIGHT_TOKENS = 16, 12
 EQUAL, EQUAL_NAME, OTHER_NAME, CONTRADICTED, FARTHER = 1.0, 1.5, 0.4, -0.2, -0.02
 _AROUND_CHARS = 1500
 _LEFT_CHARS, _RIGHT_CHARS = 120, 480
-_PIECE = re.compile(r"[ \t]*(?:\n\s*|\w+|[^\w\s])")
+_BEHIND_LINE = 3
+"""Lines that have to agree behind a gap that ends in its line."""
+_PIECE = re.compile(r"[ \t]*(?:\w+|\n\s*|\S)")
 """A token and the space before it; line breaks with the indent behind are one."""
+_BREAK = ""
+"""The token of line breaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +82,21 @@ class _Gap:
 
 
 def look_up(
-    indexes: Iterable[TextIndex], name: str, prefix: str, suffix: str, *, number: int = 0, single_line: bool = False
+    indexes: Iterable[TextIndex],
+    name: str,
+    prefix: str,
+    suffix: str,
+    *,
+    number: int = 0,
+    single_line: bool = False,
+    within_s: float = math.inf,
 ) -> list[Occurrence]:
     """What stood elsewhere between such a prefix and suffix, the likeliest first.
 
     `name`: of the document with the gap; `number`: of the gap's line there, from 1, which is no precedent of itself.
+    `within_s`: seconds of this thread's time behind which no further place is read.
     """
+    began_s = time.thread_time()
     gap = _gap(name, prefix, suffix, single_line=single_line)
     # Neither it nor what follows it.
     end = number + suffix[: len(suffix) - len(suffix.lstrip())].count("\n")
@@ -79,7 +104,9 @@ def look_up(
     ranked = [(score, line, index) for index in indexes for score, line in index.nearest(gap.around)]
     ranked.sort(key=itemgetter(0), reverse=True)
     for _, line, index in ranked[:READ]:
-        place = index.place(line)
+        if best and time.thread_time() - began_s > within_s:
+            break
+        place = index.place(line, _BEHIND_LINE if single_line else REACH_LINES)
         for found in _found_at(gap, place) if place else ():
             if name == found.name and found.number <= end and number <= found.number + found.text.count("\n"):
                 continue
@@ -105,7 +132,7 @@ def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:
         around=Surroundings(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
         starts=starts,
         is_begun=bool(head) and (head[-1].isalnum() or head[-1] == "_"),
-        right=_tokens(_PIECE.findall(right)[:RIGHT_TOKENS]) or ["\n"],
+        right=_tokens(_PIECE.findall(right)[:RIGHT_TOKENS]) or [_BREAK],
         single_line=single_line,
         is_line=is_line,
         is_apart=head[-1:].isspace(),
@@ -126,8 +153,12 @@ def _found_at(gap: _Gap, place: Place) -> Iterator[Occurrence]:
         line_start = len(place.line) - len(place.line.lstrip())
         offsets = places_like(gap.around.head, place.line)[:OFFSETS] if start.is_inside else [line_start]
         for at in offsets:
-            pieces = _PIECE.findall(f"{place.line[at:]}{place.after}"[:_RIGHT_CHARS])
-            tokens = [*_tokens(pieces), "\n"]
+            right = _RIGHT_CHARS
+            if gap.single_line:
+                # Its end is in this line, and what has to agree is right behind.
+                right = min(right, len(place.line) - at + _LEFT_CHARS)
+            pieces = _PIECE.findall(f"{place.line[at:]}{place.after}"[:right])
+            tokens = [*_tokens(pieces), _BREAK]
             if not _may_begin(start, tokens[0]):
                 continue
             names = dict[str, str]()
@@ -207,7 +238,7 @@ def _end(
             score = _agreement(tokens[end : end + RIGHT_TOKENS], gap.right, names, learned) + FARTHER * (end - begin)
             if best is None or score > best[0]:
                 best = score, end, learned
-        if token == "\n" and gap.single_line:
+        if token == _BREAK and gap.single_line:
             break
     return best
 
@@ -253,5 +284,5 @@ def _moved(line_break: str, old: str, new: str) -> str:
 
 
 def _tokens(pieces: Sequence[str]) -> list[str]:
-    """Without the space before each; one line break for all of them and the indent behind."""
-    return [piece.strip() or "\n" for piece in pieces]
+    """Without the space around each; one `_BREAK` for line breaks and the indent behind."""
+    return [*map(str.strip, pieces)]

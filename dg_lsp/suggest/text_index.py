@@ -16,10 +16,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 
 MAX_LINES = 1 << 22
 """In one index; a place has as many bits for its line."""
-BLOCK_LINES = 128
+BLOCK_LINES = 64
 """Of text that is compressed, and read, as one."""
 LINE_CHARS = 400
 """Of a line that count; nobody writes longer ones."""
@@ -37,7 +38,7 @@ LISTED = 256
 
 OPENING = frozenset("([{,=:")
 _SIGNATURE_BITS = 10
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+_TOKEN = re.compile(r"\w+|\S")
 _NAME = "\0"
 """The shape of every name."""
 KEYWORDS = frozenset(
@@ -67,7 +68,7 @@ class _Shapes(dict[str, str]):
 
 def is_name(token: str) -> bool:
     """Whether a token is a name that may be another in another place."""
-    return (token[0].isalpha() or token[0] == "_") and token not in KEYWORDS
+    return (token[:1].isalpha() or token[:1] == "_") and token not in KEYWORDS
 
 
 _shapes = _Shapes()
@@ -144,15 +145,16 @@ class TextIndex:
         return list(self._spans)
 
     def text(self, name: str) -> str:
-        """A text as it was added, but for its line breaks, and empty lines at its start. Raises KeyError."""
+        """A text as it was added, but for its line breaks, spaces in blank lines, and blank lines at its start. Raises
+        KeyError."""
         first, end = self._spans[name][2:]
         return "\n".join(zlib.decompress(block).decode() for block in self._blocks[first:end] if block is not None)
 
     def add(self, name: str, text: str) -> bool:
         """Take a text in, in place of the one of that name; whether there was room for it."""
         self.remove(name)
-        lines = text.split("\n")
-        numbers = [number for number, line in enumerate(lines) if line and not line.isspace()]
+        lines = ["" if line.isspace() else line for line in text.split("\n")]
+        numbers = _filled(lines)
         if not numbers or self.lines + len(numbers) + 1 > MAX_LINES:
             return not numbers
         first, first_block = self.lines, len(self._blocks)
@@ -164,15 +166,15 @@ class TextIndex:
             self._block_names.append(name)
             self._block_numbers.append(numbers[start] + 1)
             self._block_lines.append(first + start)
-        shaped = [_shaped(lines[number]) for number in numbers]
+        tokenized = [_TOKEN.findall(lines[number][:LINE_CHARS]) for number in numbers]
+        shaped = [_shape(tokens) for tokens in tokenized]
         self._line_texts.extend([_short_hash(lines[number].strip()) for number in numbers])
         self._line_shapes.extend([_short_hash(shape) for shape in shaped])
         self._line_texts.append(0)
         self._line_shapes.append(0)
         self._spans[name] = first, self.lines - 1, first_block, len(self._blocks)
         kind, before, line_before = kind_of(name), (), ""
-        for line, (shape, number) in enumerate(zip(shaped, numbers, strict=True), first):
-            tokens = _TOKEN.findall(lines[number][:LINE_CHARS])
+        for line, (shape, tokens, number) in enumerate(zip(shaped, tokenized, numbers, strict=True), first):
             for key in _line_keys(kind, before, line_before):
                 self._put(key, line)
             for end in _places_in(tokens):
@@ -208,8 +210,8 @@ class TextIndex:
                 scores[line] = (self._likeness(line, before, after) if line not in scores else scores[line]) + bonus
         return [(score, line) for line, score in scores.items()]
 
-    def place(self, line: int) -> Place | None:
-        """What stands at a line and around it; None where its text is gone."""
+    def place(self, line: int, reach: int = REACH_LINES) -> Place | None:
+        """What stands at a line and around it, `reach` lines behind it; None where its text is gone."""
         block = bisect_right(self._block_lines, line) - 1
         found = self._block(block)
         if found is None:
@@ -218,11 +220,11 @@ class TextIndex:
         at = line - self._block_lines[block]
         name, number = self._block_names[block], self._block_numbers[block]
         here = numbers[at]
-        before, after = lines[max(here - 2 * BEFORE, 0) : here], lines[here + 1 : here + 1 + REACH_LINES]
+        before, after = lines[max(here - 2 * BEFORE, 0) : here], lines[here + 1 : here + 1 + reach]
         if at < BEFORE and (earlier := self._block(block - 1)) and self._block_names[block - 1] == name:
             before = [*earlier[0][-BEFORE:], *before]
-        if len(after) < REACH_LINES and (later := self._block(block + 1)) and self._block_names[block + 1] == name:
-            after = [*after, *later[0][: REACH_LINES - len(after)]]
+        if len(after) < reach and (later := self._block(block + 1)) and self._block_names[block + 1] == name:
+            after = [*after, *later[0][: reach - len(after)]]
         return Place(
             name=name,
             number=number + here,
@@ -263,12 +265,12 @@ class TextIndex:
         if after:
             shape, text = after[0]
             try:
-                distance = shapes[line + 1 : line + 1 + REACH_LINES].index(shape)
+                found = shapes.index(shape, line + 1, line + 1 + REACH_LINES)
             except ValueError:
                 return score
-            score += (3.0 if texts[line + 1 + distance] == text else 2.0) - 0.05 * distance
+            score += (3.0 if texts[found] == text else 2.0) - 0.05 * (found - line - 1)
             # A text ends with a 0, so that there is a line behind each.
-            if len(after) > 1 and shapes[line + 2 + distance] == after[1][0]:
+            if len(after) > 1 and shapes[found + 1] == after[1][0]:
                 score += 1.0
         return score
 
@@ -322,7 +324,11 @@ def _hashed(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _shaped(line: str) -> tuple[str, ...]:
-    return tuple(map(_shapes.__getitem__, _TOKEN.findall(line[:LINE_CHARS])))
+    return _shape(_TOKEN.findall(line[:LINE_CHARS]))
+
+
+def _shape(tokens: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(_shapes.__getitem__, tokens))
 
 
 def _short_hash(value: object) -> int:
@@ -338,4 +344,9 @@ def _signature(key: int) -> int:
 def unpacked(data: bytes) -> tuple[list[str], list[int]]:
     """The lines of a block, and which of them are not blank."""
     lines = zlib.decompress(data).decode().split("\n")
-    return lines, [number for number, line in enumerate(lines) if line and not line.isspace()]
+    return lines, _filled(lines)
+
+
+def _filled(lines: Sequence[str]) -> list[int]:
+    """The numbers of lines that are not empty."""
+    return [*compress(range(len(lines)), lines)]

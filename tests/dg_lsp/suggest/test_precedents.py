@@ -64,3 +64,12 @@ def test_a_gap_is_no_precedent_of_itself():
 def test_any_gap_may_be_asked_about(gap: str):
     gap = gap.encode("utf-16", "surrogatepass").decode("utf-16")
     assert isinstance(texts(gap, "x = (1)\n", "(", "a" * 5000 + "(b)\n"), list)
+
+
+def test_behind_its_time_a_look_up_has_the_likeliest_alone():
+    index = TextIndex(bucket_bits=6)
+    for place, other in enumerate(("first()", "second()")):
+        index.add(f"other{place}.py", f"start(x)\n{other}\nend(x)\n")
+    found = [look_up([index], "gap.py", "start(x)\n", "\nend(x)\n", within_s=limit_s) for limit_s in (60.0, 0.0)]
+    assert [len(each) for each in found] == [2, 1]
+    assert found[0][0] == found[1][0]

@@ -52,8 +52,8 @@ def test_it_holds_what_a_list_of_texts_would(edits: list[tuple[str, str | None]]
         alike = {at for other in LINES if other.strip() for at in behind(texts, other)}
         assert expected <= found(index, around(line)) <= alike
     for name in index.names():
-        kept = texts[name].split("\n")
-        while not kept[0].strip():
+        kept = [each if each.strip() else "" for each in texts[name].split("\n")]
+        while not kept[0]:
             kept.pop(0)
         assert index.text(name) == "\n".join(kept)
 
