@@ -47,7 +47,7 @@ IDLE_S = 1.0
 WALK_AGAIN_S = 600.0
 WAIT_S = 0.05
 """For a look at the files that precedents are from; those of a slow disk come with a later key."""
-LOOK_UP_S = 0.0007
+LOOK_UP_S = 0.0006
 """Of a key's time, behind which nothing more is read; the likeliest place is, however long it took to find."""
 _AROUND_CHARS = 2000
 

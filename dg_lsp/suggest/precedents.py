@@ -103,8 +103,8 @@ def look_up(
     best = dict[str, Occurrence]()
     ranked = [(score, line, index) for index in indexes for score, line in index.nearest(gap.around)]
     ranked.sort(key=itemgetter(0), reverse=True)
-    for _, line, index in ranked[:READ]:
-        if best and time.thread_time() - began_s > within_s:
+    for rank, (_, line, index) in enumerate(ranked[:READ]):
+        if rank and time.thread_time() - began_s > within_s:
             break
         place = index.place(line, _BEHIND_LINE if single_line else REACH_LINES)
         for found in _found_at(gap, place) if place else ():

@@ -20,7 +20,7 @@ from itertools import compress
 
 MAX_LINES = 1 << 22
 """In one index; a place has as many bits for its line."""
-BLOCK_LINES = 64
+BLOCK_LINES = 96
 """Of text that is compressed, and read, as one."""
 LINE_CHARS = 400
 """Of a line that count; nobody writes longer ones."""
