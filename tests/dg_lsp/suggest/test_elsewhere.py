@@ -73,6 +73,7 @@ async def eventually(condition: Callable[[], bool]) -> None:
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     monkeypatch.setattr(elsewhere, "IDLE_S", 0.0)
     monkeypatch.setattr(elsewhere, "WAIT_S", 10.0)
+    monkeypatch.setattr(elsewhere, "LOOK_UP_S", 60.0)
     made = Workspace(tmp_path.resolve())
     yield made
     made.index.close()
