@@ -17,7 +17,7 @@ async def did_open(ls: DgServer, params: types.DidOpenNotebookDocumentParams) ->
     ls.documents.open_notebook(notebook.uri, _cells(notebook.cells))
     for document in params.cell_text_documents:
         ls.open(document)
-    ls.in_background(ls.look(notebook.uri))
+    ls.in_background(ls.projects.look(notebook.uri))
 
 
 async def did_change(ls: DgServer, params: types.DidChangeNotebookDocumentParams) -> None:
@@ -40,7 +40,7 @@ async def did_change(ls: DgServer, params: types.DidChangeNotebookDocumentParams
 
 async def did_close(ls: DgServer, params: types.DidCloseNotebookDocumentParams) -> None:
     _close(ls, params.notebook_document.uri, (cell.uri for cell in params.cell_text_documents))
-    ls.forget_project(params.notebook_document.uri)
+    ls.projects.forget(params.notebook_document.uri)
 
 
 def _rearrange(ls: DgServer, uri: str, cells: types.NotebookDocumentCellChanges) -> None:

@@ -12,21 +12,14 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from dg_lsp.app import notebooks
 from dg_lsp.app.server import DgServer
+from dg_lsp.app.status import set_enabled, status
 from dg_lsp.handlers.code_action import code_action
 from dg_lsp.handlers.completion import completion
 from dg_lsp.handlers.edit_commands import EDIT_COMMANDS
 from dg_lsp.handlers.inline_completion import inline_completion
 from dg_lsp.handlers.next_edit import dismiss, next_edit
 from dg_lsp.protocol.initialize import ACCEPTED, ACTION_KINDS, DISMISS_EDIT
-from dg_lsp.protocol.messages import (
-    DID_FOCUS,
-    INLINE_EDIT,
-    SET_ENABLED,
-    STATUS,
-    FocusParams,
-    SetEnabledParams,
-    StatusParams,
-)
+from dg_lsp.protocol.messages import DID_FOCUS, INLINE_EDIT, SET_ENABLED, STATUS, FocusParams
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +42,7 @@ async def initialized(ls: DgServer, params: types.InitializedParams) -> None:
 
 async def did_open(ls: DgServer, params: types.DidOpenTextDocumentParams) -> None:
     ls.open(params.text_document)
-    ls.in_background(ls.look(params.text_document.uri))
+    ls.in_background(ls.projects.look(params.text_document.uri))
 
 
 async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) -> None:
@@ -59,7 +52,7 @@ async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) ->
 async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> None:
     uri = params.text_document.uri
     ls.close(uri)
-    ls.forget_project(uri)
+    ls.projects.forget(uri)
 
 
 async def did_focus(ls: DgServer, params: FocusParams | None) -> None:
@@ -67,7 +60,7 @@ async def did_focus(ls: DgServer, params: FocusParams | None) -> None:
     if not ls.is_copilots:
         ls.tell_as_copilot()
     if params and params.text_document:
-        ls.look_soon(params.text_document.uri)
+        ls.projects.look_soon(params.text_document.uri)
 
 
 async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigurationParams) -> None:
@@ -82,14 +75,13 @@ async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigur
 async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
     event = params.event
     ls.configuration.change_folders([each.uri for each in event.added], [each.uri for each in event.removed])
-    for held in ls.documents.others(""):
-        ls.forget_project(held.file_uri)
+    ls.projects.forget_all()
     ls.suggester.elsewhere.look_anew()
-    ls.documents.renew()
 
 
 async def did_change_watched_files(ls: DgServer, params: types.DidChangeWatchedFilesParams) -> None:
-    ls.look_anew()
+    ls.projects.look_anew()
+    ls.suggester.elsewhere.look_anew()
 
 
 async def menu(ls: DgServer, params: types.CompletionParams) -> types.CompletionList | None:
@@ -111,22 +103,6 @@ async def accepted(ls: DgServer, params: types.ExecuteCommandParams) -> None:
             ls.acceptance.ran(id_)
         case _:
             pass
-
-
-async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
-    """How things stand; who asks once is told of changes from then on."""
-    ls.wants_status = True
-    params = params or StatusParams()
-    return await ls.account(params.uri, engine=params.engine)
-
-
-async def set_enabled(ls: DgServer, params: SetEnabledParams) -> dict[str, Any]:
-    try:
-        ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
-    except ValueError as error:
-        raise JsonRpcInvalidParams(str(error)) from None
-    ls.refresh()
-    return await ls.account(None, engine=False)
 
 
 KINDS: list[types.CodeActionKind | str] = [*ACTION_KINDS]

@@ -8,11 +8,9 @@ import dataclasses
 import logging
 import subprocess
 import time
-import zlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
-import msgspec
 import psutil
 from lsprotocol.types import (
     ConfigurationItem,
@@ -34,15 +32,15 @@ from pygls.uris import from_fs_path
 
 from dg_lsp import __version__
 from dg_lsp.app.menu import Menu
-from dg_lsp.backend.client import EngineClient, EngineFailure, Launch
-from dg_lsp.backend.launch import begin_restart, difference, is_other_release, started
+from dg_lsp.backend.chosen_engine import ChosenEngine
+from dg_lsp.backend.client import EngineClient, Launch
 from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import Status, StatusBoard
 from dg_lsp.config.configuration import Configuration
-from dg_lsp.config.exclusion import Exclusions
-from dg_lsp.config.looking import SOON_S, Looking
 from dg_lsp.config.sections import SECTIONS
-from dg_lsp.documents.documents import NOT_OPEN, Documents, Policy, Snapshot
+from dg_lsp.config.settings import EngineSettings
+from dg_lsp.documents.documents import Documents
+from dg_lsp.documents.projects import Projects
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
 from dg_lsp.protocol.copilot import is_copilots
@@ -63,7 +61,6 @@ NOTEBOOKS = NotebookDocumentSyncOptions(notebook_selector=[NotebookDocumentFilte
 WRITE_STATS_S = 5.0
 CONFIGURATION_S = 10.0
 """For a client to tell its settings when asked."""
-REPLACE, LATER = "Replace It Now", "Later"
 LAUNCH_S = 2.0
 """How long the start of an engine, which may be set up by these settings, waits for them."""
 
@@ -77,10 +74,11 @@ class DgServer(LanguageServer):
             NAME, __version__, notebook_document_sync=NOTEBOOKS, protocol_cls=Rpc, converter_factory=converter
         )
         self.rpc = cast(Rpc, self.protocol)
-        self.documents = Documents(policy=self._policy)
+        self.documents = Documents(policy=lambda uri, language: self.projects.policy(uri, language))
         self.configuration = Configuration(self.complain)
         self.board = StatusBoard(self._publish)
-        client = EngineClient(self._launch_known, client=NAME, on_state=self.engine_is, begun=begun)
+        self.chosen_engine = ChosenEngine(launch, self._engine_settings, choose=self._choose, complain=self.complain)
+        client = EngineClient(self.chosen_engine.launch, client=NAME, on_state=self.engine_is, begun=begun)
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
         self.suggester = Suggester(
@@ -88,6 +86,14 @@ class DgServer(LanguageServer):
             resident=self.resident,
             told=self.board.shown,
             folders=lambda: self.configuration.folders,
+        )
+        self.menu = Menu(self.client_register_capability, self.complain)
+        self.projects = Projects(
+            self.documents,
+            self.configuration,
+            in_background=self.in_background,
+            reads=self.suggester.context_selector.reading,
+            renewed=lambda snapshot: self.menu.offer(snapshot.policy.settings),
         )
         self.analyses = Analyses(self.resident)
         self.next_edits = NextEdits(
@@ -98,7 +104,6 @@ class DgServer(LanguageServer):
         self.edits = Edits(
             documents=self.documents, resident=self.resident, context_selector=self.suggester.context_selector
         )
-        self.menu = Menu(self.client_register_capability, self.complain)
         self.working = ProgressBars(self.work_done_progress, self.in_background, self._shows_progress)
         self.wants_status = False
         self.is_copilots = False
@@ -106,13 +111,7 @@ class DgServer(LanguageServer):
         self.editor_pid: int | None = None
         """The process whose end is the session's, too."""
         self._can_reopen = False
-        self._launch = launch
         self._configured = asyncio.Event()
-        self.other_engine = ""
-        """The last word on an engine that runs otherwise than it was set up here."""
-        self._exclusions = Exclusions()
-        self._looking = Looking(self._look, self._looked)
-        self._looks_soon = False
         self._stats = Stats(stats_path())
         self._background = set[asyncio.Task[None]]()
         self.rpc.on_lost = self.lose
@@ -174,7 +173,7 @@ class DgServer(LanguageServer):
         except Exception:
             self.lose(uri)
             raise
-        self.look_soon(uri)
+        self.projects.look_soon(uri)
 
     def close(self, uri: str) -> None:
         """The editor let go of a document."""
@@ -214,42 +213,9 @@ class DgServer(LanguageServer):
         self.documents.renew()
         self.menu.offer(self.configuration.editor)
         if self.resident.is_ready:
-            self.in_background(self._compare_engine())
+            self.in_background(self.chosen_engine.compare(self.resident))
         elif self.configuration.switched_on:
             self.resident.warm()
-
-    async def look(self, uri: str) -> None:
-        """Wait until a document's policy is what its project says now, and no other's is by a look that is old."""
-        self.look_soon(uri)
-        await asyncio.gather(*map(self._looking.at, {self.documents.file_uri(uri), *self._outdated(uri)}))
-
-    def look_soon(self, uri: str) -> None:
-        """See to it that policies are what projects say, unless that of a document is so; a key that came just now is
-        answered first."""
-        if not self._looking.is_fresh(self.documents.file_uri(uri)) and not self._looks_soon:
-            self._looks_soon = True
-            asyncio.get_running_loop().call_later(SOON_S, self._look_again)
-
-    async def snapshot(self, uri: str) -> Snapshot | None:
-        """A document with its policy of a moment ago; None where it is not open, or changes while its project is looked
-        at."""
-        before = self.documents.get(uri)
-        if before:
-            self.look_soon(uri)
-            await asyncio.gather(*map(self._looking.at, self._outdated(uri)))
-        now = self.documents.get(uri)
-        return now if before and now and now.lines is before.lines else None
-
-    def look_anew(self) -> None:
-        """Files changed that may be a project's: what is known of them is gone by no longer."""
-        for held in self.documents.others(""):
-            self._looking.forget(held.file_uri)
-        self.suggester.elsewhere.look_anew()
-
-    def forget_project(self, uri: str) -> None:
-        """Its folder, or the file itself, is gone."""
-        self._exclusions.forget(uri)
-        self._looking.forget(uri)
 
     def engine_is(self, state: EngineState) -> None:
         self.board.engine(state, server_of(self.resident.client.model))
@@ -258,31 +224,9 @@ class DgServer(LanguageServer):
             self.resident.forget()
             self.analyses.forget()
             self.suggester.debounce.forget_answers()
-            self.other_engine = ""
+            self.chosen_engine.other = ""
         elif state.name != "loading":
-            self.in_background(self._compare_engine())
-
-    async def account(self, uri: str | None, *, engine: bool) -> dict[str, Any]:
-        """How things stand, as `dg/status` tells it."""
-        account: dict[str, Any] = {
-            **dataclasses.asdict(self.board.current),
-            "counts": {
-                **dataclasses.asdict(self.suggester.counts),
-                "asked": self.suggester.in_flight.asked,
-                "superseded": self.suggester.in_flight.superseded,
-            },
-        }
-        if uri is not None:
-            await self.look(uri)
-            snapshot = self.documents.get(uri)
-            known = {"version": snapshot.version, "crc32": zlib.crc32(snapshot.text.encode())} if snapshot else {}
-            account["document"] = {"uri": uri, "off": snapshot.policy.off if snapshot else NOT_OPEN, **known}
-        if engine:
-            try:
-                account["engine"] = msgspec.to_builtins(await self.resident.client.status())
-            except EngineFailure as failure:
-                account["engine"] = {"error": str(failure)}
-        return account
+            self.in_background(self.chosen_engine.compare(self.resident))
 
     async def pull_configuration(self) -> None:
         try:
@@ -329,81 +273,25 @@ class DgServer(LanguageServer):
     def _tell_off(self) -> None:
         self.board.off("" if self.configuration.switched_on else "Suggestions are switched off.")
 
+    async def _engine_settings(self) -> EngineSettings:
+        await self._settings_known()
+        return self.configuration.editor.engine
+
+    async def _choose(self, sentence: str, choices: tuple[str, ...]) -> str:
+        """What the user chooses; nothing where the client can't ask, or nobody answers."""
+        window = self.client_capabilities.window
+        if window is None or window.show_message is None:
+            return ""
+        actions = [MessageActionItem(title=choice) for choice in choices]
+        asked = ShowMessageRequestParams(type=MessageType.Info, message=sentence, actions=actions)
+        with contextlib.suppress(JsonRpcException):
+            chosen = await self.window_show_message_request_async(asked)
+            return chosen.title if chosen else ""
+        return ""
+
     async def _warm_in_time(self) -> None:
         await self._settings_known()
         self.refresh()
-
-    async def _launch_known(self) -> Launch:
-        await self._settings_known()
-        return self._wanted_engine()
-
-    def _wanted_engine(self) -> Launch:
-        return self._launch.chosen(self.configuration.editor.engine)
-
-    async def _compare_engine(self) -> None:
-        """Say once where the engine, which others may have started, is another than the one set up here."""
-        with contextlib.suppress(EngineFailure):
-            status = await self.resident.learn()
-            await self._settings_known()
-            other = difference(self._wanted_engine(), status)
-            is_news, self.other_engine = other != self.other_engine, other
-            if not other or not is_news:
-                return
-            self.complain(other)
-            if is_other_release(status) and await self._agrees(other):
-                await self._replace_engine()
-
-    async def _agrees(self, sentence: str) -> bool:
-        """Whether the user wants the engine replaced at once; a client that can't ask leaves it."""
-        window = self.client_capabilities.window
-        if window is None or window.show_message is None:
-            return False
-        choices = [MessageActionItem(title=REPLACE), MessageActionItem(title=LATER)]
-        asked = ShowMessageRequestParams(type=MessageType.Info, message=sentence, actions=choices)
-        with contextlib.suppress(JsonRpcException):
-            chosen = await self.window_show_message_request_async(asked)
-            return chosen is not None and chosen.title == REPLACE
-        return False
-
-    async def _replace_engine(self) -> None:
-        try:
-            # Another window may have done it while the question was shown.
-            if is_other_release(await self.resident.client.status()):
-                await started(begin_restart(self._launch))
-        except EngineFailure as failure:
-            self.complain(str(failure))
-
-    def _outdated(self, uri: str) -> list[str]:
-        """Of a document's file and those that the model may see beside it, the ones of which too little is known."""
-        shown = {other.file_uri for other in self.documents.others(uri) if other.policy.may_show}
-        shown.add(self.documents.file_uri(uri))
-        return [each for each in shown if not self._looking.is_trusted(each)]
-
-    def _look_again(self) -> None:
-        self._looks_soon = False
-        for file_uri in {held.file_uri for held in self.documents.others("")}:
-            if not self._looking.is_fresh(file_uri):
-                self.in_background(self._looking.at(file_uri))
-
-    def _looked(self, file_uri: str) -> None:
-        self.documents.renew(file_uri)
-        for snapshot in self.documents.of_file(file_uri)[:1]:
-            self.menu.offer(snapshot.policy.settings)
-
-    def _look(self, file_uri: str) -> None:
-        self.configuration.look(file_uri)
-        self._exclusions.look(file_uri, self.configuration.folders)
-        for snapshot in self.documents.of_file(file_uri):
-            self.suggester.context_selector.reading(snapshot)
-
-    def _policy(self, uri: str, language: str) -> Policy:
-        excluded = self._exclusions.why_excluded(uri)
-        why_off = f"The document is kept from the model: {excluded}." if excluded else ""
-        return Policy(
-            settings=self.configuration.settings_of(uri),
-            off=why_off or self.configuration.why_off(uri, language),
-            may_show=not excluded,
-        )
 
     def _publish(self, status: Status) -> None:
         if self.wants_status:

@@ -26,7 +26,7 @@ _converter = get_converter()
 
 
 async def code_action(ls: EditorSession, params: CodeActionParams) -> list[CodeAction]:
-    snapshot = await ls.snapshot(params.text_document.uri)
+    snapshot = await ls.projects.snapshot(params.text_document.uri)
     if snapshot is None or snapshot.policy.off:
         return []
     start, end = span_of(snapshot.lines, params.range, snapshot.encoding)

@@ -26,7 +26,7 @@ LONGEST_LABEL = 60
 
 async def completion(ls: EditorSession, params: CompletionParams) -> CompletionList | None:
     """One item at most. It is last, never preselected, and asked for anew as the user types."""
-    snapshot = await ls.snapshot(params.text_document.uri)
+    snapshot = await ls.projects.snapshot(params.text_document.uri)
     if snapshot is None:
         return None
     gap = gap_at(snapshot, offset_at(snapshot.lines, params.position, snapshot.encoding))

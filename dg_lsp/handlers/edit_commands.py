@@ -133,7 +133,7 @@ async def _answered(
         outcome = EditOutcome(message=NOT_OPEN)
     else:
         with ls.edits.tracking.follow(snapshot) as followed:
-            await ls.look(given.uri)
+            await ls.projects.look(given.uri)
             now = ls.documents.get(given.uri)
             snapshot = replace(snapshot, policy=now.policy if now else Policy(off=NOT_OPEN))
             edit = snapshot.policy.off or await edit_for(snapshot)

@@ -21,7 +21,7 @@ from dg_lsp.suggest.suggestions import Remainder
 
 async def inline_completion(ls: EditorSession, params: InlineCompletionParams) -> InlineCompletionList | None:
     """Ghost text: one item unasked, several when invoked, none where there is nothing good to show."""
-    snapshot = await ls.snapshot(params.text_document.uri)
+    snapshot = await ls.projects.snapshot(params.text_document.uri)
     if snapshot is None:
         return None
     gap = _gap(snapshot, params)

@@ -20,7 +20,7 @@ NOTHING: dict[str, Any] = {"edits": []}
 async def next_edit(ls: EditorSession, params: InlineEditParams) -> dict[str, Any]:
     """One edit or none; never null. A document that is of another version here than there is not edited."""
     document = params.text_document
-    snapshot = await ls.snapshot(document.uri)
+    snapshot = await ls.projects.snapshot(document.uri)
     if snapshot is None or document.version not in (None, snapshot.version):
         return NOTHING
     asked = params.context is not None and params.context.trigger_kind == InlineCompletionTriggerKind.Invoked

@@ -7,7 +7,8 @@ from typing import Protocol
 from lsprotocol.types import ApplyWorkspaceEditParams, ApplyWorkspaceEditResult, ClientCapabilities, ShowMessageParams
 
 from dg_lsp.backend.resident import Resident
-from dg_lsp.documents.documents import Documents, Snapshot
+from dg_lsp.documents.documents import Documents
+from dg_lsp.documents.projects import Projects
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
 from dg_lsp.protocol.progress import ProgressBars
@@ -20,6 +21,7 @@ from dg_lsp.suggest.suggester import Suggester
 class EditorSession(Protocol):
     acceptance: Acceptance
     documents: Documents
+    projects: Projects
     edits: Edits
     resident: Resident
     rpc: Rpc
@@ -27,12 +29,6 @@ class EditorSession(Protocol):
     analyses: Analyses
     next_edits: NextEdits
     working: ProgressBars
-
-    async def look(self, uri: str) -> None:
-        """Wait until a document's policy is what its project says now."""
-
-    async def snapshot(self, uri: str) -> Snapshot | None:
-        """A document as its policy is now; None where it is not open, or changes while the project is looked at."""
 
     @property
     def client_capabilities(self) -> ClientCapabilities: ...

@@ -17,7 +17,7 @@ import pytest
 from lsprotocol.types import MessageActionItem, ShowMessageRequestParams
 from pygls.exceptions import JsonRpcException
 
-from dg_lsp.app.server import LATER, REPLACE
+from dg_lsp.backend.chosen_engine import LATER, REPLACE
 from dg_lsp.protocol.framing import frame, messages
 from engine.core.version import __version__
 from tests.e2e.cases import ADD, CALL, DEEP, END, FAR, SLOW, text_of

@@ -189,7 +189,7 @@ async def test_files_are_looked_at_once_for_all_cells_and_not_for_each_key(noteb
         await asyncio.sleep(0.01)
     for at in range(50):
         await notebook.rewrite(at, "b = 2")
-        assert await notebook.server.snapshot(f"cell:{at}")
+        assert await notebook.server.projects.snapshot(f"cell:{at}")
     assert looked == [NOTEBOOK]
 
 
@@ -199,11 +199,11 @@ async def test_memory_is_let_go_when_cells_close(notebook):
         await notebook.open_notebook(*("x = 1" for _ in range(30)))
         for at in range(30):
             await notebook.rewrite(at, "y = 2")
-            await notebook.server.snapshot(f"cell:{at}")
+            await notebook.server.projects.snapshot(f"cell:{at}")
         await notebook.close_notebook(30)
     server = notebook.server
     assert server.documents.others("") == []
     suggester = server.suggester
     assert not any(vars(suggester)[kept] for kept in ("_caches", "_edits", "_lanes", "_expected"))
     assert not any(vars(suggester.context_selector)[kept] for kept in ("_readings", "_choices"))
-    assert server._exclusions._reasons.keys() <= {NOTEBOOK}
+    assert server.projects._exclusions._reasons.keys() <= {NOTEBOOK}

@@ -140,7 +140,7 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
         server.suggester.debounce.key(at_ms)
     server.suggester.debounce.answered(1000)
     assert server.suggester.debounce.delay_ms(20) > 0
-    server.other_engine = "The engine runs on cuda:0."
+    server.chosen_engine.other = "The engine runs on cuda:0."
 
     server.engine_is(EngineState(name="starting"))
     assert server.resident.deadline_ms == CPU_DEADLINE_MS
@@ -148,7 +148,7 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     assert server.resident.retry_at_s == 0
     assert await server.analyses.at(snapshot, 0) == NOTHING
     assert server.suggester.debounce.delay_ms(20) == 0
-    assert server.other_engine == ""
+    assert server.chosen_engine.other == ""
 
 
 class Disk:
@@ -161,13 +161,13 @@ class Disk:
         self.answers = threading.Event()
         self.answers.set()
         self._server = server
-        server._looking = Looking(self._look, server._looked, lambda: self.now_s)
+        server.projects._looking = Looking(self._look, server.projects._looked, lambda: self.now_s)
 
     def _look(self, uri: str) -> None:
         self.answers.wait(10)
         time.sleep(0.0 if uri == URI else 0.1)
         self.looked_at.append(uri)
-        self._server._exclusions._reasons[uri] = self.excludes
+        self._server.projects._exclusions._reasons[uri] = self.excludes
 
 
 @pytest.mark.asyncio
@@ -175,12 +175,12 @@ async def test_a_key_waits_for_no_look_while_the_last_one_is_young(session):
     server, disk = session.server, Disk(session.server)
     await session.begin()
     await session.open("a = 1\n")
-    assert (await server.snapshot(URI)).policy.may_show
+    assert (await server.projects.snapshot(URI)).policy.may_show
     disk.excludes = "it says so"
     disk.answers.clear()
     disk.now_s += TRUSTED_S - 0.1
     began_s = time.monotonic()
-    assert (await server.snapshot(URI)).policy.may_show
+    assert (await server.projects.snapshot(URI)).policy.may_show
     assert time.monotonic() - began_s < LOOK_S / 2
     async with asyncio.timeout(10):
         while server.documents.get(URI).policy.may_show:
@@ -195,10 +195,10 @@ async def test_a_key_sees_no_document_by_a_look_that_is_old(session):
     await session.begin()
     for uri in (URI, other):
         await session.open("a = 1\n", uri)
-        await server.look(uri)
+        await server.projects.look(uri)
     disk.excludes = "it says so"
     disk.now_s += TRUSTED_S
-    assert not (await server.snapshot(URI)).policy.may_show
+    assert not (await server.projects.snapshot(URI)).policy.may_show
     assert not server.documents.get(other).policy.may_show
 
 
@@ -207,10 +207,10 @@ async def test_a_key_is_answered_before_files_are_looked_at(session):
     server, disk = session.server, Disk(session.server)
     await session.begin()
     await session.open("a = 1\n")
-    await server.look(URI)
+    await server.projects.look(URI)
     disk.now_s += LOOK_AGAIN_S
     await session.change("x")
-    await server.snapshot(URI)
+    await server.projects.snapshot(URI)
     assert disk.looked_at == [URI]
     async with asyncio.timeout(10):
         while len(disk.looked_at) < 2:
@@ -223,11 +223,11 @@ async def test_a_file_that_the_editor_says_changed_is_looked_at_before_the_next_
     uri = (tmp_path / "a.py").as_uri()
     await session.begin()
     await session.open("a = 1\n", uri)
-    assert (await server.snapshot(uri)).policy.may_show
+    assert (await server.projects.snapshot(uri)).policy.may_show
     file.write_text("a.py\n")
-    assert (await server.snapshot(uri)).policy.may_show
+    assert (await server.projects.snapshot(uri)).policy.may_show
     await session.send("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 1}]})
-    assert not (await server.snapshot(uri)).policy.may_show
+    assert not (await server.projects.snapshot(uri)).policy.may_show
 
 
 class NoStatus:

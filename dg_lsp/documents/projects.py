@@ -1,0 +1,109 @@
+"""What the projects of open documents say of them: which settings hold there, and what the model must not see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from dg_lsp.config.configuration import Configuration
+from dg_lsp.config.exclusion import Exclusions
+from dg_lsp.config.looking import SOON_S, Looking
+from dg_lsp.documents.documents import Documents, Policy, Snapshot
+
+
+class Projects:
+    """Keeps the policies of documents as their projects' files say, which are looked at away from the event loop.
+
+    `reads` is told, in another thread, each document whose project is looked at, and `renewed`, on the event loop, one
+    of each file whose policy is known anew. `in_background` runs a look that nobody waits for.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        configuration: Configuration,
+        *,
+        in_background: Callable[[Coroutine[Any, Any, None]], None],
+        reads: Callable[[Snapshot], object],
+        renewed: Callable[[Snapshot], object],
+    ) -> None:
+        self._documents = documents
+        self._configuration = configuration
+        self._in_background = in_background
+        self._reads = reads
+        self._renewed = renewed
+        self._exclusions = Exclusions()
+        self._looking = Looking(self._look, self._looked)
+        self._looks_soon = False
+
+    def policy(self, uri: str, language: str) -> Policy:
+        """What holds for a document by the last look at its project."""
+        excluded = self._exclusions.why_excluded(uri)
+        why_off = f"The document is kept from the model: {excluded}." if excluded else ""
+        return Policy(
+            settings=self._configuration.settings_of(uri),
+            off=why_off or self._configuration.why_off(uri, language),
+            may_show=not excluded,
+        )
+
+    async def look(self, uri: str) -> None:
+        """Wait until a document's policy is what its project says now, and no other's is by a look that is old."""
+        self.look_soon(uri)
+        await asyncio.gather(*map(self._looking.at, {self._documents.file_uri(uri), *self._outdated(uri)}))
+
+    def look_soon(self, uri: str) -> None:
+        """See to it that policies are what projects say, unless that of a document is so; a key that came just now is
+        answered first."""
+        if not self._looking.is_fresh(self._documents.file_uri(uri)) and not self._looks_soon:
+            self._looks_soon = True
+            asyncio.get_running_loop().call_later(SOON_S, self._look_again)
+
+    async def snapshot(self, uri: str) -> Snapshot | None:
+        """A document with its policy of a moment ago; None where it is not open, or changes while its project is looked
+        at."""
+        before = self._documents.get(uri)
+        if before:
+            self.look_soon(uri)
+            await asyncio.gather(*map(self._looking.at, self._outdated(uri)))
+        now = self._documents.get(uri)
+        return now if before and now and now.lines is before.lines else None
+
+    def look_anew(self) -> None:
+        """Files changed that may be a project's: what is known of them is gone by no longer."""
+        for held in self._documents.others(""):
+            self._looking.forget(held.file_uri)
+
+    def forget(self, uri: str) -> None:
+        """The project of a file, or the file itself, is gone."""
+        self._exclusions.forget(uri)
+        self._looking.forget(uri)
+
+    def forget_all(self) -> None:
+        """What belongs to which project may be otherwise now."""
+        for held in self._documents.others(""):
+            self.forget(held.file_uri)
+        self._documents.renew()
+
+    def _outdated(self, uri: str) -> list[str]:
+        """Of a document's file and those that the model may see beside it, the ones of which too little is known."""
+        shown = {other.file_uri for other in self._documents.others(uri) if other.policy.may_show}
+        shown.add(self._documents.file_uri(uri))
+        return [each for each in shown if not self._looking.is_trusted(each)]
+
+    def _look_again(self) -> None:
+        self._looks_soon = False
+        for file_uri in {held.file_uri for held in self._documents.others("")}:
+            if not self._looking.is_fresh(file_uri):
+                self._in_background(self._looking.at(file_uri))
+
+    def _looked(self, file_uri: str) -> None:
+        self._documents.renew(file_uri)
+        for snapshot in self._documents.of_file(file_uri)[:1]:
+            self._renewed(snapshot)
+
+    def _look(self, file_uri: str) -> None:
+        self._configuration.look(file_uri)
+        self._exclusions.look(file_uri, self._configuration.folders)
+        for snapshot in self._documents.of_file(file_uri):
+            self._reads(snapshot)
