@@ -29,7 +29,7 @@ async def did_change(ls: DgServer, params: types.DidChangeNotebookDocumentParams
         if ls.documents.is_notebook(uri):
             _rearrange(ls, uri, cells)
     except UnknownCells as error:
-        ls.complain(str(error))
+        ls.editor.complain(str(error))
         ls.lose(uri)
     except Exception:
         ls.lose(uri)

@@ -57,8 +57,8 @@ async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> N
 
 async def did_focus(ls: DgServer, params: FocusParams | None) -> None:
     """A document is looked at; only clients of Copilot's language server say so."""
-    if not ls.is_copilots:
-        ls.tell_as_copilot()
+    if not ls.editor.is_copilots:
+        ls.editor.show_as_copilot(ls.board.current)
     if params and params.text_document:
         ls.projects.look_soon(params.text_document.uri)
 

@@ -4,48 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import subprocess
 import time
 from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
-import psutil
 from lsprotocol.types import (
-    ConfigurationItem,
-    ConfigurationParams,
     InitializeParams,
-    LogMessageParams,
-    MessageActionItem,
-    MessageType,
     NotebookDocumentFilterWithNotebook,
     NotebookDocumentSyncOptions,
-    ShowMessageRequestParams,
     TextDocumentContentChangeEvent,
     TextDocumentItem,
 )
 from pygls.capabilities import ServerCapabilitiesBuilder
-from pygls.exceptions import JsonRpcException, JsonRpcInternalError
+from pygls.exceptions import JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path
 
 from dg_lsp import __version__
+from dg_lsp.app.editor import EditorClient
 from dg_lsp.app.menu import Menu
 from dg_lsp.backend.chosen_engine import ChosenEngine
 from dg_lsp.backend.client import EngineClient, Launch
 from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import Status, StatusBoard
 from dg_lsp.config.configuration import Configuration
-from dg_lsp.config.sections import SECTIONS
 from dg_lsp.config.settings import EngineSettings
 from dg_lsp.documents.documents import Documents
 from dg_lsp.documents.projects import Projects
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
-from dg_lsp.protocol.copilot import is_copilots
 from dg_lsp.protocol.initialize import ANY_NOTEBOOK, NAME
-from dg_lsp.protocol.messages import DID_CHANGE_STATUS, REOPEN, STATUS
 from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc, converter
 from dg_lsp.suggest.acceptance import Acceptance, Event
@@ -59,10 +49,8 @@ log = logging.getLogger(__name__)
 
 NOTEBOOKS = NotebookDocumentSyncOptions(notebook_selector=[NotebookDocumentFilterWithNotebook(notebook=ANY_NOTEBOOK)])
 WRITE_STATS_S = 5.0
-CONFIGURATION_S = 10.0
-"""For a client to tell its settings when asked."""
 LAUNCH_S = 2.0
-"""How long the start of an engine, which may be set up by these settings, waits for them."""
+"""How long the start of an engine, which may be set up by these settings, waits for the client to tell them."""
 
 
 class DgServer(LanguageServer):
@@ -74,10 +62,13 @@ class DgServer(LanguageServer):
             NAME, __version__, notebook_document_sync=NOTEBOOKS, protocol_cls=Rpc, converter_factory=converter
         )
         self.rpc = cast(Rpc, self.protocol)
+        self.editor = EditorClient(self)
         self.documents = Documents(policy=lambda uri, language: self.projects.policy(uri, language))
-        self.configuration = Configuration(self.complain)
+        self.configuration = Configuration(self.editor.complain)
         self.board = StatusBoard(self._publish)
-        self.chosen_engine = ChosenEngine(launch, self._engine_settings, choose=self._choose, complain=self.complain)
+        self.chosen_engine = ChosenEngine(
+            launch, self._engine_settings, choose=self.editor.choose, complain=self.editor.complain
+        )
         client = EngineClient(self.chosen_engine.launch, client=NAME, on_state=self.engine_is, begun=begun)
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
@@ -87,7 +78,7 @@ class DgServer(LanguageServer):
             told=self.board.shown,
             folders=lambda: self.configuration.folders,
         )
-        self.menu = Menu(self.client_register_capability, self.complain)
+        self.menu = Menu(self.client_register_capability, self.editor.complain)
         self.projects = Projects(
             self.documents,
             self.configuration,
@@ -104,13 +95,7 @@ class DgServer(LanguageServer):
         self.edits = Edits(
             documents=self.documents, resident=self.resident, context_selector=self.suggester.context_selector
         )
-        self.working = ProgressBars(self.work_done_progress, self.in_background, self._shows_progress)
-        self.wants_status = False
-        self.is_copilots = False
-        """Whether it is told how things stand as Copilot's clients are."""
-        self.editor_pid: int | None = None
-        """The process whose end is the session's, too."""
-        self._can_reopen = False
+        self.working = ProgressBars(self.work_done_progress, self.in_background, self.editor.can_show_progress)
         self._configured = asyncio.Event()
         self._stats = Stats(stats_path())
         self._background = set[asyncio.Task[None]]()
@@ -121,13 +106,7 @@ class DgServer(LanguageServer):
         self.documents.encoding = "utf-8" if chosen == "utf-8" else "utf-32" if chosen == "utf-32" else "utf-16"
         self.configuration.initialize(params.initialization_options)
         self.configuration.change_folders(_folders(params))
-        # A process that is not there is one of another machine or container.
-        self.editor_pid = params.process_id if params.process_id and psutil.pid_exists(params.process_id) else None
-        experimental = params.capabilities.experimental
-        announced = cast(dict[str, object], experimental) if isinstance(experimental, dict) else {}
-        self.wants_status = announced.get("dgStatus") is True
-        self._can_reopen = announced.get("dgReopen") is True
-        self.is_copilots = is_copilots(params.initialization_options)
+        self.editor.begin(params)
 
     def start(self) -> None:
         """The client is ready: start what goes on by itself."""
@@ -135,13 +114,8 @@ class DgServer(LanguageServer):
         self.in_background(self.pull_configuration())
         self.in_background(self._warm_in_time())
         self._tell_off()
-        if self.is_copilots:
-            self.tell_as_copilot()
-
-    def tell_as_copilot(self) -> None:
-        """Tell the client how things stand, now and from now on, as Copilot's language server does."""
-        self.is_copilots = True
-        self.rpc.tell(DID_CHANGE_STATUS, _as_copilot(self.board.current))
+        if self.editor.is_copilots:
+            self.editor.show_as_copilot(self.board.current)
 
     async def finish(self) -> None:
         """The session is over; the engine goes on for others."""
@@ -201,11 +175,7 @@ class DgServer(LanguageServer):
                 wanted[lost if lost == uri else snapshot.file_uri] = None
         for each in wanted:
             self.documents.close_notebook(each)
-            if self._can_reopen:
-                self.rpc.tell(REOPEN, {"uri": each})
-            else:
-                sentence = f"A change to {each} could not be read: close the document and open it again."
-                self.window_log_message(LogMessageParams(type=MessageType.Warning, message=sentence))
+            self.editor.reopen(each)
 
     def refresh(self) -> None:
         """Settings or switches changed."""
@@ -230,28 +200,12 @@ class DgServer(LanguageServer):
 
     async def pull_configuration(self) -> None:
         try:
-            for table in await self._asked_configuration():
+            for table in await self.editor.configuration():
                 if table:
                     self.configuration.change(table)
         finally:
             self._configured.set()
         self.refresh()
-
-    async def _asked_configuration(self) -> Sequence[Any]:
-        workspace = self.client_capabilities.workspace
-        if workspace is None or not workspace.configuration:
-            return ()
-        asked = ConfigurationParams(items=[ConfigurationItem(section=section) for section in SECTIONS])
-        try:
-            async with asyncio.timeout(CONFIGURATION_S):
-                return await self.workspace_configuration_async(asked) or ()
-        except (JsonRpcException, TimeoutError):
-            return ()
-
-    def complain(self, sentence: str) -> None:
-        """Put a sentence into the client's log, which shows nothing by itself."""
-        log.warning("%s", sentence)
-        self.window_log_message(LogMessageParams(type=MessageType.Warning, message=sentence))
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something until it ends or the session does."""
@@ -277,32 +231,13 @@ class DgServer(LanguageServer):
         await self._settings_known()
         return self.configuration.editor.engine
 
-    async def _choose(self, sentence: str, choices: tuple[str, ...]) -> str:
-        """What the user chooses; nothing where the client can't ask, or nobody answers."""
-        window = self.client_capabilities.window
-        if window is None or window.show_message is None:
-            return ""
-        actions = [MessageActionItem(title=choice) for choice in choices]
-        asked = ShowMessageRequestParams(type=MessageType.Info, message=sentence, actions=actions)
-        with contextlib.suppress(JsonRpcException):
-            chosen = await self.window_show_message_request_async(asked)
-            return chosen.title if chosen else ""
-        return ""
-
     async def _warm_in_time(self) -> None:
         await self._settings_known()
         self.refresh()
 
     def _publish(self, status: Status) -> None:
-        if self.wants_status:
-            self.rpc.tell(STATUS, dataclasses.asdict(status))
-        if self.is_copilots:
-            self.rpc.tell(DID_CHANGE_STATUS, _as_copilot(status))
+        self.editor.show(status)
         self.working.show_load(status)
-
-    def _shows_progress(self) -> bool:
-        window = self.client_capabilities.window
-        return bool(window and window.work_done_progress)
 
     def _count(self, language: str, event: Event, chars: int) -> None:
         if self.configuration.editor.stats:
@@ -314,13 +249,8 @@ class DgServer(LanguageServer):
             try:
                 await asyncio.to_thread(self._stats.write)
             except StatsError as error:
-                self.complain(str(error))
+                self.editor.complain(str(error))
                 return
-
-
-def _as_copilot(status: Status) -> dict[str, Any]:
-    kind = "Error" if status.state == "error" else "Inactive" if status.state == "off" else "Normal"
-    return {"busy": status.state in ("starting", "loading", "busy"), "kind": kind, "message": status.message}
 
 
 def _folders(params: InitializeParams) -> list[str]:

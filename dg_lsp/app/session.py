@@ -112,6 +112,6 @@ def _end_in_any_case() -> None:
 
 def _watch_editor(server: DgServer, end: Callable[[], None]) -> None:
     """An editor that was killed closes its pipes, unless another child of it holds them open."""
-    while server.editor_pid is None or psutil.pid_exists(server.editor_pid):
+    while server.editor.pid is None or psutil.pid_exists(server.editor.pid):
         time.sleep(LOOK_FOR_EDITOR_S)
     end()

@@ -17,7 +17,7 @@ from dg_lsp.protocol.messages import SetEnabledParams, StatusParams
 
 async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
     """How things stand; who asks once is told of changes from then on."""
-    ls.wants_status = True
+    ls.editor.wants_status = True
     params = params or StatusParams()
     account = _account(ls)
     if params.uri is not None:

@@ -1,0 +1,115 @@
+"""The client at the other end: what it said of itself, what it is told and what it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Sequence
+from typing import Any, cast
+
+import psutil
+from lsprotocol.types import (
+    ConfigurationItem,
+    ConfigurationParams,
+    InitializeParams,
+    LogMessageParams,
+    MessageActionItem,
+    MessageType,
+    ShowMessageRequestParams,
+)
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+from dg_lsp.backend.status import Status
+from dg_lsp.config.sections import SECTIONS
+from dg_lsp.protocol.copilot import is_copilots
+from dg_lsp.protocol.messages import DID_CHANGE_STATUS, REOPEN, STATUS
+from dg_lsp.protocol.rpc import Rpc
+
+log = logging.getLogger(__name__)
+
+CONFIGURATION_S = 10.0
+"""For a client to tell its settings when asked."""
+
+
+class EditorClient:
+    """One client, which `server` serves. What it can't be asked is answered with nothing."""
+
+    def __init__(self, server: LanguageServer) -> None:
+        self._server = server
+        self._rpc = cast(Rpc, server.protocol)
+        self.wants_status = False
+        self.is_copilots = False
+        """Whether it is told how things stand as Copilot's clients are."""
+        self.pid: int | None = None
+        """The process whose end is the session's, too."""
+        self._can_reopen = False
+
+    def begin(self, params: InitializeParams) -> None:
+        """Take what it says of itself in its greeting."""
+        # A process that is not there is one of another machine or container.
+        self.pid = params.process_id if params.process_id and psutil.pid_exists(params.process_id) else None
+        experimental = params.capabilities.experimental
+        announced = cast(dict[str, object], experimental) if isinstance(experimental, dict) else {}
+        self.wants_status = announced.get("dgStatus") is True
+        self._can_reopen = announced.get("dgReopen") is True
+        self.is_copilots = is_copilots(params.initialization_options)
+
+    def can_show_progress(self) -> bool:
+        window = self._server.client_capabilities.window
+        return bool(window and window.work_done_progress)
+
+    def complain(self, sentence: str) -> None:
+        """Put a sentence into its log, which shows nothing by itself, and into ours."""
+        log.warning("%s", sentence)
+        self._log(sentence)
+
+    def show(self, status: Status) -> None:
+        """Tell it how things stand, if it wants to know."""
+        if self.wants_status:
+            self._rpc.tell(STATUS, dataclasses.asdict(status))
+        if self.is_copilots:
+            self.show_as_copilot(status)
+
+    def show_as_copilot(self, status: Status) -> None:
+        """Tell it how things stand, now and from now on, as Copilot's language server does."""
+        self.is_copilots = True
+        kind = "Error" if status.state == "error" else "Inactive" if status.state == "off" else "Normal"
+        busy = status.state in ("starting", "loading", "busy")
+        self._rpc.tell(DID_CHANGE_STATUS, {"busy": busy, "kind": kind, "message": status.message})
+
+    def reopen(self, uri: str) -> None:
+        """Ask for the text of a document or notebook, which is no longer known; where it can't, the user is to."""
+        if self._can_reopen:
+            self._rpc.tell(REOPEN, {"uri": uri})
+        else:
+            self._log(f"A change to {uri} could not be read: close the document and open it again.")
+
+    async def configuration(self) -> Sequence[Any]:
+        """Its tables of settings; none where it does not say in time."""
+        workspace = self._server.client_capabilities.workspace
+        if workspace is None or not workspace.configuration:
+            return ()
+        asked = ConfigurationParams(items=[ConfigurationItem(section=section) for section in SECTIONS])
+        try:
+            async with asyncio.timeout(CONFIGURATION_S):
+                return await self._server.workspace_configuration_async(asked) or ()
+        except (JsonRpcException, TimeoutError):
+            return ()
+
+    async def choose(self, sentence: str, choices: Sequence[str]) -> str:
+        """Which of the choices its user takes; empty: none."""
+        window = self._server.client_capabilities.window
+        if window is None or window.show_message is None:
+            return ""
+        actions = [MessageActionItem(title=choice) for choice in choices]
+        asked = ShowMessageRequestParams(type=MessageType.Info, message=sentence, actions=actions)
+        with contextlib.suppress(JsonRpcException):
+            chosen = await self._server.window_show_message_request_async(asked)
+            return chosen.title if chosen else ""
+        return ""
+
+    def _log(self, sentence: str) -> None:
+        self._server.window_log_message(LogMessageParams(type=MessageType.Warning, message=sentence))
