@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -20,7 +19,6 @@ from dg_lsp.backend.client import EngineFailure, Launch
 from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
 from dg_lsp.backend.status import StatusBoard
 from dg_lsp.backend.timeouts import Timeouts
-from dg_lsp.config.looking import LOOK_AGAIN_S, LOOK_S, TRUSTED_S, Looking
 from dg_lsp.documents import documents
 from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.analyses import NOTHING
@@ -149,85 +147,6 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     assert await server.analyses.at(snapshot, 0) == NOTHING
     assert server.suggester.debounce.delay_ms(20) == 0
     assert server.chosen_engine.other == ""
-
-
-class Disk:
-    """What looks at files find: a document is excluded where `excludes` says why, and `answers` holds them up."""
-
-    def __init__(self, server: DgServer) -> None:
-        self.now_s = 0.0
-        self.excludes = ""
-        self.looked_at: list[str] = []
-        self.answers = threading.Event()
-        self.answers.set()
-        self._server = server
-        server.projects._looking = Looking(self._look, server.projects._looked, lambda: self.now_s)
-
-    def _look(self, uri: str) -> None:
-        self.answers.wait(10)
-        time.sleep(0.0 if uri == URI else 0.1)
-        self.looked_at.append(uri)
-        self._server.projects._exclusions._reasons[uri] = self.excludes
-
-
-@pytest.mark.asyncio
-async def test_a_key_waits_for_no_look_while_the_last_one_is_young(session):
-    server, disk = session.server, Disk(session.server)
-    await session.begin()
-    await session.open("a = 1\n")
-    assert (await server.projects.snapshot(URI)).policy.may_show
-    disk.excludes = "it says so"
-    disk.answers.clear()
-    disk.now_s += TRUSTED_S - 0.1
-    began_s = time.monotonic()
-    assert (await server.projects.snapshot(URI)).policy.may_show
-    assert time.monotonic() - began_s < LOOK_S / 2
-    async with asyncio.timeout(10):
-        while server.documents.get(URI).policy.may_show:
-            await asyncio.sleep(0.01)
-            disk.answers.set()
-
-
-@pytest.mark.asyncio
-async def test_a_key_sees_no_document_by_a_look_that_is_old(session):
-    server, disk = session.server, Disk(session.server)
-    other = "file:///w/b.py"
-    await session.begin()
-    for uri in (URI, other):
-        await session.open("a = 1\n", uri)
-        await server.projects.look(uri)
-    disk.excludes = "it says so"
-    disk.now_s += TRUSTED_S
-    assert not (await server.projects.snapshot(URI)).policy.may_show
-    assert not server.documents.get(other).policy.may_show
-
-
-@pytest.mark.asyncio
-async def test_a_key_is_answered_before_files_are_looked_at(session):
-    server, disk = session.server, Disk(session.server)
-    await session.begin()
-    await session.open("a = 1\n")
-    await server.projects.look(URI)
-    disk.now_s += LOOK_AGAIN_S
-    await session.change("x")
-    await server.projects.snapshot(URI)
-    assert disk.looked_at == [URI]
-    async with asyncio.timeout(10):
-        while len(disk.looked_at) < 2:
-            await asyncio.sleep(0.01)
-
-
-@pytest.mark.asyncio
-async def test_a_file_that_the_editor_says_changed_is_looked_at_before_the_next_key(session, tmp_path):
-    server, file = session.server, tmp_path / ".dgignore"
-    uri = (tmp_path / "a.py").as_uri()
-    await session.begin()
-    await session.open("a = 1\n", uri)
-    assert (await server.projects.snapshot(uri)).policy.may_show
-    file.write_text("a.py\n")
-    assert (await server.projects.snapshot(uri)).policy.may_show
-    await session.send("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 1}]})
-    assert not (await server.projects.snapshot(uri)).policy.may_show
 
 
 class NoStatus:
