@@ -52,8 +52,8 @@ def commit_of(folder: Path) -> str | None:
 
 
 def changed_at(folder: Path) -> dict[str, int]:
-    """When files below a folder were last committed, in seconds since 1970, by their paths from there; those of the last
-    year, where git can tell."""
+    """When files below a folder were last committed, in seconds since 1970, by their paths from there: those of the
+    last year, where git can tell."""
     found: dict[str, int] = {}
     at = 0
     said = _git(

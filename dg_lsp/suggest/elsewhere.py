@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence

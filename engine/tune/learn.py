@@ -85,8 +85,8 @@ def learn(
     should_pause: Callable[[], bool] = lambda: False,
     rate: float = RATE,
 ) -> TuningState | None:
-    """Train `pairs`, which lie in `network`, over the recipe's tokens or until the held-out loss rises, going on from the
-    checkpoint in `folder` where that is of the same run: `about` tells. In the end they hold what was best.
+    """Train `pairs`, which lie in `network`, over the recipe's tokens or until the held-out loss rises, going on from
+    the checkpoint in `folder` where that is of the same run: `about` tells. In the end they hold what was best.
 
     None where `should_pause` came first: the same call goes on. Raises EngineError where the disk refuses.
     """
@@ -114,8 +114,8 @@ def learn(
         if state.step % max(1, steps // CHECKS) == 0 or state.step == steps:
             state.look(held_out(network, teacher, recipe, sitting), parameters)
             left_s = (steps - state.step) * statistics.median([*times, time.monotonic() - began])
-            best = f"{state.best_loss:.3f} at step {state.best_step}"
-            report(f"step {state.step} of {steps}: held-out loss {best}, {state.first_loss:.3f} before; {spent(left_s)} left")
+            best = f"{state.best_loss:.3f} at step {state.best_step}, {state.first_loss:.3f} before"
+            report(f"step {state.step} of {steps}: held-out loss {best}; {spent(left_s)} left")
         times.append(time.monotonic() - began)
         state.seconds += times[-1]
         if time.monotonic() - saved > sitting.save_every_s:
@@ -174,8 +174,8 @@ def _save(
     except (OSError, RuntimeError) as error:
         # torch tells of a full disk by an error of its own.
         raise EngineError(
-            f"{path.parent} can't be written to ({error}): make room on its disk and run the same command again; it goes "
-            "on from what was saved last."
+            f"{path.parent} can't be written to ({error}): make room on its disk and run the same command again; it "
+            "goes on from what was saved last."
         ) from None
 
 

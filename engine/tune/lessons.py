@@ -65,8 +65,8 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
 
 
 def write_corpus(repository: Repository, tokenizer: Path, out: Path) -> dict[Split, int]:
-    """Write both splits for `PackedCorpus`, with the tokenizer of the model directory `tokenizer`. Returns the tokens of
-    each.
+    """Write both splits for `PackedCorpus`, with the tokenizer of the model directory `tokenizer`. Returns the
+    tokens of each.
 
     Raises BadInput where there is too little to learn from, EngineError where the disk refuses.
     """
@@ -98,7 +98,11 @@ class Lessons:
         made = self.source.batch(step, 0, split)
         assert isinstance(made, Canvases)
         # What is asked behind a gap, whether it ends and how wide it is, came with the repeated suffix.
-        return made if self.source.recipe.repeated else replace(made, contexts=replace(made.contexts, target=_unasked(made)))
+        return (
+            made
+            if self.source.recipe.repeated
+            else replace(made, contexts=replace(made.contexts, target=_unasked(made)))
+        )
 
 
 def _unasked(batch: Canvases) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from engine.models.adapters.files import Pair
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.quantized.layers import PackedLinear, PackedWeights
 
@@ -39,6 +40,11 @@ class LowRankLinear(nn.Module):
             torch.empty(rank, inputs).uniform_(-1, 1, generator=draw).mul_(1 / math.sqrt(inputs)).to(device)
         )
         self.lora_B = nn.Parameter(torch.zeros(outputs, rank, device=device))
+
+    @property
+    def weight(self) -> Any:
+        """Of the frozen layer: the shape and the format are those of the whole."""
+        return self.base.weight
 
     def forward(self, hidden: Tensor) -> Tensor:
         beside = F.linear(F.linear(hidden.float(), self.lora_A), self.lora_B)
@@ -90,7 +96,9 @@ class RecomputedNetwork(GemmaNetwork):
 
 
 @contextmanager
-def adapted(module: nn.Module, rank: int = RANK, alpha: float = ALPHA, seed: int = 0) -> Generator[dict[str, LowRankLinear]]:
+def adapted(
+    module: nn.Module, rank: int = RANK, alpha: float = ALPHA, seed: int = 0
+) -> Generator[dict[str, LowRankLinear]]:
     """Within the block the layers of `module` that are ADAPTED are LowRankLinear, by name, and gradients flow through
     all that is packed. Outside it the module is as it was, all weights in place."""
     pairs: dict[str, LowRankLinear] = {}
@@ -115,6 +123,38 @@ def adapted(module: nn.Module, rank: int = RANK, alpha: float = ALPHA, seed: int
     finally:
         for holder, name, part in reversed(undo):
             setattr(holder, name, part)
+
+
+@contextmanager
+def folded(module: nn.Module, tensors: Mapping[str, Pair], scale: float) -> Generator[bool]:
+    """Within the block the layers that `tensors` name have what was learnt in their weights, as they will be served.
+    Nothing happens, and that is said, where one of them is packed."""
+    layers = {name: module.get_submodule(name) for name in tensors}
+    if not all(isinstance(layer, nn.Linear) for layer in layers.values()):
+        yield False
+        return
+    weights: dict[str, Tensor] = {name: layer.weight.detach() for name, layer in layers.items()}
+    kept = {name: weight.clone() for name, weight in weights.items()}
+    try:
+        for name, (a, b) in tensors.items():
+            weights[name].add_((scale * (b @ a)).to(weights[name]))
+        yield True
+    finally:
+        for name, weight in weights.items():
+            weight.copy_(kept[name])
+
+
+def pairs_of(parameters: Mapping[str, Tensor]) -> dict[str, Pair]:
+    """As an adapter holds them, of what `LAYER.lora_A` and `LAYER.lora_B` name."""
+    names = sorted({name.rpartition(".")[0] for name in parameters})
+    return {name: (parameters[f"{name}.lora_A"], parameters[f"{name}.lora_B"]) for name in names}
+
+
+def parameters_from(tensors: Mapping[str, Pair]) -> dict[str, Tensor]:
+    """The other way round."""
+    return {
+        f"{name}.lora_{side}": each for name, pair in tensors.items() for side, each in zip("AB", pair, strict=True)
+    }
 
 
 def _held(module: nn.Module, path: str) -> tuple[nn.Module, str]:

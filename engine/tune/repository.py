@@ -75,7 +75,9 @@ def list_files(folder: Path) -> Listing:
     try:
         asked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIST_S, check=False)
     except subprocess.TimeoutExpired:
-        raise BadInput(f"The files of {folder} were not listed within {_LIST_S:.0f} s: name a smaller folder.") from None
+        raise BadInput(
+            f"The files of {folder} were not listed within {_LIST_S:.0f} s: name a smaller folder."
+        ) from None
     if asked.returncode:
         said = asked.stderr.decode(errors="replace").strip().removeprefix("dg-lsp: ")
         raise BadInput(said) if asked.returncode == 2 else EngineError(f"The files of {folder} were not listed: {said}")
@@ -104,8 +106,8 @@ def read_repository(listing: Listing, learnt: Mapping[str, str], now_s: float | 
 
 
 def held_out_paths(paths: Iterable[str]) -> frozenset[str]:
-    """Those of which nothing is learnt: a tenth, by a hash of folder and name, so that a file stays on its side whatever
-    else comes and goes; at least one, where there are two."""
+    """Those of which nothing is learnt: a tenth, by a hash of folder and name, so that a file stays on its side
+    whatever else comes and goes; at least one, where there are two."""
     ranks = {path: int.from_bytes(hashlib.sha256(path.encode(errors="surrogateescape")).digest()[:8]) for path in paths}
     chosen = {path for path, rank in ranks.items() if rank < HELD_OUT * (1 << 64)}
     if not chosen and len(ranks) > 1:
