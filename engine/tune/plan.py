@@ -13,9 +13,10 @@ from torch import Tensor
 from engine.core.errors import OutOfMemory
 from engine.core.sizes import binary_bytes
 from engine.models.gemma.network import GemmaNetwork
+from engine.train.canvases import Canvases
 from engine.train.loss import CHUNK, CHUNK_CUDA
 from engine.train.recipe import Recipe
-from engine.train.run import BatchSource, Sitting, step_losses, to_device, total_loss
+from engine.train.run import Batch, Sitting, step_losses, to_device, total_loss
 from engine.tune.learn import CHECKS, LOOKS, parameters_of, steps_of
 from engine.tune.lessons import Lessons
 from engine.tune.lora import LowRankLinear, RecomputedNetwork
@@ -65,19 +66,21 @@ class TuningPlan:
 def plan(network: GemmaNetwork, pairs: Mapping[str, LowRankLinear], lessons: Lessons, sitting: Sitting) -> TuningPlan:
     """Try one row of the widest step, forward and backward; the pairs stay as they are."""
     recipe = lessons.source.recipe
+    resident = _resident(sitting.device)
     widest = max(recipe.contexts)
-    narrow = replace(recipe, contexts=(widest,), step_tokens=widest)
-    row = Lessons(source=BatchSource(corpus=lessons.source.corpus, recipe=narrow, seed=0)).batch(0)
-    row = to_device(row, sitting.device)
+    row, narrow = _row(lessons, widest, sitting)
     rows = recipe.rows(widest)
     kept, largest = _kept(network, row, narrow, sitting, pairs)
     if isinstance(network, RecomputedNetwork):
         # What one layer keeps while it is computed again.
         plain, largest = _kept(GemmaNetwork(network.module), row, narrow, sitting, pairs)
         kept += plain // len(network.layers)
+    usual, narrow = _row(lessons, recipe.contexts[0], sitting)
     began = time.process_time()
-    total_loss(step_losses(network, row, sitting), narrow).backward()
-    step_s = (time.process_time() - began) * recipe.step_tokens / widest
+    total_loss(step_losses(network, usual, sitting), narrow).backward()
+    # Processor time, as others are at work as well.
+    row_s = (time.process_time() - began) / torch.get_num_threads()
+    step_s = row_s * recipe.step_tokens / recipe.contexts[0]
     parameters = parameters_of(pairs).values()
     for each in parameters:
         each.grad = None
@@ -85,7 +88,7 @@ def plan(network: GemmaNetwork, pairs: Mapping[str, LowRankLinear], lessons: Les
     logits = _LOGITS * chunk * recipe.shape.vocab * torch.float32.itemsize
     own = _PER_PARAMETER * sum(each.numel() for each in parameters)
     return TuningPlan(
-        resident=_resident(sitting.device),
+        resident=resident,
         training=own + rows * (kept + _AT_ONCE * largest) + logits,
         available=_available(sitting.device),
         step_s=step_s,
@@ -93,8 +96,15 @@ def plan(network: GemmaNetwork, pairs: Mapping[str, LowRankLinear], lessons: Les
     )
 
 
+def _row(lessons: Lessons, width: int, sitting: Sitting) -> tuple[Canvases, Recipe]:
+    """One row so wide, and a recipe of such rows alone."""
+    source = lessons.source
+    recipe = replace(source.recipe, contexts=(width,), step_tokens=width)
+    return to_device(Lessons(source=replace(source, recipe=recipe)).batch(0), sitting.device), recipe
+
+
 def _kept(
-    network: GemmaNetwork, row: object, recipe: Recipe, sitting: Sitting, pairs: Mapping[str, LowRankLinear]
+    network: GemmaNetwork, row: Batch, recipe: Recipe, sitting: Sitting, pairs: Mapping[str, LowRankLinear]
 ) -> tuple[int, int]:
     """Bytes that the way there keeps for the way back, weights aside, and those of the largest tensor of them."""
     weights = {each.untyped_storage().data_ptr() for each in (*network.module.parameters(), *network.module.buffers())}
@@ -108,7 +118,7 @@ def _kept(
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         # Held while it is counted, so that no memory is counted twice or used again.
-        loss = total_loss(step_losses(network, row, sitting), recipe)  # type: ignore[arg-type]
+        loss = total_loss(step_losses(network, row, sitting), recipe)
     found = sum(held.values()), max(held.values(), default=0)
     del loss
     return found
