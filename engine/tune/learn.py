@@ -4,6 +4,7 @@ than what came after the last save."""
 from __future__ import annotations
 
 import math
+import pickle
 import statistics
 import time
 from collections import deque
@@ -192,5 +193,5 @@ def _opened(
         put(held["pairs"], parameters)
         optimiser.load_state_dict(held["optimiser"])
         return TuningState(**held["state"])
-    except (OSError, RuntimeError, KeyError, TypeError, EOFError) as error:
-        raise EngineError(f"{path} is damaged ({error}): remove it to begin anew.") from None
+    except (OSError, RuntimeError, KeyError, TypeError, EOFError, pickle.UnpicklingError):
+        raise EngineError(f"{path} is damaged: remove it to begin anew.") from None

@@ -9,6 +9,7 @@ Source of the experiment: fine-tuning DiffusionGemma on Sudoku raised what it so
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from engine.checkpoints.directory import METADATA_FILE
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import infill
@@ -40,7 +44,7 @@ from engine.train.shapes import Shape, new_model, trained_parameters
 from engine.train.state import TrainingState
 from engine.train.tokenizer import encode, load_tokenizer, save_tokenizer, train_tokenizer
 from engine.tune.learn import learn
-from engine.tune.lora import adapted
+from engine.tune.lora import ALPHA, RANK, adapted, folded, pairs_of
 
 Board = tuple[int, ...]
 """Sixteen digits, row by row."""
@@ -54,11 +58,13 @@ _UNITS = (
     tuple(tuple(4 * (top + y) + left + x for y in (0, 1) for x in (0, 1)) for top in (0, 2) for left in (0, 2)),
 )
 """Cells that hold each digit once: rows, columns, boxes."""
-_BLANKS = (6, 12)
+_BLANKS = (8, 12)
 """Cells of a puzzle that are empty, at the least and at the most."""
+_SURE = 0.9
+"""Of each cell, at which a board is done."""
 _HELD_OUT = 9
 """One board in so many is never trained on."""
-_CONTEXT = 32
+_CONTEXT = 24
 """Tokens of a puzzle with all around it, at the most."""
 
 RECIPE = Recipe(
@@ -100,6 +106,11 @@ def boards() -> tuple[Board, ...]:
     )
 
 
+@cache
+def _digits() -> NDArray[np.int64]:
+    return np.array(boards())
+
+
 def is_solved(board: Sequence[int]) -> bool:
     return all(len({board[cell] for cell in cells}) == 4 for unit in _UNITS for cells in unit)
 
@@ -110,14 +121,14 @@ def split_of(board: Board) -> Split:
 
 def puzzle(board: Board, rng: random.Random, blanks: int) -> str:
     """A solved board with so many cells emptied, fewer where the solution would not be the only one; 16 characters."""
-    left = [*board]
+    same = _digits() == board
+    left = np.ones(CELLS, dtype=bool)
     for cell in rng.sample(range(CELLS), CELLS):
-        if left.count(0) == blanks:
+        if CELLS - left.sum() == blanks:
             break
-        kept, left[cell] = left[cell], 0
-        if sum(all(not a or a == b for a, b in zip(left, other, strict=True)) for other in boards()) > 1:
-            left[cell] = kept
-    return "".join(str(digit or ".") for digit in left)
+        left[cell] = False
+        left[cell] = same[:, left].all(axis=1).sum() > 1
+    return "".join(str(digit) if given else "." for digit, given in zip(board, left, strict=True))
 
 
 def half_known(rng: random.Random) -> Board:
@@ -205,9 +216,13 @@ def make_base(out: Path, steps: int, report: Callable[[str], None], seed: int = 
         if (step + 1) % 100 == 0:
             report(f"base: step {step + 1} of {steps}, loss {losses['canvas'].item():.3f}")
     export(state, RECIPE, tokenizer, out, length="slack")
+    metadata = json.loads((out / METADATA_FILE).read_text(encoding="utf-8"))
+    # As the bundled model is served.
+    (out / METADATA_FILE).write_text(json.dumps(metadata | {"sure": _SURE}, indent=2) + "\n", encoding="utf-8")
 
 
 _SITTING = Sitting(device=torch.device("cpu"))
+_RATE = 0.008
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +239,9 @@ class Played:
     @property
     def mean_steps(self) -> float:
         return fmean(self.steps)
+
+    def line(self) -> str:
+        return f"{self.share:.1%} of {len(self.solved)} solved, {self.mean_steps:.1f} steps each"
 
 
 def play(model: Model, puzzles: Sequence[tuple[str, Board]]) -> Played:
@@ -244,24 +262,49 @@ def puzzles(count: int, seed: int = 0) -> list[tuple[str, Board]]:
 
 
 def experiment(
-    out: Path, base_steps: int, tune_steps: int, report: Callable[[str], None], rate: float, tested: int = TESTED
+    out: Path, base_steps: int, tune_steps: int, report: Callable[[str], None], seed: int = 0, tested: int = TESTED
 ) -> tuple[Played, Played]:
-    """Base, before, adapter, after; all of it in the folder `out`, and what is there already is not made again."""
+    """Base, before, adapter, after; all of it in the folder `out`, where the same call goes on if it was cut off."""
     base = out / "base"
     if not (base / "config.json").exists():
-        make_base(base, base_steps, report)
+        make_base(base, base_steps, report, seed)
     model = load(str(base), "cpu").model
     assert isinstance(model, DiffusionGemma)
-    asked = puzzles(tested)
+    module, asked = model.network.module, puzzles(tested, seed)
     before = play(model, asked)
-    report(f"before: {before.share:.1%} solved in {before.mean_steps:.1f} steps")
-    module = model.network.module
-    with adapted(module) as pairs:
+    report(f"before: {before.line()}")
+    with adapted(module, seed=seed) as pairs:
         recipe = replace(RECIPE, tokens=tune_steps * RECIPE.step_tokens)
-        teacher = Boards(tokenizer=base, kind="solved")
-        about = {"steps": tune_steps, "rate": rate}
-        learn(GemmaNetwork(module), pairs, teacher, recipe, out / "tuned", about, _SITTING, report, rate=rate)
+        teacher = Boards(tokenizer=base, kind="solved", seed=seed)
+        about = {"steps": tune_steps, "seed": seed}
+        state = learn(GemmaNetwork(module), pairs, teacher, recipe, out / "tuned", about, _SITTING, report, rate=_RATE)
+    assert state is not None
+    with folded(module, pairs_of(state.best), ALPHA / RANK):
         model.forget()
         after = play(model, asked)
-    report(f"after: {after.share:.1%} solved in {after.mean_steps:.1f} steps")
+    report(f"after: {after.line()}")
     return before, after
+
+
+def picture(before: Played, after: Played) -> str:
+    """How many puzzles were done after how many steps, solved or not, as SVG."""
+    most = max(*before.steps, *after.steps)
+    high = max(max(played.steps.count(steps) for steps in played.steps) for played in (before, after))
+    parts: list[str] = []
+    for row, (title, played) in enumerate((("Before tuning", before), ("After tuning", after))):
+        top = 40 + row * 190
+        parts.append(f'<text x="20" y="{top - 14}">{title}: {played.line()}</text>')
+        for steps in range(1, most + 1):
+            left, floor = 20 + (steps - 1) * 34, top + 130
+            for solved, colour in ((True, "#2a9d4a"), (False, "#b9bec6")):
+                count = sum(s == steps and ok == solved for s, ok in zip(played.steps, played.solved, strict=True))
+                height = round(120 * count / high)
+                floor -= height
+                parts.append(f'<rect x="{left}" y="{floor}" width="26" height="{height}" fill="{colour}"/>')
+            parts.append(f'<text x="{left + 13}" y="{top + 147}" text-anchor="middle">{steps}</text>')
+    wide = max(560, 40 + most * 34)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="400" font-family="sans-serif" font-size="13">'
+        f'<rect width="{wide}" height="400" fill="white"/>{"".join(parts)}'
+        '<text x="20" y="392">Puzzles by the steps they took; green: solved, grey: not</text></svg>\n'
+    )
