@@ -87,13 +87,15 @@ def _bar(progress: Progress, doing: str, often: int) -> Callable[[], None]:
 
 def _plan(ready: Prepared) -> str:
     from engine.tune.learn import spent
+    from engine.tune.measure import FITS
 
-    plan = ready.plan
+    plan, gaps = ready.plan, ready.request.gaps
     goes_on = " It goes on from the adapter that is there." if ready.earlier else ""
     return (
         f"{plan.steps} steps, about {spent(plan.seconds)} of learning with the machine to itself, and "
         f"{binary_bytes(plan.nbytes)} of memory, {binary_bytes(plan.resident)} of it for the model and what runs it; "
-        f"{binary_bytes(plan.available)} are free.{goes_on} Nothing leaves this machine."
+        f"{binary_bytes(plan.available)} are free. {4 * gaps + FITS * (gaps // 2)} gaps are filled to see what it gains."
+        f"{goes_on} Nothing leaves this machine."
     )
 
 
@@ -119,7 +121,7 @@ def _table(result: TuningResult) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for heading in ("gaps", "", "filled", "exact", "similar", "no problem", "silent", "passes", "median"):
         table.add_column(heading, justify="left" if heading in ("gaps", "") else "right", no_wrap=True)
     for name in result.before:

@@ -31,6 +31,8 @@ from engine.train.screening import (
 
 HELD_OUT = 0.1
 """Of the files."""
+_FEWEST = 3
+"""Files that are held out, where half of all are as many."""
 _LATELY = ((30, 3), (120, 2))
 """Days since a file changed, and how often it is read while older ones are read once."""
 _NEW = 3
@@ -107,12 +109,11 @@ def read_repository(listing: Listing, learnt: Mapping[str, str], now_s: float | 
 
 def held_out_paths(paths: Iterable[str]) -> frozenset[str]:
     """Those of which nothing is learnt: a tenth, by a hash of folder and name, so that a file stays on its side
-    whatever else comes and goes; at least one, where there are two."""
+    whatever else comes and goes; of a few files enough to measure on."""
     ranks = {path: int.from_bytes(hashlib.sha256(path.encode(errors="surrogateescape")).digest()[:8]) for path in paths}
     chosen = {path for path, rank in ranks.items() if rank < HELD_OUT * (1 << 64)}
-    if not chosen and len(ranks) > 1:
-        chosen = {min(ranks, key=ranks.__getitem__)}
-    return frozenset(chosen)
+    least = min(_FEWEST, len(ranks) // 2)
+    return frozenset(chosen if len(chosen) >= least else sorted(ranks, key=ranks.__getitem__)[:least])
 
 
 def _read(folder: Path, path: str, seen: set[int]) -> Document | str:

@@ -99,6 +99,7 @@ def test_a_tenth_is_held_out_whatever_else_comes_and_goes():
 
 def test_of_a_few_files_one_is_held_out():
     assert len(held_out_paths(["a.py", "b.py"])) == 1
+    assert len(held_out_paths([f"{name}.py" for name in "abcdefghij"])) == 3
     assert held_out_paths(["a.py"]) == set()
 
 
