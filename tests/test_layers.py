@@ -233,6 +233,7 @@ def test_the_language_server_never_imports_a_model_library():
         ["models", "--help"],
         ["eval", "--help"],
         ["bench", "--help"],
+        ["tune", "--help"],
     ],
 )
 def test_looking_at_the_command_line_imports_no_model_library(arguments: list[str]):

@@ -94,8 +94,8 @@ def _plan(ready: Prepared) -> str:
     return (
         f"{plan.steps} steps, about {spent(plan.seconds)} of learning with the machine to itself, and "
         f"{binary_bytes(plan.nbytes)} of memory, {binary_bytes(plan.resident)} of it for the model and what runs it; "
-        f"{binary_bytes(plan.available)} are free. {4 * gaps + FITS * (gaps // 2)} gaps are filled to see what it gains."
-        f"{goes_on} Nothing leaves this machine."
+        f"{binary_bytes(plan.available)} are free. {4 * gaps + FITS * (gaps // 2)} gaps are filled to see what it "
+        f"gains.{goes_on} Nothing leaves this machine."
     )
 
 

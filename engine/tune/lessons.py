@@ -68,7 +68,7 @@ def write_corpus(repository: Repository, tokenizer: Path, out: Path) -> dict[Spl
     """Write both splits for `PackedCorpus`, with the tokenizer of the model directory `tokenizer`. Returns the
     tokens of each.
 
-    Raises BadInput where there is too little to learn from, EngineError where the disk refuses.
+    Raises BadInput where there is too little to learn from.
     """
     used = load_tokenizer(tokenizer)
     tokens = {split: sum(len(encode(used, each.text)) for each in repository.of(split)) for split in get_args(Split)}

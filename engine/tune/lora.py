@@ -137,7 +137,7 @@ def folded(module: nn.Module, tensors: Mapping[str, Pair], scale: float) -> Gene
     kept = {name: weight.clone() for name, weight in weights.items()}
     try:
         for name, (a, b) in tensors.items():
-            weights[name].add_((scale * (b @ a)).to(weights[name]))
+            weights[name].add_((scale * (b.float() @ a.float())).to(weights[name]))
         yield True
     finally:
         for name, weight in weights.items():
@@ -145,9 +145,10 @@ def folded(module: nn.Module, tensors: Mapping[str, Pair], scale: float) -> Gene
 
 
 def pairs_of(parameters: Mapping[str, Tensor]) -> dict[str, Pair]:
-    """As an adapter holds them, of what `LAYER.lora_A` and `LAYER.lora_B` name."""
+    """As an adapter holds them, in bfloat16, of what `LAYER.lora_A` and `LAYER.lora_B` name."""
+    rounded = {name: each.detach().bfloat16() for name, each in parameters.items()}
     names = sorted({name.rpartition(".")[0] for name in parameters})
-    return {name: (parameters[f"{name}.lora_A"], parameters[f"{name}.lora_B"]) for name in names}
+    return {name: (rounded[f"{name}.lora_A"], rounded[f"{name}.lora_B"]) for name in names}
 
 
 def parameters_from(tensors: Mapping[str, Pair]) -> dict[str, Tensor]:

@@ -99,6 +99,8 @@ def sampling_of(model: Model, schedule: Schedule | None) -> Sampling:
 def fit(model: Model, tasks: Sequence[Task], on_done: Callable[[], None] = lambda: None) -> Schedule:
     """The schedule with the fewest passes that fills as well as the model's own, and the threshold to go with it."""
     own = model.info.sampling
+    if not tasks:
+        return Schedule(max_steps=own.max_steps, sure=own.sure, threshold=None)
     tried = [Schedule(max_steps=own.max_steps, sure=sure, threshold=None) for sure in (own.sure, *_SURE)]
     best: tuple[float, Schedule] | None = None
     least = 0.0

@@ -119,17 +119,21 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
     """Read the folder, load the model, and see what it would take; None where nothing changed since the adapter that is
     there was made. Raises BadInput for what can't be tuned."""
     checkpoint = find(request.model)
-    directory = adapter_path(request.folder, fingerprint_of(checkpoint))
+    fingerprint = fingerprint_of(checkpoint)
+    directory = adapter_path(request.folder, fingerprint)
     work = data_dir() / "tune" / directory.name
     listing = list_files(request.folder)
     with _claimed(work):
         earlier = read_adapter(directory) if directory.exists() and not request.anew else None
+        if earlier is not None and earlier.metadata.fingerprint != fingerprint:
+            raise BadInput(f"The adapter in {directory} belongs to other weights: remove it, or begin --anew.")
         learnt = _learnt(work) if earlier else {}
         repository = read_repository(listing, learnt)
         if learnt == repository.digests:
             yield None
             return
-        tokens = write_corpus(repository, checkpoint.path, work / "corpus")
+        with _writing(work):
+            tokens = write_corpus(repository, checkpoint.path, work / "corpus")
         say(told(listing, repository, tokens))
         model = load(request.model, request.device).model
         if not isinstance(model, DiffusionGemma):
@@ -167,6 +171,8 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     goes on. Raises OutOfMemory before anything begins, EngineError where the disk refuses."""
     ready.plan.check()
     gaps, chosen_by = held_out_gaps(ready.repository, ready.request.gaps)
+    if not gaps:
+        raise BadInput("The files that are held out have no gap to measure on: name a folder with more code.")
     tasks = {HELD_OUT: gaps, OUTSIDE: outside_gaps(ready.request.gaps)}
     own = None if ready.earlier is None else ready.earlier.metadata
     usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
@@ -297,13 +303,11 @@ def _claimed(work: Path) -> Generator[None]:
         work.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = FileLock(work / "lock", blocking=False)
     try:
-        with _writing(work):
-            lock.acquire()
+        lock.acquire()
     except Timeout:
         raise BadInput("This folder is being tuned already: wait for its end.") from None
     try:
-        with _writing(work):
-            yield
+        yield
     finally:
         lock.release()
 

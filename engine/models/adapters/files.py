@@ -182,7 +182,7 @@ def _old(directory: Path) -> Path:
 
 def _keyed(adapter: Adapter) -> dict[str, Tensor]:
     return {
-        f"{_ROOT}{name}.lora_{side}.weight": tensor.detach().to("cpu", torch.float32).contiguous()
+        f"{_ROOT}{name}.lora_{side}.weight": tensor.detach().cpu().contiguous()
         for name, pair in adapter.tensors.items()
         for side, tensor in zip("AB", pair, strict=True)
     }
