@@ -129,7 +129,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             raise BadInput(f"The adapter in {directory} belongs to other weights: remove it, or begin --anew.")
         learnt = _learnt(work) if earlier else {}
         repository = read_repository(listing, learnt)
-        if learnt == repository.digests:
+        if earlier is not None and learnt == repository.digests:
             yield None
             return
         with _writing(work):
