@@ -40,7 +40,7 @@ kinds of layers; what goes beyond runs uncompiled."""
 LOOKS = 4
 """Batches of the held-out split, always the same."""
 Batch = Contexts | Canvases
-B = TypeVar("B", Contexts, Canvases)
+B = TypeVar("B", bound=Batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

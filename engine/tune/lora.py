@@ -130,10 +130,10 @@ def folded(module: nn.Module, tensors: Mapping[str, Pair], scale: float) -> Gene
     """Within the block the layers that `tensors` name have what was learnt in their weights, as they will be served.
     Nothing happens, and that is said, where one of them is packed."""
     layers = {name: module.get_submodule(name) for name in tensors}
-    if not all(isinstance(layer, nn.Linear) for layer in layers.values()):
+    weights = {name: layer.weight.detach() for name, layer in layers.items() if isinstance(layer, nn.Linear)}
+    if len(weights) < len(layers):
         yield False
         return
-    weights: dict[str, Tensor] = {name: layer.weight.detach() for name, layer in layers.items()}
     kept = {name: weight.clone() for name, weight in weights.items()}
     try:
         for name, (a, b) in tensors.items():

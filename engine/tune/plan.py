@@ -68,7 +68,7 @@ class TuningPlan:
 def plan(network: GemmaNetwork, pairs: Mapping[str, LowRankLinear], lessons: Lessons, sitting: Sitting) -> TuningPlan:
     """Try one row of the widest step, forward and backward; the pairs stay as they are."""
     recipe = lessons.source.recipe
-    resident = _resident(sitting.device)
+    _import_all()
     widest = max(recipe.contexts)
     row, narrow = _row(lessons, widest, sitting)
     rows = recipe.rows(widest)
@@ -91,13 +91,21 @@ def plan(network: GemmaNetwork, pairs: Mapping[str, LowRankLinear], lessons: Les
     logits = _LOGITS * chunk * recipe.shape.vocab * torch.float32.itemsize
     own = _PER_PARAMETER * sum(each.numel() for each in parameters)
     return TuningPlan(
-        resident=resident,
+        # What the row has had loaded or laid out stays.
+        resident=_resident(sitting.device),
         training=own + rows * (kept + _AT_ONCE * largest) + logits,
         available=_available(sitting.device),
         # The first one warms up.
         step_s=min(row_s) * recipe.step_tokens / recipe.contexts[0],
         steps=steps_of(recipe),
     )
+
+
+def _import_all() -> None:
+    """What torch imports at an optimiser's first step takes a hundred megabytes, whatever is trained."""
+    one = torch.nn.Parameter(torch.zeros(1))
+    one.sum().backward()
+    torch.optim.AdamW([one], lr=0.0).step()
 
 
 def _row(lessons: Lessons, width: int, sitting: Sitting) -> tuple[Canvases, Recipe]:

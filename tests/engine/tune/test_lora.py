@@ -51,6 +51,15 @@ def toy_module() -> nn.Module:
     return module_of(TOY)
 
 
+def read(network: GemmaNetwork) -> torch.Tensor:
+    """Hidden states of a few tokens that see each other."""
+
+    def attend(index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return network.attention(query, key, value)
+
+    return network.encode(torch.arange(20, 30)[None], torch.arange(10)[None], attend)
+
+
 def drawn(pairs: dict[str, LowRankLinear], seed: int = 1) -> None:
     """Numbers for what begins as zero."""
     generator = torch.Generator().manual_seed(seed)
@@ -93,15 +102,13 @@ def test_gradients_flow_through_the_processors_own_operator():
 def test_a_new_pair_adds_nothing_and_leaves_no_trace():
     module = toy_module()
     before = {name: (id(part), part) for name, part in module.named_modules()}
-    ids, positions = torch.arange(20, 30)[None], torch.arange(10)[None]
-    attend = lambda index, q, k, v: network.attention(q, k, v)  # noqa: E731
     network = GemmaNetwork(module)
-    plain = network.encode(ids, positions, attend)
+    plain = read(network)
     with adapted(module, rank=4) as pairs:
-        assert torch.equal(network.encode(ids, positions, attend), plain)
+        assert torch.equal(read(network), plain)
         drawn(pairs)
-        assert not torch.allclose(network.encode(ids, positions, attend), plain)
-    assert torch.equal(network.encode(ids, positions, attend), plain)
+        assert not torch.allclose(read(network), plain)
+    assert torch.equal(read(network), plain)
     assert {name: id(part) for name, part in module.named_modules()} == {name: at for name, (at, _) in before.items()}
 
 
@@ -118,19 +125,17 @@ def test_attention_and_dense_blocks_are_adapted_and_nothing_else():
 def test_what_is_learnt_can_be_folded_into_the_weights():
     module = toy_module()
     network = GemmaNetwork(module)
-    ids, positions = torch.arange(20, 30)[None], torch.arange(10)[None]
-    attend = lambda index, q, k, v: network.attention(q, k, v)  # noqa: E731
-    plain = network.encode(ids, positions, attend)
+    plain = read(network)
     with adapted(module, rank=4, alpha=8) as pairs:
         drawn(pairs)
-        beside = network.encode(ids, positions, attend)
+        beside = read(network)
         tensors = pairs_of(parameters_of(pairs))
     assert {*parameters_from(tensors)} == {*parameters_of(pairs)}
     with folded(module, tensors, 2.0) as done:
         assert done
-        assert torch.allclose(network.encode(ids, positions, attend), beside, atol=0.05)
+        assert torch.allclose(read(network), beside, atol=0.05)
         assert not torch.allclose(beside, plain, atol=1e-2)
-    assert torch.equal(network.encode(ids, positions, attend), plain)
+    assert torch.equal(read(network), plain)
 
 
 def test_computing_again_gives_the_same_gradients():

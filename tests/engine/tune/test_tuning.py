@@ -2,7 +2,7 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -117,7 +117,7 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
 
 
 @contextmanager
-def learnt(folder: Path) -> Iterator[Prepared]:
+def learnt(folder: Path) -> Generator[Prepared]:
     """The folder has an adapter that has learnt all of it."""
     with prepared(request(folder), lambda line: None) as found:
         ready = all_of(found)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,7 +80,7 @@ def test_its_files_are_pefts(tmp_path: Path):
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 def test_peft_reads_the_configuration(tmp_path: Path):
-    from peft import PeftConfig
+    from peft import PeftConfig  # type: ignore[import-not-found]
 
     write_adapter(tmp_path / "a", made())
     assert PeftConfig.from_pretrained(str(tmp_path / "a")).r == 2
@@ -166,14 +167,14 @@ def a_later_format(path: Path) -> None:
         (a_later_format, "another format"),
     ],
 )
-def test_a_damaged_one_is_refused_in_a_sentence(tmp_path: Path, harm, said: str):
+def test_a_damaged_one_is_refused_in_a_sentence(tmp_path: Path, harm: Callable[[Path], None], said: str):
     write_adapter(tmp_path / "a", made())
     harm(tmp_path / "a")
     with pytest.raises(ModelError, match=said):
         read_adapter(tmp_path / "a")
 
 
-def test_adapters_lie_in_the_users_folder_one_for_a_folder_and_weights(monkeypatch, tmp_path: Path):
+def test_adapters_lie_in_the_users_folder_one_for_a_folder_and_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path / "state"))
     paths = {adapter_path(tmp_path / folder, weights) for folder in ("a", "b") for weights in ("x", "y")}
     assert len(paths) == 4
