@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = {
     "engine": (
         *("core", "syntax", "text", "ipc", "checkpoints", "analysis", "models", "decoding", "infill", "edit", "loader"),
-        *("server", "baselines", "bench", "eval", "train", "cli", "__init__", "__main__"),
+        *("server", "baselines", "bench", "eval", "train", "tune", "cli", "__init__", "__main__"),
     ),
     "dg_lsp": (
         *("__init__", "config", "documents", "backend", "protocol", "suggest", "edits", "handlers", "app", "replay"),
@@ -233,6 +233,7 @@ def test_the_language_server_never_imports_a_model_library():
         ["models", "--help"],
         ["eval", "--help"],
         ["bench", "--help"],
+        ["tune", "--help"],
     ],
 )
 def test_looking_at_the_command_line_imports_no_model_library(arguments: list[str]):
@@ -284,6 +285,7 @@ def modules_for_any_family() -> list[Path]:
         "bench/families.py",
         "bench/random_models.py",
         "train/",
+        "tune/",
         "weights/",
     ]
     files = [

@@ -11,15 +11,15 @@ import asyncio
 import contextlib
 import logging
 import math
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dg_lsp.config.exclusion import Exclusions, file_of, innermost, name_of
 from dg_lsp.config.looking import Looking
+from dg_lsp.config.walking import files_below
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
@@ -40,8 +40,6 @@ MAX_FILE_NBYTES = 128 * 1024
 """Longer ones are rarely written by a person."""
 MAX_NBYTES = 90_000_000
 """Of the index."""
-MAX_ENTRIES = 200_000
-"""Of folders that are looked through for files."""
 IDLE_S = 1.0
 """Without a key; then the index is worked on."""
 WALK_AGAIN_S = 600.0
@@ -264,7 +262,7 @@ class Elsewhere:
     def _walk(self) -> None:
         """Take in what is new or changed in the folders, and drop what is there no more or may not be shown."""
         seen = set[str]()
-        for path in self._paths():
+        for path in files_below(self._folders(), self._exclusions, lambda name: kind_of(name) in self._kinds):
             self._rest()
             if self._over:
                 return
@@ -296,23 +294,6 @@ class Elsewhere:
                 self._files.add(name, text.replace("\r\n", "\n"))
             self._signatures[name] = signature
             self._generation += 1
-
-    def _paths(self) -> Iterator[Path]:
-        """Files of the kinds that were opened, none twice, not through links; and none in hidden folders."""
-        left, entries = [str(folder) for folder in reversed(self._folders())], 0
-        while left and entries < MAX_ENTRIES:
-            folders = list[str]()
-            with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
-                for entry in sorted(found, key=lambda entry: entry.name):
-                    entries += 1
-                    if entry.name.startswith("."):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        if not self._exclusions.reason(Path(entry.path).as_uri(), self._folders(), is_folder=True):
-                            folders.append(entry.path)
-                    elif kind_of(entry.name) in self._kinds and entry.is_file(follow_symlinks=False):
-                        yield Path(entry.path)
-            left += reversed(folders)
 
     def _tidy(self) -> None:
         """Make indexes anew in which too much is gone."""

@@ -144,14 +144,27 @@ def _holes_of(path: Path, folder: Path, draw: float) -> Iterator[Task]:
         text = path.read_bytes().decode()
     except (OSError, UnicodeDecodeError):
         return
-    language = language_of(path=path.name) or ""
+    yield from _holes_in(
+        path.relative_to(folder).as_posix(), language_of(path=path.name) or "", text, draw, 2 * len(KINDS)
+    )
+
+
+def text_holes(texts: Sequence[tuple[str, str, str]], count: int, seed: int) -> list[Task]:
+    """Up to `count` gaps in texts, each a name, a language and what it says; each text gives one before any gives a
+    second, and several where there are few."""
+    rng = random.Random(f"{seed}/texts")
+    most = max(2 * len(KINDS), 2 * count // max(1, len(texts)))
+    return _rounds([_holes_in(*each, rng.random(), most) for each in texts], count)
+
+
+def _holes_in(name: str, language: str, text: str, draw: float, most: int) -> Iterator[Task]:
     if not _SHORTEST_FILE <= len(text) <= _LONGEST_FILE:
         return
     # A gap of another text is another task, though it has the same place.
     contents = f"{zlib.crc32(text.encode()):08x}"
-    for hole in holes(text, language, random.Random(draw), KINDS, count=2 * len(KINDS), longest=LONGEST):
+    for hole in holes(text, language, random.Random(draw), KINDS, count=most, longest=LONGEST):
         yield Task(
-            name=f"{path.relative_to(folder).as_posix()}:{hole.start}-{hole.end} of {contents}",
+            name=f"{name}:{hole.start}-{hole.end} of {contents}",
             kind=hole.kind,
             language=language,
             prefix=text[: hole.start],

@@ -7,8 +7,9 @@ become float32 part by part, each small enough to stay in the processor's cache.
 from __future__ import annotations
 
 import timeit
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +24,8 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     # One row is read through at the speed of memory in any format.
     if states.numel() == states.shape[-1] or not _by_parts(weight):
         return F.linear(states, weight, bias)
-    out = linear_by_parts(states.flatten(0, -2), weight).view(*states.shape[:-1], len(weight))
+    product: Callable[[Tensor, Tensor], Tensor] = _ByParts.apply if states.requires_grad else linear_by_parts
+    out = product(states.flatten(0, -2), weight).view(*states.shape[:-1], len(weight))
     return (out if bias is None else out + bias).to(states.dtype)
 
 
@@ -34,6 +36,19 @@ def linear_by_parts(states: Tensor, weight: Tensor) -> Tensor:
     for start, part in _parts(weight):
         out[:, start : start + len(part)] = states @ part.T
     return out
+
+
+class _ByParts(torch.autograd.Function):
+    """`linear_by_parts` where gradients flow back to the states; the weight is frozen."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, weight: Tensor) -> Tensor:
+        ctx.weight, ctx.dtype = weight, states.dtype
+        return linear_by_parts(states, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return summed(grads[0], ctx.weight).to(ctx.dtype), None
 
 
 def summed(weights: Tensor, table: Tensor) -> Tensor:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import typer
 
 from engine.core.errors import BadInput
-from engine.core.exits import one_line_errors
+from engine.core.exits import one_line_errors, pausing
 from engine.core.names import check_device
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
@@ -183,24 +180,6 @@ def installed_packages() -> list[Path]:
     bases = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}
     paths = [sysconfig.get_path(kind, vars=given) for given in ({}, bases) for kind in ("purelib", "platlib")]
     return list(dict.fromkeys(Path(path) for path in paths if Path(path).is_dir()))
-
-
-@contextmanager
-def pausing() -> Generator[Callable[[], bool]]:
-    """Whether someone asked to stop, by Ctrl-C or SIGTERM; a second time ends at once."""
-    asked: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        asked.append(number)
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _run_folder(name: str) -> Path:

@@ -111,7 +111,8 @@ class Examples:
             prefix = [*prefix, EOS]
         if len(prefix) < 4:
             return None
-        context = self._layout.context(self._corpus.language(document), suffix, prefix, snippets, edits)
+        later = suffix if self._recipe.repeated else suffix[self._recipe.pinned :]
+        context = self._layout.context(self._corpus.language(document), later, prefix, snippets, edits)
         ahead = len(context) - len(prefix)
         return Example(
             context=context,

@@ -30,7 +30,7 @@ class _CappedCrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, hidden: Tensor, table: Tensor, targets: Tensor, cap: float) -> Tensor:
         rows = hidden.shape[0]
         hidden_grad = torch.empty_like(hidden)
-        table_grad = torch.zeros_like(table, dtype=torch.float32)
+        table_grad = torch.zeros_like(table, dtype=torch.float32) if ctx.needs_input_grad[1] else None
         chunk = CHUNK_CUDA if hidden.is_cuda else CHUNK
         total = hidden.new_zeros((), dtype=torch.float32)
         for start in range(0, rows, chunk):
@@ -47,11 +47,14 @@ class _CappedCrossEntropy(torch.autograd.Function):
             grad.scatter_add_(1, target, grad.new_full((1, 1), -1.0).expand_as(target))
             grad = grad.mul_(slope).to(table.dtype)
             torch.mm(grad, table, out=hidden_grad[start : start + chunk])
-            table_grad += grad.T @ part
-        ctx.save_for_backward(hidden_grad.div_(max(rows, 1)), table_grad.div_(max(rows, 1)).to(table.dtype))
+            if table_grad is not None:
+                table_grad += grad.T @ part
+        if table_grad is not None:
+            table_grad = table_grad.div_(max(rows, 1)).to(table.dtype)
+        ctx.save_for_backward(hidden_grad.div_(max(rows, 1)), table_grad)
         return total / max(rows, 1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         hidden_grad, table_grad = ctx.saved_tensors
-        return hidden_grad * grads[0], table_grad * grads[0], None, None
+        return hidden_grad * grads[0], None if table_grad is None else table_grad * grads[0], None, None

@@ -20,7 +20,10 @@ from engine.core.errors import BadInput
 from engine.train.corpus import Document, Split
 from engine.train.tokenizer import load_tokenizer
 
-LANGUAGE_IDS = ("python", "javascript", "typescript")
+LANGUAGE_IDS = (
+    *("python", "javascript", "typescript", "tsx", "go", "rust", "c", "cpp", "java", "csharp", "ruby", "php", "lua"),
+    "bash",
+)
 """The index in this tuple is the `language` of a DOCUMENT row."""
 DOCUMENT = np.dtype([("byte", "i8"), ("nbytes", "i4"), ("language", "u1"), ("weight", "u1"), ("package", "i4")])
 FUNCTION = np.dtype([("document", "i4"), ("start", "i4"), ("end", "i4")])

@@ -46,6 +46,8 @@ class Recipe:
     """Gaps between any two tokens, short and long ones alike; the others are placed by syntax."""
     pinned: int = 16
     """Suffix tokens on a canvas, at the most."""
+    repeated: bool = True
+    """Whether the suffix in a context begins at the gap; else behind what is pinned on the canvas."""
     free_share: float = 0.0
     """Canvases without a suffix: the text just goes on."""
     fitting_share: float = 1.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -40,6 +40,7 @@ kinds of layers; what goes beyond runs uncompiled."""
 LOOKS = 4
 """Batches of the held-out split, always the same."""
 Batch = Contexts | Canvases
+B = TypeVar("B", bound=Batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +180,7 @@ def batches(
         yield to_device(batch, device)
 
 
-def to_device(batch: Batch, device: torch.device) -> Batch:
+def to_device(batch: B, device: torch.device) -> B:
     return of_tensors(lambda tensor: tensor.to(device, non_blocking=True), batch)
 
 

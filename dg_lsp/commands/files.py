@@ -1,0 +1,75 @@
+"""`dg-lsp files`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dg_lsp.config.exclusion import Exclusions
+from dg_lsp.config.git import run_git
+from dg_lsp.config.walking import files_below
+from engine.core.errors import BadInput
+from engine.core.exits import one_line_errors
+
+_SINCE = "365 days ago"
+_GIT_S = 20.0
+
+
+@one_line_errors()
+def files(
+    folder: Annotated[Path, typer.Argument(help="A folder, best a repository.")] = Path(),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, with the commit and when a file last changed in git.")
+    ] = False,
+) -> None:
+    """List the files that may be shown to the model: none that ignore files or the list of secrets exclude, nothing
+    hidden, and nothing through links. No file but ignore files is read."""
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is no folder: name one with code in it.")
+    root = folder.resolve()
+    exclusions = Exclusions()
+    paths = [
+        path.relative_to(root).as_posix()
+        for path in files_below([root], exclusions, lambda name: True)
+        if not exclusions.reason(path.as_uri(), [root])
+    ]
+    if not as_json:
+        typer.echo("".join(f"{path}\n" for path in paths), nl=False)
+        return
+    changed = changed_at(root)
+    listed = [{"path": path, "changed": changed.get(path)} for path in paths]
+    typer.echo(json.dumps({"folder": str(root), "commit": commit_of(root), "files": listed}))
+
+
+def commit_of(folder: Path) -> str | None:
+    """The commit that is checked out in a folder; None where there is none."""
+    return _git(folder, "rev-parse", "--verify", "HEAD").strip() or None
+
+
+def changed_at(folder: Path) -> dict[str, int]:
+    """When files below a folder were last committed, in seconds since 1970, by their paths from there: those of the
+    last year, where git can tell."""
+    found: dict[str, int] = {}
+    at = 0
+    said = _git(
+        folder, "log", f"--since={_SINCE}", "--format=%x01%ct", "--name-only", "--relative", "--no-renames", "-z"
+    )
+    for word in said.replace("\n", "\0").split("\0"):
+        if word.startswith("\x01"):
+            at = int(word[1:])
+        elif word:
+            found.setdefault(word, at)
+    return found
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    with suppress(OSError, subprocess.TimeoutExpired):
+        asked = run_git(folder, *arguments, timeout_s=_GIT_S)
+        if asked.returncode == 0:
+            return asked.stdout.decode(errors="surrogateescape")
+    return ""

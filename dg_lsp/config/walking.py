@@ -1,0 +1,32 @@
+"""The files of folders that may be shown to the model, as far as their folders tell."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from dg_lsp.config.exclusion import Exclusions
+
+MAX_ENTRIES = 200_000
+"""Of folders that are looked through for files."""
+
+
+def files_below(folders: Sequence[Path], exclusions: Exclusions, wanted: Callable[[str], bool]) -> Iterator[Path]:
+    """Files with `wanted` names, none twice, not through links, and none in hidden or excluded folders. Whether a file
+    itself is excluded is asked of no one yet."""
+    left, entries = [str(folder) for folder in reversed(folders)], 0
+    while left and entries < MAX_ENTRIES:
+        inner = list[str]()
+        with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
+            for entry in sorted(found, key=lambda entry: entry.name):
+                entries += 1
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    if not exclusions.reason(Path(entry.path).as_uri(), folders, is_folder=True):
+                        inner.append(entry.path)
+                elif wanted(entry.name) and entry.is_file(follow_symlinks=False):
+                    yield Path(entry.path)
+        left += reversed(inner)

@@ -1,0 +1,132 @@
+"""`dg-lsp tune`: learn a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from engine.cli.options import DeviceName, ModelName, Seed
+from engine.core.exits import one_line_errors, pausing
+from engine.core.names import Device
+from engine.core.sizes import binary_bytes
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from engine.tune.tuning import Prepared, TuningResult
+
+_PAUSED = 130
+
+
+@one_line_errors()
+def tune(
+    folder: Annotated[Path, typer.Argument(help="The repository; `dg-lsp files` lists what is read of it.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be read, and what it would take; learn nothing.")
+    ] = False,
+    model: ModelName = "bundled",
+    device: DeviceName = "auto",
+    minutes: Annotated[float, typer.Option(min=0.05, help="Of learning, at the most.")] = 15.0,
+    gaps: Annotated[int, typer.Option(min=6, help="Filled before and after; more tell better, and take longer.")] = 60,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Begin again, instead of going on from the last adapter.")
+    ] = False,
+    idle_: Annotated[
+        bool, typer.Option("--idle/--no-idle", help="Take processor time only where nothing else wants it.")
+    ] = True,
+    seed: Seed = 0,
+) -> None:
+    """Learn a repository: train a small adapter beside the model's weights, on this machine, and measure what it
+    gained. Ctrl-C pauses, the same command goes on."""
+    # Imported here because `--help` needs none of it.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from engine.train.run import idle
+    from engine.tune.tuning import TuningRequest, prepared
+    from engine.tune.tuning import tune as run
+
+    request = TuningRequest(
+        folder=folder,
+        model=model,
+        device=cast(Device, device),
+        minutes=minutes,
+        gaps=gaps,
+        seed=seed,
+        anew=anew,
+    )
+    if idle_:
+        idle()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with prepared(request, typer.echo) as ready:
+        if ready is None:
+            typer.echo("Nothing changed since the adapter was made: --anew trains it from the beginning.")
+            return
+        typer.echo(_plan(ready))
+        if dry_run:
+            return
+        with (
+            pausing() as should_pause,
+            Progress(*columns, console=Console(stderr=True), transient=True) as progress,
+        ):
+            result = run(ready, typer.echo, lambda doing, often: _bar(progress, doing, often), should_pause)
+        if result is None:
+            typer.echo("Paused: the same command goes on.")
+            raise typer.Exit(_PAUSED)
+        _report(result)
+
+
+def _bar(progress: Progress, doing: str, often: int) -> Callable[[], None]:
+    task = progress.add_task(doing, total=often)
+    return lambda: progress.advance(task)
+
+
+def _plan(ready: Prepared) -> str:
+    from engine.tune.learn import spent
+    from engine.tune.measure import FITS
+
+    plan, gaps = ready.plan, ready.request.gaps
+    goes_on = " It goes on from the adapter that is there." if ready.earlier else ""
+    return (
+        f"{plan.steps} steps, about {spent(plan.seconds)} of learning with the machine to itself, and "
+        f"{binary_bytes(plan.nbytes)} of memory, {binary_bytes(plan.resident)} of it for the model and what runs it; "
+        f"{binary_bytes(plan.available)} are free. {4 * gaps + FITS * (gaps // 2)} gaps are filled to see what it "
+        f"gains.{goes_on} Nothing leaves this machine."
+    )
+
+
+def _report(result: TuningResult) -> None:
+    from rich.console import Console
+
+    Console().print(_table(result))
+    state, schedule = result.state, result.schedule
+    typer.echo(
+        f"Held-out loss {state.first_loss:.3f} before, {state.best_loss:.3f} after {state.best_step} steps. A canvas "
+        f"is done at {schedule.sure:.2f} sure, after {schedule.max_steps} steps at the most"
+        + (f"; shown unasked from {schedule.threshold:.2f} on." if schedule.threshold is not None else ".")
+    )
+    if result.gained:
+        typer.echo(f"The adapter is in {result.kept}.")
+    elif result.kept:
+        typer.echo(f"Nothing was gained, so the adapter in {result.kept} stays off.")
+    else:
+        typer.echo("Nothing was gained, so the adapter that was there before stays.")
+
+
+def _table(result: TuningResult) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    for heading in ("gaps", "", "filled", "exact", "similar", "no problem", "silent", "passes", "median"):
+        table.add_column(heading, justify="left" if heading in ("gaps", "") else "right", no_wrap=True)
+    for name in result.before:
+        for when, each in (("before", result.before[name]), ("after", result.after[name])):
+            shares = (each.exact, each.similarity, each.clean, each.silent)
+            told = ("-" if share is None else f"{share:.1%}" for share in shares)
+            table.add_row(name, when, str(each.gaps), *told, f"{each.forwards:.1f}", f"{each.p50_ms:.0f} ms")
+    return table

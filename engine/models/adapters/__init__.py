@@ -1,0 +1,1 @@
+"""Low-rank adapters as files: what was learnt of one folder, beside the weights that it was learnt with."""

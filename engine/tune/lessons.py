@@ -1,0 +1,111 @@
+"""What a model is taught of a repository: gaps in the layout that the model is served in, with its own noise."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from torch import Tensor
+
+from engine.core.errors import BadInput
+from engine.models.base import ModelInfo
+from engine.models.prompts.layout import END, WIDTH
+from engine.models.prompts.tokens import PINNED
+from engine.train.canvases import Canvases
+from engine.train.contexts import NOTHING
+from engine.train.corpus import Split
+from engine.train.packed import pack
+from engine.train.recipe import Recipe
+from engine.train.run import BatchSource
+from engine.train.shapes import Shape
+from engine.train.tokenizer import encode, load_tokenizer
+from engine.tune.repository import Repository
+
+LEAST_TOKENS = 5_000
+"""To learn from."""
+STEP_TOKENS = 1_024
+"""Context tokens of one step."""
+_WIDTHS = (256, 256, 256, 512)
+"""Tokens of a row, in turn, as far as the model reads."""
+_SNIPPETS, _EDITS = 0.33, 0.1
+"""Shares of texts with parts of other files, and with recent edits."""
+
+
+def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Recipe:
+    """How a model whose dg_lsp.json holds `metadata` is asked when it is served, over so many context tokens.
+
+    Raises BadInput for a model whose layout there are no lessons for.
+    """
+    if metadata.get("layout") != "tokens":
+        raise BadInput(
+            f"{info.name} can't be tuned here: lessons are made for models with the bundled model's layout, such as "
+            "`--model bundled`."
+        )
+    pinned, asked = metadata.get("pinned"), info.length == "asked"
+    widths = tuple(min(width, info.context_limit) for width in _WIDTHS)
+    return Recipe(
+        shape=Shape(vocab=info.noise.vocab_size, canvas=info.canvas_length),
+        noise="uniform" if info.noise.mask_id is None else "absorbing",
+        tokens=tokens,
+        canvases_from=0,
+        decay=0,
+        contexts=widths,
+        step_tokens=max(STEP_TOKENS, *widths),
+        snippet_share=_SNIPPETS,
+        edit_share=_EDITS if metadata.get("edits") else 0.0,
+        pinned=pinned or PINNED,
+        repeated=pinned is not None,
+        # Where nobody tells the width, unused slots are part of the answer; `discover` reads on into the suffix.
+        free_share=0.4 if info.length == "discover" else 0.0,
+        fitting_share=1.0 if asked or info.length == "discover" else 0.25,
+    )
+
+
+def write_corpus(repository: Repository, tokenizer: Path, out: Path) -> dict[Split, int]:
+    """Write both splits for `PackedCorpus`, with the tokenizer of the model directory `tokenizer`. Returns the
+    tokens of each.
+
+    Raises BadInput where there is too little to learn from.
+    """
+    used = load_tokenizer(tokenizer)
+    tokens = {split: sum(len(encode(used, each.text)) for each in repository.of(split)) for split in get_args(Split)}
+    if tokens["train"] < LEAST_TOKENS or not repository.of("held-out"):
+        files = len(repository.documents)
+        raise BadInput(
+            f"There is too little to learn from: {tokens['train']:,} tokens in {files} "
+            f"{'file' if files == 1 else 'files'} of code, and {LEAST_TOKENS:,} in two files or more are needed. "
+            "Name a folder with more code; `dg-lsp files` lists what may be read of one."
+        )
+    (out / "tokenizer").mkdir(parents=True, exist_ok=True)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        if (tokenizer / name).exists():
+            shutil.copyfile(tokenizer / name, out / "tokenizer" / name)
+    for split in tokens:
+        pack(repository.of(split), out / "packed" / split)
+    return tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lessons:
+    """Makes the batch of any step; the same arguments give the same batch, in any process."""
+
+    source: BatchSource
+
+    def batch(self, step: int, split: Split = "train") -> Canvases:
+        made = self.source.batch(step, 0, split)
+        assert isinstance(made, Canvases)
+        # What is asked behind a gap, whether it ends and how wide it is, came with the repeated suffix.
+        return (
+            made
+            if self.source.recipe.repeated
+            else replace(made, contexts=replace(made.contexts, target=_unasked(made)))
+        )
+
+
+def _unasked(batch: Canvases) -> Tensor:
+    """The targets of its contexts but those of tokens that mean nothing to the model."""
+    ids, target = batch.contexts.ids, batch.contexts.target
+    return target.masked_fill((ids == WIDTH) | (ids == END) | (target == END), NOTHING)

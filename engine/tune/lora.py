@@ -1,0 +1,168 @@
+"""Low-rank adapters in training: pairs of thin matrices beside frozen layers, whether those are numbers or packed.
+
+Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models" (2021); over packed weights Dettmers et al.,
+"QLoRA: Efficient Finetuning of Quantized LLMs" (2023).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from engine.models.adapters.files import Pair
+from engine.models.gemma.network import GemmaNetwork
+from engine.models.quantized.layers import PackedLinear, PackedWeights
+
+RANK, ALPHA = 16, 32.0
+ADAPTED = re.compile(r"\.layers\.[0-9]+\.(self_attn|mlp)\.[a-z]+_proj$")
+"""Attention and dense blocks. Experts, their router and self-conditioning stay as they are: what each of them sees of
+a small repository is too little to learn from."""
+
+
+class LowRankLinear(nn.Module):
+    """A frozen linear layer of weights W, and beside it what is trained: W x + scale * B (A x)."""
+
+    def __init__(self, base: nn.Module, shape: tuple[int, int], rank: int, alpha: float, draw: torch.Generator) -> None:
+        super().__init__()
+        outputs, inputs = shape
+        self.base, self.scale = base, alpha / rank
+        device = next((each.device for each in (*base.parameters(), *base.buffers())), torch.device("cpu"))
+        # In float32 whatever the base: a step is too small for the digits of a bfloat16.
+        self.lora_A = nn.Parameter(
+            torch.empty(rank, inputs).uniform_(-1, 1, generator=draw).mul_(1 / math.sqrt(inputs)).to(device)
+        )
+        self.lora_B = nn.Parameter(torch.zeros(outputs, rank, device=device))
+
+    @property
+    def weight(self) -> Any:
+        """Of the frozen layer: the shape and the format are those of the whole."""
+        return self.base.weight
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        beside = F.linear(F.linear(hidden.float(), self.lora_A), self.lora_B)
+        return self.base(hidden) + (self.scale * beside).to(hidden.dtype)
+
+
+class FrozenPacked(PackedWeights):
+    """Packed weights that gradients flow through, to the layers before them. Nothing of them is kept for that but
+    themselves: they are made numbers again for the way back."""
+
+    way = "as the weights it holds, and back by numbers"
+
+    def __init__(self, packed: PackedWeights) -> None:
+        super().__init__(packed.shape, packed.dtype)
+        self.packed = packed
+
+    def put(self, expert: int, parts: dict[str, Tensor]) -> None:
+        self.packed.put(expert, parts)
+
+    def product(self, states: Tensor, expert: int) -> Tensor:
+        return _FrozenProduct.apply(states, self.packed, expert)  # type: ignore[no-any-return]
+
+
+class _FrozenProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, packed: PackedWeights, expert: int) -> Tensor:
+        ctx.packed, ctx.expert = packed, expert
+        return packed.product(states, expert)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        grad: Tensor = grads[0]
+        # What the product makes of each unit vector is a column of the weights, however they are laid out.
+        columns = ctx.packed.product(torch.eye(ctx.packed.shape[-1], dtype=grad.dtype, device=grad.device), ctx.expert)
+        if grad.device.type == "cpu":
+            # Few processors multiply fast in bfloat16.
+            return (grad.float() @ columns.float().T).to(grad.dtype), None, None
+        return grad @ columns.T, None, None
+
+
+class RecomputedNetwork(GemmaNetwork):
+    """Keeps of each layer what goes in and what attention looks at; the rest is computed again on the way back."""
+
+    def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return checkpoint(super().before, layer, hidden, cos, sin, use_reentrant=False)  # type: ignore[no-any-return]
+
+    def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
+        return checkpoint(super().after, layer, hidden, attended, index, use_reentrant=False)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def adapted(
+    module: nn.Module, rank: int = RANK, alpha: float = ALPHA, seed: int = 0
+) -> Generator[dict[str, LowRankLinear]]:
+    """Within the block the layers of `module` that are ADAPTED are LowRankLinear, by name, and gradients flow through
+    all that is packed. Outside it the module is as it was, all weights in place."""
+    pairs: dict[str, LowRankLinear] = {}
+    undo: list[tuple[nn.Module, str, nn.Module]] = []
+    draw = torch.Generator().manual_seed(seed)
+
+    def replace(holder: nn.Module, name: str, part: nn.Module) -> None:
+        undo.append((holder, name, getattr(holder, name)))
+        setattr(holder, name, part)
+
+    try:
+        inside = {id(held) for part in module.modules() if isinstance(part, PackedWeights) for held in part.children()}
+        for path, part in [*module.named_modules()]:
+            if isinstance(part, PackedWeights) and id(part) not in inside:
+                replace(*_held(module, path), FrozenPacked(part))
+        for path, part in [*module.named_modules()]:
+            if ADAPTED.search(path) and isinstance(part, nn.Linear | PackedLinear):
+                shape = (part.weight.shape[-2], part.weight.shape[-1])
+                pairs[path] = LowRankLinear(part, shape, rank, alpha, draw)
+                replace(*_held(module, path), pairs[path])
+        yield pairs
+    finally:
+        for holder, name, part in reversed(undo):
+            setattr(holder, name, part)
+
+
+@contextmanager
+def folded(module: nn.Module, tensors: Mapping[str, Pair], scale: float) -> Generator[bool]:
+    """Within the block the layers that `tensors` name have what was learnt in their weights, as they will be served.
+    Nothing happens, and that is said, where one of them is packed."""
+    layers = {name: module.get_submodule(name) for name in tensors}
+    weights = {name: layer.weight.detach() for name, layer in layers.items() if isinstance(layer, nn.Linear)}
+    if len(weights) < len(layers):
+        yield False
+        return
+    kept = {name: weight.clone() for name, weight in weights.items()}
+    try:
+        for name, (a, b) in tensors.items():
+            weights[name].add_((scale * (b.float() @ a.float())).to(weights[name]))
+        yield True
+    finally:
+        for name, weight in weights.items():
+            weight.copy_(kept[name])
+
+
+def pairs_of(parameters: Mapping[str, Tensor]) -> dict[str, Pair]:
+    """As an adapter holds them, in bfloat16, of what `LAYER.lora_A` and `LAYER.lora_B` name."""
+    rounded = {name: each.detach().bfloat16() for name, each in parameters.items()}
+    names = sorted({name.rpartition(".")[0] for name in parameters})
+    return {name: (rounded[f"{name}.lora_A"], rounded[f"{name}.lora_B"]) for name in names}
+
+
+def parameters_from(tensors: Mapping[str, Pair]) -> dict[str, Tensor]:
+    """The other way round."""
+    return {
+        f"{name}.lora_{side}": each for name, pair in tensors.items() for side, each in zip("AB", pair, strict=True)
+    }
+
+
+def _held(module: nn.Module, path: str) -> tuple[nn.Module, str]:
+    above, _, name = path.rpartition(".")
+    return module.get_submodule(above), name
+
+
+def is_packed(module: nn.Module) -> bool:
+    """Whether any weights are in 4 or 8 bit."""
+    return any(isinstance(part, PackedWeights) for part in module.modules())

@@ -1,0 +1,149 @@
+"""What there is to learn in a repository: the files that may be shown to the model, screened, each text once, some of
+them held out, those that changed lately read more often."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+import msgspec
+
+from engine.core.errors import BadInput, EngineError, NotRead
+from engine.core.files import read_regular
+from engine.core.processes import python_module
+from engine.syntax.languages import language_of
+from engine.train.corpus import Document, Split
+from engine.train.packed import LANGUAGE_IDS
+from engine.train.screening import (
+    LARGEST_FILE_NBYTES,
+    is_near_copy,
+    path_objection,
+    shingles,
+    text_objection,
+    without_legal_header,
+)
+
+HELD_OUT = 0.1
+"""Of the files."""
+_FEWEST = 3
+"""Files that are held out, where half of all are as many."""
+_LATELY = ((30, 3), (120, 2))
+"""Days since a file changed, and how often it is read while older ones are read once."""
+_NEW = 3
+"""Times as often, where an adapter that learnt other files goes on: what it has not seen as it is now."""
+_LIST_S = 120.0
+_DAY_S = 86_400
+
+
+class ListedFile(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    """From the folder on, with slashes."""
+    changed: int | None = None
+    """When it was last committed, in seconds since 1970; None: long ago, or nobody knows."""
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What `dg-lsp files --json` prints: ignore files and the list of secrets were heeded."""
+
+    folder: str
+    """Absolute."""
+    commit: str | None
+    files: tuple[ListedFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    documents: tuple[Document, ...]
+    """By path."""
+    left_out: Mapping[str, int]
+    """Files, by reason."""
+    digests: Mapping[str, str]
+    """Of the documents' texts, by path."""
+
+    def of(self, split: Split) -> list[Document]:
+        return [each for each in self.documents if each.split == split]
+
+
+def list_files(folder: Path) -> Listing:
+    """The files below `folder` that the model may see. The language server's side knows the rules: it is asked in a
+    process of its own. Raises BadInput for what is no folder."""
+    command = [*python_module("dg_lsp"), "files", str(folder.resolve()), "--json"]
+    try:
+        asked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIST_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise BadInput(
+            f"The files of {folder} were not listed within {_LIST_S:.0f} s: name a smaller folder."
+        ) from None
+    if asked.returncode:
+        said = asked.stderr.decode(errors="replace").strip().removeprefix("dg-lsp: ")
+        raise BadInput(said) if asked.returncode == 2 else EngineError(f"The files of {folder} were not listed: {said}")
+    return msgspec.json.decode(asked.stdout, type=Listing)
+
+
+def read_repository(listing: Listing, learnt: Mapping[str, str], now_s: float | None = None) -> Repository:
+    """Read the files of a listing, and nothing else. `learnt`: digests of what an adapter that is to go on has learnt,
+    by path; empty for a new one."""
+    now_s = time.time() if now_s is None else now_s
+    left_out: Counter[str] = Counter()
+    seen: set[int] = set()
+    found: list[Document] = []
+    digests: dict[str, str] = {}
+    for listed in sorted(listing.files, key=lambda each: each.path):
+        read = _read(Path(listing.folder), listed.path, seen)
+        if isinstance(read, str):
+            left_out[read] += 1
+            continue
+        digests[listed.path] = hashlib.sha256(read.text.encode()).hexdigest()[:16]
+        is_new = bool(learnt) and learnt.get(listed.path) != digests[listed.path]
+        found.append(replace(read, weight=_recency(listed.changed, now_s) * (_NEW if is_new else 1)))
+    held_out = held_out_paths(digests)
+    documents = (replace(each, split="held-out") if each.path in held_out else each for each in found)
+    return Repository(documents=tuple(documents), left_out=left_out, digests=digests)
+
+
+def held_out_paths(paths: Iterable[str]) -> frozenset[str]:
+    """Those of which nothing is learnt: a tenth, by a hash of folder and name, so that a file stays on its side
+    whatever else comes and goes; of a few files enough to measure on."""
+    ranks = {path: int.from_bytes(hashlib.sha256(path.encode(errors="surrogateescape")).digest()[:8]) for path in paths}
+    chosen = {path for path, rank in ranks.items() if rank < HELD_OUT * (1 << 64)}
+    least = min(_FEWEST, len(ranks) // 2)
+    return frozenset(chosen if len(chosen) >= least else sorted(ranks, key=ranks.__getitem__)[:least])
+
+
+def _read(folder: Path, path: str, seen: set[int]) -> Document | str:
+    """A file, or why nothing is learnt of it; what was `seen` of others grows."""
+    language = language_of(path=path)
+    if language is None or language not in LANGUAGE_IDS:
+        return "not code"
+    if objection := path_objection(PurePath(path)):
+        return objection
+    try:
+        text = read_regular(folder / path, LARGEST_FILE_NBYTES).decode("utf-8-sig").replace("\r\n", "\n")
+    except NotRead as refused:
+        return refused.why
+    except OSError:
+        return "can't be read"
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    if objection := text_objection(text):
+        return objection
+    text = without_legal_header(text, language)
+    own = shingles(text)
+    if not own:
+        return "too short"
+    if is_near_copy(own, seen):
+        return "near duplicate"
+    seen |= own
+    return Document(split="train", language=language, package="repository", path=path, text=text)
+
+
+def _recency(changed: int | None, now_s: float) -> int:
+    """How often a file is read while old ones are read once."""
+    days = (now_s - changed) / _DAY_S if changed is not None else math.inf
+    return next((often for most, often in _LATELY if days <= most), 1)

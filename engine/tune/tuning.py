@@ -1,0 +1,324 @@
+"""From a folder to its adapter: read, plan, measure, learn, fit, measure again, keep."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import torch
+from filelock import FileLock, Timeout
+
+from engine.checkpoints.directory import Checkpoint
+from engine.core.errors import BadInput, EngineError
+from engine.core.files import replacing
+from engine.core.names import Device
+from engine.core.runtime_paths import data_dir
+from engine.eval.report import Figures
+from engine.eval.tasks import Task
+from engine.loader.catalog import find
+from engine.loader.loading import load
+from engine.models.adapters.files import (
+    Adapter,
+    AdapterFigures,
+    AdapterMetadata,
+    Pair,
+    adapter_path,
+    fingerprint_of,
+    read_adapter,
+    write_adapter,
+)
+from engine.models.gemma.model import DiffusionGemma
+from engine.models.gemma.network import GemmaNetwork
+from engine.train.corpus import Split
+from engine.train.run import BatchSource, Sitting
+from engine.tune.learn import TuningState, learn, parameters_of, put, steps_of
+from engine.tune.lessons import Lessons, recipe_of, write_corpus
+from engine.tune.lora import (
+    ALPHA,
+    RANK,
+    LowRankLinear,
+    RecomputedNetwork,
+    adapted,
+    folded,
+    is_packed,
+    pairs_of,
+    parameters_from,
+)
+from engine.tune.measure import FITS, Schedule, fit, held_out_gaps, kept_figures, measure, outside_gaps, quality
+from engine.tune.plan import TuningPlan, plan
+from engine.tune.repository import Listing, Repository, list_files, read_repository
+
+PASSES = 4
+"""Times that a repository is read, at the most."""
+SAVE_EVERY_S = 30.0
+HELD_OUT, OUTSIDE = "held out", "outside"
+LEARNT, STEPS = "learnt.json", "steps"
+Say = Callable[[str], None]
+Counting = Callable[[str, int], Callable[[], None]]
+"""(what is done, how often) -> to be called after each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningRequest:
+    folder: Path
+    model: str
+    device: Device = "auto"
+    minutes: float = 15.0
+    """Of learning, at the most."""
+    gaps: int = 60
+    """That are filled before and after, held out ones and others."""
+    seed: int = 0
+    anew: bool = False
+    """Begin with the model alone, though there is an adapter to go on from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """All that is known before anything is learnt."""
+
+    request: TuningRequest
+    checkpoint: Checkpoint
+    listing: Listing
+    repository: Repository
+    tokens: Mapping[Split, int]
+    earlier: Adapter | None
+    """Goes on from it."""
+    model: DiffusionGemma
+    lessons: Lessons
+    plan: TuningPlan
+    sitting: Sitting
+    directory: Path
+    """Of the adapter."""
+    work: Path
+    run: Path
+    """In `work`: what is kept of this very run until it is done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningResult:
+    before: Mapping[str, Figures]
+    """As the folder was served until now."""
+    after: Mapping[str, Figures]
+    """Both HELD_OUT and OUTSIDE."""
+    state: TuningState
+    schedule: Schedule
+    gained: bool
+    kept: Path | None
+    """Where the adapter is; None: an earlier one is no worse and stays."""
+
+
+@contextmanager
+def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
+    """Read the folder, load the model, and see what it would take; None where nothing changed since the adapter that is
+    there was made. Raises BadInput for what can't be tuned."""
+    checkpoint = find(request.model)
+    fingerprint = fingerprint_of(checkpoint)
+    directory = adapter_path(request.folder, fingerprint)
+    work = data_dir() / "tune" / directory.name
+    listing = list_files(request.folder)
+    with _claimed(work):
+        earlier = read_adapter(directory) if directory.exists() and not request.anew else None
+        if earlier is not None and earlier.metadata.fingerprint != fingerprint:
+            raise BadInput(f"The adapter in {directory} belongs to other weights: remove it, or begin --anew.")
+        learnt = _learnt(work) if earlier else {}
+        repository = read_repository(listing, learnt)
+        if earlier is not None and learnt == repository.digests:
+            yield None
+            return
+        with _writing(work):
+            tokens = write_corpus(repository, checkpoint.path, work / "corpus")
+        say(told(listing, repository, tokens))
+        model = load(request.model, request.device).model
+        if not isinstance(model, DiffusionGemma):
+            raise BadInput(f"{request.model} can't be tuned here: its family is not taught yet; try `--model bundled`.")
+        recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
+        source = BatchSource(corpus=work / "corpus", recipe=recipe, seed=request.seed)
+        sitting = Sitting(device=torch.device(model.info.device), save_every_s=SAVE_EVERY_S)
+        with learning(model, earlier, request.seed) as (network, pairs):
+            planned = plan(network, pairs, Lessons(source=source), sitting)
+        run = work / f"run-{_identity(request, repository, earlier)}"
+        for other in work.glob("run-*"):
+            if other != run:
+                shutil.rmtree(other)
+        steps = _steps(run, min(steps_of(recipe), max(1, int(request.minutes * 60 / planned.step_s))))
+        recipe = replace(recipe, tokens=steps * recipe.step_tokens)
+        yield Prepared(
+            request=request,
+            checkpoint=checkpoint,
+            listing=listing,
+            repository=repository,
+            tokens=tokens,
+            earlier=earlier,
+            model=model,
+            lessons=Lessons(source=replace(source, recipe=recipe)),
+            plan=replace(planned, steps=steps),
+            sitting=sitting,
+            directory=directory,
+            work=work,
+            run=run,
+        )
+
+
+def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[], bool]) -> TuningResult | None:
+    """Measure, learn, fit, measure again and keep what gained; None where `should_pause` came first: the same request
+    goes on. Raises OutOfMemory before anything begins, EngineError where the disk refuses."""
+    ready.plan.check()
+    gaps, chosen_by = held_out_gaps(ready.repository, ready.request.gaps)
+    if not gaps:
+        raise BadInput("The files that are held out have no gap to measure on: name a folder with more code.")
+    tasks = {HELD_OUT: gaps, OUTSIDE: outside_gaps(ready.request.gaps)}
+    own = None if ready.earlier is None else ready.earlier.metadata
+    usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
+    with served(ready.model, ready.earlier and ready.earlier.tensors):
+        before = {name: _measured(ready, f"before, {name}", own, usual, counting) for name, own in tasks.items()}
+    with learning(ready.model, ready.earlier, ready.request.seed) as (network, pairs):
+        recipe = ready.lessons.source.recipe
+        state = learn(network, pairs, ready.lessons, recipe, ready.run, {}, ready.sitting, say, should_pause)
+    if state is None:
+        return None
+    tensors = pairs_of(state.best)
+    with served(ready.model, tensors):
+        schedule = fit(ready.model, chosen_by, counting("choosing how many steps to take", FITS * len(chosen_by)))
+        after = {name: _measured(ready, f"after, {name}", own, schedule, counting) for name, own in tasks.items()}
+    gained = state.gained and quality(after[HELD_OUT]) > quality(before[HELD_OUT])
+    kept = None
+    if gained or ready.earlier is None:
+        adapter = Adapter(metadata=_metadata(ready, before, after, schedule, on=gained), tensors=tensors)
+        write_adapter(ready.directory, adapter)
+        kept = ready.directory
+    if gained:
+        with _writing(ready.work), replacing(ready.work / LEARNT) as draft:
+            draft.write_bytes(msgspec.json.encode(ready.repository.digests))
+    shutil.rmtree(ready.run, ignore_errors=True)
+    return TuningResult(before=before, after=after, state=state, schedule=schedule, gained=gained, kept=kept)
+
+
+@contextmanager
+def learning(
+    model: DiffusionGemma, earlier: Adapter | None, seed: int
+) -> Generator[tuple[GemmaNetwork, dict[str, LowRankLinear]]]:
+    """Within the block the model's layers have pairs beside them: new ones, or those of an earlier adapter."""
+    module = model.network.module
+    recompute = is_packed(module)
+    with adapted(module, seed=seed) as pairs:
+        if earlier is not None:
+            put(parameters_from(earlier.tensors), parameters_of(pairs))
+        yield (RecomputedNetwork(module) if recompute else GemmaNetwork(module)), pairs
+
+
+@contextmanager
+def served(model: DiffusionGemma, tensors: Mapping[str, Pair] | None) -> Generator[None]:
+    """Within the block the model fills gaps with what was learnt, as an engine would."""
+    model.forget()
+    module = model.network.module
+    with folded(module, tensors or {}, ALPHA / RANK) as is_folded:
+        if is_folded:
+            yield
+        else:
+            with adapted(module) as pairs:
+                put(parameters_from(tensors or {}), parameters_of(pairs))
+                yield
+    model.forget()
+
+
+def told(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:
+    """What is read, in a sentence or two."""
+    files = {split: len(repository.of(split)) for split in tokens}
+    left_out = ", ".join(f"{count} {reason}" for reason, count in Counter(repository.left_out).most_common())
+    return (
+        f"{listing.folder}: {files['train']} files with {tokens['train']:,} tokens to learn from, {files['held-out']} "
+        f"files with {tokens['held-out']:,} tokens held out to measure on."
+        + (f" Left out: {left_out}." if left_out else "")
+    )
+
+
+def _measured(
+    ready: Prepared, doing: str, tasks: Sequence[Task], schedule: Schedule | None, counting: Counting
+) -> Figures:
+    kept = ready.run / doing.replace(", ", "-").replace(" ", "-")
+    return measure(ready.model, tasks, schedule, counting(f"filling gaps {doing}", len(tasks)), kept)
+
+
+def _metadata(
+    ready: Prepared, before: Mapping[str, Figures], after: Mapping[str, Figures], schedule: Schedule, *, on: bool
+) -> AdapterMetadata:
+    def figures(measured: Mapping[str, Figures]) -> dict[str, AdapterFigures]:
+        return {name: msgspec.convert(kept_figures(each), AdapterFigures) for name, each in measured.items()}
+
+    return AdapterMetadata(
+        model=ready.checkpoint.name,
+        fingerprint=fingerprint_of(ready.checkpoint),
+        folder=ready.listing.folder,
+        commit=ready.listing.commit,
+        created=time.time(),
+        rank=RANK,
+        alpha=ALPHA,
+        before=figures(before),
+        after=figures(after),
+        max_steps=schedule.max_steps,
+        sure=schedule.sure,
+        threshold=schedule.threshold,
+        on=on,
+    )
+
+
+def _identity(request: TuningRequest, repository: Repository, earlier: Adapter | None) -> str:
+    """Of all that decides what a run learns and measures, but for its length, which its first start decides."""
+    about = (request.seed, request.gaps, request.minutes, sorted(repository.digests.items()), RANK, ALPHA)
+    weights = [(each.path, each.weight) for each in repository.documents]
+    begun = earlier.metadata.created if earlier else None
+    return hashlib.sha256(msgspec.json.encode((about, weights, begun))).hexdigest()[:12]
+
+
+def _steps(run: Path, planned: int) -> int:
+    """Of a run: as it was planned when it first began, as a machine is never as fast twice."""
+    path = run / STEPS
+    with suppress(OSError, ValueError):
+        return int(path.read_text(encoding="utf-8"))
+    with _writing(run):
+        run.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as draft:
+            draft.write_text(str(planned), encoding="utf-8")
+    return planned
+
+
+def _learnt(work: Path) -> dict[str, str]:
+    """Digests of what the adapter has learnt, by path; empty where that is not known."""
+    with suppress(OSError, ValueError):
+        return msgspec.json.decode((work / LEARNT).read_bytes(), type=dict[str, str])
+    return {}
+
+
+@contextmanager
+def _claimed(work: Path) -> Generator[None]:
+    """Raises BadInput where another tune of the same folder is at work."""
+    with _writing(work):
+        work.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = FileLock(work / "lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BadInput("This folder is being tuned already: wait for its end.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _writing(folder: Path) -> Generator[None]:
+    """Raises EngineError where the disk is full or gone."""
+    try:
+        yield
+    except OSError as error:
+        raise EngineError(
+            f"{folder} can't be written to ({error.strerror or error}): make room on its disk and run the same command "
+            "again."
+        ) from None

@@ -1,0 +1,70 @@
+"""`dg-lsp files`: what may be shown to the model, and when it last changed."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from dg_lsp.cli import run
+from dg_lsp.commands.files import changed_at, commit_of
+
+DAY_S = 86_400
+EARLY = int(time.time()) - 60 * DAY_S
+LATE = EARLY + 31 * DAY_S
+
+
+def git(folder: Path, *arguments: str, date: int = EARLY) -> None:
+    environment = {
+        **os.environ,
+        "GIT_AUTHOR_DATE": f"{date} +0000",
+        "GIT_COMMITTER_DATE": f"{date} +0000",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+    }
+    named = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
+    subprocess.run(["git", "-C", str(folder), *named, *arguments], check=True, env=environment, capture_output=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = ("a.py", "inner/b c.py", "inner/😋.py", ".env", "id_rsa", "out/made.py", ".gitignore", ".git2/x.py")
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("out/\n" if name == ".gitignore" else "x = 1\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "a.py", "inner")
+    git(tmp_path, "commit", "-qm", "First")
+    (tmp_path / "a.py").write_text("x = 2\n")
+    git(tmp_path, "commit", "-qam", "Second", date=LATE)
+    return tmp_path
+
+
+def test_what_is_excluded_is_not_listed(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["files", str(folder)]) == 0
+    assert capsys.readouterr().out.splitlines() == ["a.py", "inner/b c.py", "inner/😋.py"]
+
+
+def test_it_tells_commit_and_last_changes(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["files", str(folder), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["folder"], len(said["commit"])) == (str(folder.resolve()), 40)
+    changed = {each["path"]: each["changed"] for each in said["files"]}
+    assert changed["a.py"] - changed["inner/b c.py"] == LATE - EARLY
+    assert changed["inner/😋.py"] == changed["inner/b c.py"]
+
+
+def test_paths_begin_at_the_folder(folder: Path):
+    assert {*changed_at(folder / "inner")} == {"b c.py", "😋.py"}
+
+
+def test_without_git_nobody_knows(tmp_path: Path):
+    (tmp_path / "code").mkdir()
+    assert commit_of(tmp_path / "code") is None
+    assert changed_at(tmp_path / "code") == {}
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["files", str(tmp_path / "nowhere")]) == 2
+    assert "is no folder: name one with code in it" in capsys.readouterr().err

@@ -1,0 +1,224 @@
+"""A small repository, from its files to its adapter."""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from engine.core.errors import BadInput, ModelError, OutOfMemory
+from engine.models.adapters.files import (
+    WEIGHTS_FILE,
+    Adapter,
+    AdapterMetadata,
+    adapters_dir,
+    fingerprint_of,
+    read_adapter,
+    write_adapter,
+)
+from engine.tune.learn import CHECKPOINT, parameters_of
+from engine.tune.lora import ALPHA, RANK, pairs_of
+from engine.tune.tuning import HELD_OUT, LEARNT, OUTSIDE, Prepared, TuningRequest, learning, prepared, tune
+
+ROOT = Path(__file__).parents[3]
+TOY = ROOT / "tests" / "models" / "toy-experts"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Code that somebody wrote."""
+    shutil.copytree(ROOT / "engine" / "core", tmp_path / "code", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "code"
+
+
+def request(folder: Path, **more: Any) -> TuningRequest:
+    return TuningRequest(folder=folder, model=str(TOY), device="cpu", minutes=0.02, gaps=2, **more)
+
+
+class Seen:
+    """What was said, and how often each kind of work was done."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.done: Counter[str] = Counter()
+
+    def count(self, doing: str, often: int) -> Callable[[], None]:
+        return lambda: self.done.update([doing])
+
+
+def all_of(ready: Prepared | None) -> Prepared:
+    assert ready is not None
+    return ready
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_before_it_starts_it_says_what_it_takes_and_learns_nothing(folder: Path, state: Path):
+    seen = Seen()
+    with prepared(request(folder), seen.lines.append) as found:
+        ready = all_of(found)
+        assert ready.plan.steps >= 1
+        assert ready.plan.seconds > 0
+        assert 1 << 20 < ready.plan.training < ready.plan.resident < ready.plan.nbytes
+        before = {name: part.clone() for name, part in ready.model.network.module.state_dict().items()}
+        with learning(ready.model, None, 0) as (_, pairs):
+            assert all(not pair.lora_B.any() and pair.lora_A.grad is None for pair in pairs.values())
+    after = ready.model.network.module.state_dict()
+    assert all(torch.equal(part, after[name]) for name, part in before.items())
+    (said,) = seen.lines
+    assert said.startswith(f"{folder}: ")
+    assert "tokens to learn from" in said
+    assert not adapters_dir().exists()
+    assert not [name for name in files(state) if CHECKPOINT in name]
+
+
+def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_was_done(folder: Path):
+    seen = Seen()
+    with prepared(request(folder), seen.lines.append) as found:
+        ready = all_of(found)
+        assert tune(ready, seen.lines.append, seen.count, lambda: True) is None
+        assert (ready.run / CHECKPOINT).exists()
+    filled = {name: count for name, count in seen.done.items() if "before" in name}
+    assert sum(filled.values()) == 4
+    with prepared(request(folder), seen.lines.append) as found:
+        again = all_of(found)
+        assert again.run == ready.run
+        assert again.plan.steps == ready.plan.steps
+        result = tune(again, seen.lines.append, seen.count, lambda: False)
+    assert result is not None
+    assert {name: count for name, count in seen.done.items() if "before" in name} == filled
+    assert {*result.before} == {*result.after} == {HELD_OUT, OUTSIDE}
+    assert all(each.gaps == 2 for each in (*result.before.values(), *result.after.values()))
+    assert result.kept == ready.directory
+    assert ready.directory.parent == adapters_dir()
+    adapter = read_adapter(ready.directory)
+    assert adapter.metadata.on == result.gained
+    assert adapter.metadata.folder == str(folder.resolve())
+    assert adapter.metadata.sure == result.schedule.sure
+    assert len({name.partition(".layers.")[2].partition(".")[0] for name in adapter.tensors}) == 3
+    assert all(a.dtype == torch.bfloat16 for a, _ in adapter.tensors.values())
+    # Nothing of the run is left but what the next one goes on from.
+    assert not ready.run.exists()
+    assert (ready.work / LEARNT).exists() == result.gained
+
+
+@contextmanager
+def learnt(folder: Path) -> Generator[Prepared]:
+    """The folder has an adapter that has learnt all of it."""
+    with prepared(request(folder), lambda line: None) as found:
+        ready = all_of(found)
+        with learning(ready.model, None, 5) as (_, pairs):
+            for pair in pairs.values():
+                torch.nn.init.normal_(pair.lora_B, std=0.01)
+            tensors = pairs_of(parameters_of(pairs))
+    metadata = AdapterMetadata(
+        model=str(TOY),
+        fingerprint=fingerprint_of(ready.checkpoint),
+        folder=str(folder),
+        commit=None,
+        created=1.0,
+        rank=RANK,
+        alpha=ALPHA,
+        before={},
+        after={},
+        max_steps=8,
+        sure=0.5,
+        threshold=None,
+        on=True,
+    )
+    write_adapter(ready.directory, Adapter(metadata=metadata, tensors=tensors))
+    (ready.work / LEARNT).write_bytes(msgspec.json.encode(ready.repository.digests))
+    yield ready
+
+
+def test_it_goes_on_from_the_adapter_that_is_there_on_what_changed(folder: Path):
+    with learnt(folder) as earlier:
+        held = read_adapter(earlier.directory)
+    with prepared(request(folder), lambda line: None) as found:
+        assert found is None
+    changed = next(each.path for each in earlier.repository.of("train"))
+    with (folder / changed).open("a") as end:
+        end.write("\n\ndef added(value):\n    return value\n")
+    with prepared(request(folder), lambda line: None) as found:
+        ready = all_of(found)
+        weights = {each.path: each.weight for each in ready.repository.documents}
+        assert weights.pop(changed) == 3
+        assert {*weights.values()} == {1}
+        with learning(ready.model, ready.earlier, 0) as (_, pairs):
+            begun = parameters_of(pairs)
+            name, (a, b) = next(iter(held.tensors.items()))
+            assert torch.equal(begun[f"{name}.lora_A"], a.float())
+            assert torch.equal(begun[f"{name}.lora_B"], b.float())
+    with prepared(request(folder, anew=True), lambda line: None) as found:
+        assert all_of(found).earlier is None
+
+
+def test_a_damaged_adapter_is_named_with_the_way_out(folder: Path):
+    with learnt(folder) as earlier:
+        (earlier.directory / WEIGHTS_FILE).write_bytes(b"cut off")
+    with (
+        pytest.raises(ModelError, match=r"is damaged .* train it again by `dg-lsp tune`"),
+        prepared(request(folder), lambda line: None),
+    ):
+        pass
+
+
+def test_an_adapter_of_other_weights_is_no_beginning(folder: Path):
+    with learnt(folder) as earlier:
+        held = read_adapter(earlier.directory)
+    other = TuningRequest(folder=folder, model=str(TOY.with_name("toy-absorbing")), device="cpu", minutes=0.02, gaps=2)
+    with prepared(other, lambda line: None) as found:
+        ready = all_of(found)
+        assert ready.directory != earlier.directory
+        assert ready.earlier is None
+    metadata = msgspec.structs.replace(held.metadata, fingerprint="of others")
+    write_adapter(ready.directory, replace(held, metadata=metadata))
+    with pytest.raises(BadInput, match="belongs to other weights"), prepared(other, lambda line: None):
+        pass
+
+
+def test_what_does_not_fit_is_said_with_numbers(folder: Path):
+    with prepared(request(folder), lambda line: None) as found:
+        ready = all_of(found)
+        small = replace(ready, plan=replace(ready.plan, available=1000))
+        with pytest.raises(OutOfMemory, match=r"needs [0-9.]+ MiB beside what is in use, and 0.0 MiB are free"):
+            tune(small, lambda line: None, Seen().count, lambda: False)
+
+
+def test_too_little_code_is_said_with_what_is_needed(tmp_path: Path):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "one.py").write_text("def one(value):\n    return value + 1\n" * 9)
+    with (
+        pytest.raises(BadInput, match=r"too little to learn from: [0-9]+ tokens in 1 file of code, and 5,000"),
+        prepared(request(tmp_path / "code"), lambda line: None),
+    ):
+        pass
+
+
+def test_two_at_once_do_not_meet(folder: Path):
+    with (
+        prepared(request(folder), lambda line: None),
+        pytest.raises(BadInput, match="is being tuned already"),
+        prepared(request(folder), lambda line: None),
+    ):
+        pass
+
+
+def test_a_model_with_another_layout_is_refused(folder: Path, released: Path):
+    asked = replace(request(folder), model=str(released))
+    with pytest.raises(BadInput, match="can't be tuned here"), prepared(asked, lambda line: None):
+        pass
