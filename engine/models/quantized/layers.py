@@ -127,6 +127,9 @@ class CpuNvfp4(PlainNvfp4):
     way = "decoded part by part, four numbers at a time"
 
     def product(self, states: Tensor, expert: int) -> Tensor:
+        if states.requires_grad:
+            # Gradients need the weights again, whose memory is used for others then.
+            return super().product(states, expert)
         out = linear_of_parts(states, self.shape[-2], self._parts(expert))
         multiplier = self.multiplier[expert]
         return out.unflatten(1, (len(multiplier), -1)).mul_(multiplier[:, None]).flatten(1).to(states.dtype)

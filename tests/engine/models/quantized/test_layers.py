@@ -99,6 +99,10 @@ def test_nvfp4_on_a_processor_multiplies_as_the_reference(
         found = weights.product(states, expert)
         assert found.dtype == dtype
         assert difference(found, states.float() @ plain.matrix(expert).t()) <= bound
+    # An adapter is trained through it.
+    (product := weights.product(states.requires_grad_(), 1)).backward(given := torch.ones_like(product))
+    assert states.grad is not None
+    assert difference(states.grad, given.float() @ plain.matrix(1)) <= bound
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
