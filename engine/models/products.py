@@ -31,11 +31,22 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 def linear_by_parts(states: Tensor, weight: Tensor) -> Tensor:
     """States [S, K] times a weight [N, K] of any format: [S, N] in float32."""
+    return linear_of_parts(states, len(weight), _parts(weight))
+
+
+def linear_of_parts(states: Tensor, rows: int, parts: Iterator[tuple[int, Tensor]]) -> Tensor:
+    """States [S, K] times a weight of so many rows, which comes in parts [P, K] in float32, each with the number of its
+    first row: [S, N] in float32."""
     states = states.float()
-    out = states.new_empty(len(states), len(weight))
-    for start, part in _parts(weight):
+    out = states.new_empty(len(states), rows)
+    for start, part in parts:
         out[:, start : start + len(part)] = states @ part.T
     return out
+
+
+def part_rows(inputs: int) -> int:
+    """Rows of so many inputs that a part has."""
+    return max(_NUMBERS // inputs, 1)
 
 
 class _ByParts(torch.autograd.Function):
@@ -80,7 +91,7 @@ def _by_parts(weight: Tensor) -> bool:
 
 def _parts(weight: Tensor) -> Iterator[tuple[int, Tensor]]:
     """Rows of it in float32, in memory that is used again for the next ones, with the number of the first."""
-    rows = max(_NUMBERS // weight.shape[1], 1)
+    rows = part_rows(weight.shape[1])
     room = torch.empty(min(rows, len(weight)), weight.shape[1])
     for start in range(0, len(weight), rows):
         stored = weight[start : start + rows]

@@ -119,6 +119,9 @@ def discover(gap: Gap) -> Fitting:
     if not found and gap.budget > gap.room:
         return Fitted(canvas=feelers, widths=(feelers.lengths[0],), slack=False, complete=False)
     widths = [width for width, _ in places[: max(gap.request.n, TRIED)]] or [min(gap.budget, gap.room)]
+    if gap.elsewhere is None and gap.should_stop():
+        # No canvas is better than the one that there was time for.
+        return Fitted(canvas=feelers, widths=(widths[0],), slack=False, complete=True)
     return (yield from _fit(gap, widths, slack=False, start=feelers))
 
 

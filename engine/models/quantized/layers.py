@@ -1,11 +1,13 @@
 """Products with packed weights, activations as they come: a Triton kernel on CUDA; on processors torch's operators, for
-int4 and, of what came in full beside 4 bit, int8; a plain reference for everything else. Only experts that rows were
-routed to are read.
+int4 and, of what came in full beside 4 bit, int8, and NVFP4 by parts; a plain reference for everything else. Only
+experts that rows were routed to are read.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, ClassVar, Literal
 
@@ -15,12 +17,13 @@ from torch import Tensor, nn
 
 from engine.checkpoints.directory import TensorHeader
 from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
-from engine.models.products import linear_by_parts, prefers_bfloat16
+from engine.models.products import linear_by_parts, linear_of_parts, part_rows, prefers_bfloat16
 
 Layout = Literal["INT4", "NVFP4"]
 _LAYOUTS: dict[str, Layout] = {"int4": "INT4", "NVFP4": "NVFP4"}
 """By their names among people."""
 _E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+_E2M1_SIGNED = (*_E2M1, *(-each for each in _E2M1))
 _MIDDLE = 8
 """The code of zero where a layout stores none."""
 _LARGEST = 127
@@ -113,9 +116,48 @@ class PlainNvfp4(PlainPacked):
         # Gate and up may have been scaled apart.
         groups = e4m3[self.scales[expert].int()].unflatten(0, (len(self.multiplier[expert]), -1))
         scales = (groups * self.multiplier[expert][:, None, None]).flatten(0, 1)
-        values = torch.tensor([*_E2M1, *(-each for each in _E2M1)], device=device)
+        values = torch.tensor(_E2M1_SIGNED, device=device)
         numbers = _decoded(self.codes[expert], values).unflatten(1, (-1, NVFP4_GROUP))
         return (numbers * scales[..., None]).flatten(1)
+
+
+class CpuNvfp4(PlainNvfp4):
+    """Held as the reference holds them; activations become float32."""
+
+    way = "decoded part by part, four numbers at a time"
+
+    def product(self, states: Tensor, expert: int) -> Tensor:
+        if states.requires_grad:
+            # Gradients need the weights again, whose memory is used for others then.
+            return super().product(states, expert)
+        out = linear_of_parts(states, self.shape[-2], self._parts(expert))
+        multiplier = self.multiplier[expert]
+        return out.unflatten(1, (len(multiplier), -1)).mul_(multiplier[:, None]).flatten(1).to(states.dtype)
+
+    def _parts(self, expert: int) -> Iterator[tuple[int, Tensor]]:
+        """Rows before their multiplier, in memory that is used again for the next ones."""
+        inputs = self.shape[-1]
+        fours, scales, (numbers, halves) = self.codes[expert].view(torch.uint16), self.scales[expert], _nvfp4_tables()
+        rows = min(part_rows(inputs), len(fours))
+        decoded, room = torch.empty(rows, inputs // 4, dtype=torch.int32), torch.empty(rows, inputs)
+        for start in range(0, len(fours), rows):
+            stored = fours[start : start + rows]
+            here, part = decoded[: len(stored)], room[: len(stored)]
+            torch.index_select(numbers, 0, stored.flatten().int(), out=here.view(-1))
+            groups = part.copy_(here.view(torch.int8)).unflatten(1, (-1, NVFP4_GROUP))
+            groups *= halves[scales[start : start + rows].int()][..., None]
+            yield start, part
+
+
+@cache
+def _nvfp4_tables() -> tuple[Tensor, Tensor]:
+    """Four numbers, doubled to be whole, as one int32 by the 16 bits that stand for them: 256 kB, which stays in a
+    processor's cache; and halves of scales by theirs."""
+    pairs = _decoded(torch.arange(256, dtype=torch.uint8)[:, None], 2 * torch.tensor(_E2M1_SIGNED)).to(torch.int8)
+    pairs = pairs.contiguous().view(torch.int16)[:, 0]
+    bits = torch.arange(1 << 16)
+    fours = torch.stack((pairs[bits & 255], pairs[bits >> 8]), dim=-1).view(torch.int32)[:, 0]
+    return fours, torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).float() / 2
 
 
 class TritonPacked(PackedWeights):
@@ -168,8 +210,17 @@ class CpuInt4(PackedWeights):
             self.codes[expert, start : start + _AT_ONCE] = laid_out
 
     def product(self, states: Tensor, expert: int) -> Tensor:
+        return self._multiply(states, self.codes[expert], self.scales[expert])
+
+    def grouped(self, states: Tensor, sizes: Tensor) -> Tensor:
+        # Taken apart at once: one by one that is a fortieth of a step of few rows.
+        parts = zip(states.split(sizes.tolist()), self.codes.unbind(), self.scales.unbind(), strict=True)
+        return torch.cat([self._multiply(part, codes, scales) for part, codes, scales in parts if len(part)])
+
+    @staticmethod
+    def _multiply(states: Tensor, codes: Tensor, scales: Tensor) -> Tensor:
         multiply: Any = torch.ops.aten._weight_int4pack_mm_for_cpu
-        return multiply(states, self.codes[expert], INT4_GROUP, self.scales[expert])
+        return multiply(states, codes, INT4_GROUP, scales)
 
 
 class CpuInt8(PackedWeights):
@@ -222,7 +273,8 @@ def packed_weights(header: TensorHeader, scales: torch.dtype, dtype: torch.dtype
             return CpuInt4(shape)
         if layout == "NVFP4":
             experts = shape[0] if len(shape) == 3 else 1
-            stored = PlainNvfp4(shape, dtype, multipliers=len(header.pieces) // experts)
+            multipliers = len(header.pieces) // experts
+            stored = (CpuNvfp4 if kind is CpuNvfp4 else PlainNvfp4)(shape, dtype, multipliers)
         else:
             stored = PlainInt4(shape, dtype, scales, zeros="zeros" in header.pieces[0])
         return TritonPacked(stored) if kind is TritonPacked else stored
@@ -234,7 +286,9 @@ def packed_kind(layout: Layout, dtype: torch.dtype, device: str, rows: int = _BL
         return TritonPacked
     if device == "cpu" and layout == "INT4" and dtype == torch.bfloat16 and rows % _BLOCK == 0:
         return CpuInt4
-    return PlainNvfp4 if layout == "NVFP4" else PlainInt4
+    if layout == "NVFP4":
+        return CpuNvfp4 if device == "cpu" else PlainNvfp4
+    return PlainInt4
 
 
 def product_ways(device: str) -> str:

@@ -43,7 +43,7 @@ def test_all_is_well_with_a_real_checkpoint(place, released):
     assert ill(found) <= {"editor"}  # The tests may run without dg-lsp on the PATH.
     assert "parameters" in found["model"].detail
     assert "threads" in found["device"].detail
-    assert found["4 bit"].detail == "int4 by torch's int4 operator; NVFP4 decoded before each product, which is slow"
+    assert found["4 bit"].detail == "int4 by torch's int4 operator; NVFP4 decoded part by part, four numbers at a time"
     assert " ms" in found["fill"].detail
 
 

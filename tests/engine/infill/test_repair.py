@@ -10,7 +10,7 @@ from engine.analysis.questions import Check
 from engine.core.request import Candidate, Draft, FillRequest
 from engine.decoding.executor import drive
 from engine.infill.gap import Gap
-from engine.infill.lengths.strategies import Fitted
+from engine.infill.lengths.strategies import Fitted, discover
 from engine.infill.pipeline import Parts, infill
 from engine.infill.repair import repaired
 from engine.models.base import Context, Rows
@@ -214,3 +214,14 @@ def test_no_pass_begins_that_would_end_behind_the_deadline(deadline_s: float, la
     assert filled.steps >= 1
     # All is used that there is time for: less than another pass was left.
     assert model.now > deadline_s - 1.1
+
+
+@pytest.mark.parametrize("deadline_s", [2.5, 4.5, 7.1])
+def test_a_gap_of_unknown_width_is_answered_in_time_with_what_stands_there(deadline_s: float):
+    """The canvas that looks for the suffix is the best one while there is no time for another."""
+    case = Case(text="x = ▮a + b + c + d + e + f + g + h + i + j + k + l + m▮\ny = x\n", reveal=1)
+    model, gap = Slow("oracle", [case]), gap_at_markers(case.text)
+    request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, max_tokens=40, deadline_ms=deadline_s * 1000)
+    filled = drive(model, infill(model, request, clock=model.clock, parts=Parts(strategy=discover)))
+    assert model.now <= deadline_s
+    assert filled.candidates

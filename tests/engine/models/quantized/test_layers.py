@@ -11,9 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from engine.checkpoints.directory import TensorHeader
+from engine.models import products
 from engine.models.quantized import layers
 from engine.models.quantized.layers import (
     CpuInt4,
+    CpuNvfp4,
     Layout,
     PackedLinear,
     PackedWeights,
@@ -24,7 +26,7 @@ from engine.models.quantized.layers import (
     packed_weights,
     product_ways,
 )
-from tests.engine.quantized import LAYOUTS, draw_int4
+from tests.engine.quantized import LAYOUTS, draw_int4, random_packed
 
 
 def described(layout: Layout, shape: tuple[int, ...], *, symmetric: bool = False) -> TensorHeader:
@@ -76,6 +78,33 @@ def test_products_are_those_of_the_numbers(
         assert difference(weights.product(states.to(dtype), expert), states.to(dtype).float() @ matrix.t()) <= bound
 
 
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-6), (torch.bfloat16, 6e-3)])
+@pytest.mark.parametrize("rows", [1, 7, 40])
+def test_nvfp4_on_a_processor_multiplies_as_the_reference(
+    monkeypatch: pytest.MonkeyPatch, rows: int, dtype: torch.dtype, bound: float
+):
+    """In several parts, the last of them smaller, with every code and every scale that is a number."""
+    monkeypatch.setattr(products, "_NUMBERS", 256 * 96)
+    plain = random_packed("nvfp4", (3, 720, 96))
+    assert isinstance(plain, PlainNvfp4)
+    weights = packed_weights(described("NVFP4", (3, 720, 96)), torch.bfloat16, dtype, "cpu")
+    assert isinstance(weights, CpuNvfp4)
+    for expert, multiplier in enumerate(plain.multiplier):
+        # Which is stored once where gate and up have the same.
+        own = {"codes": plain.codes[expert], "scales": plain.scales[expert], "multiplier": multiplier[:1]}
+        weights.put(expert, own)
+        plain.multiplier[expert] = multiplier[0]
+    states = torch.randn(rows, 96, generator=torch.Generator().manual_seed(1)).to(dtype)
+    for expert in range(3):
+        found = weights.product(states, expert)
+        assert found.dtype == dtype
+        assert difference(found, states.float() @ plain.matrix(expert).t()) <= bound
+    # An adapter is trained through it.
+    (product := weights.product(states.requires_grad_(), 1)).backward(given := torch.ones_like(product))
+    assert states.grad is not None
+    assert difference(states.grad, given.float() @ plain.matrix(1)) <= bound
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_only_experts_that_rows_were_routed_to_are_read(dtype: torch.dtype):
     weights, matrices = int4((5, 32, 64), dtype)
@@ -101,7 +130,7 @@ def test_each_device_has_its_way(monkeypatch: pytest.MonkeyPatch, capability: tu
     monkeypatch.setattr(layers, "find_spec", lambda name: ModuleSpec(name, None) if capability else None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     kernel = capability is not None and capability >= (8, 0)
-    for layout, plain, on_cpu in (("INT4", PlainInt4, CpuInt4), ("NVFP4", PlainNvfp4, PlainNvfp4)):
+    for layout, plain, on_cpu in (("INT4", PlainInt4, CpuInt4), ("NVFP4", PlainNvfp4, CpuNvfp4)):
         assert packed_kind(layout, torch.bfloat16, "cuda:1") is (TritonPacked if kernel else plain)
         assert packed_kind(layout, torch.bfloat16, "cpu") is on_cpu
         for other in ("mps", "xpu:0", "meta"):
