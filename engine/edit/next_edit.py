@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 
 from msgspec import structs
 
@@ -31,8 +31,8 @@ LIKELY = 0.9
 stay quiet, each package with weights that were fitted without it."""
 _READ, _NATS = 0.15, 10.0
 """Log-odds for each nat by which the new line reads easier than the old one, and how many nats count at the most."""
-_TRIED = 2
-"""Places that the model reads, the likeliest first."""
+_TRIED = 8
+"""Lines that the model reads, those of the likeliest places first, as far as the deadline goes."""
 _ROLES_MS = 100.0
 LOOKED_BACK = 4
 """Edits of a file among which the newest replacement is looked for."""
@@ -45,8 +45,10 @@ def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = t
     deadline = Deadline(request.deadline_ms, began, clock)
     text = request.prefix + request.suffix
     candidates: list[Candidate] = []
-    read = 0
-    for place in (yield from _places(request, text, deadline)):
+    easier: dict[tuple[int, str], float] = {}
+    """By what lines would be, and where they begin."""
+    places = yield from _places(request, text, deadline)
+    for place in places:
         if len(candidates) == request.n or place.likely + _READ * _NATS < LIKELY or deadline.passed():
             break
         if any(place.start < end and start < place.end for each in candidates for start, end in [_span(each)]):
@@ -54,12 +56,13 @@ def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = t
         likely = place.likely
         # What no reading could change is not read.
         if likely - _READ * _NATS < LIKELY:
-            if read == _TRIED:
-                continue
-            read += 1
-            easier = yield from _easier(model, request, text, place, deadline)
-            likely += _READ * max(-_NATS, min(easier, _NATS))
-            yield None
+            start, end, new = _replayed(text, place, places)
+            if (start, new) not in easier:
+                if len(easier) == _TRIED:
+                    continue
+                easier[start, new] = yield from _easier(model, request, text, (start, end), new, deadline)
+                yield None
+            likely += _READ * max(-_NATS, min(easier[start, new], _NATS))
         if likely >= LIKELY and (yield from _parses(request, text, place, deadline)):
             candidates.append(_candidate(model, place, likely))
     return Filled(
@@ -124,18 +127,29 @@ def _candidate(model: Model, place: Replay, likely: float) -> Candidate:
     )
 
 
-def _easier(
-    model: Model, request: FillRequest, text: str, place: Replay, deadline: Deadline
-) -> Generator[Step, Logits, float]:
-    """Nats by which the lines of a place read easier as they would be than as they are."""
+def _replayed(text: str, place: Replay, places: Sequence[Replay]) -> tuple[int, int, str]:
+    """The lines of a place, [start, end), and what they would be: what else of them the same edit may change is changed
+    with it, as half a change reads like a mistake."""
     start = text.rfind("\n", 0, place.start) + 1
     stop = text.find("\n", place.end)
     end = stop if stop >= 0 else len(text)
+    alike = [each for each in places if each.edit is place.edit and start <= each.start and each.end <= end]
+    new, at = "", start
+    for each in sorted(alike, key=lambda each: each.start):
+        if each.likely + _READ * _NATS >= LIKELY:
+            new += text[at : each.start] + each.new
+            at = each.end
+    return start, end, new + text[at:end]
+
+
+def _easier(
+    model: Model, request: FillRequest, text: str, span: tuple[int, int], new: str, deadline: Deadline
+) -> Generator[Step, Logits, float]:
+    """Nats by which some lines read easier as `new` than as they are."""
+    start, end = span
     lines_asked = structs.replace(request, task="fill", prefix=text[:start], suffix=text[end:])
     gap = Gap.of(model, lines_asked, deadline)
-    versions = (place.new, text[place.start : place.end])
-    lines = [text[start : place.start] + version + text[place.end : end] for version in versions]
-    ids = [model.tokenize(gap.prompt.head + with_line_feeds(line)) for line in lines]
+    ids = [model.tokenize(gap.prompt.head + with_line_feeds(line)) for line in (new, text[start:end])]
     after, before = yield from scored(gap, ids)
     return sum(after) - sum(before)
 

@@ -166,6 +166,8 @@ def _with_role(replay: Replay, here: SpanRole, edit: SpanRole, others: Sequence[
         for each in others
     )
     seen = {
+        # The text alone takes a name in an f-string for text.
+        "in text": replay.seen["in text"] and here.role == "text",
         "same role": here.role == edit.role,
         "same inside": here.inside == edit.inside,
         "in scope": in_scope,

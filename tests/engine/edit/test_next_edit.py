@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from random import Random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -10,7 +13,6 @@ from engine.core.request import Candidate, FillRequest, RecentEdit
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.edit.next_edit import LIKELY, LOOKED_BACK
-from engine.models.oracle.cases import NEAR_CHARS
 from engine.models.oracle.model import Case, Oracle
 
 OLD, NEW = "def scaled(size):", "def scaled(width):"
@@ -84,25 +86,45 @@ def test_line_ends_stay_as_they_are():
     assert applied(before, candidate) == after.replace("▮", "")
 
 
+# Of a name with many more places than these, some come with a later answer only.
+USES = (
+    "    total = size * 2",
+    "    return size",
+    "    print(f'{size}', size)",
+    "    for each in range(size):\n        use(each)",
+    "    if size > 3:\n        return None",
+    "    values = [size, 1, 2]",
+    "    self.size = size",
+    "    other = {'size': size}",
+    "    larger = lambda: size + 1",
+)
+BESIDE = ("    # the size of it 😋", "    text = 'size'", "    call(y)", "")
+BEHIND = (
+    "def other(size):\n    return size\n",
+    "size_of = 1\n",
+    "class A:\n    def f(self):\n        return self.size\n",
+)
+_NAME = re.compile(r"(?<![\w.'])size(?!['\w])")
+
+
 @settings(max_examples=1000, deadline=None)
-@given(st.lists(st.sampled_from(["x = 1", "call(y)", "# text 😋", "", "use(size)", "    return size"]), max_size=6))
-def test_all_linked_edits_are_right_and_nothing_else_changes(lines: list[str]):
-    """All places of an answer at once, answer after answer, until none is left."""
-    text = "\n".join([NEW, *lines, ""])
-    assert len(text) < NEAR_CHARS
-    goal, places = text.replace("size", "width"), text.count("size")
-    for _ in range(places):
-        now = text.split("\n")
-        cases = [
-            "\n".join([*now[:at], f"▮{line.replace('size', 'width')}▮", *now[at + 1 :]])
-            for at, line in enumerate(now)
-            if "size" in line
-        ]
-        found = asked(text, *cases, language="", n=16)
-        if not found:
-            break
-        for each in sorted(found, key=lambda each: each.replaces or (0, 0), reverse=True):
-            text = applied(text, each)
-    else:
-        assert text == goal
-    assert text.replace("size", "width") == goal
+@given(
+    st.lists(st.sampled_from(USES), min_size=1, max_size=3),
+    st.lists(st.sampled_from(BESIDE), max_size=1),
+    st.lists(st.sampled_from(BEHIND), max_size=1),
+    st.randoms(use_true_random=False),
+)
+def test_all_linked_edits_are_right_in_one_answer_and_nothing_else_changes(
+    uses: list[str], beside: list[str], behind: list[str], rng: Random
+):
+    lines = uses + beside
+    rng.shuffle(lines)
+    body, rest = "\n".join(lines), "\n\n\n" + "\n\n".join(behind)
+    text = f"{NEW}\n{body}{rest}"
+    # Those of the function whose parameter was renamed: no attributes, strings, comments, and no other function's.
+    goal = "\n".join([NEW, *(line if "#" in line else _NAME.sub("width", line) for line in body.split("\n"))]) + rest
+    now, wanted = text.split("\n"), goal.split("\n")
+    cases = ["\n".join([*now[:at], f"▮{line}▮", *now[at + 1 :]]) for at, line in enumerate(wanted) if line != now[at]]
+    for each in sorted(asked(text, *cases, n=16), key=lambda each: each.replaces or (0, 0), reverse=True):
+        text = applied(text, each)
+    assert text == goal
