@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from engine.syntax.budget import Budget
 from engine.syntax.compiler import LARGEST, Diagnostic, diagnose
-from engine.syntax.languages import GRAMMARS
+from engine.syntax.languages import PYTHON
 from engine.syntax.problems import Found, find
 from engine.syntax.tree import SyntaxTree, parsed, plain
 
@@ -69,7 +69,7 @@ def parsed_text(tree: SyntaxTree, budget: Budget) -> ParsedText | None:
 
 
 def _diagnostic(tree: SyntaxTree) -> Diagnostic | None:
-    if not GRAMMARS[tree.language].is_python or len(tree.text) > LARGEST:
+    if tree.language not in PYTHON or len(tree.text) > LARGEST:
         return None
     error = diagnose(plain(tree.text), tree.language)
     return None if error is None or any(word in error.message for word in _NOT_STRUCTURE) else error

@@ -7,7 +7,7 @@ import re
 from engine.core.analysis import Placeholder
 from engine.syntax.brackets import Brackets, brackets_near, line_start, statement_start
 from engine.syntax.extent import extent
-from engine.syntax.languages import GRAMMARS
+from engine.syntax.languages import PYTHON
 
 _PLACEHOLDER = re.compile(r"[ \t]*(?P<code>(?:pass|\.\.\.|TODO|todo!\(\)|unimplemented!\(\));?)[ \t]*\Z")
 _TODO = re.compile(r"[ \t]*(?:#|//|--|;)+[ \t]*(?:TODO|FIXME)\b")
@@ -81,7 +81,7 @@ def _todo(text: str, cursor: int) -> Placeholder | None:
 
 def _empty_block(text: str, cursor: int, language: str) -> Placeholder | None:
     """Below a header whose block is missing, at the header or on the blank line below it."""
-    if not GRAMMARS[language].is_python:
+    if language not in PYTHON:
         return None
     stop = _line_end(text, cursor)
     end = stop if text[line_start(text, cursor) : stop].strip() else len(text[:cursor].rstrip())

@@ -44,10 +44,6 @@ class Grammar:
     headers: tuple[str, ...] = ()
     """What may have stood where an opening bracket, the last of the line, is missing."""
 
-    @property
-    def is_python(self) -> bool:
-        return self.name in ("python", "ipython")
-
 
 def _types(names: str) -> frozenset[str]:
     return frozenset(names.split())
@@ -67,10 +63,18 @@ BLOCKS = _types(
 _FILE = Path(__file__).with_suffix(".json")
 GRAMMARS = {name: convert({"name": name, **about}, Grammar) for name, about in decode(_FILE.read_bytes()).items()}
 _PYTHON = GRAMMARS["python"]
-# Python as a notebook's cell holds it, where `await` stands outside of functions; no file has it by its name.
+# As a notebook's cell holds it, where `await` may stand outside of functions.
 GRAMMARS["ipython"] = replace(
-    _PYTHON, name="ipython", package="tree_sitter_python", aliases="", extensions="", filenames="", interpreters=""
+    _PYTHON,
+    name="ipython",
+    package="tree_sitter_python",
+    aliases="",
+    extensions="ipy",
+    filenames="",
+    interpreters="ipython",
 )
+PYTHON = frozenset({"python", "ipython"})
+"""What Python's compiler reads."""
 _BY_ALIAS = {alias: each.name for each in GRAMMARS.values() for alias in (each.name, *each.aliases.split())}
 _BY_EXTENSION = {ending: each.name for each in GRAMMARS.values() for ending in each.extensions.split()}
 _BY_FILENAME = {name: each.name for each in GRAMMARS.values() for name in each.filenames.split()}

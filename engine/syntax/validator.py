@@ -12,7 +12,7 @@ from tree_sitter import Node
 from engine.syntax.brackets import Brackets, brackets_near
 from engine.syntax.budget import Budget
 from engine.syntax.compiler import CompilerValidator
-from engine.syntax.languages import BLOCKS, GRAMMARS
+from engine.syntax.languages import BLOCKS, PYTHON
 from engine.syntax.tree import SyntaxTree, parsed, plain
 from engine.syntax.tree_validator import TreeValidator
 from engine.syntax.verdict import AS_BEFORE, WHOLE, OutOfTime, Verdict, refusal, unended_strings, unpaired_brackets
@@ -82,7 +82,7 @@ class Validator:
             return False
         brackets = self.brackets if whole else brackets_near(before, after, self.language)
         self._trees = TreeValidator(tree, len(before), self._old, brackets)
-        if GRAMMARS[self.language].is_python:
+        if self.language in PYTHON:
             self._compiler = CompilerValidator(before, after, self._old, brackets)
         return True
 

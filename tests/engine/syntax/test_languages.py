@@ -14,8 +14,7 @@ CASES = Path(__file__).parents[2] / "cases" / "syntax"
 
 @pytest.mark.parametrize("language", GRAMMARS)
 def test_every_language_has_a_grammar_that_parses_a_file(language):
-    kind = "python" if language == "ipython" else language  # no file is named after it
-    file = next(path for path in CASES.iterdir() if language_of(path=path.name) == kind)
+    file = next(path for path in CASES.iterdir() if language_of(path=path.name) == language)
     tree = parsed(file.read_text(encoding="utf-8"), language)
     assert tree is not None
     assert not tree.root.has_error
