@@ -81,6 +81,7 @@ def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int,
     return Filled(
         model=model.info.name,
         device=model.info.device,
+        adapter=model.info.adapter,
         candidates=(Candidate(text=text, tokens=tokens, confidence=1.0, score=0.0),) if text else (),
         width=width,
         steps=forwards,

@@ -78,6 +78,9 @@ class FillRequest(Wire, frozen=True, kw_only=True):
     """No line break may enter the gap."""
     precedents: Annotated[tuple[Precedent, ...], Meta(max_length=3)] = ()
     """Best first. They are candidates as what the model writes is, judged by the same reading."""
+    folder: str = ""
+    """Where the text's file lies, absolute: what was learnt of the folder, or of one above it, serves it; empty: the
+    model alone does."""
 
 
 class Candidate(Wire, frozen=True, kw_only=True):
@@ -123,6 +126,8 @@ class Filled(Wire, frozen=True, kw_only=True):
     """Tokens of what was read around the gap."""
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
+    adapter: str = ""
+    """The folder that was learnt by what answered; empty: the model alone did."""
     ms: Timings = field(default_factory=Timings)
 
 

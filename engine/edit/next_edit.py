@@ -68,6 +68,7 @@ def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = t
     return Filled(
         model=model.info.name,
         device=model.info.device,
+        adapter=model.info.adapter,
         candidates=tuple(candidates),
         width=candidates[0].tokens if candidates else 0,
         steps=0,

@@ -59,6 +59,7 @@ def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_count
     return Filled(
         model=model.info.name,
         device=model.info.device,
+        adapter=model.info.adapter,
         candidates=tuple(
             replace(each, text=with_old_line_ends(request.old, each.text, line_end)) for each in candidates
         ),

@@ -116,6 +116,7 @@ def syntax_fix(
     return Filled(
         model=model.info.name,
         device=model.info.device,
+        adapter=model.info.adapter,
         candidates=tuple(
             Candidate(
                 text=with_old_line_ends(

@@ -95,6 +95,7 @@ def infill(
     return Filled(
         model=model.info.name,
         device=model.info.device,
+        adapter=model.info.adapter,
         candidates=tuple(_ended(each, line_end) for each in candidates),
         width=len(gap.committed) + _width(candidates, offered, widths),
         steps=gap.steps,

@@ -12,6 +12,7 @@ from typing import Literal
 
 from msgspec import field
 
+from engine.core.adapter_use import AdapterUse
 from engine.core.analysis import Analysis
 from engine.core.memory_plan import MemoryPlan
 from engine.core.request import Draft, Filled, FillRequest
@@ -205,6 +206,8 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
     """Memory that the accelerator has; 0 on a CPU."""
     memory: MemoryPlan | None = None
     """What the model was planned to take; None: its weights are not loaded, or it has none."""
+    adapters: tuple[AdapterUse, ...] = ()
+    """Of those that requests came for since the weights were loaded."""
     clients: tuple[str, ...]
     queued: int
     """Fills that wait for their first forward pass."""

@@ -18,6 +18,7 @@ from engine.core.server_address import REMOTE
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
 from engine.loader.catalog import find
+from engine.models.adapters.index import Adapters
 from engine.models.base import Model, check_info
 from engine.models.registry import family_named
 from engine.models.weights import OnPercent
@@ -31,9 +32,14 @@ _TRIAL = FillRequest(prefix="def f(x):\n    return ", suffix="\n", language="pyt
 class Infiller:
     """A loaded model. Not thread-safe: one thread owns it."""
 
-    model: Model
+    adapters: Adapters
     load_ms: float
     """How long loading took, imports of this process not included."""
+
+    @property
+    def model(self) -> Model:
+        """The one without what was learnt of a folder."""
+        return self.adapters.model
 
     def fill(
         self,
@@ -68,7 +74,8 @@ class Infiller:
     def answer(self, request: FillRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
         """Do what a request asks for, telling `on_draft` the canvas after each step. Raises as `fill` does."""
         with _failures("Filling this gap", "ask for fewer or shorter candidates, or use --device cpu"):
-            return drive(self.model, answering(self.model, request), on_draft)
+            model = self.adapters.model_for(request.folder)
+            return drive(model, answering(model, request), on_draft)
 
 
 def load(name: str = BUNDLED, device: Device = "auto", on_percent: OnPercent | None = None) -> Infiller:
@@ -85,7 +92,7 @@ def load(name: str = BUNDLED, device: Device = "auto", on_percent: OnPercent | N
             model = _remote(name)
         else:
             model = _load(name, device, on_percent)
-    return Infiller(model=model, load_ms=(time.perf_counter() - began) * 1000)
+    return Infiller(adapters=Adapters(model), load_ms=(time.perf_counter() - began) * 1000)
 
 
 def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:

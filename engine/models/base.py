@@ -99,6 +99,10 @@ class ModelInfo:
     """Follows a gap's text where the model reads it left to right; None: it never learnt where a gap ends."""
     threshold: float | None = None
     """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
+    fingerprint: str = ""
+    """Tells its weights from any others; empty: it has none of its own."""
+    adapter: str = ""
+    """The folder that an adapter has taught it; empty: none has."""
     memory: MemoryPlan | None = None
     """What it was planned to take; None: it has no weights on a device."""
     prior: LengthPrior | None = None

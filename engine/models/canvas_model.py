@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Generic, TypeVar
+from copy import copy
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,18 +27,29 @@ class CanvasModel(ABC, Generic[N]):
     """Whether steps reuse what was computed before; without, each step computes everything."""
     static: StaticSteps | None
     """On CUDA, what most steps go through."""
+    owner: object = None
+    """Whose contexts it relies on, where others with other weights share its cache."""
 
     def __init__(self, network: N, info: ModelInfo, prompt: PromptLayout, reuse: Reuse) -> None:
-        self.info = info
         self.vocabulary = prompt.vocabulary
         self.tokenize = prompt.tokenize
         self.prompt = prompt.lay_out
-        self.network = network
+        self._reuse = reuse
+        self._take(network, info)
+        self.forget()
+
+    def over(self, module: Any, info: ModelInfo) -> Self:
+        """The same with other weights. Contexts are kept in one cache, and neither relies on those of the other."""
+        twin = copy(self)
+        twin.owner = object()
+        twin._take(self.network.over(module), info)
+        return twin
+
+    def _take(self, network: N, info: ModelInfo) -> None:
+        self.network, self.info = network, info
         network.lay_out()
         self.head = Head(network.logits, info.noise.vocab_size, network.conditions_by)
-        self._reuse = reuse
         self.static = static_steps(network, self.reads, info.context_limit)
-        self.forget()
 
     def detokenize(self, ids: Sequence[int]) -> str:
         return self.vocabulary.text(ids)

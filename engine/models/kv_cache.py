@@ -43,7 +43,9 @@ _MOST_CPU_NBYTES = 512 << 20
 class KeyValues:
     """Every layer's keys and values of one growing list of tokens."""
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, owner: object = None) -> None:
+        """`owner`: whose weights they are made with, told apart by identity."""
+        self.owner = owner
         self.ids: list[int] = []
         self._keys: list[Tensor | None] = [None] * layers
         self._values: list[Tensor | None] = [None] * layers
@@ -96,7 +98,7 @@ class KeyValues:
 
     def copy(self, length: int) -> KeyValues:
         """A store of its own with the first `length` tokens."""
-        twin = KeyValues(len(self._keys))
+        twin = KeyValues(len(self._keys), self.owner)
         twin.ids = self.ids[:length]
         twin._keys = [key[:, :, :length].clone() if key is not None else None for key in self._keys]
         twin._values = [value[:, :, :length].clone() if value is not None else None for value in self._values]
@@ -202,7 +204,8 @@ class Part:
 
 
 class KVCache:
-    """The stores of the last contexts, and the last passes over the canvases of each living context."""
+    """The stores of the last contexts, and the last passes over the canvases of each living context; models that differ
+    in some of their weights share one."""
 
     def __init__(self, layers: int, token_nbytes: int, budget_nbytes: int, reuse: Reuse) -> None:
         """`token_nbytes`: of one token's keys and values in all layers."""
@@ -228,14 +231,15 @@ class KVCache:
         """What is kept of canvases."""
         return sum(len(held.ids) for passes in self._passes.values() for held in passes) * self._token_nbytes
 
-    def open(self, ids: Sequence[int]) -> tuple[KeyValues, int]:
-        """A store for `ids` and how many of them it holds already; the caller encodes and appends the rest."""
+    def open(self, ids: Sequence[int], owner: object = None) -> tuple[KeyValues, int]:
+        """A store for `ids` and how many of them it holds already; the caller, who has the weights of `owner`, encodes
+        and appends the rest."""
         ids = list(ids)
-        best, known = self._nearest(ids)
+        best, known = self._nearest(ids, owner)
         self.tokens_asked += len(ids)
         self.tokens_reused += known
         if best is None or known == 0:
-            store = KeyValues(self._layers)
+            store = KeyValues(self._layers, owner)
         elif known == len(best.ids) or known == len(ids):
             store = best
         elif best.in_use(known) or known < len(best.ids) // 2:
@@ -249,13 +253,14 @@ class KVCache:
         self._stores.append(store)
         return store, known
 
-    def known(self, ids: Sequence[int]) -> int:
-        """How many of `ids` some store holds."""
-        return self._nearest(list(ids))[1]
+    def known(self, ids: Sequence[int], owner: object = None) -> int:
+        """How many of `ids` some store of an owner holds."""
+        return self._nearest(list(ids), owner)[1]
 
-    def _nearest(self, ids: list[int]) -> tuple[KeyValues | None, int]:
-        """The store that holds most of `ids` from the first on, and how many."""
-        best = max(self._stores, key=lambda store: common_head(store.ids, ids), default=None)
+    def _nearest(self, ids: list[int], owner: object) -> tuple[KeyValues | None, int]:
+        """The store of an owner that holds most of `ids` from the first on, and how many."""
+        own = (store for store in self._stores if store.owner is owner)
+        best = max(own, key=lambda store: common_head(store.ids, ids), default=None)
         return best, common_head(best.ids, ids) if best else 0
 
     def trim(self) -> None:

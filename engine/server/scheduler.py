@@ -20,6 +20,7 @@ from engine.server.settings import Limits
 if TYPE_CHECKING:
     # Only for the checker: the process answers clients before torch is imported.
     from engine.decoding.executor import Filling, Step
+    from engine.models.base import Model
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -41,6 +42,8 @@ class Job:
     """Its reply is out; nobody wants its result."""
     retried: bool = False
     """It ran out of memory and began again."""
+    model: Model | None = None
+    """What its folder is served by; None: nobody looked yet."""
     filling: Filling | None = None
     step: Step | None = None
     """The forward pass it waits for."""

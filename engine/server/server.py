@@ -153,6 +153,7 @@ class EngineServer:
             device_nbytes=memory.device_nbytes() if self._worker.torch_imported else 0,
             device_total_nbytes=memory.device_total_nbytes() if self._worker.torch_imported else 0,
             memory=self._worker.memory,
+            adapters=self._worker.adapters_used,
             clients=tuple(connection.name for connection in self._clients()),
             queued=queued,
             running=running,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from msgspec.structs import replace
 
 from engine.analysis.questions import Check, Reply
+from engine.core.adapter_use import AdapterUse
 from engine.core.errors import is_broken_device
 from engine.core.memory_plan import MemoryPlan
 from engine.core.request import Filled, FillRequest
@@ -23,6 +24,7 @@ from engine.server.scheduler import Job, Scheduler
 from engine.server.watchdog import Watchdog
 
 if TYPE_CHECKING:
+    from engine.models.adapters.index import Adapters
     from engine.models.base import Model
     from engine.models.kv_cache import KVCache
     from engine.models.logits import Logits
@@ -92,7 +94,8 @@ class Worker(threading.Thread):
         self._unload_after_s = unload_after_s
         self._check = check
         self._on_state = on_state
-        self._model: Model | None = None
+        self._adapters: Adapters | None = None
+        """The model, and what was learnt of the folders that requests come from; None while there are no weights."""
         self._load_failure: Failed | None = None
         self._load_began = self._load_ended = self._idle_since = time.monotonic()
         self._memory_short = False
@@ -101,6 +104,11 @@ class Worker(threading.Thread):
         self.broken = False
         """The device fails for good; only another process can use it."""
         self.torch_imported = False
+
+    @property
+    def _model(self) -> Model | None:
+        adapters = self._adapters
+        return adapters.model if adapters is not None else None
 
     @property
     def loaded_since(self) -> float | None:
@@ -132,6 +140,12 @@ class Worker(threading.Thread):
         model = self._model
         return model.info.memory if model is not None else None
 
+    @property
+    def adapters_used(self) -> tuple[AdapterUse, ...]:
+        """Of those that requests came for since the weights came."""
+        adapters = self._adapters
+        return adapters.used if adapters is not None else ()
+
     def run(self) -> None:
         """Round after round until the scheduler closes."""
         while True:
@@ -147,9 +161,11 @@ class Worker(threading.Thread):
                         if self._can_go_on(model, job):
                             self._advance(job, job.reply)
                     waiting = [job for job in work.jobs if job.step is not None and not job.ended]
-                    for job, logits in self._forward(model, waiting):
-                        self._advance(job, logits)
-                        del logits
+                    # A pass has the weights of one model.
+                    for own in {job.model: None for job in waiting}:
+                        for job, logits in self._forward(own or model, [job for job in waiting if job.model is own]):
+                            self._advance(job, logits)
+                            del logits
             elif not work.idle:
                 self._idle_since = time.monotonic()
             elif self._model is not None and self._unloads_in_s() <= 0:
@@ -157,21 +173,27 @@ class Worker(threading.Thread):
             elif self._model is not None and not self._warmed_up:
                 with self._round(self._model):
                     self._warm_up(self._model)
-            elif isinstance(self._model, ReadsOn) and self._model.later:
+            elif self._model is not None and self._reader is not None:
                 with self._round(self._model):
-                    self._read_on(self._model)
+                    self._read_on(self._reader)
             # Only what nothing names any more is given back.
-            del model
+            model = own = None
             if self._shortages >= _SHORTAGES:
                 self._give_up()
 
     def _rest_s(self) -> float:
         if self._model is None:
             return _REST_S
-        if isinstance(self._model, ReadsOn) and self._model.later and not any(self._scheduler.counts()):
+        if self._reader is not None and not any(self._scheduler.counts()):
             return 0.0
         # Who had the model loaded is likely to ask at once; that warms up as well.
         return self._unloads_in_s() if self._warmed_up else min(self._unloads_in_s(), _WARM_UP_AFTER_S)
+
+    @property
+    def _reader(self) -> ReadsOn | None:
+        """A model that has something left to encode."""
+        models = self._adapters.models if self._adapters is not None else ()
+        return next((each for each in models if isinstance(each, ReadsOn) and each.later), None)
 
     def _unloads_in_s(self) -> float:
         return max(self._idle_since + self._unload_after_s - time.monotonic(), 0)
@@ -195,6 +217,8 @@ class Worker(threading.Thread):
             # Not before the round is over: until then its own tensors are in use.
             if isinstance(model, ShrinksCaches):
                 model.shrink_caches()
+            if self._adapters is not None:
+                self._adapters.drop()
             memory.give_back()
             memory.settle()
         self._memory_short = False
@@ -238,7 +262,8 @@ class Worker(threading.Thread):
                 self._scheduler.finish(job, Failed(id=job.id, code="late", message=message))
                 return False
             request = replace(request, deadline_ms=left_ms)
-        job.filling = answering(model, request)
+        job.model = self._adapters.model_for(request.folder) if self._adapters is not None else model
+        job.filling = answering(job.model, request)
         return True
 
     def _advance(self, job: Job, sent: Logits | Reply | None) -> None:
@@ -333,7 +358,7 @@ class Worker(threading.Thread):
         self._scheduler.finish(job, Failed(id=job.id, code=code, message=message))
 
     def _abandon(self, job: Job) -> None:
-        filling, job.filling, job.step = job.filling, None, None
+        filling, job.filling, job.step, job.model = job.filling, None, None, None
         if filling is not None:
             filling.close()
 
@@ -343,7 +368,7 @@ class Worker(threading.Thread):
         self._on_state(EngineState(name="loading"))
         self._load_began = time.monotonic()
         with self._watchdog.load() as moved:
-            self._model, self._load_failure = self._loaded(moved)
+            self._adapters, self._load_failure = self._loaded(moved)
         self._load_ended = self._idle_since = time.monotonic()
         if self._load_failure:
             self._on_state(EngineState(name="error", message=self._load_failure.message))
@@ -353,7 +378,7 @@ class Worker(threading.Thread):
             self._on_state(EngineState(name="ready"))
         return self._model
 
-    def _loaded(self, moved: Callable[[], None]) -> tuple[Model | None, Failed | None]:
+    def _loaded(self, moved: Callable[[], None]) -> tuple[Adapters | None, Failed | None]:
         shown = 0.0
 
         def show_percent(percent: float) -> None:
@@ -365,7 +390,11 @@ class Worker(threading.Thread):
                 self._on_state(EngineState(name="loading", percent=percent))
 
         try:
-            return self._load(show_percent), None
+            model = self._load(show_percent)
+            # Not imported before there is a model, for the greeting's sake.
+            from engine.models.adapters.index import Adapters
+
+            return Adapters(model), None
         except BaseException as error:  # noqa: BLE001 whatever it is, the engine goes on and says so
             from engine.server.failures import failure_of
 
@@ -393,6 +422,6 @@ class Worker(threading.Thread):
         self._on_state(EngineState(name="error", message=message))
 
     def _drop_model(self) -> None:
-        self._model = None
+        self._adapters = None
         self._warmed_up = False
         memory.give_back()

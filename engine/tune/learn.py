@@ -18,12 +18,12 @@ from torch import Tensor, nn
 
 from engine.core.errors import EngineError
 from engine.core.files import replacing
+from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.corpus import Split
 from engine.train.optimise import schedule
 from engine.train.recipe import Recipe
 from engine.train.run import Batch, Sitting, step_losses, to_device, total_loss
-from engine.tune.lora import LowRankLinear
 
 CHECKPOINT = "checkpoint.pt"
 RATE = 0.003

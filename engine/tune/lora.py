@@ -7,48 +7,20 @@ Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models" (2021); 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from engine.models.adapters.files import Pair
+from engine.models.adapters.low_rank import ADAPTED, LowRankLinear
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.quantized.layers import PackedLinear, PackedWeights
 
 RANK, ALPHA = 16, 32.0
-ADAPTED = re.compile(r"\.layers\.[0-9]+\.(self_attn|mlp)\.[a-z]+_proj$")
-"""Attention and dense blocks. Experts, their router and self-conditioning stay as they are: what each of them sees of
-a small repository is too little to learn from."""
-
-
-class LowRankLinear(nn.Module):
-    """A frozen linear layer of weights W, and beside it what is trained: W x + scale * B (A x)."""
-
-    def __init__(self, base: nn.Module, shape: tuple[int, int], rank: int, alpha: float, draw: torch.Generator) -> None:
-        super().__init__()
-        outputs, inputs = shape
-        self.base, self.scale = base, alpha / rank
-        device = next((each.device for each in (*base.parameters(), *base.buffers())), torch.device("cpu"))
-        # In float32 whatever the base: a step is too small for the digits of a bfloat16.
-        self.lora_A = nn.Parameter(
-            torch.empty(rank, inputs).uniform_(-1, 1, generator=draw).mul_(1 / math.sqrt(inputs)).to(device)
-        )
-        self.lora_B = nn.Parameter(torch.zeros(outputs, rank, device=device))
-
-    @property
-    def weight(self) -> Any:
-        """Of the frozen layer: the shape and the format are those of the whole."""
-        return self.base.weight
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        beside = F.linear(F.linear(hidden.float(), self.lora_A), self.lora_B)
-        return self.base(hidden) + (self.scale * beside).to(hidden.dtype)
 
 
 class FrozenPacked(PackedWeights):
@@ -116,32 +88,14 @@ def adapted(
                 replace(*_held(module, path), FrozenPacked(part))
         for path, part in [*module.named_modules()]:
             if ADAPTED.search(path) and isinstance(part, nn.Linear | PackedLinear):
-                shape = (part.weight.shape[-2], part.weight.shape[-1])
-                pairs[path] = LowRankLinear(part, shape, rank, alpha, draw)
+                outputs, inputs = part.weight.shape[-2:]
+                a = torch.empty(rank, inputs).uniform_(-1, 1, generator=draw).mul_(1 / math.sqrt(inputs))
+                pairs[path] = LowRankLinear(part, a, torch.zeros(outputs, rank), alpha / rank)
                 replace(*_held(module, path), pairs[path])
         yield pairs
     finally:
         for holder, name, part in reversed(undo):
             setattr(holder, name, part)
-
-
-@contextmanager
-def folded(module: nn.Module, tensors: Mapping[str, Pair], scale: float) -> Generator[bool]:
-    """Within the block the layers that `tensors` name have what was learnt in their weights, as they will be served.
-    Nothing happens, and that is said, where one of them is packed."""
-    layers = {name: module.get_submodule(name) for name in tensors}
-    weights = {name: layer.weight.detach() for name, layer in layers.items() if isinstance(layer, nn.Linear)}
-    if len(weights) < len(layers):
-        yield False
-        return
-    kept = {name: weight.clone() for name, weight in weights.items()}
-    try:
-        for name, (a, b) in tensors.items():
-            weights[name].add_((scale * (b.float() @ a.float())).to(weights[name]))
-        yield True
-    finally:
-        for name, weight in weights.items():
-            weight.copy_(kept[name])
 
 
 def pairs_of(parameters: Mapping[str, Tensor]) -> dict[str, Pair]:

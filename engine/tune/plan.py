@@ -12,6 +12,7 @@ from torch import Tensor
 
 from engine.core.errors import OutOfMemory
 from engine.core.sizes import binary_bytes
+from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.canvases import Canvases
 from engine.train.loss import CHUNK, CHUNK_CUDA
@@ -19,7 +20,7 @@ from engine.train.recipe import Recipe
 from engine.train.run import Batch, Sitting, step_losses, to_device, total_loss
 from engine.tune.learn import CHECKS, LOOKS, parameters_of, steps_of
 from engine.tune.lessons import Lessons
-from engine.tune.lora import LowRankLinear, RecomputedNetwork
+from engine.tune.lora import RecomputedNetwork
 
 _PER_PARAMETER = 5 * torch.float32.itemsize
 """Bytes: itself, its gradient, two of the optimiser, and the best one so far."""

@@ -28,6 +28,7 @@ from engine.core.request import FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import infill
 from engine.loader.loading import load
+from engine.models.adapters.applied import with_pairs
 from engine.models.base import Model
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
@@ -44,7 +45,7 @@ from engine.train.shapes import Shape, new_model, trained_parameters
 from engine.train.state import TrainingState
 from engine.train.tokenizer import encode, load_tokenizer, save_tokenizer, train_tokenizer
 from engine.tune.learn import learn
-from engine.tune.lora import ALPHA, RANK, adapted, folded, pairs_of
+from engine.tune.lora import ALPHA, RANK, adapted, pairs_of
 
 Board = tuple[int, ...]
 """Sixteen digits, row by row."""
@@ -279,9 +280,7 @@ def experiment(
         about = {"steps": tune_steps, "seed": seed}
         state = learn(GemmaNetwork(module), pairs, teacher, recipe, out / "tuned", about, _SITTING, report, rate=_RATE)
     assert state is not None
-    with folded(module, pairs_of(state.best), ALPHA / RANK):
-        model.forget()
-        after = play(model, asked)
+    after = play(with_pairs(model, pairs_of(state.best), ALPHA / RANK), asked)
     report(f"after: {after.line()}")
     return before, after
 

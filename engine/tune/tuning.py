@@ -24,16 +24,17 @@ from engine.eval.report import Figures
 from engine.eval.tasks import Task
 from engine.loader.catalog import find
 from engine.loader.loading import load
+from engine.models.adapters.applied import with_pairs
 from engine.models.adapters.files import (
     Adapter,
     AdapterFigures,
     AdapterMetadata,
-    Pair,
     adapter_path,
     fingerprint_of,
     read_adapter,
     write_adapter,
 )
+from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.corpus import Split
@@ -43,10 +44,8 @@ from engine.tune.lessons import Lessons, recipe_of, write_corpus
 from engine.tune.lora import (
     ALPHA,
     RANK,
-    LowRankLinear,
     RecomputedNetwork,
     adapted,
-    folded,
     is_packed,
     pairs_of,
     parameters_from,
@@ -176,17 +175,17 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     tasks = {HELD_OUT: gaps, OUTSIDE: outside_gaps(ready.request.gaps)}
     own = None if ready.earlier is None else ready.earlier.metadata
     usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
-    with served(ready.model, ready.earlier and ready.earlier.tensors):
-        before = {name: _measured(ready, f"before, {name}", own, usual, counting) for name, own in tasks.items()}
+    served = with_pairs(ready.model, ready.earlier.tensors, ALPHA / RANK) if ready.earlier else ready.model
+    before = {name: _measured(ready, served, f"before, {name}", own, usual, counting) for name, own in tasks.items()}
     with learning(ready.model, ready.earlier, ready.request.seed) as (network, pairs):
         recipe = ready.lessons.source.recipe
         state = learn(network, pairs, ready.lessons, recipe, ready.run, {}, ready.sitting, say, should_pause)
     if state is None:
         return None
     tensors = pairs_of(state.best)
-    with served(ready.model, tensors):
-        schedule = fit(ready.model, chosen_by, counting("choosing how many steps to take", FITS * len(chosen_by)))
-        after = {name: _measured(ready, f"after, {name}", own, schedule, counting) for name, own in tasks.items()}
+    served = with_pairs(ready.model, tensors, ALPHA / RANK)
+    schedule = fit(served, chosen_by, counting("choosing how many steps to take", FITS * len(chosen_by)))
+    after = {name: _measured(ready, served, f"after, {name}", own, schedule, counting) for name, own in tasks.items()}
     gained = state.gained and quality(after[HELD_OUT]) > quality(before[HELD_OUT])
     kept = None
     if gained or ready.earlier is None:
@@ -213,21 +212,6 @@ def learning(
         yield (RecomputedNetwork(module) if recompute else GemmaNetwork(module)), pairs
 
 
-@contextmanager
-def served(model: DiffusionGemma, tensors: Mapping[str, Pair] | None) -> Generator[None]:
-    """Within the block the model fills gaps with what was learnt, as an engine would."""
-    model.forget()
-    module = model.network.module
-    with folded(module, tensors or {}, ALPHA / RANK) as is_folded:
-        if is_folded:
-            yield
-        else:
-            with adapted(module) as pairs:
-                put(parameters_from(tensors or {}), parameters_of(pairs))
-                yield
-    model.forget()
-
-
 def told(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:
     """What is read, in a sentence or two."""
     files = {split: len(repository.of(split)) for split in tokens}
@@ -240,10 +224,15 @@ def told(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) 
 
 
 def _measured(
-    ready: Prepared, doing: str, tasks: Sequence[Task], schedule: Schedule | None, counting: Counting
+    ready: Prepared,
+    model: DiffusionGemma,
+    doing: str,
+    tasks: Sequence[Task],
+    schedule: Schedule | None,
+    counting: Counting,
 ) -> Figures:
     kept = ready.run / doing.replace(", ", "-").replace(" ", "-")
-    return measure(ready.model, tasks, schedule, counting(f"filling gaps {doing}", len(tasks)), kept)
+    return measure(model, tasks, schedule, counting(f"filling gaps {doing}", len(tasks)), kept)
 
 
 def _metadata(

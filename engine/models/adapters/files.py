@@ -13,6 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import torch
@@ -27,6 +28,8 @@ from engine.core.runtime_paths import data_dir
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 VERSION = 1
+_NEW, _OLD = ".new", ".old"
+"""Behind the name of a directory that is being written, and of one that gives way to it."""
 _ROOT = "base_model.model."
 """Before a module's name in peft's keys."""
 _ENDS = 1 << 20
@@ -61,7 +64,7 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     commit: str | None
     created: float
     """Seconds since 1970."""
-    rank: int
+    rank: Annotated[int, msgspec.Meta(ge=1)]
     alpha: float
     before: dict[str, AdapterFigures]
     """On "held out" gaps of the folder, and on others "outside" it."""
@@ -88,6 +91,15 @@ def adapters_dir() -> Path:
     return data_dir() / "adapters"
 
 
+def all_adapters() -> list[Path]:
+    """The directories of all adapters, by name; one that was being replaced when the disk or the power went is as it
+    was before. Raises OSError where they can't be listed."""
+    if not adapters_dir().is_dir():
+        return []
+    names = {each.name.removesuffix(_OLD) for each in adapters_dir().iterdir() if not each.name.endswith(_NEW)}
+    return sorted(adapters_dir() / name for name in names)
+
+
 def adapter_path(folder: Path, fingerprint: str) -> Path:
     """The directory of the adapter of a folder for the weights with that fingerprint."""
     name = folder.resolve()
@@ -110,7 +122,7 @@ def fingerprint_of(checkpoint: Checkpoint) -> str:
 
 def write_adapter(directory: Path, adapter: Adapter) -> None:
     """Write it whole or not at all; what was there stays until then. Raises EngineError where the disk refuses."""
-    draft, old = directory.with_name(f"{directory.name}.new"), _old(directory)
+    draft, old = directory.with_name(directory.name + _NEW), directory.with_name(directory.name + _OLD)
     try:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True, mode=0o700)
@@ -137,10 +149,8 @@ def write_adapter(directory: Path, adapter: Adapter) -> None:
 
 def read_adapter(directory: Path) -> Adapter:
     """Raises ModelError for one that is not there, damaged, or of another version of the format."""
-    if not directory.exists() and _old(directory).exists():
-        directory = _old(directory)
+    metadata, directory = read_metadata(directory), _last_good(directory)
     with _readable(directory):
-        metadata = read_metadata(directory)
         tensors = load_file(directory / WEIGHTS_FILE)
     names = sorted({key.removeprefix(_ROOT).rpartition(".lora_")[0] for key in tensors})
     try:
@@ -157,6 +167,7 @@ def read_adapter(directory: Path) -> Adapter:
 
 def read_metadata(directory: Path) -> AdapterMetadata:
     """What it is for, without its numbers. Raises ModelError as `read_adapter` does."""
+    directory = _last_good(directory)
     with _readable(directory):
         metadata = msgspec.json.decode(read_regular(directory / METADATA_FILE, _MOST_JSON_NBYTES), type=AdapterMetadata)
     if metadata.version != VERSION:
@@ -176,8 +187,19 @@ def _damaged(directory: Path, why: str) -> ModelError:
     return ModelError(f"The adapter in {directory} is damaged ({why}): remove it, and train it again by `dg-lsp tune`.")
 
 
-def _old(directory: Path) -> Path:
-    return directory.with_name(f"{directory.name}.old")
+def _last_good(directory: Path) -> Path:
+    old = directory.with_name(directory.name + _OLD)
+    return old if old.exists() and not directory.exists() else directory
+
+
+def remove_adapter(directory: Path) -> None:
+    """Raises EngineError where the disk refuses."""
+    try:
+        for each in (directory, directory.with_name(directory.name + _OLD)):
+            if each.exists():
+                shutil.rmtree(each)
+    except OSError as error:
+        raise EngineError(f"{directory} can't be removed ({error.strerror or error}).") from None
 
 
 def _keyed(adapter: Adapter) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch import Tensor
 from engine.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.checkpoints.placement import Placement, memory_plan
 from engine.checkpoints.working import PASS
+from engine.models.adapters.files import fingerprint_of
 from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
@@ -54,6 +55,11 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         load_weights(module, checkpoint, placement, our_name, on_percent, stand_in=stand_in)
         return cls(GemmaNetwork(module), info, prompt)
 
+    def over(self, module: Any, info: ModelInfo) -> Self:
+        twin = super().over(module, info)
+        twin.later = ()
+        return twin
+
     @property
     def reads(self) -> None:
         """Positions are rotations, which know no end."""
@@ -65,7 +71,7 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
 
     def unread(self, ids: Sequence[int]) -> int:
         """Tokens at the end of the context `ids` that are not encoded yet."""
-        return len(ids) - self.cache.known(ids)
+        return len(ids) - self.cache.known(ids, self.owner)
 
     def read_on(self) -> None:
         """Encode a piece of `later`."""
@@ -157,7 +163,7 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
     def _read(self, ids: Sequence[int], again: int = 0) -> tuple[EncodedContext, Tensor]:
         """The encoded context, and the hidden state [1, 1, E] of its last token, if that was read now; the last `again`
         tokens are, whatever is known."""
-        store, known = self.cache.open(ids)
+        store, known = self.cache.open(ids, self.owner)
         last = torch.empty(0)
         for start in range(min(known, len(ids) - again), len(ids), PASS):
             part = ids[start : start + PASS]
@@ -232,6 +238,7 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
         context_limit=metadata.get("context", placement.context),
         instructions=metadata.get("layout") != "tokens",
         threshold=metadata.get("threshold"),
+        fingerprint=fingerprint_of(checkpoint),
         memory=memory_plan(checkpoint, placement),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -130,6 +130,9 @@ class GemmaNetwork(Network):
             share, factor = said.get("partial_rotary_factor", 1.0), said.get("factor", 1.0)
             size = layer.self_attn.head_dim
             self._radians[kind] = frequencies(size, said["rope_theta"], share, factor).to(self.device)
+
+    def over(self, module: Any) -> Self:
+        return type(self)(module, self.fused)
 
     @property
     def conditions_by(self) -> Tensor:

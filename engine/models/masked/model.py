@@ -13,6 +13,7 @@ from torch import Tensor
 from engine.checkpoints.directory import Checkpoint, LengthStrategy
 from engine.checkpoints.placement import Placement, memory_plan
 from engine.core.runtime_paths import data_dir
+from engine.models.adapters.files import fingerprint_of
 from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.kv_cache import Part, Reuse
@@ -174,6 +175,7 @@ def _info(checkpoint: Checkpoint, placement: Placement, found: Described, vocabu
         expand_id=found.expand,
         requests_first=published.requests_first,
         threshold=metadata.get("threshold"),
+        fingerprint=fingerprint_of(checkpoint),
         memory=memory_plan(checkpoint, placement),
         prior=read_prior(prior_file(data_dir(), checkpoint.name)) or own_prior,
     )

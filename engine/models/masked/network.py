@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -69,6 +69,9 @@ class MaskedNetwork(Network):
         super().__init__(module, module.model.layers, module.model.embed_tokens)
         self.config = architecture
         self._radians = frequencies(architecture.head_size, architecture.rope_theta).to(self.device)
+
+    def over(self, module: Any) -> Self:
+        return type(self)(module, self.config)
 
     def head_size(self, index: int) -> int:
         return self.config.head_size

@@ -48,8 +48,8 @@ print(peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_step_holds_all_logits():
-    # They would take 268 MB in float32, once. Whatever is freed goes back at once, else the peak counts what glibc keeps,
-    # which is another amount in each run.
+    # They would take 268 MB in float32, once. Whatever is freed goes back at once, else the peak counts what glibc
+    # keeps, which is another amount in each run.
     done = subprocess.run(
         [sys.executable, "-c", SAMPLING, "16"],
         capture_output=True,

@@ -11,6 +11,8 @@ from engine.checkpoints.directory import METADATA_FILE
 from engine.loader.checkpoint import read_checkpoint
 from engine.loader.loading import load
 from engine.loader.quantizing import quantize
+from engine.models.adapters.applied import with_pairs
+from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.quantized.layers import CpuInt4, PackedWeights
@@ -19,10 +21,8 @@ from engine.train.run import BatchSource, step_losses, total_loss
 from engine.tune.learn import parameters_of
 from engine.tune.lora import (
     FrozenPacked,
-    LowRankLinear,
     RecomputedNetwork,
     adapted,
-    folded,
     is_packed,
     pairs_of,
     parameters_from,
@@ -122,20 +122,20 @@ def test_attention_and_dense_blocks_are_adapted_and_nothing_else():
     assert all(name.startswith("model.decoder.layers.") for name in pairs)
 
 
-def test_what_is_learnt_can_be_folded_into_the_weights():
-    module = toy_module()
-    network = GemmaNetwork(module)
-    plain = read(network)
-    with adapted(module, rank=4, alpha=8) as pairs:
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_learnt_is_served_as_it_was_learnt(in_4_bit: Path, packed: bool):
+    model = load(str(in_4_bit if packed else TOY), "cpu").model
+    assert isinstance(model, DiffusionGemma)
+    plain = read(model.network)
+    with adapted(model.network.module, rank=4, alpha=8) as pairs:
         drawn(pairs)
-        beside = read(network)
+        beside = read(GemmaNetwork(model.network.module))
         tensors = pairs_of(parameters_of(pairs))
     assert {*parameters_from(tensors)} == {*parameters_of(pairs)}
-    with folded(module, tensors, 2.0) as done:
-        assert done
-        assert torch.allclose(read(network), beside, atol=0.05)
-        assert not torch.allclose(beside, plain, atol=1e-2)
-    assert torch.equal(read(network), plain)
+    served = with_pairs(model, tensors, 2.0)
+    assert torch.allclose(read(served.network), beside, atol=0.05)
+    assert not torch.allclose(beside, plain, atol=1e-2)
+    assert torch.equal(read(model.network), plain)
 
 
 def test_computing_again_gives_the_same_gradients():
