@@ -38,6 +38,9 @@ COMMANDS = {
     "quantize": Mount(target="engine.cli.quantize:quantize", help="Make a model's weights four bits wide."),
     "doctor": Mount(target="engine.cli.doctor:doctor", help="Check that everything is in place."),
     "tune": Mount(target="engine.cli.tune:tune", help="Learn a repository: an adapter beside the model's weights."),
+    "adapters": Mount(
+        target="engine.cli.adapters:adapters", help="List what was learnt of which folders; use, switch off, remove."
+    ),
     "files": Mount(target="dg_lsp.commands.files:files", help="List the files that may be shown to the model."),
     "stats": Mount(target="dg_lsp.commands.stats:stats", help="Show how suggestions were met."),
     "replay": Mount(target="dg_lsp.commands.replay:replay", help="Run a recorded session again."),

@@ -85,6 +85,7 @@ class Resident:
                 self._board.trouble(str(failure))
             return None
         self._board.trouble("")
+        self._board.learnt(filled.adapter)
         return filled
 
     async def edit(
@@ -96,6 +97,7 @@ class Resident:
             filled = await self.client.fill(
                 request, document=document, priority="background", on_draft=on_draft, timeout_s=bound_s
             )
+        self._board.learnt(filled.adapter)
         if self.instructions is None:
             # To know that is worth little beside the answer.
             with contextlib.suppress(EngineFailure, TimeoutError):

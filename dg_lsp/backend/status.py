@@ -24,6 +24,8 @@ class Status:
     origin: str = ""
     """Where what the last automatic request showed stands already, "elsewhere: src/shapes.py:12"; empty: the model
     wrote it."""
+    adapter: str = ""
+    """The folder that was learnt by what answered last; empty: the model alone did."""
     server: str = ""
     """Where text goes, however things stand; empty: it stays on this machine."""
 
@@ -40,6 +42,7 @@ class StatusBoard:
         self._off = ""
         self._silence = ""
         self._origin = ""
+        self._adapter = ""
         self._server = ""
         self.current = Status(state="starting")
 
@@ -77,6 +80,11 @@ class StatusBoard:
         self._silence, self._origin = silence, origin
         self._refresh()
 
+    def learnt(self, folder: str) -> None:
+        """What answered last has learnt this folder; "" for the model alone."""
+        self._adapter = folder
+        self._refresh()
+
     def _refresh(self) -> None:
         status = replace(self._status(), server=self._server)
         if status != self.current:
@@ -99,4 +107,10 @@ class StatusBoard:
             asleep = "The model is asleep; the next request wakes it."
             return Status(state="ready", message=f"{asleep} {engine.message}".strip())
         state = "busy" if self._busy else "ready"
-        return Status(state=state, message=engine.message, silence=self._silence, origin=self._origin)
+        return Status(
+            state=state,
+            message=engine.message,
+            silence=self._silence,
+            origin=self._origin,
+            adapter=self._adapter,
+        )

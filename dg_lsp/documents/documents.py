@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContentChangePartial, TextDocumentItem
 
-from dg_lsp.config.exclusion import NOTEBOOK_CELL
+from dg_lsp.config.exclusion import NOTEBOOK_CELL, file_of
 from dg_lsp.config.settings import Settings
 from dg_lsp.documents import ipython
 from dg_lsp.documents.notebooks import NOTHING_AROUND, Around, NotebookCell, Notebooks
@@ -57,6 +57,12 @@ class Snapshot:
     def file_uri(self) -> str:
         """Of the file that it is, or is a cell of: settings and exclusion go by it."""
         return self.notebook or self.uri
+
+    @property
+    def folder(self) -> str:
+        """Where its file lies; empty where it has none on this machine."""
+        path = file_of(self.file_uri)
+        return str(path.parent) if path else ""
 
     @property
     def may_hold_magics(self) -> bool:

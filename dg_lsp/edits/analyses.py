@@ -82,6 +82,7 @@ def placeholder_request(snapshot: Snapshot, place: Placeholder, max_tokens: int)
             suffix=after,
             max_tokens=max_tokens,
             single_line=place.single_line,
+            folder=snapshot.folder,
         ),
         title=TITLES[place.kind],
         nothing="The model has nothing to fill in here.",

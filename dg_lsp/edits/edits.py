@@ -128,6 +128,7 @@ def rewrite_request(
             strength=strength,
             keep=tuple(spans),
             n=n,
+            folder=snapshot.folder,
         ),
         title="Rewriting the selection",
         nothing="The model found nothing better for the selection that adds no syntax problem.",
@@ -141,7 +142,9 @@ def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditReq
         snapshot=snapshot,
         start=start,
         end=end,
-        request=FillRequest(task="fix", prefix=text[:start], old=text[start:end], suffix=text[end:], n=n),
+        request=FillRequest(
+            task="fix", prefix=text[:start], old=text[start:end], suffix=text[end:], n=n, folder=snapshot.folder
+        ),
         title="Fixing the syntax",
         nothing="Nothing was found here that would mend the syntax.",
     )

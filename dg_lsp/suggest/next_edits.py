@@ -72,6 +72,7 @@ class NextEdits:
             language=snapshot.content_language,
             edits=edits,
             n=MOST_PLACES,
+            folder=snapshot.folder,
             deadline_ms=snapshot.policy.settings.inline.deadline_or(self._resident.deadline_ms),
         )
         filled = await self._resident.fill(request, f"next {snapshot.uri}")

@@ -186,6 +186,7 @@ class Suggester:
             deadline_ms=self._deadline_ms(gap) * (INVOKED_PATIENCE if invoked else 1),
             single_line=not gap.ends_line,
             precedents=precedents,
+            folder=gap.snapshot.folder,
         )
 
     def _remembered(self, gap: CursorGap, candidates: Iterable[Candidate]) -> list[Suggestion]:

@@ -16,6 +16,7 @@ from typing import Annotated, cast
 import psutil
 import typer
 
+from engine.cli.adapters import whether_used
 from engine.cli.answers import answer
 from engine.cli.engine import ask_status
 from engine.cli.options import DeviceName, ModelName
@@ -27,6 +28,7 @@ from engine.core.request import FillRequest
 from engine.core.server_address import REMOTE, destination, server_address
 from engine.core.sizes import binary_bytes, decimal_bytes
 from engine.loader.catalog import find
+from engine.models.adapters.metadata import all_adapters, read_metadata
 
 _REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", language="python")
 _SPARE_NBYTES = 1 << 30
@@ -81,6 +83,7 @@ def examine(model: str, device: str) -> Iterator[Finding]:
         "device": ("model", lambda: _device(model, device)),
         "4 bit": ("device", lambda: _products(model, device)),
         "memory": ("device", lambda: _memory(model, device)),
+        "adapters": ("", _adapters),
         "permissions": ("", _permissions),
         "socket": ("", _socket),
         "editor": ("", _editor),
@@ -178,6 +181,11 @@ def _memory(model: str, device: str) -> str:
         )
     there = [f"{binary_bytes(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus)]
     return f"{plan.told()}; free: {', '.join([*there, f'{binary_bytes(free)} of main memory'])}"
+
+
+def _adapters() -> str:
+    learnt = [read_metadata(directory) for directory in all_adapters()]
+    return "; ".join(f"{each.folder} ({whether_used(each) or 'on'})" for each in learnt) or "none"
 
 
 def _permissions() -> str:

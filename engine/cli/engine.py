@@ -170,11 +170,13 @@ def _lines(status: EngineStatus) -> list[str]:
     plan = f"; {status.memory.told()}" if status.memory else ""
     failed = "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
     tokens = "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
+    learnt = "; ".join(each.trouble or each.folder for each in status.adapters)
     return [
         f"model     {status.model} on {status.device}, {loaded}",
         f"state     {' '.join(filter(None, (status.state.name, status.state.message)))}",
         f"process   {status.pid}, version {status.engine}, up {_duration(status.up_s)}",
         f"memory    {memory}{plan}",
+        f"adapters  {learnt or 'none in use'}",
         f"limits    unload after {status.unload_after_s:g} s, exit after {status.exit_after_s:g} s, "
         f"stall after {status.stall_after_s:g} s",
         f"http      {status.http or 'off'}",

@@ -12,7 +12,7 @@ from rich.console import Console
 from engine.cli.answers import answer
 from engine.cli.options import AnyDevice, AnyModel, ByEngine, Candidates, FileName, Seed, Write
 from engine.cli.preview import figures, heading, preview
-from engine.cli.source import language_in
+from engine.cli.source import folder_of, language_in
 from engine.cli.watch import Watch
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
@@ -53,6 +53,7 @@ def fill(
         width=width,
         deadline_ms=deadline_ms,
         seed=seed,
+        folder=folder_of(source),
     )
     with Watch(gap, Console(stderr=True)) if watch else nullcontext() as view:
         answered = answer(request, model, device, engine=engine, on_draft=view.show if view else None)

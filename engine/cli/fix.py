@@ -6,7 +6,7 @@ import typer
 
 from engine.cli.answers import answer
 from engine.cli.options import AnyDevice, AnyModel, ByEngine, Diff, FileName, Seed, Write
-from engine.cli.source import language_in, show_or_write
+from engine.cli.source import folder_of, language_in, show_or_write
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
 from engine.core.request import FillRequest
@@ -37,7 +37,9 @@ def fix(
     if parsed and parsed.is_sound:
         typer.echo(f"{source.name} has no syntax problem.", err=True)
         return
-    request = FillRequest(task="fix", prefix="", old=source.text, suffix="", language=language, seed=seed)
+    request = FillRequest(
+        task="fix", prefix="", old=source.text, suffix="", language=language, seed=seed, folder=folder_of(source)
+    )
     filled = answer(request, model, device, engine=engine).filled
     if not filled.candidates:
         raise EngineError(f"Nothing was found that mends the syntax: {source.name} is unchanged.")

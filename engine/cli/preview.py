@@ -54,7 +54,7 @@ def figures(filled: Filled, source: str = "") -> Text:
     )
     ms = filled.ms
     parts = [
-        filled.model,
+        f"{filled.model} with what it learnt of {filled.adapter}" if filled.adapter else filled.model,
         " ".join(filter(None, (filled.device, source))),
         *answer,
         f"{filled.steps} steps, {filled.forwards} forward passes",

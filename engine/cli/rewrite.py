@@ -9,7 +9,7 @@ from msgspec.json import encode
 
 from engine.cli.answers import answer
 from engine.cli.options import AnyDevice, AnyModel, ByEngine, Candidates, Diff, FileName, Seed, Write
-from engine.cli.source import language_in, show_or_write, span_in
+from engine.cli.source import folder_of, language_in, show_or_write, span_in
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
 from engine.core.request import FillRequest
@@ -61,6 +61,7 @@ def rewrite(
         strength=strength,
         n=n,
         seed=seed,
+        folder=folder_of(source),
     )
     answered = answer(request, model, device, engine=engine)
     filled = answered.filled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 
 import typer
 
@@ -21,6 +22,12 @@ def language_in(source: TextFile) -> str:
     first_line = source.text[:200].partition("\n")[0]
     name = language_of(path="" if source.path is None else str(source.path), first_line=first_line) or ""
     return _LSP_IDENTIFIERS.get(name, name)
+
+
+def folder_of(source: TextFile) -> str:
+    """Where a file lies; where this command stands, for standard input."""
+    path = source.path
+    return str(Path.cwd() if path is None else path.absolute().parent)
 
 
 def span_in(text: str, span: str) -> MarkedText:

@@ -258,7 +258,9 @@ class EngineServer:
 
     def _show_aside(self) -> None:
         """Say in the state that documents are set aside, as long as there are any."""
-        message = " ".join(filter(None, (_ASIDE if self._checker.aside else "", self._always)))
+        aside = _ASIDE if self._checker.aside else ""
+        troubles = (each.trouble for each in self._worker.adapters_used)
+        message = " ".join(filter(None, (aside, *troubles, self._always)))
         if self._state.name in ("ready", "unloaded") and self._state.message != message:
             self._show(replace(self._state, message=message))
 

@@ -25,16 +25,9 @@ from engine.eval.tasks import Task
 from engine.loader.catalog import find
 from engine.loader.loading import load
 from engine.models.adapters.applied import with_pairs
-from engine.models.adapters.files import (
-    Adapter,
-    AdapterFigures,
-    AdapterMetadata,
-    adapter_path,
-    fingerprint_of,
-    read_adapter,
-    write_adapter,
-)
+from engine.models.adapters.files import Adapter, read_adapter, write_adapter
 from engine.models.adapters.low_rank import LowRankLinear
+from engine.models.adapters.metadata import AdapterFigures, AdapterMetadata, adapter_path, fingerprint_of
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.corpus import Split

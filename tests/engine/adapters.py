@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from engine.models.adapters.files import Adapter, AdapterFigures, AdapterMetadata, Pair, adapter_path, write_adapter
+from engine.models.adapters.files import Adapter, Pair, write_adapter
 from engine.models.adapters.low_rank import ADAPTED
+from engine.models.adapters.metadata import AdapterFigures, AdapterMetadata, adapter_path
 from engine.models.quantized.layers import PackedLinear
 
 FIGURES = AdapterFigures(gaps=9, exact=0.5, similarity=0.75, clean=None, silent=0.0, forwards=3.5, p50_ms=12.0)

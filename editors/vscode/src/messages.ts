@@ -19,6 +19,8 @@ export interface Status {
   silence?: string;
   /** Where what it showed stands already ("elsewhere: src/shapes.py:12"); empty where the model wrote it. */
   origin?: string;
+  /** The folder that was learnt by what answered last. */
+  adapter?: string;
   server?: string;
 }
 

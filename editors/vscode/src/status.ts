@@ -50,7 +50,9 @@ export class StatusBar implements vscode.Disposable {
     // Where text goes, if it leaves the machine.
     const server = status.server ? ` → ${status.server.replace(/^\w+:\/\//, "")}` : "";
     this.item.text = `${ICONS[status.state]} dg${percent}${server}`;
-    this.item.tooltip = [status.message, status.silence, status.origin].filter(Boolean).join(" ") || `dg-lsp is ${status.state}.`;
+    const learnt = status.adapter ? `It has learnt ${status.adapter}.` : "";
+    const told = [status.message, status.silence, status.origin, learnt].filter(Boolean).join(" ");
+    this.item.tooltip = told || `dg-lsp is ${status.state}.`;
     const color = status.state === "error" ? "statusBarItem.warningBackground" : undefined;
     this.item.backgroundColor = color ? new vscode.ThemeColor(color) : undefined;
   }

@@ -12,7 +12,8 @@ from pathlib import Path
 from engine.core.adapter_use import AdapterUse
 from engine.core.errors import ModelError, is_broken_device, is_out_of_memory
 from engine.models.adapters.applied import with_adapter
-from engine.models.adapters.files import AdapterMetadata, adapters_dir, all_adapters, read_adapter, read_metadata
+from engine.models.adapters.files import read_adapter
+from engine.models.adapters.metadata import AdapterMetadata, adapters_dir, all_adapters, read_metadata
 from engine.models.base import Model
 from engine.models.canvas_model import CanvasModel
 

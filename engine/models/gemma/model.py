@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.checkpoints.placement import Placement, memory_plan
 from engine.checkpoints.working import PASS
-from engine.models.adapters.files import fingerprint_of
+from engine.models.adapters.metadata import fingerprint_of
 from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in

@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.checkpoints.directory import Checkpoint, LengthStrategy
 from engine.checkpoints.placement import Placement, memory_plan
 from engine.core.runtime_paths import data_dir
-from engine.models.adapters.files import fingerprint_of
+from engine.models.adapters.metadata import fingerprint_of
 from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.kv_cache import Part, Reuse

@@ -89,6 +89,15 @@ def test_a_status_that_is_ready_tells_why_nothing_was_shown():
     assert [status.silence for status in told] == ["", "Not sure enough.", ""]
 
 
+def test_a_status_that_is_ready_tells_what_was_learnt():
+    held, told = board()
+    held.engine(EngineState(name="ready"))
+    held.learnt("/w/app")
+    held.learnt("/w/app")
+    held.learnt("")
+    assert [status.adapter for status in told] == ["", "/w/app", ""]
+
+
 def test_it_says_where_text_goes_however_things_stand():
     told: list[Status] = []
     held = StatusBoard(told.append)

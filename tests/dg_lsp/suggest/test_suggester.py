@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumentItem
@@ -134,6 +135,17 @@ async def test_the_gap_reaches_the_request():
     assert (request.prefix, request.suffix, request.language) == ("x = f(", ")\ny", "python")
     assert request.single_line
     assert not (await window.request("x = ▮  \ny")).single_line
+
+
+async def test_the_folder_of_the_file_reaches_the_request(tmp_path: Path):
+    window = Window()
+    window.open("x = ▮\n", uri := (tmp_path / "a b" / "é.py").as_uri())
+    await window.suggester.suggest(gap_at(window.documents.get(uri), window.cursor), invoked=False, lane=INLINE)
+    assert window.recorder.asked[-1].folder == str(tmp_path / "a b")
+    window.open("x = ▮\n", "untitled:Untitled-1")
+    gap = gap_at(window.documents.get("untitled:Untitled-1"), window.cursor)
+    await window.suggester.suggest(gap, invoked=False, lane=INLINE)
+    assert window.recorder.asked[-1].folder == ""
 
 
 async def test_only_a_window_of_a_huge_document_is_sent():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dg_lsp.cli import run
-from engine.models.adapters.files import adapters_dir
+from engine.models.adapters.metadata import adapters_dir
 
 ROOT = Path(__file__).parents[3]
 TOY = str(ROOT / "tests" / "models" / "toy-experts")

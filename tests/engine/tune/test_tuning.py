@@ -13,15 +13,8 @@ import pytest
 import torch
 
 from engine.core.errors import BadInput, ModelError, OutOfMemory
-from engine.models.adapters.files import (
-    WEIGHTS_FILE,
-    Adapter,
-    AdapterMetadata,
-    adapters_dir,
-    fingerprint_of,
-    read_adapter,
-    write_adapter,
-)
+from engine.models.adapters.files import WEIGHTS_FILE, Adapter, read_adapter, write_adapter
+from engine.models.adapters.metadata import AdapterMetadata, adapters_dir, fingerprint_of
 from engine.tune.learn import CHECKPOINT, parameters_of
 from engine.tune.lora import ALPHA, RANK, pairs_of
 from engine.tune.tuning import HELD_OUT, LEARNT, OUTSIDE, Prepared, TuningRequest, learning, prepared, tune

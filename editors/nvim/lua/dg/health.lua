@@ -44,6 +44,13 @@ local function check_client(client)
     vim.health.ok(
       ("The server is %s, the engine runs %s on %s"):format(told.state, engine.model, engine.device)
     )
+    for _, adapter in ipairs(engine.adapters or {}) do
+      if adapter.trouble == "" then
+        vim.health.ok("What was learnt of " .. adapter.folder .. " is in use")
+      else
+        vim.health.warn(adapter.trouble)
+      end
+    end
   end
 end
 

@@ -6,6 +6,7 @@ local M = {}
 ---@field percent? number
 ---@field message? string
 ---@field server? string
+---@field adapter? string
 
 ---@type dg.Status
 M.current = { state = "stopped" }

@@ -15,18 +15,14 @@ from safetensors.torch import load_file
 
 from engine.core.errors import EngineError, ModelError
 from engine.loader.checkpoint import read_checkpoint
-from engine.models.adapters.files import (
-    CONFIG_FILE,
-    WEIGHTS_FILE,
-    Adapter,
+from engine.models.adapters.files import CONFIG_FILE, WEIGHTS_FILE, Adapter, read_adapter, write_adapter
+from engine.models.adapters.metadata import (
     AdapterFigures,
     AdapterMetadata,
     adapter_path,
     adapters_dir,
     fingerprint_of,
-    read_adapter,
     read_metadata,
-    write_adapter,
 )
 
 LAYER = "model.decoder.layers.0.self_attn.q_proj"

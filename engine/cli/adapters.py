@@ -1,0 +1,145 @@
+"""`dg-lsp adapters`: what was learnt of which folders, and whether it is used."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine.cli.engine import ask_status
+from engine.core.errors import BadInput, EngineError, ModelError
+from engine.core.exits import one_line_errors
+from engine.core.sizes import binary_bytes
+from engine.loader.catalog import find
+from engine.models.adapters.metadata import (
+    AdapterMetadata,
+    all_adapters,
+    fingerprint_of,
+    read_metadata,
+    remove_adapter,
+    switch_adapter,
+)
+
+adapters = typer.Typer(invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False)
+Which = Annotated[str, typer.Argument(metavar="NAME", help="As listed, or the folder that was learnt.")]
+_HELD_OUT = "held out"
+
+
+@adapters.callback()
+@one_line_errors()
+def show(context: typer.Context) -> None:
+    """List what was learnt of which folders, for which models, and what it gained."""
+    if context.invoked_subcommand:
+        return
+    directories = all_adapters()
+    if not directories:
+        typer.echo("Nothing was learnt yet: `dg-lsp tune FOLDER` learns a repository.")
+        return
+    used = _used()
+    for directory in directories:
+        typer.echo("\n".join([directory.name, *(f"    {line}" for line in _lines(directory, used))]))
+
+
+@adapters.command()
+@one_line_errors()
+def rm(name: Which) -> None:
+    """Remove an adapter from the disk."""
+    directory = _named(name)
+    remove_adapter(directory)
+    typer.echo(f"{directory.name} is gone.")
+
+
+@adapters.command()
+@one_line_errors()
+def use(name: Which) -> None:
+    """Have an adapter used for its folder, also one that gained nothing."""
+    directory = _named(name)
+    switch_adapter(directory, on=True)
+    typer.echo(f"{directory.name} is used for {read_metadata(directory).folder}, if it fits the model.")
+
+
+@adapters.command()
+@one_line_errors()
+def off(name: Which) -> None:
+    """Have an adapter used no more; it stays on the disk."""
+    directory = _named(name)
+    switch_adapter(directory, on=False)
+    typer.echo(f"{directory.name} is off.")
+
+
+def whether_used(metadata: AdapterMetadata) -> str:
+    """Why an adapter is not used, in a few words; empty: it is, by an engine that runs its model."""
+    if not metadata.on:
+        return "off"
+    try:
+        own = fingerprint_of(find(metadata.model))
+    except ModelError:
+        return f"off, as {metadata.model} is not on this machine any more"
+    if own != metadata.fingerprint:
+        return f"off, as {metadata.model} has other weights now: run `dg-lsp tune {metadata.folder}` again"
+    return ""
+
+
+def _lines(directory: Path, used: set[str]) -> list[str]:
+    try:
+        metadata = read_metadata(directory)
+    except ModelError as error:
+        return [str(error)]
+    nbytes = sum(each.stat().st_size for each in directory.iterdir())
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(metadata.created))
+    commit = f" at {metadata.commit[:12]}" if metadata.commit else ""
+    in_use = "in use now" if metadata.folder in used else "on"
+    return [
+        f"{metadata.folder}{commit}",
+        f"for {metadata.model}, {day}, {binary_bytes(nbytes)}",
+        _gain(metadata),
+        whether_used(metadata) or in_use,
+    ]
+
+
+def _gain(metadata: AdapterMetadata) -> str:
+    before, after = metadata.before.get(_HELD_OUT), metadata.after.get(_HELD_OUT)
+    if before is None or after is None:
+        return "what it gained is not known"
+    told = [
+        f"{what} {old:.1%} -> {new:.1%}"
+        for what, old, new in (
+            ("exact", before.exact, after.exact),
+            ("similar", before.similarity, after.similarity),
+        )
+        if old is not None and new is not None
+    ]
+    if before.forwards is not None and after.forwards is not None:
+        told.append(f"passes a fill {before.forwards:.1f} -> {after.forwards:.1f}")
+    return f"{', '.join(told)} on {after.gaps} gaps"
+
+
+def _named(name: str) -> Path:
+    """Raises BadInput where no adapter, or more than one, goes by that name."""
+    directories = all_adapters()
+    for each in directories:
+        if each.name == name:
+            return each
+    folder = str(Path(name).resolve())
+    found: list[Path] = []
+    for each in directories:
+        try:
+            found += [each] if read_metadata(each).folder == folder else []
+        except ModelError:
+            continue
+    if len(found) > 1:
+        raise BadInput(f"Several adapters are for {folder}: name one of {', '.join(each.name for each in found)}.")
+    if not found:
+        raise BadInput(f"There is no adapter {name}: `dg-lsp adapters` lists those that there are.")
+    return found[0]
+
+
+def _used() -> set[str]:
+    """Folders whose adapters the engine that runs has in use."""
+    try:
+        status = ask_status()
+    except EngineError:
+        return set()
+    return {each.folder for each in status.adapters if not each.trouble} if status else set()

@@ -1,0 +1,150 @@
+"""What is known of adapters without their numbers: where they lie, which weights and folder they are for, what they
+gained, whether they are used."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from engine.checkpoints.directory import METADATA_FILE, Checkpoint, weight_files
+from engine.core.errors import EngineError, ModelError, NotRead
+from engine.core.files import read_regular, replacing
+from engine.core.runtime_paths import data_dir
+
+VERSION = 1
+NEW, OLD = ".new", ".old"
+"""Behind the name of a directory that is being written, and of one that gives way to it."""
+_ENDS = 1 << 20
+"""Bytes at either end of a file of weights that tell it from others."""
+_MOST_JSON_NBYTES = 1 << 20
+
+
+class AdapterFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Of gaps that were filled. Shares in [0, 1]; None where nothing could be told."""
+
+    gaps: int
+    exact: float | None
+    similarity: float | None
+    clean: float | None
+    """Those that add no syntax problem."""
+    silent: float | None
+    forwards: float | None
+    """Passes a fill."""
+    p50_ms: float | None
+
+
+class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What dg_lsp.json says of an adapter."""
+
+    model: str
+    fingerprint: str
+    """Of the weights that it belongs to: see `fingerprint_of`."""
+    folder: str
+    """Absolute: it serves what lies in it."""
+    commit: str | None
+    created: float
+    """Seconds since 1970."""
+    rank: Annotated[int, msgspec.Meta(ge=1)]
+    alpha: float
+    before: dict[str, AdapterFigures]
+    """On "held out" gaps of the folder, and on others "outside" it."""
+    after: dict[str, AdapterFigures]
+    max_steps: int
+    sure: float
+    """The sampler's, fitted anew: see engine.models.base.Sampling."""
+    threshold: float | None
+    """How sure it has to be of what is shown unasked; None: as the model."""
+    on: bool
+    """Whether it is to be used; one that gained nothing is kept, but off."""
+    version: int = VERSION
+
+
+def adapters_dir() -> Path:
+    """The folder of all adapters, the user's own; it may not exist yet. None is ever read from a workspace."""
+    return data_dir() / "adapters"
+
+
+def all_adapters() -> list[Path]:
+    """The directories of all adapters, by name; one that was being replaced when the disk or the power went is as it
+    was before. Raises OSError where they can't be listed."""
+    if not adapters_dir().is_dir():
+        return []
+    there = [each.name for each in adapters_dir().iterdir() if each.is_dir() and not each.name.endswith(NEW)]
+    return sorted(adapters_dir() / name for name in {each.removesuffix(OLD) for each in there})
+
+
+def adapter_path(folder: Path, fingerprint: str) -> Path:
+    """The directory of the adapter of a folder for the weights with that fingerprint."""
+    name = folder.resolve()
+    told = hashlib.sha256(f"{name}\0{fingerprint}".encode(errors="surrogateescape")).hexdigest()[:12]
+    return adapters_dir() / f"{name.name or 'root'}-{told}"
+
+
+def fingerprint_of(checkpoint: Checkpoint) -> str:
+    """Sixteen hexadecimal digits that tell weights from any others, without reading all of large ones."""
+    digest = hashlib.sha256()
+    for path in sorted(weight_files(checkpoint.path, checkpoint.name)):
+        nbytes = path.stat().st_size
+        digest.update(f"{path.name} {nbytes}\n".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(_ENDS))
+            file.seek(max(0, nbytes - _ENDS))
+            digest.update(file.read(_ENDS))
+    return digest.hexdigest()[:16]
+
+
+def read_metadata(directory: Path) -> AdapterMetadata:
+    """What it is for. Raises ModelError for one that is not there, damaged, or of another version of the format."""
+    directory = last_good(directory)
+    with readable(directory):
+        metadata = msgspec.json.decode(read_regular(directory / METADATA_FILE, _MOST_JSON_NBYTES), type=AdapterMetadata)
+    if metadata.version != VERSION:
+        raise ModelError(f"The adapter in {directory} has another format ({metadata.version}): train it again.")
+    return metadata
+
+
+@contextmanager
+def readable(directory: Path) -> Generator[None]:
+    """Raises ModelError for what can't be read."""
+    try:
+        yield
+    except (OSError, NotRead, ValueError) as error:
+        raise damaged(directory, str(error)) from None
+
+
+def damaged(directory: Path, why: str) -> ModelError:
+    return ModelError(f"The adapter in {directory} is damaged ({why}): remove it, and train it again by `dg-lsp tune`.")
+
+
+def last_good(directory: Path) -> Path:
+    old = directory.with_name(directory.name + OLD)
+    return old if old.exists() and not directory.exists() else directory
+
+
+def switch_adapter(directory: Path, *, on: bool) -> None:
+    """Have it used, or not. Raises ModelError for one that can't be read, EngineError where the disk refuses."""
+    metadata, directory = msgspec.structs.replace(read_metadata(directory), on=on), last_good(directory)
+    try:
+        with replacing(directory / METADATA_FILE) as draft:
+            draft.write_bytes(msgspec.json.format(msgspec.json.encode(metadata)))
+        # So that an engine looks again.
+        os.utime(adapters_dir())
+    except OSError as error:
+        raise EngineError(f"{directory} can't be written to ({error.strerror or error}).") from None
+
+
+def remove_adapter(directory: Path) -> None:
+    """Raises EngineError where the disk refuses."""
+    try:
+        for each in (directory, directory.with_name(directory.name + OLD)):
+            if each.exists():
+                shutil.rmtree(each)
+    except OSError as error:
+        raise EngineError(f"{directory} can't be removed ({error.strerror or error}).") from None

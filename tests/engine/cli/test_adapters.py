@@ -1,0 +1,82 @@
+"""`dg-lsp adapters`, and commands that fill gaps in folders that were learnt."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dg_lsp.cli import run
+from engine.checkpoints.directory import METADATA_FILE
+from engine.loader.loading import load
+from engine.models.adapters.metadata import all_adapters
+from tests.engine.adapters import put_adapter
+
+TOY = Path(__file__).parents[2] / "models" / "toy-uniform"
+ASKED = ["--model", str(TOY), "--device", "cpu", "--no-engine", "--json"]
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("DG_LSP_RUNTIME_DIR", str(tmp_path / "runtime"))
+    (tmp_path / "repo").mkdir()
+    return tmp_path / "repo"
+
+
+@pytest.fixture
+def toy() -> Any:
+    return load(str(TOY), "cpu").model
+
+
+def said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_they_are_listed_with_what_they_are_for_and_gained(repo: Path, toy: Any, capsys: pytest.CaptureFixture[str]):
+    assert "Nothing was learnt yet" in said(["adapters"], capsys)
+    first = put_adapter(toy, repo, commit="0123456789abcdef")
+    other = put_adapter(toy, repo.parent / "other", seed=1, fingerprint="0" * 16)
+    broken = put_adapter(toy, repo.parent / "broken", seed=2)
+    (broken / METADATA_FILE).write_text("{")
+    text = said(["adapters"], capsys)
+    names = {line for line in text.splitlines() if not line.startswith(" ")}
+    assert names == {first.name, other.name, broken.name}
+    assert f"{repo} at 0123456789ab\n" in text
+    assert "exact 50.0% -> 50.0%, similar 75.0% -> 75.0%, passes a fill 3.5 -> 3.5 on 9 gaps" in text
+    assert f"has other weights now: run `dg-lsp tune {repo.parent / 'other'}` again" in text
+    assert "is damaged" in text
+
+
+@pytest.mark.parametrize("by_folder", [True, False])
+def test_one_is_switched_off_and_on_and_removed(
+    repo: Path, toy: Any, by_folder: bool, capsys: pytest.CaptureFixture[str]
+):
+    directory = put_adapter(toy, repo)
+    name = str(repo) if by_folder else directory.name
+    file = repo / "a.toy"
+    file.write_text("let a = 3\nlet b = ▮\nprint a\n")
+
+    def adapter() -> str:
+        return json.loads(said(["fill", str(file), *ASKED], capsys))["adapter"]
+
+    assert adapter() == str(repo)
+    said(["adapters", "off", name], capsys)
+    assert "    off\n" in said(["adapters"], capsys)
+    assert adapter() == ""
+    said(["adapters", "use", name], capsys)
+    assert adapter() == str(repo)
+    said(["adapters", "rm", name], capsys)
+    assert adapter() == ""
+    assert all_adapters() == []
+
+
+def test_a_name_that_nothing_has_is_one_line(repo: Path, toy: Any, capsys: pytest.CaptureFixture[str]):
+    put_adapter(toy, repo)
+    put_adapter(toy, repo, fingerprint="0" * 16)
+    for name, told in (("nothing", "There is no adapter nothing"), (str(repo), "Several adapters are for")):
+        assert run(["adapters", "rm", name]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert told in line
+    assert len(all_adapters()) == 2

@@ -1,0 +1,66 @@
+"""Adapters in an engine that serves several windows at once."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.core.request import Filled, FillRequest
+from engine.decoding.executor import drive
+from engine.edit.answering import answering
+from engine.ipc.messages import Fill, FillReply
+from engine.loader.loading import load
+from engine.models.adapters.applied import with_pairs
+from tests.engine.adapters import ALPHA, RANK, drawn_pairs, put_adapter
+from tests.engine.processes import home, running
+
+TOY = Path(__file__).parents[2] / "models" / "toy-uniform"
+PREFIX, SUFFIX = "let a = 3\nlet b = ", "\nprint a\n"
+SEEDS = {"first": 11, "second": 12}
+
+
+def request(folder: Path | None, seed: int) -> FillRequest:
+    at = "" if folder is None else str(folder / "src")
+    return FillRequest(prefix=PREFIX, suffix=SUFFIX, folder=at, seed=seed, n=2)
+
+
+def words(filled: Filled) -> Any:
+    return [(each.text, each.score, each.token_confidence) for each in filled.candidates], filled.steps
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory):
+    base = load(str(TOY), "cpu").model
+    with home() as place, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DG_LSP_STATE_DIR", place.environment["DG_LSP_STATE_DIR"])
+        folders = {name: tmp_path_factory.mktemp(name) for name in SEEDS}
+        for name, seed in SEEDS.items():
+            put_adapter(base, folders[name], seed=seed)
+        with running(place, "--model", str(TOY), "--device", "cpu"):
+            yield place, folders
+
+
+def test_two_windows_with_two_adapters_get_what_each_gets_alone(place):
+    place, folders = place
+    alone: dict[tuple[str, int], Any] = {}
+    for name in (*SEEDS, ""):
+        model: Any = load(str(TOY), "cpu").model
+        if name:
+            model = with_pairs(model, drawn_pairs(model, SEEDS[name]), ALPHA / RANK)
+        for seed in range(3):
+            alone[name, seed] = words(drive(model, answering(model, request(None, seed))))
+    assert len({str(each) for (_, seed), each in alone.items() if seed == 0}) == 3, "they would not all say the same"
+    with place.client("one") as one, place.client("two") as two, place.client("three") as three:
+        windows = {"first": one, "second": two, "": three}
+        for seed in range(3):
+            for name, wire in windows.items():
+                wire.send(Fill(id=seed + 1, request=request(folders.get(name), seed)))
+            for name, wire in windows.items():
+                reply = wire.reply(seed + 1)
+                assert isinstance(reply, FillReply), reply
+                assert words(reply.filled) == alone[name, seed]
+                assert reply.filled.adapter == str(folders[name] if name else "")
+        status = one.status()
+    assert {each.folder for each in status.adapters} == {str(each) for each in folders.values()}
+    assert not any(each.trouble for each in status.adapters)
+    assert status.shared_forwards == 0, "a pass has the weights of one model"
