@@ -44,7 +44,7 @@ async def asked_in(held: Window, folder: Path) -> dict[str, Any]:
     return await held.status(engine=True)
 
 
-async def test_the_folder_of_a_file_decides_what_answers(held):
+async def test_the_folder_of_a_file_decides_what_answers(held: Any):
     opened, learnt, _, brought = held
     assert (await asked_in(opened, learnt))["adapter"] == str(learnt)
     assert (await asked_in(opened, brought))["adapter"] == ""
@@ -53,7 +53,7 @@ async def test_the_folder_of_a_file_decides_what_answers(held):
     assert [each["folder"] for each in told["engine"]["adapters"]] == [str(learnt)]
 
 
-async def test_what_is_of_other_weights_is_off_and_the_status_says_so(held):
+async def test_what_is_of_other_weights_is_off_and_the_status_says_so(held: Any):
     opened, _, outdated, _ = held
     assert (await asked_in(opened, outdated))["adapter"] == ""
 

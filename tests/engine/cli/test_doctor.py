@@ -11,7 +11,9 @@ from engine.cli.doctor import Finding, examine
 from tests.engine.models.remote.fake_server import KEY, fake_server
 from tests.engine.processes import Home, home
 
-SUBJECTS = ["python", "torch", "model", "device", "4 bit", "memory", "permissions", "socket", "editor", "fill"]
+SUBJECTS = [
+    *("python", "torch", "model", "device", "4 bit", "memory", "adapters", "permissions", "socket", "editor", "fill"),
+]
 
 
 @pytest.fixture

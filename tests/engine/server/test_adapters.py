@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory):
             yield place, folders
 
 
-def test_two_windows_with_two_adapters_get_what_each_gets_alone(place):
+def test_two_windows_with_two_adapters_get_what_each_gets_alone(place: Any):
     place, folders = place
     alone: dict[tuple[str, int], Any] = {}
     for name in (*SEEDS, ""):
