@@ -78,8 +78,9 @@ class ContextSelector:
         self._readings: dict[str, DocumentReading] = {}
         self._choices: dict[str, _Choice] = {}
 
-    def snippets(self, snapshot: Snapshot, cursor: int) -> tuple[Snippet, ...]:
-        """Text for a gap at `cursor`, of about as many tokens as the settings say at most."""
+    def snippets(self, snapshot: Snapshot, cursor: int, before: Sequence[Snippet] = ()) -> tuple[Snippet, ...]:
+        """Text for a gap at `cursor`, of about as many tokens as the settings say at most; what goes `before` it is
+        part of that."""
         context = snapshot.policy.settings.context
         shown = (
             other
@@ -89,6 +90,7 @@ class ContextSelector:
         others = tuple(sorted(shown, key=lambda other: other.uri))
         line = snapshot.lines.line_of(cursor)
         budget_chars = context.max_tokens * CHARS_BY_TOKEN if context.enabled else 0
+        budget_chars = max(budget_chars - sum(len(each.text) for each in before), 0)
         held = self._choices.get(snapshot.uri)
         if held and (held.others, held.budget_chars) == (others, budget_chars) and abs(held.line - line) <= FAR_LINES:
             return held.snippets

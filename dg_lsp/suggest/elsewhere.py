@@ -13,7 +13,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +23,13 @@ from dg_lsp.config.walking import files_below
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
+from dg_lsp.suggest.context import FAR_LINES
+from dg_lsp.suggest.definitions import LANGUAGES, Definition, Definitions, as_snippets, names_used, near, within
 from dg_lsp.suggest.precedents import Occurrence, look_up
 from dg_lsp.suggest.text_index import TextIndex, kind_of
 from engine.core.errors import NotRead
 from engine.core.files import read_regular
-from engine.core.request import Precedent
+from engine.core.request import Precedent, Snippet
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,8 @@ WAIT_S = 0.05
 """For a look at the files that precedents are from; those of a slow disk come with a later key."""
 LOOK_UP_S = 0.0006
 """Of a key's time, behind which nothing more is read; the likeliest place is, however long it took to find."""
+DEFINITION_CHARS = 400
+"""Of definitions that one request takes."""
 _AROUND_CHARS = 2000
 
 
@@ -58,6 +62,26 @@ class _LookUp:
     cursor: int
     generation: int
     found: tuple[Occurrence, ...]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Imported:
+    """What a document imports."""
+
+    lines: Lines
+    generation: int
+    definitions: tuple[Definition, ...]
+    used: frozenset[str]
+    """Names in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """What of that matters around a line."""
+
+    imported: _Imported
+    line: int
+    definitions: tuple[Definition, ...]
 
 
 class Elsewhere:
@@ -81,8 +105,13 @@ class Elsewhere:
         self._exclusions = Exclusions()
         self._looking = Looking(self._look)
         self._looked_up: dict[str, _LookUp] = {}
+        self._definitions = Definitions(self._text, lambda name: name in self._files or name in self._open)
+        self._imported: dict[str, _Imported] = {}
+        self._chosen: dict[str, _Chosen] = {}
         self._generation = 0
         """Counts what the index took in or let go."""
+        self._files_generation = 0
+        """The same of files alone."""
         self._writing = threading.Lock()
         self._kinds = set[str]()
         self._last_key_s = clock_s()
@@ -110,7 +139,8 @@ class Elsewhere:
         self._work.set()
 
     def closed(self, uri: str) -> None:
-        self._looked_up.pop(uri, None)
+        for kept in (self._looked_up, self._imported, self._chosen):
+            kept.pop(uri, None)
         self._work.set()
 
     def look_anew(self) -> None:
@@ -125,14 +155,10 @@ class Elsewhere:
 
     async def precedents(self, gap: CursorGap) -> tuple[Precedent, ...]:
         """What stands elsewhere between surroundings like the gap's, the likeliest first."""
-        context = gap.snapshot.policy.settings.context
-        if not (context.enabled and context.elsewhere):
+        if not _wanted(gap.snapshot):
             return ()
         found = self.found(gap)
-        unsure = {each.name for each in found if not self._is_open(each.name) and not self._looking.is_fresh(each.name)}
-        if unsure:
-            looks = [asyncio.ensure_future(self._looking.at(name)) for name in unsure]
-            await asyncio.wait(looks, timeout=WAIT_S)
+        await self._look_at(each.name for each in found)
         shown = [each for each in found if self._may_show(each.name)][:MOST]
         around = gap.text[max(gap.cursor - _AROUND_CHARS, 0) : gap.cursor + _AROUND_CHARS]
         line_break = "\r\n" if "\r\n" in around else "\n"
@@ -144,6 +170,27 @@ class Elsewhere:
             )
             for each in shown
         )
+
+    async def definitions(self, gap: CursorGap) -> tuple[Snippet, ...]:
+        """How what the document imports is used, of files that are not open; what matters at the gap."""
+        imported = self._imported.get(gap.snapshot.uri)
+        if imported is None or not _wanted(gap.snapshot):
+            return ()
+        line = gap.lines.line_of(gap.cursor)
+        held = self._chosen.get(gap.snapshot.uri)
+        if held is None or held.imported is not imported or abs(held.line - line) > FAR_LINES:
+            others = [each for each in imported.definitions if not self._is_open(each.file)]
+            chosen = within(near(others, imported.used, gap.text, gap.cursor), DEFINITION_CHARS)
+            held = self._chosen[gap.snapshot.uri] = _Chosen(imported=imported, line=line, definitions=tuple(chosen))
+        await self._look_at(each.file for each in held.definitions)
+        return tuple(as_snippets(each for each in held.definitions if self._may_show(each.file)))
+
+    async def _look_at(self, names: Iterable[str]) -> None:
+        """See what files that are not open are now, as far as that takes no time worth mentioning."""
+        unsure = {each for each in names if not self._is_open(each) and not self._looking.is_fresh(each)}
+        if unsure:
+            looks = [asyncio.ensure_future(self._looking.at(name)) for name in unsure]
+            await asyncio.wait(looks, timeout=WAIT_S)
 
     @property
     def is_complete(self) -> bool:
@@ -209,6 +256,7 @@ class Elsewhere:
             if name in self._files:
                 self._files.remove(name)
                 self._generation += 1
+                self._files_generation += 1
 
     def _keep(self) -> None:
         """The thread: take in what changed, then walk through the folders, all while nobody types."""
@@ -222,6 +270,7 @@ class Elsewhere:
                 if self._clock_s() >= self._walk_at_s and any(map(self._suggests, self._documents.uris())):
                     self._walk_at_s = self._clock_s() + WALK_AGAIN_S
                     self._walk()
+                self._resolve()
                 self._tidy()
             except Exception:  # whatever a file system comes up with
                 log.exception("The index of the workspace could not be brought up to date.")
@@ -257,7 +306,7 @@ class Elsewhere:
 
     def _suggests(self, uri: str) -> bool:
         snapshot = self._documents.get(uri)
-        return snapshot is not None and not snapshot.policy.off and snapshot.policy.settings.context.elsewhere
+        return snapshot is not None and not snapshot.policy.off and _wanted(snapshot)
 
     def _walk(self) -> None:
         """Take in what is new or changed in the folders, and drop what is there no more or may not be shown."""
@@ -294,6 +343,45 @@ class Elsewhere:
                 self._files.add(name, text.replace("\r\n", "\n"))
             self._signatures[name] = signature
             self._generation += 1
+            self._files_generation += 1
+
+    def _resolve(self) -> None:
+        """See what documents import, where they or the files changed."""
+        for uri in self._documents.uris():
+            snapshot, held = self._shown(uri), self._imported.get(uri)
+            if snapshot is None or snapshot.content_language not in LANGUAGES or not self._suggests(uri):
+                continue
+            if len(snapshot.text) > MAX_FILE_NBYTES:
+                continue
+            if held and held.lines is snapshot.lines and held.generation == self._files_generation:
+                continue
+            self._rest()
+            generation, name = self._files_generation, _name(snapshot.file_uri)
+            text, language = snapshot.as_code(snapshot.text), snapshot.content_language
+            found = self._definitions.of(name, text, language, self._roots(name))
+            used = names_used(text)
+            if held and (held.definitions, held.used) == (found, used):
+                # A choice that was made stays good.
+                held.lines, held.generation = snapshot.lines, generation
+            else:
+                self._imported[uri] = _Imported(
+                    lines=snapshot.lines, generation=generation, definitions=found, used=used
+                )
+
+    def _roots(self, name: str) -> list[str]:
+        """Where imports may begin: the folders above a document, up to the workspace's, and their `src`."""
+        path = file_of(name)
+        folder = path and innermost(path, self._folders())
+        if path is None or folder is None:
+            return []
+        above = [each for each in path.parents if each.is_relative_to(folder)]
+        return [each.as_uri() for each in (*above, *(each / "src" for each in above))]
+
+    def _text(self, name: str) -> str | None:
+        for index in (self._open, self._files):
+            with contextlib.suppress(KeyError):
+                return index.text(name)
+        return None
 
     def _tidy(self) -> None:
         """Make indexes anew in which too much is gone."""
@@ -313,6 +401,11 @@ class Elsewhere:
                     if name not in old:
                         new.remove(name)
                 self._files = new
+
+
+def _wanted(snapshot: Snapshot) -> bool:
+    context = snapshot.policy.settings.context
+    return context.enabled and context.elsewhere
 
 
 def _name(uri: str) -> str:

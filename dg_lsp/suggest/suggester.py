@@ -16,7 +16,7 @@ from dg_lsp.suggest.elsewhere import Elsewhere
 from dg_lsp.suggest.in_flight import Debounce, InFlight
 from dg_lsp.suggest.insertion import is_name, redundant, typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
-from engine.core.request import Candidate, Filled, FillRequest, Precedent
+from engine.core.request import Candidate, Filled, FillRequest, Precedent, Snippet
 
 INLINE, MENU = "inline", "menu"
 """Lanes: work in one does not supersede work in the other."""
@@ -163,13 +163,16 @@ class Suggester:
         return is_name(gap.head[-1:] or " ") or is_name(gap.tail[:1] or " ")
 
     async def _newest_request(self, document: str, gap: CursorGap, *, invoked: bool) -> FillRequest | None:
-        """None where a newer one of that lane and document came while precedents were looked at."""
+        """None where a newer one of that lane and document came while other files were looked at."""
         ticket = self._tickets[document] = object()
         precedents = await self.elsewhere.precedents(gap)
+        definitions = await self.elsewhere.definitions(gap)
         newest = self._tickets.get(document) is ticket
-        return self._request(gap, precedents, invoked=invoked) if newest else None
+        return self._request(gap, precedents, definitions, invoked=invoked) if newest else None
 
-    def _request(self, gap: CursorGap, precedents: tuple[Precedent, ...], *, invoked: bool) -> FillRequest:
+    def _request(
+        self, gap: CursorGap, precedents: tuple[Precedent, ...], definitions: tuple[Snippet, ...], *, invoked: bool
+    ) -> FillRequest:
         settings = gap.snapshot.policy.settings
         self.debounce.max_delay_ms = settings.inline.max_delay_ms
         prefix, suffix = window(gap)
@@ -179,7 +182,10 @@ class Suggester:
             suffix=suffix,
             language=gap.snapshot.content_language,
             guess=guess if gap.ends_line else guess.partition("\n")[0],
-            snippets=self.context_selector.snippets(gap.snapshot, gap.cursor),
+            snippets=(
+                *definitions,
+                *self.context_selector.snippets(gap.snapshot, gap.cursor, definitions),
+            ),
             edits=self.context_selector.edits(gap.snapshot, gap.cursor),
             n=settings.inline.candidates if invoked else 1,
             max_tokens=settings.inline.max_tokens,

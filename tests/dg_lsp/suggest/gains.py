@@ -37,23 +37,30 @@ def main() -> None:
             precedents, _ = precedents_of(index, root, task)
             for way, given in zip(WAYS, ((), precedents), strict=True):
                 request = task.request(precedents=given, single_line="\n" not in task.truth)
-                rows[way].append(_row(task, *_timed(model, request)))
-    figures: dict[str, Any] = {way: _figures(own) for way, own in rows.items()}
+                rows[way].append(row(task, *timed(model, request)))
+    sys.stdout.write(json.dumps({"split": split, **paired(rows)}) + "\n")
+
+
+def paired(rows: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Of both ways over the same holes."""
     pairs = list(zip(*(rows[way] for way in WAYS), strict=True))
-    figures["exact in one way only"] = [
-        sum(one["exact"] and not other["exact"] for one, other in pairs),
-        sum(other["exact"] and not one["exact"] for one, other in pairs),
-    ]
-    sys.stdout.write(json.dumps({"split": split, "holes": len(pairs), **figures}) + "\n")
+    return {
+        "holes": len(pairs),
+        **{way: _figures(own) for way, own in rows.items()},
+        "exact in one way only": [
+            sum(one["exact"] and not other["exact"] for one, other in pairs),
+            sum(other["exact"] and not one["exact"] for one, other in pairs),
+        ],
+    }
 
 
-def _timed(model: Any, request: FillRequest) -> tuple[Filled, float]:
+def timed(model: Any, request: FillRequest) -> tuple[Filled, float]:
     began = time.perf_counter()
     filled = fill(model, request)
     return filled, (time.perf_counter() - began) * 1000
 
 
-def _row(task: Task, filled: Filled, ms: float) -> dict[str, Any]:
+def row(task: Task, filled: Filled, ms: float) -> dict[str, Any]:
     best = filled.candidates[0] if filled.candidates else None
     threshold = THRESHOLD if filled.threshold is None else filled.threshold
     return {

@@ -193,3 +193,66 @@ async def test_no_more_files_are_taken_than_the_bounds_allow(workspace: Workspac
         workspace.write(f"b{number}.py", ELSEWHERE)
     await workspace.precedents()
     assert workspace.index.files == 2
+
+
+SHAPES = "class Circle:\n    def __init__(self, radius: float) -> None:\n        self.radius = radius\n"
+IMPORTING = "from app.shapes import Circle\n\nround_ = ▮\n"
+
+
+async def definitions(workspace: Workspace, name: str = "app/here.py", marked: str = IMPORTING) -> dict[str, str]:
+    await workspace.precedents(name, marked)
+    return await known(workspace)
+
+
+async def known(workspace: Workspace) -> dict[str, str]:
+    gap = gap_at(workspace.documents.get(workspace.uri), workspace.cursor)
+    return {each.path: each.text for each in await workspace.index.definitions(gap)}
+
+
+async def test_what_is_imported_is_told_by_its_signature(workspace: Workspace):
+    workspace.write("src/app/shapes.py", SHAPES)
+    assert await definitions(workspace, "src/app/here.py") == {
+        "shapes.py": "class Circle:\n    def __init__(self, radius: float) -> None:\n"
+    }
+
+
+async def test_an_open_file_is_told_as_it_is_and_not_by_its_signatures(workspace: Workspace):
+    workspace.write("app/shapes.py", SHAPES)
+    workspace.open("app/shapes.py", SHAPES)
+    assert await definitions(workspace) == {}
+
+
+async def test_a_changed_file_is_told_anew(workspace: Workspace):
+    path = workspace.write("app/shapes.py", SHAPES)
+    assert "radius" in (await definitions(workspace))["shapes.py"]
+    path.write_text(SHAPES.replace("radius", "size_of_it"))
+    workspace.index.look_anew()
+    await known(workspace)
+    await eventually(lambda: workspace.index.is_complete)
+    assert "size_of_it" in (await known(workspace))["shapes.py"]
+
+
+async def test_a_file_that_becomes_ignored_tells_nothing_at_once(workspace: Workspace):
+    workspace.write("app/shapes.py", SHAPES)
+    assert await definitions(workspace)
+    workspace.write(".dgignore", "shapes.py\n")
+    workspace.index.look_anew()
+    assert await known(workspace) == {}
+
+
+@pytest.mark.parametrize("settings", [{"context": {"elsewhere": False}}, {"context": {"enabled": False}}])
+async def test_nothing_is_told_where_that_is_off(workspace: Workspace, settings: object):
+    workspace.configuration.initialize(settings)
+    workspace.write("app/shapes.py", SHAPES)
+    workspace.open("app/here.py", IMPORTING)
+    await asyncio.sleep(0.1)
+    assert await known(workspace) == {}
+
+
+async def test_an_import_that_is_typed_is_resolved(workspace: Workspace):
+    workspace.write("app/shapes.py", SHAPES)
+    assert await definitions(workspace, marked="round_ = ▮\n") == {}
+    workspace.becomes(IMPORTING.replace("▮", ""), "app/here.py")
+    async with asyncio.timeout(20):
+        while not await known(workspace):
+            await asyncio.sleep(0.01)

@@ -1,0 +1,88 @@
+"""`python -m tests.dg_lsp.suggest.definition_gains [development|reported] [MODEL] [HOLES] [CHARS]`: what definitions
+of imported names are worth to a model.
+
+Holes in the reserved packages whose text needs a name that another file of the package defines, which is not open;
+filled without and with that definition and others in the context. One line of JSON, as `gains` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, chains, names_used, near, within
+from engine.core.request import Snippet
+from engine.eval.reserved.packages import Role, fetch, reserved_tasks
+from engine.eval.tasks import Task, text_holes
+from engine.loader.loading import load
+from tests.dg_lsp.suggest import gains
+
+HOLES, CHARS = 200, 600
+A_FILE = 4
+
+
+def main() -> None:
+    given = sys.argv[1:]
+    split, name = [*given, *("development", "bundled")[len(given) :]][:2]
+    count, chars = (int(given[at]) if len(given) > at else usual for at, usual in ((2, HOLES), (3, CHARS)))
+    model = load(name, "cpu").model
+    rows = dict[str, list[dict[str, Any]]]({way: [] for way in gains.WAYS})
+    for task, snippets in holes(cast(Role, split), count, chars):
+        for way, context in zip(gains.WAYS, ((), snippets), strict=True):
+            request = task.request(snippets=context, single_line="\n" not in task.truth)
+            rows[way].append(gains.row(task, *gains.timed(model, request)))
+    sys.stdout.write(json.dumps({"split": split, **gains.paired(rows)}) + "\n")
+
+
+def holes(split: Role, count: int, chars: int) -> list[tuple[Task, tuple[Snippet, ...]]]:
+    """The same each time, from all packages of the split in turn."""
+    root = fetch()
+    packages = sorted({task.name.partition("/")[0] for task in reserved_tasks(split)})
+    found = {package: _of_package(root, package, chars) for package in packages}
+    for own in found.values():
+        random.Random(0).shuffle(own)
+    chosen = list[tuple[Task, tuple[Snippet, ...]]]()
+    while len(chosen) < count and any(found.values()):
+        chosen += [own.pop() for own in found.values() if own]
+    return chosen[:count]
+
+
+def _of_package(root: Path, package: str, chars: int) -> list[tuple[Task, tuple[Snippet, ...]]]:
+    texts = {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8", errors="ignore")
+        for path in sorted((root / package).rglob("*.py"))
+    }
+    known = Definitions(texts.get, texts.__contains__)
+    roots = list(dict.fromkeys(str(Path(name).parent) for name in texts))
+    of_file = {name: known.of(name, text, "python", _above(name, roots)) for name, text in texts.items()}
+    wanted = [(name, "python", texts[name]) for name, definitions in of_file.items() if definitions]
+    chosen, counts = list[tuple[Task, tuple[Snippet, ...]]](), defaultdict[str, int](int)
+    for task in text_holes(wanted, 40 * len(wanted), seed=0) if wanted else ():
+        file = task.name.rpartition(":")[0]
+        names = {each.uses for each in of_file[file]}
+        line = task.prefix.rpartition("\n")[2] + task.truth
+        # An import is where the name comes from; what a line can't hold none of these models fills.
+        needs = bool(chains(task.truth) & names) and "import " not in line and "\n" not in task.truth
+        if needs and counts[file] < A_FILE:
+            counts[file] += 1
+            chosen.append((task, _snippets(of_file[file], task, chars)))
+    return chosen
+
+
+def _above(name: str, roots: list[str]) -> list[str]:
+    return [each for each in sorted(roots, key=len, reverse=True) if name.startswith(f"{each}/")]
+
+
+def _snippets(definitions: Sequence[Definition], task: Task, chars: int) -> tuple[Snippet, ...]:
+    text = task.prefix + task.suffix
+    ordered = near(definitions, names_used(text), text, len(task.prefix))
+    return tuple(as_snippets(within(ordered, chars)))
+
+
+if __name__ == "__main__":
+    main()
