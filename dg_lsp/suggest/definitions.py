@@ -52,8 +52,10 @@ _INNER = frozenset(
     ("function_definition", "class_definition", "function_declaration", "class_declaration", "class_body")
 )
 """What may hold imports besides."""
-_CHAIN = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-_CHAIN_BEFORE = re.compile(r"[^\W\d]\w*(?:\.\w*)*\Z")
+_CHAIN = re.compile(r"[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+")
+_CHAIN_BEFORE = re.compile(r"[^\W\d]\w*+(?:\.\w*+)*+\Z")
+_CHAIN_CHARS = 200
+"""Of names with dots between."""
 _NEAR_CHARS = 4000
 """Around the cursor, that are looked at."""
 _FAR = 1_000_000
@@ -217,7 +219,7 @@ def near(definitions: Sequence[Definition], used: Collection[str], text: str, cu
     for number, line in enumerate(text[start : cursor + _NEAR_CHARS].split("\n")):
         for name in chains(line):
             lines[name] = min(lines.get(name, _FAR), abs(number - here))
-    begun = _CHAIN_BEFORE.search(text, start, cursor)
+    begun = _CHAIN_BEFORE.search(text, max(cursor - _CHAIN_CHARS, 0), cursor)
 
     def distance(each: Definition) -> int:
         if begun and each.uses.startswith(begun[0]) and each.uses != begun[0]:

@@ -329,6 +329,8 @@ class Worker(threading.Thread):
         return list(zip(jobs, parts, strict=True))
 
     def _answer(self, job: Job, filled: Filled) -> None:
+        # Whoever still has the job keeps no weights by it.
+        job.filling = job.model = None
         self._shortages = 0
         self._warmed_up = True
         self._idle_since = time.monotonic()

@@ -43,7 +43,7 @@ export class Edits implements vscode.Disposable {
     if (!editor) {
       return false;
     }
-    const range = given.range && !given.range.isEmpty ? given.range : selected(editor);
+    const ranges = given.range && !given.range.isEmpty ? [given.range] : selected(editor);
     const instruction = given.instruction ?? (await askInstruction(this.memory));
     if (instruction === undefined) {
       return false;
@@ -52,8 +52,10 @@ export class Edits implements vscode.Disposable {
       await remember(this.memory, instruction);
     }
     const { strength } = given;
+    const range = ranges.reduce((all, each) => all.union(each));
     const argument = {
-      range: plain(range),
+      // What lies between several selections stays.
+      ...(ranges.length > 1 ? { ranges: ranges.map(plain) } : { range: plain(range) }),
       n: CANDIDATES,
       ...(instruction ? { instruction } : {}),
       ...(strength === undefined ? {} : { strength }),
@@ -184,9 +186,12 @@ async function isLocked(path: string): Promise<boolean> {
   }
 }
 
-/** The selection, or else the cursor's line. */
-function selected(editor: vscode.TextEditor): vscode.Range {
-  return editor.selection.isEmpty ? editor.document.lineAt(editor.selection.active.line).range : editor.selection;
+/** The selections, or else the cursors' lines. */
+function selected(editor: vscode.TextEditor): [vscode.Range, ...vscode.Range[]] {
+  const [first, ...others] = editor.selections.map((each) =>
+    each.isEmpty ? editor.document.lineAt(each.active.line).range : each,
+  );
+  return [first ?? editor.selection, ...others];
 }
 
 function plain({ start, end }: vscode.Range): object {

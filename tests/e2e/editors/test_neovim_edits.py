@@ -9,6 +9,7 @@ pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editor
 
 from tests.e2e.editors.conftest import PATIENT, SERVE
 from tests.e2e.editors.edit_cases import (
+    APART,
     BETTER,
     BROKEN,
     BY_TWO,
@@ -71,6 +72,23 @@ def test_a_selection_of_characters_is_rewritten_after_a_prompt(editor: Neovim):
     proposed(editor)
     editor.input("<CR>")
     wait_until(lambda: editor.text == BY_TWO, "the rewritten text")
+
+
+def test_lines_that_are_marked_stay_in_a_rewrite(editor: Neovim):
+    editor.open("▮" + LINES, insert=False)
+    editor.ready()
+    editor.lua("require('dg.config').current.edit.strength = 1")
+    editor.input(":4Dg keep<CR>")
+    assert [row for row, *_ in editor.marks("dg.keep")] == [3]
+    editor.input(":3,5Dg rewrite rename<CR>")
+    proposed(editor)
+    editor.input("<CR>")
+    wait_until(lambda: editor.text == APART, "the rewritten text, but for the line that stays")
+    editor.input("u")
+    wait_until(lambda: editor.text == LINES, "the text as it was")
+    assert editor.lua("return #require('dg.keep').rows(require('dg.place').lines(1, 5))") == 1
+    editor.input(":4Dg keep<CR>")
+    assert editor.marks("dg.keep") == []
 
 
 def test_a_proposal_can_be_a_diff_in_a_split(newest, shared: Home):

@@ -53,7 +53,7 @@ def test_the_lines_around_the_gap_and_one_line_of_figures_are_shown(work: Path, 
 def test_json_has_the_promised_form(work: Path, capsys: pytest.CaptureFixture[str]):
     Path("a.py").write_text(GAP)
     found = answer(capsys, "a.py")
-    figures = ["width", "steps", "forwards", "context_tokens", "threshold", "ms"]
+    figures = ["width", "steps", "forwards", "context_tokens", "threshold", "adapter", "ms"]
     assert list(found) == ["model", "device", "candidates", *figures]
     named = ["text", "tokens", "confidence", "score", "syntax", "token_confidence", "origin", "token_ends"]
     assert list(found["candidates"][0]) == named

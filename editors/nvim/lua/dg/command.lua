@@ -84,6 +84,9 @@ local actions = {
   fill = function()
     require("dg").fill()
   end,
+  keep = function(_, given)
+    require("dg.keep").toggle((require("dg.place").of_command(given)))
+  end,
   accept = function()
     require("dg").edit_accept()
   end,

@@ -126,6 +126,7 @@ function M.rewrite(place, instruction)
       instruction = instruction ~= "" and instruction or nil,
       strength = config.current.edit.strength,
       n = config.current.edit.candidates,
+      keep = require("dg.keep").rows(place),
     }
   end)
 end
