@@ -187,7 +187,8 @@ async def test_several_selections_are_rewritten_together_and_what_is_between_sta
     assert await run(one, "dg.rewriteSelection", ranges=ranges, strength=1) == {"applied": True}
     assert one.editor.buffer.text == BETTER
     one.open(LINES)
-    answer = await run(one, "dg.rewrite", ranges=ranges, strength=1, instruction="rename")
+    answer = await run(one, "dg.rewrite", ranges=ranges, strength=1)
+    assert answer["candidates"]
     assert all("\n    total = size * 2\n" in each["text"] for each in answer["candidates"])
 
 

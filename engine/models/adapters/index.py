@@ -61,7 +61,7 @@ class Adapters:
         if folder not in self._serving:
             if len(self._serving) >= _MOST_FOLDERS:
                 self._serving.clear()
-            self._serving[folder] = self._chosen(Path(folder).resolve())
+            self._serving[folder] = self._chosen(folder)
         known = self._serving[folder]
         return self.model if known is None else self._with(known)
 
@@ -101,9 +101,12 @@ class Adapters:
         for key in self._loaded.keys() - current:
             del self._loaded[key]
 
-    def _chosen(self, folder: Path) -> _Known | None:
-        above = {str(each) for each in (folder, *folder.parents)}
-        found = [each for each in self._known if each.metadata.on and each.metadata.folder in above]
+    def _chosen(self, folder: str) -> _Known | None:
+        on = [each for each in self._known if each.metadata.on]
+        # Links are followed only where that may matter: a disk that does not answer would hold up all windows.
+        path = Path(folder).resolve() if on else Path(folder)
+        above = {str(each) for each in (path, *path.parents)}
+        found = [each for each in on if each.metadata.folder in above]
         found.sort(key=lambda each: (len(each.metadata.folder), each.metadata.created))
         own = [each for each in found if each.metadata.fingerprint == self.model.info.fingerprint]
         if own:

@@ -7,9 +7,6 @@ from typing import Any
 LINES = "# Growth.\ndef grow(size):\n    size = size + 1\n    total = size * 2\n    return total\n"
 BETTER = LINES.replace("size = size + 1", "size += 1")
 BY_TWO = LINES.replace("size = size + 1", "size += 2")
-RENAMED = BETTER.replace("total", "sum_")
-APART = BETTER.replace("return total", "return sum_")
-"""`RENAMED` but for the line between."""
 BROKEN = "def area(width, height):\n    return max(width * height, 1\n\n\nprint(area(2, 3))\n"
 WHOLE = BROKEN.replace(", 1\n", ", 1)\n")
 EMPTY_BODY = "# Twice.\ndef double(value):\n\n\nprint(double(2))\n"
@@ -22,7 +19,6 @@ SHADES = ("shade = 'red'", "shade = 'tan'", "shade = 'blue'")
 EDITS: tuple[dict[str, Any] | str, ...] = (
     {"text": f"▮{BETTER}▮", "instruction": ""},
     {"text": f"▮{BY_TWO}▮", "instruction": "by two"},
-    {"text": f"▮{RENAMED}▮", "instruction": "rename"},
     f"▮{WHOLE}▮",
     f"▮{FULL_BODY}▮",
     {"text": f"▮{SLOW_NEW}▮", "reveal": 2, "delay_ms": 150},

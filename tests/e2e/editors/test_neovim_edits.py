@@ -9,7 +9,6 @@ pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editor
 
 from tests.e2e.editors.conftest import PATIENT, SERVE
 from tests.e2e.editors.edit_cases import (
-    APART,
     BETTER,
     BROKEN,
     BY_TWO,
@@ -77,16 +76,16 @@ def test_a_selection_of_characters_is_rewritten_after_a_prompt(editor: Neovim):
 def test_lines_that_are_marked_stay_in_a_rewrite(editor: Neovim):
     editor.open("▮" + LINES, insert=False)
     editor.ready()
-    editor.lua("require('dg.config').current.edit.strength = 1")
-    editor.input(":4Dg keep<CR>")
+    editor.input(":3Dg keep<CR>")
+    editor.input(":3Dg rewrite by two<CR>")
+    wait_until(lambda: "All of the selection is to be kept" in editor.lua("return vim.fn.execute('messages')"), "a no")
+    editor.input(":3,4Dg keep<CR>")
+    editor.input(":3Dg keep<CR>")
     assert [row for row, *_ in editor.marks("dg.keep")] == [3]
-    editor.input(":3,5Dg rewrite rename<CR>")
+    editor.input(":3,5Dg rewrite by two<CR>")
     proposed(editor)
     editor.input("<CR>")
-    wait_until(lambda: editor.text == APART, "the rewritten text, but for the line that stays")
-    editor.input("u")
-    wait_until(lambda: editor.text == LINES, "the text as it was")
-    assert editor.lua("return #require('dg.keep').rows(require('dg.place').lines(1, 5))") == 1
+    wait_until(lambda: editor.text == BY_TWO, "the rewritten text")
     editor.input(":4Dg keep<CR>")
     assert editor.marks("dg.keep") == []
 
