@@ -78,7 +78,7 @@ def test_lines_that_are_marked_stay_in_a_rewrite(editor: Neovim):
     editor.ready()
     editor.input(":3Dg keep<CR>")
     editor.input(":3Dg rewrite by two<CR>")
-    wait_until(lambda: "All of the selection is to be kept" in editor.lua("return vim.fn.execute('messages')"), "a no")
+    editor.told("All of the selection is to be kept")
     editor.input(":3,4Dg keep<CR>")
     editor.input(":3Dg keep<CR>")
     assert [row for row, *_ in editor.marks("dg.keep")] == [3]
