@@ -6,7 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from threading import Event
 
@@ -27,6 +27,7 @@ WORKERS = max(1, (os.cpu_count() or 2) // 2)
 _MOST_PENDING = 64
 """Fills that may wait for their test, so that memory stays bounded."""
 _SYNTAX_MS = 2000.0
+_PULSE_S = 0.2
 _Testing = Future[SandboxResult | None]
 _NO_TEST = _Testing()
 _NO_TEST.set_result(None)
@@ -105,6 +106,9 @@ def _filled(model: Model, row: EvalRow, task: Task, seed: int, max_tokens: int) 
 
 
 def _with_outcome(result: Result, test: _Testing) -> Result:
+    # A signal just before a wait without an end would not be noticed until the test is over.
+    while not test.done():
+        wait([test], _PULSE_S)
     outcome = test.result()
     return replace(result, passed=outcome.passed, reason=outcome.reason) if outcome else result
 
