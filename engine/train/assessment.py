@@ -11,7 +11,7 @@ import torch
 
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import PREFIX, SUFFIX, width_token
-from engine.train.contexts import ContextRow, attend_within, contexts, filled_rows, next_token_loss
+from engine.train.contexts import ContextRow, attend_within, context_losses, contexts, filled_rows
 from engine.train.examples import Example, Examples
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import Recipe
@@ -58,7 +58,8 @@ def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: in
     plain = Examples(corpus, replace(bare, gap_share=0.0), random.Random(f"{seed}/plain"))
     rows = [*filled_rows(plain, PLAIN_ROWS, WIDTH)]
     losses = [
-        float(next_token_loss(network, contexts(rows[at : at + AT_ONCE], WIDTH))) for at in range(0, len(rows), AT_ONCE)
+        float(context_losses(network, contexts(rows[at : at + AT_ONCE], WIDTH))[0])
+        for at in range(0, len(rows), AT_ONCE)
     ]
     asked = Examples(corpus, replace(bare, gap_share=1.0), random.Random(f"{seed}/gaps"))
     examples: list[Example] = []

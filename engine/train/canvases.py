@@ -20,9 +20,9 @@ from engine.train.contexts import (
     Contexts,
     KeysAndValues,
     bias,
+    context_losses,
     contexts,
     filled_rows,
-    next_token_loss,
     of_tensors,
     stacked,
 )
@@ -172,14 +172,14 @@ def _width(gap: Sequence[int], recipe: Recipe, rng: random.Random) -> int:
     return rng.choices(wide_enough, [1 / width for width in wide_enough])[0]
 
 
-def canvas_losses(network: GemmaNetwork, batch: Canvases) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropies in nats: of the canvas tokens that are counted, and of the context's next tokens."""
+def canvas_losses(network: GemmaNetwork, batch: Canvases) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean cross-entropies in nats: of the canvas tokens that are counted, and both of their contexts."""
     store: dict[int, tuple[Tensor, Tensor]] = {}
-    next_token = next_token_loss(network, batch.contexts, store)
+    of_contexts = context_losses(network, batch.contexts, store)
     hidden = decode_rows(network, batch, store, _signal(network, batch, store))
     counted, cap = batch.counted, network.module.final_logit_softcapping
     canvas = capped_cross_entropy(hidden[counted], network.module.lm_head.weight, batch.truth[counted], cap)
-    return canvas, next_token
+    return canvas, *of_contexts
 
 
 def decode_rows(network: GemmaNetwork, batch: Canvases, store: KeysAndValues, signal: Tensor | None) -> Tensor:

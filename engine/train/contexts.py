@@ -31,6 +31,8 @@ class Contexts:
     ids: Tensor
     target: Tensor
     """What follows each token; what WIDTH is answered with; or NOTHING."""
+    filling: Tensor
+    """1 where the target is of the gap, its end included, else 0."""
     example: Tensor
     """The number of the example in its row, or NOTHING."""
     position: Tensor
@@ -52,11 +54,12 @@ class ContextRow:
     def add(self, example: Example) -> None:
         """Append an example, and the question how wide its gap is."""
         ids, start, number = followed(example), len(self.tokens), len(self.examples)
-        targets = [*ids[1:], NOTHING]
-        self.tokens += [(ids[at], targets[at], number, at, start + at + 1) for at in range(len(ids))]
+        cut, targets = len(example.context), [*ids[1:], NOTHING]
+        self.tokens += [
+            (ids[at], targets[at], int(at >= cut - 1), number, at, start + at + 1) for at in range(len(ids))
+        ]
         if example.gap is not None:
-            cut = len(example.context)
-            self.tokens.append((WIDTH, width_token(len(example.gap)), number, cut, start + cut))
+            self.tokens.append((WIDTH, width_token(len(example.gap)), 0, number, cut, start + cut))
         self.examples.append(example)
         self.starts.append(start)
 
@@ -74,7 +77,7 @@ def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> It
 
 
 def contexts(rows: Sequence[ContextRow], width: int) -> Contexts:
-    fillers = {"ids": PAD, "target": NOTHING, "example": NOTHING, "position": 0, "seen": 0}
+    fillers = {"ids": PAD, "target": NOTHING, "filling": 0, "example": NOTHING, "position": 0, "seen": 0}
     return Contexts(**stacked([row.tokens for row in rows], width, fillers))
 
 
@@ -91,12 +94,19 @@ def of_tensors(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
     return type(batch)(**{each.name: of_tensors(change, getattr(batch, each.name)) for each in fields(batch)})
 
 
-def next_token_loss(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Tensor:
-    """Mean cross-entropy in nats of each target; `store` receives each layer's keys and values."""
+def context_losses(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropies in nats: of every target, and of those in gaps alone, 0 where there are none. `store`
+    receives each layer's keys and values."""
     hidden = network.encode(batch.ids, batch.position, attend_within(network, batch, store))
     counted = batch.target != NOTHING
-    cap = network.module.final_logit_softcapping
-    return capped_cross_entropy(hidden[counted], network.module.lm_head.weight, batch.target[counted], cap)
+    filling = counted & batch.filling.bool()
+
+    def loss(of: Tensor) -> Tensor:
+        cap = network.module.final_logit_softcapping
+        return capped_cross_entropy(hidden[of], network.module.lm_head.weight, batch.target[of], cap)
+
+    of_gaps, share = loss(filling), filling.sum() / counted.sum()
+    return share * of_gaps + (1 - share) * loss(counted & ~filling), of_gaps
 
 
 def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Attend:

@@ -24,7 +24,7 @@ from engine.train.shapes import trained_parameters
 from engine.train.state import Point, TrainingState
 
 CARD = "MODEL_CARD.md"
-_LOSSES = ("canvas", "next_token")
+_LOSSES = ("canvas", "next_token", "gap")
 _ROWS = 12
 """Of the table of losses, about."""
 _BODY = Path(__file__).with_name("card.md")
@@ -126,4 +126,4 @@ def loss_table(curve: Sequence[Point]) -> str:
         + " |"
         for point in some
     ]
-    return "\n".join(["| Tokens | canvas | next token |", "|--:|--:|--:|", *rows])
+    return "\n".join(["| Tokens | canvas | next token | gaps alone |", "|--:|--:|--:|--:|", *rows])

@@ -36,6 +36,8 @@ class Recipe:
     """Canvas tokens for each token of context."""
     next_token_weight: float = 0.3
     """Of the next-token loss beside the canvases' own."""
+    gap_weight: float = 0.2
+    """Of the loss of the gaps' tokens and ends alone, which are one in seventeen tokens, beside the mean over all."""
     gap_share: float = 0.7
     """Texts with a gap at the end of their context, whose suffix comes first."""
     snippet_share: float = 0.33

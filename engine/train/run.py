@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.canvases import Canvases, canvas_batch, canvas_losses
-from engine.train.contexts import Contexts, contexts, filled_rows, next_token_loss, of_tensors
+from engine.train.contexts import Contexts, context_losses, contexts, filled_rows, of_tensors
 from engine.train.corpus import Split
 from engine.train.examples import Examples
 from engine.train.optimise import schedule
@@ -116,15 +116,13 @@ def step_losses(network: GemmaNetwork, batch: Batch, sitting: Sitting) -> dict[s
     """The losses of one batch by name, in nats a token."""
     with torch.autocast(sitting.device.type, torch.bfloat16, enabled=sitting.bfloat16):
         if isinstance(batch, Contexts):
-            return {"next_token": next_token_loss(network, batch)}
-        canvas, next_token = canvas_losses(network, batch)
-        return {"canvas": canvas, "next_token": next_token}
+            return dict(zip(("next_token", "gap"), context_losses(network, batch), strict=True))
+        return dict(zip(("canvas", "next_token", "gap"), canvas_losses(network, batch), strict=True))
 
 
 def total_loss(losses: dict[str, Tensor], recipe: Recipe) -> Tensor:
-    if "canvas" not in losses:
-        return losses["next_token"]
-    return losses["canvas"] + recipe.next_token_weight * losses["next_token"]
+    of_contexts = losses["next_token"] + recipe.gap_weight * losses["gap"]
+    return losses["canvas"] + recipe.next_token_weight * of_contexts if "canvas" in losses else of_contexts
 
 
 @torch.no_grad()

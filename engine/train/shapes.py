@@ -25,7 +25,8 @@ class Shape:
     heads: int = 6
     kv_heads: int = 2
     head_size: int = 64
-    window: int = 256
+    window: int = 512
+    """What sliding layers see: with less than a served context, the last layer alone sees a suffix that is far."""
     full_every: int = 6
     """One layer of so many sees everything: its attention is what a keystroke costs in a long context."""
     canvas: int = 96

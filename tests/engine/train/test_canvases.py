@@ -16,7 +16,7 @@ from engine.train.canvases import (
     decode_rows,
     noised,
 )
-from engine.train.contexts import next_token_loss
+from engine.train.contexts import context_losses
 from engine.train.examples import Examples
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import NoiseKind
@@ -165,5 +165,5 @@ def test_a_quarter_of_the_rows_see_their_own_first_answer():
 @torch.no_grad()
 def hidden(network: GemmaNetwork, made: Canvases) -> torch.Tensor:
     store: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-    next_token_loss(network, made.contexts, store)
+    context_losses(network, made.contexts, store)
     return decode_rows(network, made, store, None)

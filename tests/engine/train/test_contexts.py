@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
 from engine.models.prompts.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
 from engine.train.assessment import assess
-from engine.train.contexts import NOTHING, ContextRow, Contexts, attend_within, contexts, filled_rows, next_token_loss
+from engine.train.contexts import NOTHING, ContextRow, Contexts, attend_within, context_losses, contexts, filled_rows
 from engine.train.corpus import Document
 from engine.train.examples import SHORTEST, Example, Examples, followed
 from engine.train.packed import PackedCorpus, pack
@@ -180,9 +181,24 @@ def test_rows_side_by_side_lose_what_they_lose_alone():
         return contexts(made, max(len(row.tokens) for row in made))
 
     with torch.no_grad():
-        together = next_token_loss(network, rowed(rows))
-        alone = next_token_loss(network, rowed([[example] for kept in rows for example in kept]))
-    assert float(together) == pytest.approx(float(alone), rel=1e-9)
+        together = context_losses(network, rowed(rows))
+        alone = context_losses(network, rowed([[example] for kept in rows for example in kept]))
+    assert [float(loss) for loss in together] == pytest.approx([float(loss) for loss in alone], rel=1e-9)
+
+
+def test_gaps_count_beside_all_that_is_lost():
+    network, recipe = random_network(), replace(tiny(), gap_share=0.5)
+    rows = [*filled_rows(Examples(PackedCorpus(toy_corpus(), "train"), recipe, random.Random(3)), 4, 200)]
+    batch = contexts(rows, 200)
+    gaps = [example.gap for row in rows for example in row.examples if example.gap is not None]
+    assert 1 < len(gaps) < sum(len(row.examples) for row in rows)
+    asked = (batch.filling == 1) & (batch.target != NOTHING)
+    assert batch.target[asked].tolist() == [token for gap in gaps for token in (*gap, END)]
+    with torch.no_grad():
+        logits = network.logits(network.encode(batch.ids, batch.position, attend_within(network, batch)))
+        of_all, of_gaps = context_losses(network, batch)
+    for said, counted in ((of_all, batch.target != NOTHING), (of_gaps, asked)):
+        assert float(said) == pytest.approx(float(cross_entropy(logits[counted], batch.target[counted])), rel=1e-5)
 
 
 def test_an_assessment_is_of_fixed_gaps():
