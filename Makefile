@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 OURS := dg_lsp engine tests
 # A processor each, and no more than four: some tests start an engine and several windows.
-PARALLEL := --numprocesses logical --maxprocesses 4 --dist worksteal
+PARALLEL := --numprocesses auto --dist worksteal
 
 # Where it is set, each of the many processes of a test run would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE

@@ -28,6 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="leave out files that need torch or start processes of ours")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: an eighth of the time a test waits for processes of ours."""
+    return min(1 + (os.cpu_count() or 1), 4)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if not config.getoption("--fast") or collection_path.suffix != ".py":
         return None

@@ -94,9 +94,9 @@ def look_up(
     """What stood elsewhere between such a prefix and suffix, the likeliest first.
 
     `name`: of the document with the gap; `number`: of the gap's line there, from 1, which is no precedent of itself.
-    `within_s`: seconds of this thread's time behind which no further place is read.
+    `within_s`: seconds of this thread's time; a further place is read if that takes no longer than the one before.
     """
-    began_s = time.thread_time()
+    began_s = at_s = time.thread_time()
     gap = _gap(name, prefix, suffix, single_line=single_line)
     # Neither it nor what follows it.
     end = number + suffix[: len(suffix) - len(suffix.lstrip())].count("\n")
@@ -104,7 +104,8 @@ def look_up(
     ranked = [(score, line, index) for index in indexes for score, line in index.nearest(gap.around)]
     ranked.sort(key=itemgetter(0), reverse=True)
     for rank, (_, line, index) in enumerate(ranked[:READ]):
-        if rank and time.thread_time() - began_s > within_s:
+        before_s, at_s = at_s, time.thread_time()
+        if rank and 2 * at_s - before_s - began_s > within_s:
             break
         place = index.place(line, _BEHIND_LINE if single_line else REACH_LINES)
         for found in _found_at(gap, place) if place else ():

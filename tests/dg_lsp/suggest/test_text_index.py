@@ -59,7 +59,7 @@ def test_it_holds_what_a_list_of_texts_would(edits: list[tuple[str, str | None]]
 
 
 def test_nothing_is_kept_of_a_text_that_was_removed():
-    index = TextIndex(bucket_bits=4)
+    index = TextIndex()
     before = index.nbytes
     index.add("a.py", "one = 1\n" * 1000)
     full = index.nbytes
@@ -73,7 +73,7 @@ def test_nothing_is_kept_of_a_text_that_was_removed():
 
 
 def test_a_place_is_read_with_the_lines_around_it_across_blocks():
-    index = TextIndex(bucket_bits=4)
+    index = TextIndex()
     lines = [f"line{number} = {number}" for number in range(2 * BLOCK_LINES)]
     lines.insert(3, "")
     index.add("a.py", "\n".join(lines))
@@ -96,7 +96,7 @@ def test_a_place_is_read_with_the_lines_around_it_across_blocks():
 
 
 def test_a_place_in_a_line_is_found_by_the_tokens_before_it():
-    index = TextIndex(bucket_bits=4)
+    index = TextIndex()
     index.add("a.py", "first = 1\nother = self.check(first)\n")
     index.add("b.py", "second = 2\nother = self.watch(first)\n")
     assert found(index, around("elsewhere += 1", head="x = self.check(")) == {("a.py", 2)}
@@ -105,7 +105,7 @@ def test_a_place_in_a_line_is_found_by_the_tokens_before_it():
 
 def test_a_text_that_has_no_room_is_left_out(monkeypatch):
     monkeypatch.setattr(text_index, "MAX_LINES", 10)
-    index = TextIndex(bucket_bits=4)
+    index = TextIndex()
     assert index.add("a.py", "one = 1\n" * 6)
     assert not index.add("b.py", "two = 2\n" * 6)
     assert index.names() == ["a.py"]
