@@ -33,6 +33,8 @@ class EditRequest:
     """What to say where there is no answer."""
     before: str = ""
     after: str = ""
+    refused: str = ""
+    """What may not take the place of the span: somebody saw it, and wants something else."""
 
     def written(self, answer: str) -> str:
         """What takes the place of the span."""
@@ -76,7 +78,7 @@ class Edits:
         if now is None or span is None:
             return EditOutcome(snapshot=edit.snapshot, message=CHANGED)
         proposals = [_proposal(edit, span[0], candidate) for candidate in filled.candidates]
-        useful = tuple(each for each in proposals if each.replacements)
+        useful = tuple(each for each in proposals if each.replacements and each.text != edit.refused)
         return EditOutcome(
             snapshot=now, proposals=useful, message=self._message(edit, useful, filled.model), model=filled.model
         )
@@ -106,24 +108,30 @@ def rewrite_request(
     strength: float = 0.6,
     n: int = 1,
     keep: Sequence[tuple[int, int]] = (),
+    shown: str | None = None,
 ) -> EditRequest | None:
-    """Rewrite a selection, whose blank ends stay; None where it is blank. `keep`: spans of the document."""
-    selected = snapshot.text[start:end]
-    if not selected.strip():
+    """Rewrite a selection, whose blank ends stay; None where it is blank. `shown`: what was proposed in its place; that
+    is rewritten in turn, and not proposed again. `keep`: spans of the document, as it would be with what was shown."""
+    selected = snapshot.text[start:end] if shown is None else shown
+    old = selected.strip()
+    if not old:
         return None
-    first, last = start + len(selected) - len(selected.lstrip()), start + len(selected.rstrip())
+    lead = len(selected) - len(selected.lstrip())
+    before, after = selected[:lead], selected[lead + len(old) :]
+    first, last = start + lead, start + lead + len(old)
     spans = [(max(low, first) - first, min(high, last) - first) for low, high in keep if low < last and high > first]
     return EditRequest(
         snapshot=snapshot,
         start=start,
         end=end,
-        before=snapshot.text[start:first],
-        after=snapshot.text[last:end],
+        before=before,
+        after=after,
+        refused=shown or "",
         request=FillRequest(
             task="rewrite",
-            prefix=window(gap_at(snapshot, first))[0],
-            old=snapshot.as_code(snapshot.text[first:last]),
-            suffix=window(gap_at(snapshot, last))[1],
+            prefix=window(gap_at(snapshot, start))[0] + snapshot.as_code(before),
+            old=snapshot.as_code(old),
+            suffix=snapshot.as_code(after) + window(gap_at(snapshot, end))[1],
             instruction=instruction,
             strength=strength,
             keep=tuple(spans),
@@ -131,7 +139,9 @@ def rewrite_request(
             folder=snapshot.folder,
         ),
         title="Rewriting the selection",
-        nothing="The model found nothing better for the selection that adds no syntax problem.",
+        nothing="The model found nothing better for the selection that adds no syntax problem."
+        if shown is None
+        else "The model found nothing else that adds no syntax problem.",
     )
 
 

@@ -44,16 +44,33 @@ async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, ap
 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
         spans = sorted(span_of(snapshot.lines, each, snapshot.encoding) for each in given.selections)
+        start, end = spans[0][0], max(end for _, end in spans)
+        if given.shown is None:
+            keep = [*_between(spans), *(_kept(snapshot, each) for each in given.keep)]
+            edit = rewrite_request(
+                snapshot,
+                start,
+                end,
+                instruction=given.instruction,
+                strength=given.strength,
+                n=given.n or n,
+                keep=keep,
+            )
+            return edit or "There is nothing to rewrite: select some text that is not blank."
+        lines, after = snapshot.lines.replace(start, end, given.shown), start + len(given.shown)
+        struck = sorted(span_of(lines, each, snapshot.encoding) for each in given.struck)
         edit = rewrite_request(
             snapshot,
-            spans[0][0],
-            max(end for _, end in spans),
+            start,
+            end,
             instruction=given.instruction,
-            strength=given.strength,
-            n=given.n or n,
-            keep=[*_between(spans), *(_kept(snapshot, each) for each in given.keep)],
+            strength=1.0,
+            # One of them may be what was shown.
+            n=(given.n or n) + 1,
+            keep=[*_between([(start, start), *struck, (after, after)])],
+            shown=given.shown,
         )
-        return edit or "There is nothing to rewrite: select some text that is not blank."
+        return edit or "There is nothing to rewrite in what was shown."
 
     return await _answered(ls, params, given, edit, apply=apply)
 

@@ -34,10 +34,17 @@ class RewriteArguments(Arguments, frozen=True, kw_only=True):
     n: Annotated[int, Meta(ge=1, le=16)] | None = None
     keep: tuple[Range | int, ...] = ()
     """What of them stays: ranges, or whole lines by their number."""
+    shown: str | None = None
+    """A candidate's text for these selections, to be offered with something else for what is `struck` of it; all else
+    of it stays."""
+    struck: tuple[Range, ...] = ()
+    """In the document as it would be with `shown`."""
 
     def __post_init__(self) -> None:
         if (self.range is None) == (not self.ranges):
             raise ValueError("give either `range` or `ranges`")
+        if (self.shown is None) == bool(self.struck):
+            raise ValueError("give `shown` and `struck` together")
 
     @property
     def selections(self) -> tuple[Range, ...]:

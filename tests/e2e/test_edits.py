@@ -192,6 +192,29 @@ async def test_several_selections_are_rewritten_together_and_what_is_between_sta
     assert all("\n    total = size * 2\n" in each["text"] for each in answer["candidates"])
 
 
+async def test_what_is_struck_out_of_a_proposal_is_written_anew_and_the_rest_of_it_stays(one: Window):
+    one.open(LINES)
+    place = ranged(one, body(LINES).partition("\n")[2])
+    right = body(BETTER).partition("\n")[2]
+    struck = [{"start": {"line": 2, "character": 9}, "end": {"line": 2, "character": 10}}]
+    answer = await run(one, "dg.rewrite", range=place, shown=right.replace("+=", "-="), struck=struck)
+    assert [each["text"] for each in answer["candidates"]] == [right]
+    put(one, answer["candidates"][0]["edit"])
+    assert one.editor.buffer.text == BETTER
+
+
+async def test_what_was_struck_out_does_not_come_again(one: Window):
+    one.open(LINES)
+    place, right = ranged(one, body(LINES).partition("\n")[2]), body(BETTER).partition("\n")[2]
+    struck = [{"start": {"line": 2, "character": 9}, "end": {"line": 2, "character": 10}}]
+    answer = await run(one, "dg.rewrite", range=place, shown=right, struck=struck)
+    assert answer["message"] == "The model found nothing else that adds no syntax problem."
+    assert answer["candidates"] == []
+    for half in ({"shown": right}, {"struck": struck}):
+        with pytest.raises(Exception, match="give `shown` and `struck` together"):
+            await run(one, "dg.rewrite", range=place, **half)
+
+
 async def test_the_selection_is_rewritten_in_place_and_the_answer_says_so(one: Window):
     one.open(LINES)
     assert await run(one, "dg.rewriteSelection", range=ranged(one, body(LINES)), strength=1) == {"applied": True}

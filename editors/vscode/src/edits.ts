@@ -6,7 +6,7 @@ import { ExecuteCommandRequest } from "vscode-languageclient/node";
 import { Canvas } from "./canvas";
 import { askInstruction, remember } from "./instruction";
 import type { Proposals } from "./messages";
-import { Preview } from "./preview";
+import { Preview, SCHEME } from "./preview";
 import type { Server } from "./server";
 
 /** What commands take from the light bulb, from keybindings and from tests. */
@@ -32,6 +32,8 @@ export class Edits implements vscode.Disposable {
   /** The sentence shown last; empty where something was proposed. */
   said = "";
   private asked = 0;
+  /** What the rewrite that is proposed was asked for. */
+  private rewriting: { uri: vscode.Uri; work: Work } | undefined;
 
   constructor(
     private readonly server: Server,
@@ -61,6 +63,22 @@ export class Edits implements vscode.Disposable {
       ...(strength === undefined ? {} : { strength }),
     };
     return this.propose(editor, { command: "dg.rewrite", title: "Rewriting", range, argument });
+  }
+
+  /** Ask for something else in place of what is selected in a proposed rewrite; the rest of the proposal stays. */
+  async notThis(): Promise<boolean> {
+    const [choice, proposal, held] = [this.preview.current, vscode.window.activeTextEditor, this.rewriting];
+    const struck = proposal?.document.uri.scheme === SCHEME ? selectedWords(proposal) : [];
+    if (!choice || !held || !struck.length) {
+      return this.say("Select on the right side of a proposed rewrite what shall be something else.");
+    }
+    const editor = await editorOf({ uri: held.uri });
+    if (!editor) {
+      return false;
+    }
+    const { text: shown } = choice.candidate;
+    const argument = { ...held.work.argument, shown, struck: struck.map(plain) };
+    return this.propose(editor, { ...held.work, argument });
   }
 
   async fix(given: Given = {}): Promise<boolean> {
@@ -110,6 +128,7 @@ export class Edits implements vscode.Disposable {
       return this.say("The text has changed meanwhile; ask again.");
     }
     this.said = "";
+    this.rewriting = work.command === "dg.rewrite" ? { uri: document.uri, work } : undefined;
     await this.preview.show(
       document,
       proposals.candidates.flatMap((candidate, at) => {
@@ -192,6 +211,14 @@ function selected(editor: vscode.TextEditor): [vscode.Range, ...vscode.Range[]] 
     each.isEmpty ? editor.document.lineAt(each.active.line).range : each,
   );
   return [first ?? editor.selection, ...others];
+}
+
+/** The selections, or else the words at the cursors. */
+function selectedWords({ document, selections }: vscode.TextEditor): vscode.Range[] {
+  return selections.flatMap((each) => {
+    const range = each.isEmpty ? document.getWordRangeAtPosition(each.active) : each;
+    return range ? [range] : [];
+  });
 }
 
 function plain({ start, end }: vscode.Range): object {

@@ -33,6 +33,7 @@ function commands({ server, bar, edits, nextEdits }: Api): vscode.Disposable[] {
     accept: () => edits.preview.accept(),
     reject: () => edits.preview.reject(),
     next: () => edits.preview.next(),
+    notThis: () => edits.notThis(),
     acceptNextEdit: () => nextEdits.accept(),
     acceptAllNextEdits: () => nextEdits.acceptAll(),
     dismissNextEdit: () => nextEdits.dismiss(),

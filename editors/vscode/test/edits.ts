@@ -85,6 +85,25 @@ test("proposals can be chosen from", async () => {
   equal(editor.document.getText(), "# Shade.\nshade = 'tan'\n");
 });
 
+test("a part of a proposal can be refused, and something else stands there", async () => {
+  const { edits } = await ready();
+  const editor = await open(SHADE, "shade.py");
+  equal(await run("notThis"), false);
+  equal(edits.said, "Select on the right side of a proposed rewrite what shall be something else.");
+  selectLine(editor, 1);
+  await propose("rewrite", { instruction: "another" });
+  const proposal = await until(() => {
+    const active = vscode.window.activeTextEditor;
+    return active?.document.uri.scheme === "dg-lsp-proposal" ? active : undefined;
+  }, "the proposal's side");
+  const at = proposal.document.positionAt(proposal.document.getText().indexOf("red") + 1);
+  proposal.selection = new vscode.Selection(at, at);
+  await propose("notThis");
+  equal(edits.preview.current?.candidate.text, "shade = 'tan'");
+  equal(await run("accept"), true);
+  equal(editor.document.getText(), "# Shade.\nshade = 'tan'\n");
+});
+
 test("a proposal for a text that changed since is not taken", async () => {
   await ready();
   const editor = await open(LINES);

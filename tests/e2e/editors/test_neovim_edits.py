@@ -121,6 +121,24 @@ def test_proposals_can_be_chosen_from(editor: Neovim):
     wait_until(lambda: editor.text == f"# Shade.\n{SHADES[1]}\n", "the second proposal in the text")
 
 
+def test_a_part_of_a_proposal_can_be_refused(editor: Neovim):
+    editor.open("▮" + SHADE, insert=False)
+    editor.ready()
+    editor.input(":2Dg rewrite another<CR>")
+    assert any(SHADES[0] in text for _, _, text, _ in proposed(editor))
+    word = SHADES[0].split("'")[1]
+    assert word in editor.lua(f"return vim.fn.getcompletion('Dg not {word[:2]}', 'cmdline')")
+    editor.command("Dg not nonsense")
+    editor.told("`nonsense` is no part of what is proposed.")
+    editor.command(f"Dg not {word}")
+    wait_until(lambda: any(SHADES[1] in text for _, _, text, _ in editor.marks("dg.preview")), "something else")
+    assert not any(word in text for _, _, text, _ in editor.marks("dg.preview"))
+    editor.input("<CR>")
+    wait_until(lambda: editor.text == f"# Shade.\n{SHADES[1]}\n", "something else in the text")
+    editor.command("Dg not red")
+    editor.told("Nothing is proposed")
+
+
 def test_what_is_broken_is_mended(editor: Neovim):
     editor.open("▮" + BROKEN, insert=False)
     editor.ready()

@@ -93,6 +93,9 @@ local actions = {
   reject = function()
     require("dg").edit_reject()
   end,
+  ["not"] = function(words)
+    require("dg.preview").strike(table.concat(words, " ", 2))
+  end,
   next = function()
     require("dg").edit_next()
   end,
@@ -130,8 +133,9 @@ end
 function M.complete(lead, line)
   local words = vim.split(line, "%s+")
   local second = #words > 2
-  local offered = second and vim.tbl_keys(SECOND[words[2]] or {})
-    or vim.tbl_keys(actions)
+  local offered = not second and vim.tbl_keys(actions)
+    or words[2] == "not" and require("dg.preview").words()
+    or vim.tbl_keys(SECOND[words[2]] or {})
   return vim.fn.sort(vim.tbl_filter(function(word)
     return vim.startswith(word, lead)
   end, offered))

@@ -54,12 +54,15 @@ local function ready(buf, command)
   return client
 end
 
---- Ask for proposals. `what` names the work; `arguments` are those of the command beside uri and draftToken.
+--- Ask for proposals. `what` names the work; `arguments` are those of the command beside uri and draftToken; `others`
+--- asks for other ones, and `before` is shown again where there are none.
 ---@param command string
 ---@param what string
 ---@param place dg.Place
 ---@param arguments fun(range: lsp.Range): table
-local function ask(command, what, place, arguments)
+---@param others dg.Others?
+---@param before dg.Candidate[]?
+local function ask(command, what, place, arguments, others, before)
   M.cancel()
   preview.close()
   local buf = place.buf
@@ -80,19 +83,23 @@ local function ask(command, what, place, arguments)
     function(err, result)
       working.finish(token)
       under_way = under_way and under_way.token ~= token and under_way or nil
-      if err then
-        -- Whoever cancels knows.
-        if err.code ~= vim.lsp.protocol.ErrorCodes.RequestCancelled then
-          notify.warn(err.message)
-        end
-      elseif not result or not result.candidates or #result.candidates == 0 then
-        notify.warn(result and result.message or "The model has no proposal here.")
-      elseif
-        not vim.api.nvim_buf_is_valid(buf) or vim.api.nvim_buf_get_changedtick(buf) ~= tick
-      then
+      -- Whoever cancels knows.
+      if err and err.code == vim.lsp.protocol.ErrorCodes.RequestCancelled then
+        return
+      end
+      local candidates = not err and result and result.candidates or {}
+      if #candidates == 0 then
+        local said = err and err.message or result and result.message
+        notify.warn(said or "The model has no proposal here.")
+        candidates = before or {}
+      end
+      if #candidates == 0 then
+        return
+      end
+      if not vim.api.nvim_buf_is_valid(buf) or vim.api.nvim_buf_get_changedtick(buf) ~= tick then
         notify.warn("The text has changed meanwhile; ask again.")
       else
-        preview.open(buf, client, result.candidates)
+        preview.open(buf, client, candidates, others)
       end
     end,
     buf
@@ -119,7 +126,10 @@ end
 
 ---@param place dg.Place
 ---@param instruction string
-function M.rewrite(place, instruction)
+---@param shown string? What was proposed
+---@param struck lsp.Range[]? What of it shall be something else
+---@param before dg.Candidate[]?
+function M.rewrite(place, instruction, shown, struck, before)
   ask("dg.rewrite", "rewriting", place, function(range)
     return {
       range = range,
@@ -127,8 +137,12 @@ function M.rewrite(place, instruction)
       strength = config.current.edit.strength,
       n = config.current.edit.candidates,
       keep = require("dg.keep").rows(place),
+      shown = shown,
+      struck = struck,
     }
-  end)
+  end, function(...)
+    M.rewrite(place, instruction, ...)
+  end, before)
 end
 
 ---@param place dg.Place

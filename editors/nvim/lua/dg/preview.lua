@@ -5,12 +5,15 @@ local proposal = require("dg.proposal")
 
 local M = {}
 
+---@alias dg.Others fun(shown: string, struck: lsp.Range[], before: dg.Candidate[])
+
 ---@class dg.Preview
 ---@field buf integer
 ---@field client vim.lsp.Client
 ---@field candidates dg.Candidate[]
 ---@field tick integer
 ---@field index integer
+---@field others dg.Others?
 ---@field view { show: fun(buf: integer, lines: string[], footer: string), close: fun(buf: integer) }
 
 ---@type dg.Preview?
@@ -61,7 +64,8 @@ end
 ---@param buf integer
 ---@param client vim.lsp.Client
 ---@param candidates dg.Candidate[]
-function M.open(buf, client, candidates)
+---@param others dg.Others?
+function M.open(buf, client, candidates, others)
   M.close()
   open = {
     buf = buf,
@@ -69,6 +73,7 @@ function M.open(buf, client, candidates)
     candidates = candidates,
     tick = vim.api.nvim_buf_get_changedtick(buf),
     index = 1,
+    others = others,
     view = require("dg.view." .. config.current.edit.view),
   }
   show()
@@ -104,6 +109,36 @@ function M.step(count)
     open.index = (open.index - 1 + count) % #open.candidates + 1
     show()
   end
+end
+
+--- Ask for something else wherever a text stands in what is proposed; the rest of the proposal stays.
+---@param text string
+function M.strike(text)
+  local held = open
+  if not held then
+    notify.warn("Nothing is proposed; `:Dg rewrite` asks for something.")
+  elseif not held.others then
+    notify.warn("Only what a rewrite proposes can be asked for anew in part.")
+  else
+    local candidate = held.candidates[held.index]
+    local struck = proposal.ranges(held.buf, candidate, held.client.offset_encoding, text)
+    if #struck == 0 then
+      notify.warn(("`%s` is no part of what is proposed."):format(text))
+    else
+      local before = { candidate }
+      vim.list_extend(before, held.candidates, held.index + 1)
+      vim.list_extend(before, held.candidates, 1, held.index - 1)
+      held.others(candidate.text, struck, before)
+    end
+  end
+end
+
+---@return string[] words Of what is proposed
+function M.words()
+  local held = open
+  return held
+      and proposal.words(held.buf, held.candidates[held.index], held.client.offset_encoding)
+    or {}
 end
 
 return M

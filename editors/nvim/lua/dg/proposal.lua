@@ -58,4 +58,65 @@ function M.hunks(old, new)
   end, found --[[@as integer[][] ]])
 end
 
+--- The lines that an edit brings, by their numbers, which count from 1.
+---@param buf integer
+---@param candidate dg.Candidate
+---@param encoding string
+---@return table<integer, string>
+local function coming(buf, candidate, encoding)
+  local lines, found = M.lines(buf, candidate, encoding), {}
+  for _, hunk in ipairs(M.hunks(vim.api.nvim_buf_get_lines(buf, 0, -1, false), lines)) do
+    for number = hunk.new_start, hunk.new_start + hunk.new_count - 1 do
+      found[number] = lines[number]
+    end
+  end
+  return found
+end
+
+---@param line string
+---@param at integer
+---@return boolean
+local function is_word(line, at)
+  return line:sub(at, at):match("[%w_\128-\255]") ~= nil
+end
+
+--- Where a text stands in the lines that an edit brings, as whole words; positions are those after the edit.
+---@param buf integer
+---@param candidate dg.Candidate
+---@param encoding string
+---@param text string
+---@return lsp.Range[]
+function M.ranges(buf, candidate, encoding, text)
+  local found = {}
+  for number, line in pairs(coming(buf, candidate, encoding)) do
+    local function position(col)
+      return { line = number - 1, character = vim.str_utfindex(line, encoding, col, false) }
+    end
+    local first, last = line:find(text, 1, true)
+    while first do
+      local within = is_word(line, first - 1) and is_word(line, first)
+        or is_word(line, last) and is_word(line, last + 1)
+      if not within then
+        found[#found + 1] = { start = position(first - 1), ["end"] = position(last) }
+      end
+      first, last = line:find(text, last + 1, true)
+    end
+  end
+  return found
+end
+
+---@param buf integer
+---@param candidate dg.Candidate
+---@param encoding string
+---@return string[]
+function M.words(buf, candidate, encoding)
+  local found = {}
+  for _, line in pairs(coming(buf, candidate, encoding)) do
+    for word in line:gmatch("[%w_\128-\255]+") do
+      found[word] = true
+    end
+  end
+  return vim.tbl_keys(found)
+end
+
 return M
