@@ -7,20 +7,13 @@ from collections.abc import Sequence
 from dg_lsp.backend.client import EngineFailure
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Snapshot
-from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.edits.edits import LARGEST_CHARS, EditRequest, fix_request
-from engine.core.analysis import Analysis, Placeholder, PlaceholderKind, SyntaxErrorRegion
-from engine.core.request import FillRequest
+from engine.core.analysis import Analysis, SyntaxErrorRegion
 
 NOTHING = Analysis(errors=())
 FAR_CHARS = 2000
 """Between broken lines and a place where the cause may lie, at the most."""
 CAUSES = 3
-TITLES: dict[PlaceholderKind, str] = {
-    "body": "Fill in the body",
-    "placeholder": "Fill in what is still to come",
-    "arguments": "Fill in the arguments",
-}
 
 
 class Analyses:
@@ -63,27 +56,3 @@ def error_request(snapshot: Snapshot, errors: Sequence[SyntaxErrorRegion], n: in
     near = [start, end, *(spot for spot in causes if start - FAR_CHARS <= spot <= end + FAR_CHARS)]
     lines = snapshot.lines
     return fix_request(snapshot, lines.line_start(min(near)), lines.line_end(min(max(near), len(snapshot.text))), n)
-
-
-def placeholder_request(snapshot: Snapshot, place: Placeholder, max_tokens: int) -> EditRequest:
-    """Fill in what is missing at a place."""
-    before = window(gap_at(snapshot, place.start))[0] + place.before
-    after = place.after + window(gap_at(snapshot, place.end))[1]
-    old = "" if place.before else snapshot.as_code(snapshot.text[place.start : place.end])
-    return EditRequest(
-        snapshot=snapshot,
-        start=place.start,
-        end=place.end,
-        before=place.before,
-        after=place.after,
-        request=FillRequest(
-            prefix=before,
-            old=old,
-            suffix=after,
-            max_tokens=max_tokens,
-            single_line=place.single_line,
-            folder=snapshot.folder,
-        ),
-        title=TITLES[place.kind],
-        nothing="The model has nothing to fill in here.",
-    )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.diffs import Replacement, replacements
@@ -13,11 +13,17 @@ from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.documents.tracking import Followed, Tracking
 from dg_lsp.suggest.context import ContextSelector
+from engine.core.analysis import Placeholder, PlaceholderKind
 from engine.core.request import Candidate, Draft, Filled, FillRequest
 
 CHANGED = "The text changed while the model was at work on it, so the edit is withheld: ask again."
 LARGEST_CHARS = 500_000
 """Longer documents are not looked through for broken syntax."""
+TITLES: dict[PlaceholderKind, str] = {
+    "body": "Fill in the body",
+    "placeholder": "Fill in what is still to come",
+    "arguments": "Fill in the arguments",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,8 @@ class EditRequest:
     after: str = ""
     refused: str = ""
     """What may not take the place of the span: somebody saw it, and wants something else."""
+    places: tuple[Placeholder, ...] = ()
+    """In the span, in order: each is filled where those before it are, all else stays. None: the span is one gap."""
 
     def written(self, answer: str) -> str:
         """What takes the place of the span."""
@@ -70,6 +78,8 @@ class Edits:
 
     async def ask(self, edit: EditRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
         """Ask the engine. A newer edit for the same document takes the place of this one. Raises EngineFailure."""
+        if edit.places:
+            return await self._in_turn(edit)
         return await self._resident.edit(self._request(edit), f"edit {edit.snapshot.uri}", _around(edit, on_draft))
 
     def outcome(self, edit: EditRequest, followed: Followed, filled: Filled) -> EditOutcome:
@@ -83,8 +93,29 @@ class Edits:
             snapshot=now, proposals=useful, message=self._message(edit, useful, filled.model), model=filled.model
         )
 
+    async def _in_turn(self, edit: EditRequest) -> Filled:
+        now, shift, answers, best = edit.snapshot, 0, list[Filled](), list[Candidate]()
+        for each in edit.places:
+            place = structs.replace(each, start=each.start + shift, end=each.end + shift)
+            part = placeholder_request(now, place, edit.request.max_tokens)
+            answers.append(await self.ask(part))
+            if candidates := answers[-1].candidates:
+                best.append(candidates[0])
+                new = part.written(candidates[0].text)
+                now = replace(now, lines=now.lines.replace(place.start, place.end, new))
+                shift += len(new) - (place.end - place.start)
+        whole = Candidate(
+            text=now.as_code(now.text[edit.start : edit.end + shift]),
+            tokens=sum(each.tokens for each in best),
+            # As sure as the least sure of them.
+            confidence=min((each.confidence for each in best), default=0.0),
+            score=sum(each.score for each in best),
+            syntax=next((each.syntax for each in best if each.syntax != "ok"), "ok"),
+        )
+        return structs.replace(answers[-1], candidates=(whole,) if best else ())
+
     def _request(self, edit: EditRequest) -> FillRequest:
-        return replace(
+        return structs.replace(
             edit.request,
             language=edit.snapshot.content_language,
             snippets=self._context_selector.snippets(edit.snapshot, edit.start),
@@ -145,6 +176,39 @@ def rewrite_request(
     )
 
 
+def placeholder_request(snapshot: Snapshot, place: Placeholder, max_tokens: int) -> EditRequest:
+    """Fill in what is missing at a place."""
+    before = window(gap_at(snapshot, place.start))[0] + place.before
+    after = place.after + window(gap_at(snapshot, place.end))[1]
+    old = "" if place.before else snapshot.as_code(snapshot.text[place.start : place.end])
+    return EditRequest(
+        snapshot=snapshot,
+        start=place.start,
+        end=place.end,
+        before=place.before,
+        after=place.after,
+        request=FillRequest(
+            prefix=before,
+            old=old,
+            suffix=after,
+            max_tokens=max_tokens,
+            single_line=place.single_line,
+            folder=snapshot.folder,
+        ),
+        title=TITLES[place.kind],
+        nothing="The model has nothing to fill in here.",
+    )
+
+
+def placeholders_request(snapshot: Snapshot, places: Sequence[Placeholder], max_tokens: int) -> EditRequest:
+    """Fill in what is missing at places that do not overlap, in their order."""
+    first = placeholder_request(snapshot, places[0], max_tokens)
+    if len(places) == 1:
+        return first
+    end, title = places[-1].end, "Fill in what is missing"
+    return replace(first, end=end, before="", after="", places=tuple(places), title=title)
+
+
 def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditRequest:
     """Mend the syntax between two offsets; what is broken there may end elsewhere."""
     text = snapshot.as_code(snapshot.text)
@@ -163,7 +227,7 @@ def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditReq
 def _around(edit: EditRequest, on_draft: Callable[[Draft], None] | None) -> Callable[[Draft], None] | None:
     if on_draft is None:
         return None
-    return lambda draft: on_draft(replace(draft, text=edit.written(draft.text)))
+    return lambda draft: on_draft(structs.replace(draft, text=edit.written(draft.text)))
 
 
 def _proposal(edit: EditRequest, at: int, candidate: Candidate) -> Proposal:

@@ -17,7 +17,8 @@ from lsprotocol.types import (
 
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import position_at, range_of, span_of
-from dg_lsp.edits.analyses import TITLES, errors_in
+from dg_lsp.edits.analyses import errors_in
+from dg_lsp.edits.edits import TITLES
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACTION_KINDS, FILL_HERE, FIX, REWRITE_SELECTION
 

@@ -23,13 +23,22 @@ from dg_lsp.backend.client import EngineFailure
 from dg_lsp.documents.documents import NOT_OPEN, Policy, Snapshot
 from dg_lsp.documents.positions import offset_at, span_of
 from dg_lsp.documents.tracking import Followed
-from dg_lsp.edits.analyses import error_request, errors_in, placeholder_request
-from dg_lsp.edits.edits import LARGEST_CHARS, EditOutcome, EditRequest, Proposal, fix_request, rewrite_request
+from dg_lsp.edits.analyses import error_request, errors_in
+from dg_lsp.edits.edits import (
+    LARGEST_CHARS,
+    EditOutcome,
+    EditRequest,
+    Proposal,
+    fix_request,
+    placeholders_request,
+    rewrite_request,
+)
 from dg_lsp.edits.workspace_edits import workspace_edit
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, argument
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
+from engine.core.analysis import Placeholder
 from engine.core.request import Draft
 
 A = TypeVar("A")
@@ -110,16 +119,21 @@ async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]
 
 
 async def fill_here(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
-    """Ways to fill in what is missing at a position."""
+    """Ways to fill in what is missing at a position, or one at several."""
     given = _given(FillHereArguments, params)
 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
-        cursor = offset_at(snapshot.lines, given.position, snapshot.encoding)
+        asked = given.positions if given.position is None else (given.position,)
+        cursors = [offset_at(snapshot.lines, each, snapshot.encoding) for each in asked]
         await ls.resident.wait_until_ready()
-        place = (await ls.analyses.at(snapshot, cursor)).placeholder
-        if place is None:
+        places = list[Placeholder]()
+        for cursor in sorted(cursors):
+            place = (await ls.analyses.at(snapshot, cursor)).placeholder
+            if place and (not places or places[-1].end <= place.start != places[-1].start):
+                places.append(place)
+        if not places:
             return "There is nothing to fill in here."
-        return placeholder_request(snapshot, place, snapshot.policy.settings.inline.max_tokens)
+        return placeholders_request(snapshot, places, snapshot.policy.settings.inline.max_tokens)
 
     return await _answered(ls, params, given, edit, apply=given.apply)
 

@@ -63,8 +63,14 @@ class FixArguments(Arguments, frozen=True, kw_only=True):
 class FillHereArguments(Arguments, frozen=True, kw_only=True):
     """`dg.fillHere`."""
 
-    position: Position
+    position: Position | None = None
+    positions: tuple[Position, ...] = ()
+    """Several, in place of `position`: what is missing there is filled in order, each where those before it are."""
     apply: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.position is None) == (not self.positions):
+            raise ValueError("give either `position` or `positions`")
 
 
 def argument(kind: type[A], arguments: list[Any] | None) -> A:

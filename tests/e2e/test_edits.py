@@ -28,6 +28,8 @@ BROKEN = "def area(width, height):\n    return max(width * height, 1\n\n\nprint(
 WHOLE = BROKEN.replace(", 1\n", ", 1)\n")
 EMPTY_BODY = "# Twice.\ndef double(value):\n\n\nprint(double(2))\n"
 FULL_BODY = "# Twice.\ndef double(value):\n    return value * 2\n\n\nprint(double(2))\n"
+PASSES = "# Pair.\ndef left():\n    pass\n\n\ndef right():\n    pass\n"
+PAIR = "# Pair.\ndef left():\n    return 1\n\n\ndef right():\n    return 2\n"
 SLOW_OLD = "slowly = [one, two, three]\n"
 SLOW_NEW = "slowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
 CASES: tuple[Any, ...] = (
@@ -37,6 +39,8 @@ CASES: tuple[Any, ...] = (
     f"▮{HAPPY}▮",
     f"▮{WHOLE}▮",
     f"▮{FULL_BODY}▮",
+    PAIR.replace("return 2", "▮return 2▮"),
+    PASSES.replace("pass", "▮return 1▮", 1),
     {"text": f"▮before = 0\n{SLOW_NEW}after = 1\n▮", "reveal": 1, "delay_ms": 60},
 )
 
@@ -233,6 +237,22 @@ async def test_what_can_not_be_done_is_said_in_a_sentence(one: Window):
     assert answer == {"version": None, "candidates": [], "message": "The document is not open."}
 
 
+async def test_several_places_are_filled_in_their_order_and_in_one_edit(one: Window):
+    one.open(PASSES)
+    # The blank line has nothing to fill in, and one place is named twice.
+    positions = [{"line": line, "character": character} for line, character in ((6, 4), (3, 0), (2, 4), (2, 6))]
+    answer = await run(one, "dg.fillHere", positions=positions)
+    (candidate,) = answer["candidates"]
+    assert candidate["text"] == "return 1\n\n\ndef right():\n    return 2"
+    assert one.editor.buffer.text == PASSES
+    assert await run(one, "dg.fillHere", positions=positions, apply=True) == {"applied": True}
+    assert one.editor.buffer.text == PAIR
+    answer = await run(one, "dg.fillHere", positions=positions)
+    assert answer["message"] == "There is nothing to fill in here."
+    with pytest.raises(Exception, match="give either `position` or `positions`"):
+        await run(one, "dg.fillHere")
+
+
 @pytest.mark.parametrize(
     ("command", "arguments", "complaint"),
     [
@@ -343,6 +363,7 @@ async def drawn(one: Window):
 async def test_drafts_come_on_request(drawn: Window):
     work = await slow(drawn)
     answer = await work
+    assert answer["candidates"], answer
     assert answer["candidates"][0]["text"] == SLOW_NEW
     told = plain(drafts[-1])
     assert (told["token"], set(told)) == ("d", {"token", "step", "text"})

@@ -97,9 +97,11 @@ export class Edits implements vscode.Disposable {
     if (!editor) {
       return false;
     }
-    const position = given.range?.start ?? editor.selection.active;
-    const range = new vscode.Range(position, position);
-    const argument = { position: { line: position.line, character: position.character } };
+    const places = given.range ? [given.range.start] : editor.selections.map(({ active }) => active);
+    const [first = editor.selection.active, ...others] = places;
+    const range = others.reduce((all, each) => all.union(new vscode.Range(each, each)), new vscode.Range(first, first));
+    const positions = places.map(({ line, character }) => ({ line, character }));
+    const argument = positions.length > 1 ? { positions } : { position: positions[0] };
     return this.propose(editor, { command: "dg.fillHere", title: "Filling", range, argument });
   }
 

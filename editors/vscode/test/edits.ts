@@ -8,6 +8,8 @@ const RENAMED = "# Growth.\ndef grow(size):\n    size += 2\n    total = size * 2
 const BROKEN = "def area(width, height):\n    return max(width * height, 1▮\n\n\nprint(area(2, 3))\n";
 const EMPTY_BODY = "# Twice.\ndef double(value):▮\n\n\nprint(double(2))\n";
 const SLOW = "# Slow.\n▮slowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n";
+const PASSES = "# Pair.\ndef left():\n    ▮pass\n\n\ndef right():\n    pass\n";
+const PAIR = "# Pair.\ndef left():\n    return 1\n\n\ndef right():\n    return 2\n";
 const SHADE = "# Shade.\n▮shade = 'green'\n";
 const plain = (marked: string): string => marked.replaceAll("▮", "");
 const run = (name: string, given?: object): Thenable<unknown> => vscode.commands.executeCommand(`dg-lsp.${name}`, given);
@@ -69,6 +71,17 @@ test("several selections are rewritten together, and what lies between them stay
   await propose("rewrite", { instruction: "", strength: 1 });
   equal(await run("accept"), true);
   equal(editor.document.getText(), BETTER);
+});
+
+test("what is missing at several cursors is filled in, in one undo step", async () => {
+  await ready();
+  const editor = await open(PASSES);
+  editor.selections = [2, 6].map((line) => new vscode.Selection(line, 4, line, 4));
+  await propose("fill");
+  equal(await run("accept"), true);
+  equal(editor.document.getText(), PAIR);
+  await vscode.commands.executeCommand("undo");
+  equal(editor.document.getText(), plain(PASSES));
 });
 
 test("proposals can be chosen from", async () => {

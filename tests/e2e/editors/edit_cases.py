@@ -11,6 +11,8 @@ BROKEN = "def area(width, height):\n    return max(width * height, 1\n\n\nprint(
 WHOLE = BROKEN.replace(", 1\n", ", 1)\n")
 EMPTY_BODY = "# Twice.\ndef double(value):\n\n\nprint(double(2))\n"
 FULL_BODY = "# Twice.\ndef double(value):\n    return value * 2\n\n\nprint(double(2))\n"
+PASSES = "# Pair.\ndef left():\n    pass\n\n\ndef right():\n    pass\n"
+PAIR = "# Pair.\ndef left():\n    return 1\n\n\ndef right():\n    return 2\n"
 # As many tokens after as before: an answer that found no room would be no answer.
 SLOW_OLD = "# Slow.\nslowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
 SLOW_NEW = "# Slow.\nslowly = [9, 8, 7, 6, 5, 4, 3, 2, 1]\n"
@@ -21,6 +23,9 @@ EDITS: tuple[dict[str, Any] | str, ...] = (
     {"text": f"▮{BY_TWO}▮", "instruction": "by two"},
     f"▮{WHOLE}▮",
     f"▮{FULL_BODY}▮",
+    # The second is filled where the first one is.
+    PAIR.replace("return 2", "▮return 2▮"),
+    PASSES.replace("pass", "▮return 1▮", 1),
     {"text": f"▮{SLOW_NEW}▮", "reveal": 2, "delay_ms": 150},
     {"text": f"# Shade.\n▮{SHADES[0]}▮\n", "alternatives": SHADES[1:], "instruction": "another"},
 )

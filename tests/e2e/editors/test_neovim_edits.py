@@ -15,6 +15,8 @@ from tests.e2e.editors.edit_cases import (
     EMPTY_BODY,
     FULL_BODY,
     LINES,
+    PAIR,
+    PASSES,
     SHADE,
     SHADES,
     SLOW_NEW,
@@ -119,6 +121,17 @@ def test_proposals_can_be_chosen_from(editor: Neovim):
     wait_until(lambda: any(SHADES[1] in text for _, _, text, _ in editor.marks("dg.preview")), "the second again")
     editor.input("<CR>")
     wait_until(lambda: editor.text == f"# Shade.\n{SHADES[1]}\n", "the second proposal in the text")
+
+
+def test_what_is_missing_in_a_range_is_filled_in(editor: Neovim):
+    editor.open("▮" + PASSES, insert=False)
+    editor.ready()
+    editor.input(":%Dg fill<CR>")
+    proposed(editor)
+    editor.input("<CR>")
+    wait_until(lambda: editor.text == PAIR, "both bodies in the text")
+    editor.input("u")
+    wait_until(lambda: editor.text == PASSES, "the text before")
 
 
 def test_a_part_of_a_proposal_can_be_refused(editor: Neovim):

@@ -81,8 +81,12 @@ local actions = {
   fix = function(_, given)
     require("dg.edit").fix(require("dg.place").of_command(given))
   end,
-  fill = function()
-    require("dg").fill()
+  fill = function(_, given)
+    if given.range > 0 then
+      require("dg.edit").fill(require("dg.place").lines(given.line1, given.line2), true)
+    else
+      require("dg").fill()
+    end
   end,
   keep = function(_, given)
     require("dg.keep").toggle((require("dg.place").of_command(given)))

@@ -154,9 +154,19 @@ function M.fix(place, limited)
 end
 
 ---@param place dg.Place
-function M.fill(place)
+---@param limited boolean Whether a range was given, whose lines are all looked at
+function M.fill(place, limited)
   ask("dg.fillHere", "filling", place, function(range)
-    return { position = range.start }
+    if not limited then
+      return { position = range.start }
+    end
+    local positions = {}
+    for row = place.start_row, place.end_row do
+      local line = vim.api.nvim_buf_get_lines(place.buf, row, row + 1, false)[1]
+      -- A blank takes one unit in every encoding.
+      positions[#positions + 1] = { line = row, character = #line:match("^[ \t]*") }
+    end
+    return { positions = positions }
   end)
 end
 

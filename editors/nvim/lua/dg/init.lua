@@ -150,7 +150,7 @@ end
 
 --- Fill at the cursor.
 function M.fill()
-  require("dg.edit").fill(require("dg.place").cursor())
+  require("dg.edit").fill(require("dg.place").cursor(), false)
 end
 
 function M.edit_accept()
