@@ -104,13 +104,14 @@ class Edits:
                 new = part.written(candidates[0].text)
                 now = replace(now, lines=now.lines.replace(place.start, place.end, new))
                 shift += len(new) - (place.end - place.start)
+        doubtful = next((each for each in best if each.syntax != "ok"), None)
         whole = Candidate(
             text=now.as_code(now.text[edit.start : edit.end + shift]),
             tokens=sum(each.tokens for each in best),
             # As sure as the least sure of them.
             confidence=min((each.confidence for each in best), default=0.0),
             score=sum(each.score for each in best),
-            syntax=next((each.syntax for each in best if each.syntax != "ok"), "ok"),
+            syntax=doubtful.syntax if doubtful else "ok",
         )
         return structs.replace(answers[-1], candidates=(whole,) if best else ())
 
