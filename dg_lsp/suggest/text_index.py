@@ -62,16 +62,17 @@ class _Shapes(dict[str, str]):
     def __missing__(self, token: str) -> str:
         if len(self) > 50_000:
             self.clear()
-        shape = self[token] = _NAME if is_name(token) else token
+        is_word = token[:1].isalpha() or token[:1] == "_"
+        shape = self[token] = _NAME if is_word and token not in KEYWORDS else token
         return shape
+
+
+_shapes = _Shapes()
 
 
 def is_name(token: str) -> bool:
     """Whether a token is a name that may be another in another place."""
-    return (token[:1].isalpha() or token[:1] == "_") and token not in KEYWORDS
-
-
-_shapes = _Shapes()
+    return _shapes[token] is _NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,8 +207,11 @@ class TextIndex:
             keys.append((_inner_key(kind, tokens, inside[-1]), SAME_TOKENS))
         scores = dict[int, float]()
         for key, bonus in keys:
-            for line in self._listed(key, around.name):
-                scores[line] = (self._likeness(line, before, after) if line not in scores else scores[line]) + bonus
+            listed = self._listed(key, around.name)
+            self._like([line for line in listed if line not in scores], before, after, scores)
+            if bonus:
+                for line in listed:
+                    scores[line] += bonus
         return [(score, line) for line, score in scores.items()]
 
     def place(self, line: int, reach: int = REACH_LINES) -> Place | None:
@@ -254,25 +258,35 @@ class TextIndex:
         start = _around(bisect_left(found, own), len(found), CONSIDERED)
         return found[start : start + CONSIDERED]
 
-    def _likeness(self, line: int, before: list[tuple[int, int]], after: list[tuple[int, int]]) -> float:
-        shapes, texts = self._line_shapes, self._line_texts
-        score, line_before = 0.0, line
-        for shape, text in before:
-            line_before -= 1
-            if shapes[line_before] != shape:
-                break
-            score += 2.0 if texts[line_before] == text else 1.0
-        if after:
-            shape, text = after[0]
-            try:
-                found = shapes.index(shape, line + 1, line + 1 + REACH_LINES)
-            except ValueError:
-                return score
-            score += (3.0 if texts[found] == text else 2.0) - 0.05 * (found - line - 1)
-            # A text ends with a 0, so that there is a line behind each.
-            if len(after) > 1 and shapes[found + 1] == after[1][0]:
-                score += 1.0
-        return score
+    def _like(
+        self,
+        lines: Sequence[int],
+        before: list[tuple[int, int]],
+        after: list[tuple[int, int]],
+        scores: dict[int, float],
+    ) -> None:
+        """Add how like the gap's the lines around each line are to `scores`."""
+        shapes, texts, index = self._line_shapes, self._line_texts, self._line_shapes.index
+        next_shape, next_text = after[0] if after else (0, 0)
+        second_shape = after[1][0] if len(after) > 1 else 0
+        for line in lines:
+            score, at = 0.0, line
+            for shape, text in before:
+                at -= 1
+                if shapes[at] != shape:
+                    break
+                score += 2.0 if texts[at] == text else 1.0
+            if after:
+                try:
+                    found = index(next_shape, line + 1, line + 1 + REACH_LINES)
+                except ValueError:
+                    pass
+                else:
+                    score += (3.0 if texts[found] == next_text else 2.0) - 0.05 * (found - line - 1)
+                    # A text ends with a 0, so that there is a line behind each.
+                    if second_shape and shapes[found + 1] == second_shape:
+                        score += 1.0
+            scores[line] = score
 
     def _block(self, block: int) -> tuple[list[str], list[int]] | None:
         data = self._blocks[block] if 0 <= block < len(self._blocks) else None
