@@ -40,6 +40,12 @@ class Optimiser:
         ]
         self._parameters = [*matrices, *rest]
 
+    @property
+    def steps(self) -> int:
+        """Taken since it was made; a restored one goes on counting."""
+        state = self._parts[-1][0].state
+        return int(next(iter(state.values()))["step"]) if state else 0
+
     def step(self, scale: float) -> None:
         """Apply the gradients at `scale` times the peak rates, and clear them."""
         nn.utils.clip_grad_norm_(self._parameters, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +25,12 @@ class Recipe:
     shape: Shape = field(default_factory=Shape)
     noise: NoiseKind = "absorbing"
     tokens: int = 150_000_000
+    shallow: int = 3
+    """Layers to begin with: at first a token teaches few as much as many, in six tenths of the time."""
+    shallow_until: int = 12_000_000
+    """Tokens after which the run goes on with all layers, made from these."""
+    steady: int = 2_500_000
+    """Tokens after which the rates fall, as one over the square root of the tokens read."""
     canvases_from: int = 82_500_000
     """Tokens before the first canvas."""
     decay: int = 15_000_000
@@ -70,6 +77,14 @@ class Recipe:
     def plateau_tokens(self) -> int:
         """Context tokens after which the learning rate falls."""
         return self.tokens - self.decay
+
+    def shape_after(self, tokens: int) -> Shape:
+        """The shape that the next step trains after so many tokens."""
+        return self.shape.of(self.shallow) if tokens < self.shallow_until else self.shape
+
+    def scale_after(self, tokens: int) -> float:
+        """Share of the peak rates, warm-up and decay aside."""
+        return math.sqrt(min(1.0, self.steady / max(1, tokens)))
 
     def rows(self, width: int) -> int:
         """Rows of a step whose rows have `width` tokens."""

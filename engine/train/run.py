@@ -93,12 +93,17 @@ def train(
             losses = step_losses(network, batch, sitting)
             total_loss(losses, recipe).backward()
             left = (recipe.tokens - state.tokens) / recipe.decay if recipe.decay else 1.0
-            state.optimiser.step(schedule(state.step, left))
+            state.optimiser.step(schedule(state.optimiser.steps, left) * recipe.scale_after(state.tokens))
             before = state.tokens
             state.step += 1
             state.tokens += recipe.step_tokens
             times.append(time.monotonic() - began)
             state.seconds += times[-1]
+            if recipe.shape_after(before) != recipe.shape_after(state.tokens):
+                save(state, folder / CHECKPOINT, recipe)
+                state = open_state(recipe, folder, seed, sitting.device)
+                network = GemmaNetwork(state.module, sitting.compiled)
+                report(f"step {state.step}  goes on with {recipe.shape.layers} layers")
             if before < recipe.plateau_tokens <= state.tokens:
                 save(state, folder / PLATEAU, recipe)
             if state.step % REPORT_EVERY == 0:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -12,6 +14,8 @@ from engine.baselines.released_class import no_vision
 
 BRANCH = 0.2
 """Root mean square of what a layer's attention or feed-forward part adds, to begin with."""
+_ADDING = ("post_attention_layernorm.weight", "post_feedforward_layernorm.weight")
+"""The norms that scale what a layer adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,14 @@ class Shape:
     expert_size: int = 32
     """Features inside one."""
 
+    def of(self, layers: int) -> Shape:
+        """The same with fewer layers, the last of which sees everything."""
+        return replace(self, layers=layers, full_every=min(layers, self.full_every))
+
+    def full(self, layer: int) -> bool:
+        """Whether the layer of this index sees everything."""
+        return layer % self.full_every == self.full_every - 1
+
 
 def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
     """A freshly initialised model of `shape`, in float32.
@@ -50,8 +62,8 @@ def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
     for layer in model.model.decoder.layers:
         if not shape.experts:
             torch.nn.init.zeros_(layer.post_feedforward_layernorm_2.weight)
-        for norm in (layer.post_attention_layernorm, layer.post_feedforward_layernorm):
-            torch.nn.init.constant_(norm.weight, BRANCH)
+        for name in _ADDING:
+            torch.nn.init.constant_(layer.get_parameter(name), BRANCH)
     return model
 
 
@@ -62,7 +74,6 @@ def new_config(shape: Shape) -> DiffusionGemmaConfig:
     nothing, and the vision tower is as small as the classes allow; neither is trained.
     """
     full_layers: dict[str, Any] = {"num_global_key_value_heads": shape.kv_heads, "global_head_dim": shape.head_size}
-    kinds = ["sliding_attention"] * (shape.full_every - 1) + ["full_attention"]
     text = DiffusionGemmaTextConfig(
         vocab_size=shape.vocab,
         hidden_size=shape.hidden,
@@ -72,7 +83,7 @@ def new_config(shape: Shape) -> DiffusionGemmaConfig:
         num_key_value_heads=shape.kv_heads,
         head_dim=shape.head_size,
         sliding_window=shape.window,
-        layer_types=[kinds[index % shape.full_every] for index in range(shape.layers)],
+        layer_types=[("sliding", "full")[shape.full(layer)] + "_attention" for layer in range(shape.layers)],
         num_experts=shape.experts or 1,
         top_k_experts=shape.chosen if shape.experts else 1,
         # The grouped matrix products of transformers want strides of 16 bytes.
@@ -96,3 +107,17 @@ def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
         for name, parameter in model.model.decoder.named_parameters()
         if not any(part in skip for part in name.split("."))
     }
+
+
+def deepened(weights: Mapping[str, torch.Tensor], shallow: Shape, shape: Shape) -> dict[str, torch.Tensor]:
+    """Trained weights of `shallow` as those of the deeper `shape`: layers repeat in turn, each among those that see as
+    much as it does, and copies of one share what it added between them."""
+    turns = {full: cycle([each for each in range(shallow.layers) if shallow.full(each) == full]) for full in (0, 1)}
+    origins = [next(turns[shape.full(layer)]) for layer in range(shape.layers)]
+    deep = {name: value for name, value in weights.items() if not name.startswith("layers.")}
+    for layer, origin in enumerate(origins):
+        for name, value in weights.items():
+            if name.startswith(f"layers.{origin}."):
+                adds = name.endswith(_ADDING)
+                deep[name.replace(f".{origin}.", f".{layer}.", 1)] = value / origins.count(origin) if adds else value
+    return deep

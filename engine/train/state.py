@@ -16,7 +16,7 @@ from engine.core.errors import BadInput
 from engine.core.files import replacing
 from engine.train.optimise import Optimiser
 from engine.train.recipe import Recipe
-from engine.train.shapes import new_model, trained_parameters
+from engine.train.shapes import deepened, new_model, trained_parameters
 
 CHECKPOINT, PLATEAU, CURVE = "checkpoint.pt", "plateau.pt", "curve.jsonl"
 """The newest state; the last one before the learning rate fell, from which a longer run goes on; the losses."""
@@ -48,15 +48,13 @@ def open_state(
             if (start_from / name).exists():
                 shutil.copyfile(start_from / name, folder / name)
         begins = False
-    saved = None if begins else _saved(folder, recipe)
-    state = _state(recipe, folder, seed, device, saved)
-    if saved is not None:
-        points = [point for point in read_curve(folder) if point.step <= state.step]
-        (folder / CURVE).unlink(missing_ok=True)
-        for point in points:
-            add_point(folder, point)
-    elif start_from is not None:
-        _read_export(state, start_from)
+    if begins:
+        return _state(recipe, folder, seed, device, _exported(start_from) if start_from is not None else None)
+    state = _state(recipe, folder, seed, device, _saved(folder, recipe))
+    points = [point for point in read_curve(folder) if point.step <= state.step]
+    (folder / CURVE).unlink(missing_ok=True)
+    for point in points:
+        add_point(folder, point)
     return state
 
 
@@ -114,30 +112,38 @@ def _saved(folder: Path, recipe: Recipe) -> dict[str, Any]:
     return newest
 
 
+def _exported(folder: Path) -> dict[str, Any]:
+    """The exported weights in `folder` as a checkpoint without an optimiser."""
+    path = folder / SINGLE_FILE
+    if not path.is_file():
+        raise BadInput(f"{folder} holds neither a run nor exported weights: name the folder of one.")
+    metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
+    return {
+        "weights": {name.removeprefix("model.decoder."): value for name, value in load_file(path).items()},
+        "step": metadata.get("trained_steps", 0),
+        "tokens": metadata.get("trained_tokens", 0),
+        "seconds": 0.0,
+    }
+
+
 def _state(
     recipe: Recipe, folder: Path, seed: int, device: torch.device, saved: dict[str, Any] | None
 ) -> TrainingState:
-    module: Any = new_model(recipe.shape, seed)
+    shape = recipe.shape_after(saved["tokens"] if saved else 0)
+    module: Any = new_model(shape, seed)
     module.to(device).requires_grad_(False)
     parameters = trained_parameters(module)
     for parameter in parameters.values():
         parameter.requires_grad_(True)
     state = TrainingState(module=module, optimiser=Optimiser(parameters, recipe.rates))
     if saved is not None:
-        _copy(saved["weights"], parameters, folder)
-        state.optimiser.restore(saved["optimiser"])
+        weights, shallow = saved["weights"], recipe.shape_after(0)
+        grows = sum(name.endswith("input_layernorm.weight") for name in weights) == shallow.layers < shape.layers
+        _copy(deepened(weights, shallow, shape) if grows else weights, parameters, folder)
+        if "optimiser" in saved and not grows:
+            state.optimiser.restore(saved["optimiser"])
         state.step, state.tokens, state.seconds = saved["step"], saved["tokens"], saved["seconds"]
     return state
-
-
-def _read_export(state: TrainingState, folder: Path) -> None:
-    path = folder / SINGLE_FILE
-    if not path.is_file():
-        raise BadInput(f"{folder} holds neither a run nor exported weights: name the folder of one.")
-    stored = {name.removeprefix("model.decoder."): value for name, value in load_file(path).items()}
-    _copy(stored, trained_parameters(state.module), folder)
-    metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
-    state.step, state.tokens = metadata.get("trained_steps", 0), metadata.get("trained_tokens", 0)
 
 
 @torch.no_grad()
