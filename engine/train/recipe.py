@@ -27,7 +27,7 @@ class Recipe:
     tokens: int = 150_000_000
     shallow: int = 3
     """Layers to begin with: at first a token teaches few as much as many, in six tenths of the time."""
-    shallow_until: int = 12_000_000
+    shallow_until: int = 4_500_000
     """Tokens after which the run goes on with all layers, made from these."""
     steady: int = 2_500_000
     """Tokens after which the rates fall, as one over the square root of the tokens read."""
