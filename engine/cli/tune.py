@@ -11,6 +11,7 @@ import typer
 from engine.cli.options import DeviceName, ModelName, Seed
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import Device
+from engine.core.processes import idle
 from engine.core.sizes import binary_bytes
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ def tune(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from engine.train.run import idle
     from engine.tune.tuning import TuningRequest, prepared
     from engine.tune.tuning import tune as run
 

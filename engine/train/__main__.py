@@ -15,6 +15,7 @@ import typer
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import check_device
+from engine.core.processes import idle
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
 from engine.models.gemma.network import GemmaNetwork
@@ -26,7 +27,7 @@ from engine.train.export import keep_threshold, write_card
 from engine.train.fills import Fills, fill_holes
 from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe, changed
-from engine.train.run import Sitting, idle, train
+from engine.train.run import Sitting, train
 from engine.train.screening import Forbidden, benchmark_texts
 from engine.train.sources import Sources, fetch_pinned
 from engine.train.state import newest_state, read_curve

@@ -3,7 +3,6 @@ go by step number, and are made in advance by other processes where the model wo
 
 from __future__ import annotations
 
-import os
 import random
 import statistics
 import time
@@ -56,14 +55,6 @@ class Sitting:
     save_every_s: float = 300.0
     start_from: Path | None = None
     """A new run goes on from the run or the exported weights in this folder."""
-
-
-def idle() -> None:
-    """Take processor time only where nothing else wants it."""
-    if hasattr(os, "SCHED_IDLE"):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    elif hasattr(os, "nice"):
-        os.nice(19)
 
 
 def train(

@@ -269,7 +269,10 @@ def served_by_another(place: Home) -> Iterator[Callable[[], str]]:
 
 @contextmanager
 def running(place: Home, *arguments: str, version: int = VERSION, package: str = "") -> Iterator[subprocess.Popen[str]]:
-    """An engine in the foreground, answering."""
+    """An engine in the foreground, answering; its model is one that is never there, unless another is named."""
+    if "--model" not in arguments:
+        # Any other would have torch imported at once, which takes longer than most tests.
+        arguments = ("--model", "oracle:/none.json", *arguments)
     process = place.popen("run", *arguments, version=version, package=package)
     try:
         wait_until(lambda: place.answers() or process.poll() is not None, "the engine to listen")

@@ -1,9 +1,13 @@
-"""Nothing that lies in a home, a project or a working directory is run with a process of ours."""
+"""Nothing that lies in a home, a project or a working directory is run with a process of ours, and one that is to yield
+does."""
 
 from __future__ import annotations
 
 import ast
+import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,3 +68,43 @@ def test_one_place_starts_python_and_one_starts_git(word):
 
     files = [file for package in ("engine", "dg_lsp") for file in (ROOT / package).rglob("*.py")]
     assert {str(file.relative_to(ROOT)) for file in files if names_it(file)} <= set(STARTERS)
+
+
+AUTOGROUP = Path("/proc/self/autogroup")
+IDLING = """
+import json, os
+from pathlib import Path
+from engine.core.processes import idle
+idle()
+said = {"leads": os.getsid(0) == os.getpid(), "policy": os.sched_getscheduler(0)}
+print(json.dumps(said | {"weight": Path("/proc/self/autogroup").read_text().split()[-1]}))
+"""
+linux_with_autogroups = pytest.mark.skipif(not AUTOGROUP.exists(), reason="a kernel that weighs sessions")
+
+
+def idling(command: list[str], terminal: int | None = None) -> dict[str, object]:
+    """What is said by the process that yields, in a session of its own, with `terminal` or none."""
+    said = subprocess.run(
+        command, start_new_session=True, stdin=terminal, stdout=subprocess.PIPE, timeout=WAIT_S, check=True
+    )
+    return json.loads(said.stdout.splitlines()[-1])
+
+
+@linux_with_autogroups
+@pytest.mark.parametrize("starter", [(), ("sh", "-c", '"$@"; :', "sh")], ids=["leads a session", "in another's"])
+def test_what_is_to_yield_yields_to_other_sessions_too(starter):
+    said = idling([*starter, sys.executable, "-c", IDLING])
+    assert said == {"leads": True, "policy": os.SCHED_IDLE, "weight": "19"}
+
+
+@linux_with_autogroups
+def test_what_is_to_yield_keeps_the_terminal_that_may_interrupt_it():
+    near, far = os.openpty()
+    # The first terminal that a session's leader opens is the session's.
+    takes = "import os, subprocess, sys; os.open(os.ttyname(0), os.O_RDWR); subprocess.run(sys.argv[1:], check=True)"
+    try:
+        said = idling([sys.executable, "-c", takes, sys.executable, "-c", IDLING], far)
+    finally:
+        os.close(near)
+        os.close(far)
+    assert said == {"leads": False, "policy": os.SCHED_IDLE, "weight": "0"}
