@@ -10,7 +10,7 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 VENV ?= .venv
 # Where the bundled model is trained, and the commit whose code trains it. DECONTAMINATE names benchmark files, absolute.
 TRAIN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/train
-TRAIN_AT ?= 67f611e28c634986d1ae91653e49304a7f4e65f2
+TRAIN_AT ?= 7c44ad937f3220f7206fc44c5afd9a59aaeb0b45
 
 # Where the real server of test-vllm is installed, apart from all else: its torch is another one.
 VLLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/vllm
