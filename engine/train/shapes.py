@@ -42,8 +42,8 @@ class Shape:
     """Features inside one."""
 
     def of(self, layers: int) -> Shape:
-        """The same with fewer layers, the last of which sees everything."""
-        return replace(self, layers=layers, full_every=min(layers, self.full_every))
+        """The same with fewer layers, the last of which sees everything; with all of them where it has no more."""
+        return replace(self, layers=layers, full_every=min(layers, self.full_every)) if layers < self.layers else self
 
     def full(self, layer: int) -> bool:
         """Whether the layer of this index sees everything."""

@@ -184,6 +184,10 @@ def test_each_layer_of_a_deeper_model_is_one_of_its_kind(tmp_path: Path):
     )
 
 
+def test_a_shape_of_few_layers_never_has_more():
+    assert replace(tiny(), shallow=5, shallow_until=1000).shape_after(0) == tiny().shape
+
+
 def test_rates_fall_by_the_tokens_that_were_read():
     recipe = replace(tiny(), steady=1000)
     assert [recipe.scale_after(tokens) for tokens in (0, 1000, 4000, 16000)] == [1.0, 1.0, 0.5, 0.25]
