@@ -26,7 +26,8 @@ class Recipe:
     noise: NoiseKind = "absorbing"
     tokens: int = 150_000_000
     shallow: int = 3
-    """Layers to begin with: at first a token teaches few as much as many, in six tenths of the time."""
+    """Layers to begin with: a token teaches few of them less, but in six tenths of the time, which is worth more at
+    first."""
     shallow_until: int = 4_500_000
     """Tokens after which the run goes on with all layers, made from these."""
     steady: int = 5_000_000

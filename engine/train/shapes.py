@@ -112,7 +112,8 @@ def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
 def deepened(weights: Mapping[str, torch.Tensor], shallow: Shape, shape: Shape) -> dict[str, torch.Tensor]:
     """Trained weights of `shallow` as those of the deeper `shape`: layers repeat in turn, each among those that see as
     much as it does, and copies of one share what it added between them."""
-    turns = {full: cycle([each for each in range(shallow.layers) if shallow.full(each) == full]) for full in (0, 1)}
+    kinds = (False, True)
+    turns = {full: cycle([each for each in range(shallow.layers) if shallow.full(each) is full]) for full in kinds}
     origins = [next(turns[shape.full(layer)]) for layer in range(shape.layers)]
     deep = {name: value for name, value in weights.items() if not name.startswith("layers.")}
     for layer, origin in enumerate(origins):

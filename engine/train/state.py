@@ -137,9 +137,9 @@ def _state(
         parameter.requires_grad_(True)
     state = TrainingState(module=module, optimiser=Optimiser(parameters, recipe.rates))
     if saved is not None:
-        weights, shallow = saved["weights"], recipe.shape_after(0)
-        grows = sum(name.endswith("input_layernorm.weight") for name in weights) == shallow.layers < shape.layers
-        _copy(deepened(weights, shallow, shape) if grows else weights, parameters, folder)
+        weights = saved["weights"]
+        grows = not parameters.keys() <= weights.keys()
+        _copy(deepened(weights, recipe.shape_after(0), shape) if grows else weights, parameters, folder)
         if "optimiser" in saved and not grows:
             state.optimiser.restore(saved["optimiser"])
         state.step, state.tokens, state.seconds = saved["step"], saved["tokens"], saved["seconds"]
