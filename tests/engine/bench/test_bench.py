@@ -220,14 +220,14 @@ def test_contexts_are_forgotten(small: DiffusionGemma):
 
 
 def test_generate_does_as_many_steps_as_the_fill(tiny: DiffusionGemma):
-    text = structs.replace(request_for(tiny, 4), max_tokens=8)
-    assert text.language == "python"
+    request = request_for(tiny, 4)
+    assert request.language == "python"
     figures, ratios = end_to_end(tiny, WATCH, (4,))
     assert [figure.name for figure in figures] == [
         "fill, cold cache",
         "greedy, cold cache",
         "sampled, cold cache",
-        f"generate, {tiny.info.sampling.max_steps} steps, cold cache",
+        f"generate, {fill(tiny, request).steps} steps, cold cache",
         "fill, warm cache",
         "greedy, warm cache",
         "sampled, warm cache",

@@ -16,9 +16,9 @@ from tests.engine.toy_gaps import exact_share, toy_gaps
 from tests.engine.toys.language import program, rules
 
 MODELS = Path(__file__).parents[2] / "models"
-GAPS = {"toy-experts": 100, "toy-masked": 24}
-"""The other one takes as long for a quarter of them."""
-LOST = 2
+GAPS = {"toy-experts": 40, "toy-masked": 12}
+"""The other one takes longer for each."""
+LOST = 1
 """Gaps, at the most: docs/lab-notes.md has how many of 200. Where a processor rounds otherwise it may be one more."""
 
 

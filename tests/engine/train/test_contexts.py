@@ -7,6 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from engine.models.prompts.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
+from engine.train import assessment
 from engine.train.assessment import assess
 from engine.train.contexts import NOTHING, ContextRow, Contexts, attend_within, context_losses, contexts, filled_rows
 from engine.train.corpus import Document
@@ -201,7 +202,8 @@ def test_gaps_count_beside_all_that_is_lost():
         assert float(said) == pytest.approx(float(cross_entropy(logits[counted], batch.target[counted])), rel=1e-5)
 
 
-def test_an_assessment_is_of_fixed_gaps():
+def test_an_assessment_is_of_fixed_gaps(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(assessment, "PLAIN_ROWS", 2)
     corpus = PackedCorpus(toy_corpus(), "held-out")
     first = assess(random_network(), corpus, tiny(), gaps=6)
     assert first == assess(random_network(), corpus, tiny(), gaps=6)

@@ -15,6 +15,7 @@ import torch
 from engine.core.errors import BadInput, ModelError, OutOfMemory
 from engine.models.adapters.files import WEIGHTS_FILE, Adapter, read_adapter, write_adapter
 from engine.models.adapters.metadata import AdapterMetadata, adapters_dir, fingerprint_of
+from engine.tune import measure
 from engine.tune.learn import CHECKPOINT, parameters_of
 from engine.tune.lora import ALPHA, RANK, pairs_of
 from engine.tune.tuning import HELD_OUT, LEARNT, OUTSIDE, Prepared, TuningRequest, learning, prepared, tune
@@ -26,6 +27,7 @@ TOY = ROOT / "tests" / "models" / "toy-experts"
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(measure, "MAX_TOKENS", 8)
     return tmp_path / "state"
 
 
