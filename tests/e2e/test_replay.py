@@ -103,8 +103,11 @@ def test_a_history_is_typed_again(tmp_path):
     assert made["keys"] >= 1
 
 
-@pytest.mark.parametrize("ignored", [False, True], ids=["in front", "in a script's background"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("number", "ignored"),
+    [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, True)],
+    ids=["Ctrl-C", "SIGINT, in a script's background", "SIGTERM"],
+)
 def test_a_signal_leaves_no_engine_and_no_folder_behind(session, number, ignored):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
     try:

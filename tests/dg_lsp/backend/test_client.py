@@ -230,7 +230,7 @@ async def test_restarts_go_on_by_themselves(place):
 async def test_an_engine_that_answered_is_replaced_at_once_each_time(place):
     timeouts = Timeouts(start_s=WAIT_S, first_retry_s=10 * WAIT_S)
     async with client_of(place, timeouts, place.oracle(*CASES)) as (client, states):
-        for _ in range(3):
+        for _ in range(2):
             assert (await client.fill(QUICK)).candidates
             await died(client)
             await until(lambda: client.state.name in ("unloaded", "ready"), "the next engine")

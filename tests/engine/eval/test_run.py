@@ -335,8 +335,11 @@ def test_gaps_of_code_that_changed_are_filled_again(work: Path, capsys: pytest.C
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("ignored", [False, True], ids=["in front", "in the background of a script"])
+@pytest.mark.parametrize(
+    ("number", "ignored"),
+    [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, True)],
+    ids=["Ctrl-C", "SIGINT, in a script's background", "SIGTERM"],
+)
 def test_a_signal_ends_the_command_and_it_says_how_to_go_on(work: Path, number: int, ignored: bool):
     """One task is quickly tested, the test of the other would take a minute."""
     slow = {**HUMAN_EVAL, "task_id": "slow", "prompt": "def add(a, b):\n    __import__('time').sleep(600)\n"}
