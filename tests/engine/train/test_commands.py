@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import engine.train.__main__ as commands
-from engine.train import assessment
 from engine.eval.tasks import Task
+from engine.train import assessment
 from engine.train.recipe import Recipe, changed
 from tests.engine.train.packages import install_python, python_code
 
