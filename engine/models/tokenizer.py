@@ -42,8 +42,8 @@ class PromptLayout(ABC):
         self._limit = limit
 
     @abstractmethod
-    def lay_out(self, request: FillRequest) -> Prompt:
-        """Context and pinned suffix of a request."""
+    def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
+        """Context and pinned suffix of a request. `limit`: tokens of context, in place of the checkpoint's own."""
 
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`; a control token's name in it is plain text."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,11 +22,9 @@ from engine.train.contexts import (
     bias,
     context_losses,
     contexts,
-    filled_rows,
     of_tensors,
     stacked,
 )
-from engine.train.examples import Examples
 from engine.train.loss import capped_cross_entropy
 from engine.train.recipe import Recipe
 
@@ -115,10 +113,10 @@ def _hidden(gap: Sequence[int], rng: random.Random, blank: float) -> list[bool]:
     return [(slack and token == PAD) or rng.random() < level for token in gap]
 
 
-def canvas_batch(examples: Examples, recipe: Recipe, width: int, rng: random.Random) -> Canvases:
-    """Rows of context, each with as many canvases as fit beside it."""
+def canvas_batch(rows_of_context: Iterable[ContextRow], recipe: Recipe, width: int, rng: random.Random) -> Canvases:
+    """Rows of context, at most `width` tokens each, with as many canvases as fit beside them."""
     size = int(width * recipe.canvas_share)
-    rows = [(row, _beside(row, recipe, size, rng)) for row in filled_rows(examples, recipe.rows(width), width, INNER)]
+    rows = [(row, _beside(row, recipe, size, rng)) for row in rows_of_context]
     fillers = {"truth": PAD, "canvas": PAD, "asked": False, "owner": NO_CANVAS}
     fillers |= dict.fromkeys(("example", "cut", "position", "begin"), 0)
     parts = stacked([beside for _, beside in rows], size, fillers)

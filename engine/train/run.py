@@ -20,10 +20,12 @@ from torch.compiler import config as compiler
 from torch.utils.data import DataLoader, Dataset
 
 from engine.models.gemma.network import GemmaNetwork
-from engine.train.canvases import Canvases, canvas_batch, canvas_losses
+from engine.models.masked.network import MaskedNetwork
+from engine.train.canvases import INNER, Canvases, canvas_batch, canvas_losses
 from engine.train.contexts import Contexts, context_losses, contexts, filled_rows, of_tensors
 from engine.train.corpus import Split
 from engine.train.examples import Examples
+from engine.train.masked_rows import MaskedRows, masked_loss
 from engine.train.optimise import schedule
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import Recipe
@@ -38,7 +40,7 @@ COMPILED = 24
 kinds of layers; what goes beyond runs uncompiled."""
 LOOKS = 4
 """Batches of the held-out split, always the same."""
-Batch = Contexts | Canvases
+Batch = Contexts | Canvases | MaskedRows
 B = TypeVar("B", bound=Batch)
 
 
@@ -108,15 +110,21 @@ def train(
     return state
 
 
-def step_losses(network: GemmaNetwork, batch: Batch, sitting: Sitting) -> dict[str, Tensor]:
+def step_losses(network: GemmaNetwork | MaskedNetwork, batch: Batch, sitting: Sitting) -> dict[str, Tensor]:
     """The losses of one batch by name, in nats a token."""
     with torch.autocast(sitting.device.type, torch.bfloat16, enabled=sitting.bfloat16):
+        if isinstance(batch, MaskedRows):
+            assert isinstance(network, MaskedNetwork)
+            return {"masked": masked_loss(network, batch)}
+        assert isinstance(network, GemmaNetwork)
         if isinstance(batch, Contexts):
             return dict(zip(("next_token", "gap"), context_losses(network, batch), strict=True))
         return dict(zip(("canvas", "next_token", "gap"), canvas_losses(network, batch), strict=True))
 
 
 def total_loss(losses: dict[str, Tensor], recipe: Recipe) -> Tensor:
+    if "masked" in losses:
+        return losses["masked"]
     of_contexts = losses["next_token"] + recipe.gap_weight * losses["gap"]
     return losses["canvas"] + recipe.next_token_weight * of_contexts if "canvas" in losses else of_contexts
 
@@ -160,7 +168,7 @@ class BatchSource(Dataset[Batch]):
         examples = Examples(_packed(self.corpus, split), recipe, rng, tokens >= recipe.plateau_tokens)
         width = recipe.contexts[step % len(recipe.contexts)]
         if tokens >= recipe.canvases_from:
-            return canvas_batch(examples, recipe, width, rng)
+            return canvas_batch(filled_rows(examples, recipe.rows(width), width, INNER), recipe, width, rng)
         return contexts([*filled_rows(examples, recipe.rows(width), width)], width)
 
 

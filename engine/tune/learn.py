@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from engine.core.errors import EngineError
 from engine.core.files import replacing
 from engine.models.adapters.low_rank import LowRankLinear
-from engine.models.gemma.network import GemmaNetwork
 from engine.train.corpus import Split
 from engine.train.optimise import schedule
 from engine.train.recipe import Recipe
 from engine.train.run import Batch, Sitting, step_losses, to_device, total_loss
+from engine.tune.lora import Trainable
 
 CHECKPOINT = "checkpoint.pt"
 RATE = 0.003
@@ -75,7 +75,7 @@ class TuningState:
 
 
 def learn(
-    network: GemmaNetwork,
+    network: Trainable,
     pairs: Mapping[str, LowRankLinear],
     teacher: Teacher,
     recipe: Recipe,
@@ -144,7 +144,7 @@ def put(tensors: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]) -
 
 
 @torch.no_grad()
-def held_out(network: GemmaNetwork, teacher: Teacher, recipe: Recipe, sitting: Sitting) -> float:
+def held_out(network: Trainable, teacher: Teacher, recipe: Recipe, sitting: Sitting) -> float:
     """Mean loss of a few held-out batches, in nats a token."""
     looks = (to_device(teacher.batch(look, "held-out"), sitting.device) for look in range(LOOKS))
     return statistics.fmean(float(total_loss(step_losses(network, look, sitting), recipe)) for look in looks)

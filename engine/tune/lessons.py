@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from torch import Tensor
+from tokenizers import Tokenizer
 
 from engine.core.errors import BadInput
 from engine.models.base import ModelInfo
+from engine.models.prompts.chat import PINNED as CHAT_PINNED
 from engine.models.prompts.layout import END, WIDTH
 from engine.models.prompts.tokens import PINNED
 from engine.train.canvases import Canvases
@@ -21,7 +21,7 @@ from engine.train.packed import pack
 from engine.train.recipe import Recipe
 from engine.train.run import BatchSource
 from engine.train.shapes import Shape
-from engine.train.tokenizer import encode, load_tokenizer
+from engine.train.tokenizer import encode
 from engine.tune.repository import Repository
 
 LEAST_TOKENS = 5_000
@@ -30,22 +30,18 @@ STEP_TOKENS = 1_024
 """Context tokens of one step."""
 _WIDTHS = (256, 256, 256, 512)
 """Tokens of a row, in turn, as far as the model reads."""
+_PROMPTED_WIDTHS = (512,)
+"""Where each row is one prompt: what is said in each takes a part of it."""
 _SNIPPETS, _EDITS = 0.33, 0.1
 """Shares of texts with parts of other files, and with recent edits."""
 
 
 def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Recipe:
-    """How a model whose dg_lsp.json holds `metadata` is asked when it is served, over so many context tokens.
-
-    Raises BadInput for a model whose layout there are no lessons for.
-    """
-    if metadata.get("layout") != "tokens":
-        raise BadInput(
-            f"{info.name} can't be tuned here: lessons are made for models with the bundled model's layout, such as "
-            "`--model bundled`."
-        )
-    pinned, asked = metadata.get("pinned"), info.length == "asked"
-    widths = tuple(min(width, info.context_limit) for width in _WIDTHS)
+    """How a model whose dg_lsp.json holds `metadata` is asked when it is served, over so many context tokens."""
+    own = metadata.get("layout") == "tokens"
+    # Another one's prompt holds all of the suffix, as far as it is read.
+    pinned, asked = metadata.get("pinned") if own else CHAT_PINNED, info.length == "asked"
+    widths = tuple(min(width, info.context_limit) for width in (_WIDTHS if own else _PROMPTED_WIDTHS))
     return Recipe(
         shape=Shape(vocab=info.noise.vocab_size, canvas=info.canvas_length),
         noise="uniform" if info.noise.mask_id is None else "absorbing",
@@ -64,14 +60,14 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
     )
 
 
-def write_corpus(repository: Repository, tokenizer: Path, out: Path) -> dict[Split, int]:
-    """Write both splits for `PackedCorpus`, with the tokenizer of the model directory `tokenizer`. Returns the
-    tokens of each.
+def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> dict[Split, int]:
+    """Write both splits for `PackedCorpus`, with the model's tokenizer. Returns the tokens of each.
 
     Raises BadInput where there is too little to learn from.
     """
-    used = load_tokenizer(tokenizer)
-    tokens = {split: sum(len(encode(used, each.text)) for each in repository.of(split)) for split in get_args(Split)}
+    tokens = {
+        split: sum(len(encode(tokenizer, each.text)) for each in repository.of(split)) for split in get_args(Split)
+    }
     if tokens["train"] < LEAST_TOKENS or not repository.of("held-out"):
         files = len(repository.documents)
         raise BadInput(
@@ -80,9 +76,7 @@ def write_corpus(repository: Repository, tokenizer: Path, out: Path) -> dict[Spl
             "Name a folder with more code; `dg-lsp files` lists what may be read of one."
         )
     (out / "tokenizer").mkdir(parents=True, exist_ok=True)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        if (tokenizer / name).exists():
-            shutil.copyfile(tokenizer / name, out / "tokenizer" / name)
+    tokenizer.save(str(out / "tokenizer" / "tokenizer.json"))
     for split in tokens:
         pack(repository.of(split), out / "packed" / split)
     return tokens
@@ -90,22 +84,26 @@ def write_corpus(repository: Repository, tokenizer: Path, out: Path) -> dict[Spl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons:
-    """Makes the batch of any step; the same arguments give the same batch, in any process."""
+    """In the bundled model's layout. The same arguments give the same batch, in any process."""
 
     source: BatchSource
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.source.recipe
+
+    def with_recipe(self, recipe: Recipe) -> Lessons:
+        return replace(self, source=replace(self.source, recipe=recipe))
 
     def batch(self, step: int, split: Split = "train") -> Canvases:
         made = self.source.batch(step, 0, split)
         assert isinstance(made, Canvases)
         # What is asked behind a gap, whether it ends and how wide it is, came with the repeated suffix.
-        return (
-            made
-            if self.source.recipe.repeated
-            else replace(made, contexts=replace(made.contexts, target=_unasked(made)))
-        )
+        return made if self.recipe.repeated else unasked(made)
 
 
-def _unasked(batch: Canvases) -> Tensor:
-    """The targets of its contexts but those of tokens that mean nothing to the model."""
+def unasked(batch: Canvases) -> Canvases:
+    """The same without the targets of its contexts that are told by tokens which mean nothing to the model."""
     ids, target = batch.contexts.ids, batch.contexts.target
-    return target.masked_fill((ids == WIDTH) | (ids == END) | (target == END), NOTHING)
+    asked = (ids == WIDTH) | (ids == END) | (target == END)
+    return replace(batch, contexts=replace(batch.contexts, target=target.masked_fill(asked, NOTHING)))

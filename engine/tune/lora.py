@@ -18,6 +18,8 @@ from torch.utils.checkpoint import checkpoint
 from engine.models.adapters.files import Pair
 from engine.models.adapters.low_rank import ADAPTED, LowRankLinear
 from engine.models.gemma.network import GemmaNetwork
+from engine.models.masked.network import MaskedNetwork
+from engine.models.network import Network
 from engine.models.quantized.layers import PackedLinear, PackedWeights
 
 RANK, ALPHA = 16, 32.0
@@ -57,7 +59,7 @@ class _FrozenProduct(torch.autograd.Function):
         return grad @ columns.T, None, None
 
 
-class RecomputedNetwork(GemmaNetwork):
+class _Recomputed(Network):
     """Keeps of each layer what goes in and what attention looks at; the rest is computed again on the way back."""
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -65,6 +67,24 @@ class RecomputedNetwork(GemmaNetwork):
 
     def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
         return checkpoint(super().after, layer, hidden, attended, index, use_reentrant=False)  # type: ignore[no-any-return]
+
+
+class RecomputedGemma(_Recomputed, GemmaNetwork):
+    pass
+
+
+class RecomputedMasked(_Recomputed, MaskedNetwork):
+    pass
+
+
+Trainable = GemmaNetwork | MaskedNetwork
+
+
+def trainable(network: Trainable, *, recompute: bool) -> Trainable:
+    """The same layers, in passes for training."""
+    if isinstance(network, MaskedNetwork):
+        return (RecomputedMasked if recompute else MaskedNetwork)(network.module, network.config)
+    return (RecomputedGemma if recompute else GemmaNetwork)(network.module)
 
 
 @contextmanager

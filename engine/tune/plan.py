@@ -13,14 +13,12 @@ from torch import Tensor
 from engine.core.errors import OutOfMemory
 from engine.core.sizes import binary_bytes
 from engine.models.adapters.low_rank import LowRankLinear
-from engine.models.gemma.network import GemmaNetwork
-from engine.train.canvases import Canvases
 from engine.train.loss import CHUNK, CHUNK_CUDA
 from engine.train.recipe import Recipe
 from engine.train.run import Batch, Sitting, step_losses, to_device, total_loss
 from engine.tune.learn import CHECKS, LOOKS, parameters_of, steps_of
-from engine.tune.lessons import Lessons
-from engine.tune.lora import RecomputedNetwork
+from engine.tune.lora import Trainable, is_packed, trainable
+from engine.tune.prompted import TuningLessons
 
 _PER_PARAMETER = 5 * torch.float32.itemsize
 """Bytes: itself, its gradient, two of the optimiser, and the best one so far."""
@@ -66,17 +64,19 @@ class TuningPlan:
             )
 
 
-def plan(network: GemmaNetwork, pairs: Mapping[str, LowRankLinear], lessons: Lessons, sitting: Sitting) -> TuningPlan:
+def plan(
+    network: Trainable, pairs: Mapping[str, LowRankLinear], lessons: TuningLessons, sitting: Sitting
+) -> TuningPlan:
     """Try one row of the widest step, forward and backward; the pairs stay as they are."""
-    recipe = lessons.source.recipe
+    recipe = lessons.recipe
     _import_all()
     widest = max(recipe.contexts)
     row, narrow = _row(lessons, widest, sitting)
     rows = recipe.rows(widest)
     kept, largest = _kept(network, row, narrow, sitting, pairs)
-    if isinstance(network, RecomputedNetwork):
+    if is_packed(network.module):
         # What one layer keeps while it is computed again.
-        plain, largest = _kept(GemmaNetwork(network.module), row, narrow, sitting, pairs)
+        plain, largest = _kept(trainable(network, recompute=False), row, narrow, sitting, pairs)
         kept += plain // len(network.layers)
     usual, narrow = _row(lessons, recipe.contexts[0], sitting)
     row_s: list[float] = []
@@ -109,15 +109,14 @@ def _import_all() -> None:
     torch.optim.AdamW([one], lr=0.0).step()
 
 
-def _row(lessons: Lessons, width: int, sitting: Sitting) -> tuple[Canvases, Recipe]:
+def _row(lessons: TuningLessons, width: int, sitting: Sitting) -> tuple[Batch, Recipe]:
     """One row so wide, and a recipe of such rows alone."""
-    source = lessons.source
-    recipe = replace(source.recipe, contexts=(width,), step_tokens=width)
-    return to_device(Lessons(source=replace(source, recipe=recipe)).batch(0), sitting.device), recipe
+    recipe = replace(lessons.recipe, contexts=(width,), step_tokens=width)
+    return to_device(lessons.with_recipe(recipe).batch(0), sitting.device), recipe
 
 
 def _kept(
-    network: GemmaNetwork, row: Batch, recipe: Recipe, sitting: Sitting, pairs: Mapping[str, LowRankLinear]
+    network: Trainable, row: Batch, recipe: Recipe, sitting: Sitting, pairs: Mapping[str, LowRankLinear]
 ) -> tuple[int, int]:
     """Bytes that the way there keeps for the way back, weights aside, and those of the largest tensor of them."""
     weights = {each.untyped_storage().data_ptr() for each in (*network.module.parameters(), *network.module.buffers())}

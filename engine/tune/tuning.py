@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import torch
@@ -29,22 +30,28 @@ from engine.models.adapters.files import Adapter, read_adapter, write_adapter
 from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.adapters.metadata import AdapterFigures, AdapterMetadata, adapter_path, fingerprint_of
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.gemma.network import GemmaNetwork
+from engine.models.masked.model import Masked
+from engine.models.masked.tokenizer import read_tokenizer as read_masked_tokenizer
+from engine.models.tokenizer import read_tokenizer
 from engine.train.corpus import Split
+from engine.train.packed import PackedCorpus
+from engine.train.recipe import Recipe
 from engine.train.run import BatchSource, Sitting
 from engine.tune.learn import TuningState, learn, parameters_of, put, steps_of
 from engine.tune.lessons import Lessons, recipe_of, write_corpus
 from engine.tune.lora import (
     ALPHA,
     RANK,
-    RecomputedNetwork,
+    Trainable,
     adapted,
     is_packed,
     pairs_of,
     parameters_from,
+    trainable,
 )
 from engine.tune.measure import FITS, Schedule, fit, held_out_gaps, kept_figures, measure, outside_gaps, quality
 from engine.tune.plan import TuningPlan, plan
+from engine.tune.prompted import PromptedLessons, TuningLessons
 from engine.tune.repository import Listing, Repository, list_files, read_repository
 
 PASSES = 4
@@ -82,8 +89,8 @@ class Prepared:
     tokens: Mapping[Split, int]
     earlier: Adapter | None
     """Goes on from it."""
-    model: DiffusionGemma
-    lessons: Lessons
+    model: DiffusionGemma | Masked
+    lessons: TuningLessons
     plan: TuningPlan
     sitting: Sitting
     directory: Path
@@ -125,16 +132,16 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             yield None
             return
         with _writing(work):
-            tokens = write_corpus(repository, checkpoint.path, work / "corpus")
+            tokenizer = (read_masked_tokenizer if checkpoint.family == "masked" else read_tokenizer)(checkpoint)
+            tokens = write_corpus(repository, tokenizer, work / "corpus")
         say(told(listing, repository, tokens))
         model = load(request.model, request.device).model
-        if not isinstance(model, DiffusionGemma):
-            raise BadInput(f"{request.model} can't be tuned here: its family is not taught yet; try `--model bundled`.")
+        assert isinstance(model, DiffusionGemma | Masked)
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
-        source = BatchSource(corpus=work / "corpus", recipe=recipe, seed=request.seed)
+        lessons = _lessons(model, repository, work / "corpus", recipe, request.seed)
         sitting = Sitting(device=torch.device(model.info.device), save_every_s=SAVE_EVERY_S)
         with learning(model, earlier, request.seed) as (network, pairs):
-            planned = plan(network, pairs, Lessons(source=source), sitting)
+            planned = plan(network, pairs, lessons, sitting)
         run = work / f"run-{_identity(request, repository, earlier)}"
         for other in work.glob("run-*"):
             if other != run:
@@ -149,7 +156,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             tokens=tokens,
             earlier=earlier,
             model=model,
-            lessons=Lessons(source=replace(source, recipe=recipe)),
+            lessons=lessons.with_recipe(recipe),
             plan=replace(planned, steps=steps),
             sitting=sitting,
             directory=directory,
@@ -171,7 +178,7 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     served = with_pairs(ready.model, ready.earlier.tensors, ALPHA / RANK) if ready.earlier else ready.model
     before = {name: _measured(ready, served, f"before, {name}", own, usual, counting) for name, own in tasks.items()}
     with learning(ready.model, ready.earlier, ready.request.seed) as (network, pairs):
-        recipe = ready.lessons.source.recipe
+        recipe = ready.lessons.recipe
         state = learn(network, pairs, ready.lessons, recipe, ready.run, {}, ready.sitting, say, should_pause)
     if state is None:
         return None
@@ -194,15 +201,25 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
 
 @contextmanager
 def learning(
-    model: DiffusionGemma, earlier: Adapter | None, seed: int
-) -> Generator[tuple[GemmaNetwork, dict[str, LowRankLinear]]]:
+    model: DiffusionGemma | Masked, earlier: Adapter | None, seed: int
+) -> Generator[tuple[Trainable, dict[str, LowRankLinear]]]:
     """Within the block the model's layers have pairs beside them: new ones, or those of an earlier adapter."""
     module = model.network.module
     recompute = is_packed(module)
     with adapted(module, seed=seed) as pairs:
         if earlier is not None:
             put(parameters_from(earlier.tensors), parameters_of(pairs))
-        yield (RecomputedNetwork(module) if recompute else GemmaNetwork(module)), pairs
+        yield trainable(model.network, recompute=recompute), pairs
+
+
+def _lessons(
+    model: DiffusionGemma | Masked, repository: Repository, corpus: Path, recipe: Recipe, seed: int
+) -> TuningLessons:
+    if isinstance(model, DiffusionGemma) and not model.info.instructions:
+        return Lessons(source=BatchSource(corpus=corpus, recipe=recipe, seed=seed))
+    splits = get_args(Split)
+    corpora = {split: (PackedCorpus(corpus, split), [each.path for each in repository.of(split)]) for split in splits}
+    return PromptedLessons(corpora=corpora, recipe=recipe, seed=seed, model=model)
 
 
 def told(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:
@@ -218,7 +235,7 @@ def told(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) 
 
 def _measured(
     ready: Prepared,
-    model: DiffusionGemma,
+    model: DiffusionGemma | Masked,
     doing: str,
     tasks: Sequence[Task],
     schedule: Schedule | None,

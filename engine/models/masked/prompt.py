@@ -26,19 +26,20 @@ class MaskedPrompt(PromptLayout):
         self._end = (described.end,) if described.published.ends_suffix else ()
         self._cut_anywhere = cut_anywhere
 
-    def lay_out(self, request: FillRequest) -> Prompt:
-        """The context ends at the gap or a token before it; as much suffix as there is room for is pinned."""
-        room = int(self._limit * _SUFFIX_SHARE)
+    def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
+        """The context ends at the gap or a token before it; as much suffix as there is room for is pinned. `limit`: of
+        all that is read, in place of the checkpoint's own."""
+        limit = limit or self._limit
+        room = int(limit * _SUFFIX_SHARE)
         suffix, complete = self.behind(request, room)
         end = self._end if complete and len(suffix) < room else ()
-        snippets = self._snippets(request)
-        kept, head = self.before(request, self._limit // 2 - len(snippets) - len(self._begin)), ""
+        snippets = self._snippets(request, int(limit * _SNIPPET_SHARE))
+        kept, head = self.before(request, limit // 2 - len(snippets) - len(self._begin)), ""
         if not self._cut_anywhere:
             kept, head = cut_at_cursor(kept, self.vocabulary)
         return Prompt(context=(*self._begin, *snippets, *kept), suffix=(*suffix[: room - 1], *end), head=head)
 
-    def _snippets(self, request: FillRequest) -> list[int]:
-        room = int(self._limit * _SNIPPET_SHARE)
+    def _snippets(self, request: FillRequest, room: int) -> list[int]:
         chosen: list[int] = []
         for snippet in request.snippets:
             ids = self.tokenize(with_line_feeds(f"# {snippet.path}\n{snippet.text}\n\n"))

@@ -11,20 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from safetensors.torch import save_file
-from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrategy
 from engine.models.masked.config import read_architecture
 from engine.models.masked.description import OWN_TYPE
 from engine.models.masked.network import MaskedNetwork
-from engine.models.network import Attend
+from engine.train.masked_rows import masked_loss
 from engine.train.optimise import Optimiser, Rates, schedule
 from engine.train.packed import PackedCorpus
 from engine.train.tokenizer import SPECIAL_TOKENS
-from tests.engine.toys.masked_rows import EXPAND, NOTHING, MaskedRows, masked_rows
+from tests.engine.toys.masked_rows import EXPAND, toy_rows
 
 _ROPE_THETA = 10000.0
 _CONTEXT = 192
@@ -54,7 +52,7 @@ def train_masked(
     optimiser = Optimiser(dict(module.named_parameters()), recipe.rates)
     packed, rng = PackedCorpus(corpus, "train"), random.Random(f"{seed}/masked")
     for step in range(recipe.steps):
-        loss = masked_loss(network, masked_rows(packed, rng, recipe.rows))
+        loss = masked_loss(network, toy_rows(packed, rng, recipe.rows))
         loss.backward()
         optimiser.step(schedule(step, 4 * (1 - step / recipe.steps), max(1, recipe.steps // 100)))
         if (step + 1) % every == 0:
@@ -83,14 +81,6 @@ def masked_network(module: LlamaForCausalLM, recipe: MaskedRecipe) -> MaskedNetw
     return MaskedNetwork(module, read_architecture(_config(recipe), "the recipe"))
 
 
-def masked_loss(network: MaskedNetwork, batch: MaskedRows) -> Tensor:
-    """Mean cross-entropy in nats of what stands behind the masks."""
-    positions = torch.arange(batch.ids.shape[1]).expand(batch.ids.shape)
-    hidden = network.run(batch.ids, positions, _attend(network, batch))
-    asked = batch.truth != NOTHING
-    return F.cross_entropy(network.logits(hidden[asked]), batch.truth[asked])
-
-
 def export_masked(
     module: LlamaForCausalLM, recipe: MaskedRecipe, tokenizer: Path, out: Path, length: LengthStrategy
 ) -> None:
@@ -102,12 +92,6 @@ def export_masked(
         shutil.copyfile(tokenizer / name, out / name)
     for name, content in (("config.json", _config(recipe)), (METADATA_FILE, _facts(length))):
         (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def _attend(network: MaskedNetwork, batch: MaskedRows) -> Attend:
-    slots = torch.arange(batch.ids.shape[1])
-    mask = (slots < batch.lengths[:, None])[:, None, None, :]
-    return lambda index, query, key, value: network.attention(query, key, value, mask)
 
 
 def _config(recipe: MaskedRecipe) -> dict[str, Any]:

@@ -12,17 +12,17 @@ from engine.loader.loading import load
 from engine.models.base import Rows
 from engine.models.masked.model import Masked
 from engine.models.prompts.layout import BOS, EOS, MASK
+from engine.train.masked_rows import NOTHING, GapTokens, hidden_gap, masked_loss, masked_row
 from engine.train.packed import PackedCorpus
 from tests.engine.toys.language import build_toy_corpus
 from tests.engine.toys.masked import (
     MaskedRecipe,
     export_masked,
-    masked_loss,
     masked_network,
     new_masked_model,
     train_masked,
 )
-from tests.engine.toys.masked_rows import EXPAND, NOTHING, hidden_gap, masked_rows
+from tests.engine.toys.masked_rows import EXPAND, TOKENS, toy_rows
 
 TINY = MaskedRecipe(vocab=300, hidden=32, intermediate=48, layers=2, heads=2, rows=4, steps=12)
 
@@ -39,7 +39,7 @@ def test_hidden_gaps_say_what_is_missing_and_what_is_too_much():
     seen: set[str] = set()
     for _ in range(300):
         tokens = [rng.randrange(20, 99) for _ in range(rng.randint(1, 30))]
-        gap, truth = hidden_gap(tokens, rng)
+        gap, truth = hidden_gap(tokens, TOKENS, rng)
         assert len(gap) == len(truth)
         assert all((token == MASK) == (said != NOTHING) for token, said in zip(gap, truth, strict=True))
         left = [said for said in truth if said != EOS]
@@ -55,6 +55,21 @@ def test_hidden_gaps_say_what_is_missing_and_what_is_too_much():
     assert seen == {"narrow", "wide", "fitting"}
 
 
+def test_who_can_ask_for_nothing_sees_gaps_that_fit():
+    rng = random.Random(0)
+    tokens = [*range(20, 40)]
+    for _ in range(50):
+        gap, truth = hidden_gap(tokens, GapTokens(mask=MASK, end=EOS), rng)
+        assert [token if said == NOTHING else said for token, said in zip(gap, truth, strict=True)] == tokens
+        assert MASK in gap
+
+
+def test_what_a_place_says_of_the_next_token_stands_before_it():
+    row = masked_row([7, 8], ([MASK, 9, MASK], [30, NOTHING, 31]), [5], shift=1)
+    assert row.ids == [7, 8, MASK, 9, MASK, 5]
+    assert row.truth == [NOTHING, 30, NOTHING, 31, NOTHING, NOTHING]
+
+
 def _without_merged(tokens: list[int], shown: list[int]) -> list[int]:
     """The tokens of `shown` in the order of `tokens`; fails where they are not in it."""
     left = iter(tokens)
@@ -63,7 +78,7 @@ def _without_merged(tokens: list[int], shown: list[int]) -> list[int]:
 
 def test_rows_are_texts_with_a_gap(corpus: Path):
     packed = PackedCorpus(corpus, "train")
-    batch = masked_rows(packed, random.Random(1), 20)
+    batch = toy_rows(packed, random.Random(1), 20)
     assert batch.ids.shape == batch.truth.shape
     assert set(batch.ids[:, 0].tolist()) == {BOS}
     assert (batch.truth[batch.ids != MASK] == NOTHING).all()
@@ -75,7 +90,7 @@ def test_a_trained_model_comes_back_with_the_logits_it_was_trained_with(corpus: 
     said: list[str] = []
     module = train_masked(TINY, corpus, 0, said.append, every=6)
     assert len(said) == 2
-    batch = masked_rows(PackedCorpus(corpus, "train"), random.Random(7), 8)
+    batch = toy_rows(PackedCorpus(corpus, "train"), random.Random(7), 8)
     with torch.no_grad():
         trained = masked_loss(masked_network(module, TINY), batch)
         fresh = masked_loss(masked_network(new_masked_model(TINY, 0), TINY), batch)

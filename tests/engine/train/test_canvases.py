@@ -8,6 +8,7 @@ import torch
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import EOS, MASK, PAD, PREFIX
 from engine.train.canvases import (
+    INNER,
     NO_CANVAS,
     WIDTHS,
     Canvases,
@@ -16,7 +17,7 @@ from engine.train.canvases import (
     decode_rows,
     noised,
 )
-from engine.train.contexts import context_losses
+from engine.train.contexts import context_losses, filled_rows
 from engine.train.examples import Examples
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import NoiseKind
@@ -28,7 +29,8 @@ NOISES: list[NoiseKind] = ["absorbing", "uniform"]
 
 def batch(noise: NoiseKind = "absorbing", seed: int = 0, **shares: Any) -> Canvases:
     recipe, rng = replace(tiny(noise), **shares), random.Random(seed)
-    return canvas_batch(Examples(PackedCorpus(toy_corpus(), "train"), recipe, rng), recipe, 96, rng)
+    examples = Examples(PackedCorpus(toy_corpus(), "train"), recipe, rng)
+    return canvas_batch(filled_rows(examples, recipe.rows(96), 96, INNER), recipe, 96, rng)
 
 
 def canvases(made: Canvases) -> list[tuple[int, torch.Tensor]]:

@@ -21,7 +21,7 @@ from engine.train.run import BatchSource, step_losses, total_loss
 from engine.tune.learn import parameters_of
 from engine.tune.lora import (
     FrozenPacked,
-    RecomputedNetwork,
+    RecomputedGemma,
     adapted,
     is_packed,
     pairs_of,
@@ -143,7 +143,7 @@ def test_computing_again_gives_the_same_gradients():
     with adapted(module, rank=4) as pairs:
         drawn(pairs)
         kept = gradients(GemmaNetwork(module), pairs, tiny())
-        again = gradients(RecomputedNetwork(module), pairs, tiny())
+        again = gradients(RecomputedGemma(module), pairs, tiny())
     assert len(kept) == 2 * len(pairs)
     assert all(torch.allclose(kept[name], again[name], atol=1e-6) for name in kept)
 
@@ -156,7 +156,7 @@ def test_a_model_in_4_bit_has_the_gradients_of_its_numbers(in_4_bit: Path):
     numbers(packed, plain)
     assert not is_packed(plain)
     found: list[dict[str, torch.Tensor]] = []
-    for module, kind in ((packed, RecomputedNetwork), (plain, GemmaNetwork)):
+    for module, kind in ((packed, RecomputedGemma), (plain, GemmaNetwork)):
         with adapted(module, seed=3) as pairs:
             drawn(pairs)
             recipe = tiny()

@@ -19,7 +19,7 @@ from pathlib import Path
 from engine.loader.loading import load
 from engine.tune.learn import learn
 from engine.tune.lessons import Lessons
-from engine.tune.lora import RecomputedNetwork
+from engine.tune.lora import RecomputedGemma
 from engine.tune.plan import plan
 from engine.tune.tuning import learning
 from engine.train.run import BatchSource
@@ -34,7 +34,7 @@ with learning(model, None, 0) as (network, pairs):
     learn(network, pairs, lessons, recipe, Path(sys.argv[2]), {}, CPU, lambda line: None)
 # Not that of getrusage, which begins with what the process had that started this one.
 peak = 1024 * int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
-recomputed = isinstance(network, RecomputedNetwork)
+recomputed = isinstance(network, RecomputedGemma)
 print(json.dumps({"planned": planned.nbytes, "training": planned.training, "peak": peak, "recomputed": recomputed}))
 """
 

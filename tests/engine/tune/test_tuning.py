@@ -13,6 +13,10 @@ import pytest
 import torch
 
 from engine.core.errors import BadInput, ModelError, OutOfMemory
+from engine.core.request import FillRequest
+from engine.decoding.executor import drive
+from engine.infill.pipeline import infill
+from engine.models.adapters.applied import with_adapter
 from engine.models.adapters.files import WEIGHTS_FILE, Adapter, read_adapter, write_adapter
 from engine.models.adapters.metadata import AdapterMetadata, adapters_dir, fingerprint_of
 from engine.tune import measure
@@ -213,7 +217,24 @@ def test_two_at_once_do_not_meet(folder: Path):
         pass
 
 
-def test_a_model_with_another_layout_is_refused(folder: Path, released: Path):
-    asked = replace(request(folder), model=str(released))
-    with pytest.raises(BadInput, match="can't be tuned here"), prepared(asked, lambda line: None):
+@pytest.mark.parametrize("name", ["masked", "chat"])
+def test_every_family_and_layout_is_tuned_and_served_with_what_it_learnt(name: str, folder: Path, released: Path):
+    path = released if name == "chat" else TOY.with_name("toy-masked")
+    asked = replace(request(folder), model=str(path))
+    with prepared(asked, lambda line: None) as found:
+        ready = all_of(found)
+        result = tune(ready, lambda line: None, Seen().count, lambda: False)
+    assert result is not None
+    assert {*result.before} == {*result.after} == {HELD_OUT, OUTSIDE}
+    adapter = read_adapter(ready.directory)
+    assert adapter.metadata.fingerprint == ready.model.info.fingerprint
+    served = with_adapter(ready.model, adapter)
+    assert served.info.adapter == str(folder.resolve())
+    fill = FillRequest(prefix="def one(value):\n    return ", suffix="\n", language="python", max_tokens=4)
+    assert drive(served, infill(served, fill)).model == served.info.name
+
+
+def test_what_has_no_weights_here_is_not_tuned(folder: Path):
+    asked = replace(request(folder), model="oracle:/none.json")
+    with pytest.raises(BadInput, match="oracle"), prepared(asked, lambda line: None):
         pass

@@ -1,0 +1,162 @@
+"""Gaps of a repository as a model's own prompt lays them out, for models that were not trained on layouts of ours:
+chat turns around a gap, and the text itself with a gap of masks.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from engine.core.errors import BadInput
+from engine.core.request import FillRequest, Snippet
+from engine.models.base import Prompt
+from engine.models.gemma.model import DiffusionGemma
+from engine.models.masked.model import Masked
+from engine.syntax.holes import holes
+from engine.train.canvases import Canvases, canvas_batch
+from engine.train.contexts import ContextRow
+from engine.train.corpus import Split
+from engine.train.examples import CHARACTERS, KINDS, LONGEST_GAP, Example
+from engine.train.masked_rows import GapTokens, MaskedRow, MaskedRows, hidden_gap, masked_row, masked_rows
+from engine.train.packed import PackedCorpus
+from engine.train.recipe import Recipe
+from engine.tune.lessons import Lessons, unasked
+
+FROM_START = 0.3
+"""Gaps that are looked for in a file's first lines; the others anywhere."""
+_ATTEMPTS = 200
+"""Draws of a gap, until one fits."""
+_FEWEST = 32
+"""Tokens of prefix and suffix that there has to be room for."""
+_NAME = re.compile(r"[^\W\d]\w{2,}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A gap as it is asked for, and what belongs there."""
+
+    prompt: Prompt
+    gap: list[int]
+    """With what the prompt took back before the cursor."""
+    behind: str
+
+
+class PromptedGaps:
+    """Draws gaps in the files of one split."""
+
+    def __init__(
+        self, corpus: PackedCorpus, paths: Sequence[str], model: DiffusionGemma | Masked, recipe: Recipe
+    ) -> None:
+        """`paths`: of the documents, in their order."""
+        self._corpus, self._paths, self._model, self._recipe = corpus, paths, model, recipe
+
+    def rows(self, width: int, rng: random.Random) -> Iterator[ContextRow]:
+        """The rows of a step, for canvases beside them."""
+        for _ in range(self._recipe.rows(width)):
+            drawn = self.draw(width - LONGEST_GAP, rng)
+            ahead = max(self._recipe.pinned, self._recipe.shape.canvas if self._recipe.free_share else 0)
+            row = ContextRow()
+            row.add(
+                Example(
+                    context=[*drawn.prompt.context],
+                    gap=drawn.gap,
+                    after=self._model.tokenize(drawn.behind[: ahead * CHARACTERS])[:ahead],
+                    inner=[],
+                )
+            )
+            yield row
+
+    def masked(self, width: int, known: GapTokens, rng: random.Random) -> MaskedRows:
+        """The rows of a step for a model that sees all of them at once."""
+        made = [self._masked(width, known, rng) for _ in range(self._recipe.rows(width))]
+        return masked_rows(made, known.end)
+
+    def _masked(self, width: int, known: GapTokens, rng: random.Random) -> MaskedRow:
+        drawn = self.draw(width, rng)
+        context, suffix = drawn.prompt.context, drawn.prompt.suffix
+        spare = width - len(context) - len(drawn.gap) - len(suffix)
+        return masked_row(context, hidden_gap(drawn.gap, known, rng, spare), suffix, known.shift)
+
+    def draw(self, room: int, rng: random.Random) -> Drawn:
+        """One whose prompt has at most `room` tokens. Raises BadInput where that is too few for any."""
+        frame = len(self._model.prompt(FillRequest(prefix="", suffix=""), room).context)
+        for _ in range(_ATTEMPTS if room - frame >= _FEWEST else 0):
+            drawn = self._drawn(self._corpus.choose(rng), room, room - frame, rng)
+            if drawn is not None:
+                return drawn
+        raise BadInput(
+            f"{self._model.info.name} can't be tuned on this folder: no gap fits in the {room} tokens that it reads at "
+            "once here. Try `--model bundled`."
+        )
+
+    def _drawn(self, document: int, room: int, limit: int, rng: random.Random) -> Drawn | None:
+        """`limit`: tokens of the prompt, without what is said in each."""
+        text, language = self._corpus.text(document), self._corpus.language(document)
+        first = 0 if rng.random() < FROM_START else text.find("\n", rng.randrange(len(text))) + 1
+        longest = min(LONGEST_GAP, room // 4)
+        reach = text[first : first + room * CHARACTERS]
+        found = holes(reach, language, rng, KINDS, count=1, longest=longest * CHARACTERS)
+        if not found:
+            return None
+        start, end = first + found[0].start, first + found[0].end
+        request = FillRequest(
+            prefix=text[:start],
+            suffix=text[end:],
+            language=language,
+            snippets=self._snippets(document, text[max(0, start - limit) : end + limit], limit, rng),
+        )
+        prompt = self._model.prompt(request, limit)
+        gap = self._model.tokenize(prompt.head + text[start:end])
+        whole = len(prompt.context) + (len(prompt.suffix) + len(gap) if isinstance(self._model, Masked) else 0)
+        if not 0 < len(gap) <= longest or whole > room:
+            return None
+        return Drawn(prompt=prompt, gap=gap, behind=text[end:])
+
+    def _snippets(self, document: int, near: str, limit: int, rng: random.Random) -> tuple[Snippet, ...]:
+        """The part of a neighbouring file that shares most names with what is near the gap."""
+        others = self._corpus.neighbours(document)
+        if not others or rng.random() >= self._recipe.snippet_share:
+            return ()
+        names = set(_NAME.findall(near))
+        parts: list[tuple[int, int, str]] = []
+        for other in rng.sample(others, min(3, len(others))):
+            text = self._corpus.text(other)
+            start = text.find("\n", rng.randrange(len(text))) + 1
+            part = text[start : start + limit // 10 * CHARACTERS]
+            parts.append((len(names & set(_NAME.findall(part))), other, part))
+        _, chosen, part = max(parts)
+        text = self._model.detokenize(self._model.tokenize(part)[: limit // 10])
+        return (Snippet(path=self._paths[chosen], text=text),) if text.strip() else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptedLessons:
+    """Makes the batch of any step; the same arguments give the same batch, in any process."""
+
+    corpora: Mapping[Split, tuple[PackedCorpus, Sequence[str]]]
+    """With the paths of their documents, in order."""
+    recipe: Recipe
+    seed: int
+    model: DiffusionGemma | Masked
+
+    def with_recipe(self, recipe: Recipe) -> PromptedLessons:
+        return replace(self, recipe=recipe)
+
+    def batch(self, step: int, split: Split = "train") -> Canvases | MaskedRows:
+        rng = random.Random(f"{self.seed}/{split}/{step}")
+        width = self.recipe.contexts[step % len(self.recipe.contexts)]
+        gaps = PromptedGaps(*self.corpora[split], self.model, self.recipe)
+        if isinstance(self.model, Masked):
+            return gaps.masked(width, gap_tokens(self.model), rng)
+        return unasked(canvas_batch(gaps.rows(width, rng), self.recipe, width, rng))
+
+
+TuningLessons = Lessons | PromptedLessons
+
+
+def gap_tokens(model: Masked) -> GapTokens:
+    mask = model.info.noise.mask_id
+    assert mask is not None
+    return GapTokens(mask=mask, end=model.info.pad_id, expand=model.info.expand_id, shift=model.shift)
