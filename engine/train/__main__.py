@@ -39,7 +39,7 @@ RunName = Annotated[str, typer.Option("--name", help="The run's name; its folder
 CorpusName = Annotated[str, typer.Option("--corpus", help="The corpus's name.")]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Another value for a part of the recipe, as step_tokens=16384."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Another value for a part of the recipe, as step_tokens=4096."),
 ]
 Holes = Annotated[
     int, typer.Option(min=0, max=300, help="Development holes to fill by canvas and causal head, for the threshold.")

@@ -30,7 +30,7 @@ class Recipe:
     first."""
     shallow_until: int = 4_500_000
     """Tokens after which the run goes on with all layers, made from these."""
-    steady: int = 5_000_000
+    steady: int = 20_000_000
     """Tokens after which the rates fall, as one over the square root of the tokens read."""
     canvases_from: int = 82_500_000
     """Tokens before the first canvas."""
@@ -38,7 +38,7 @@ class Recipe:
     """Last tokens, over which the learning rate falls; the texts are mostly the best ones then."""
     contexts: tuple[int, ...] = (256, 256, 256, 512)
     """Tokens of a row, in turn from step to step."""
-    step_tokens: int = 16384
+    step_tokens: int = 8192
     """Context tokens of one step."""
     canvas_share: float = 0.5
     """Canvas tokens for each token of context."""
