@@ -10,7 +10,7 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 VENV ?= .venv
 # Where the bundled model is trained, and the commit whose code trains it. DECONTAMINATE names benchmark files, absolute.
 TRAIN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/train
-TRAIN_AT ?= 7c44ad937f3220f7206fc44c5afd9a59aaeb0b45
+TRAIN_AT ?= ec2540f229019625ce9a185081db4065c92d502b
 
 # Where the real server of test-vllm is installed, apart from all else: its torch is another one.
 VLLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/vllm
