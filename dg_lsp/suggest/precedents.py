@@ -18,6 +18,7 @@ from dg_lsp.suggest.text_index import (
     BEFORE,
     REACH_LINES,
     Place,
+    Sought,
     Surroundings,
     TextIndex,
     is_name,
@@ -101,7 +102,8 @@ def look_up(
     # Neither it nor what follows it.
     end = number + suffix[: len(suffix) - len(suffix.lstrip())].count("\n")
     best = dict[str, Occurrence]()
-    ranked = [(score, line, index) for index in indexes for score, line in index.nearest(gap.around)]
+    sought = Sought.of(gap.around)
+    ranked = [(score, line, index) for index in indexes for score, line in index.nearest(sought)]
     ranked.sort(key=itemgetter(0), reverse=True)
     for rank, (_, line, index) in enumerate(ranked[:READ]):
         before_s, at_s = at_s, time.thread_time()

@@ -33,7 +33,7 @@ REACH_LINES = 16
 """How far behind a place the lines behind the gap are searched."""
 CONSIDERED = 32
 """Places of one key that are ranked: of many, those nearest to the document's own."""
-LISTED = 256
+LISTED = 96
 """Places in a bucket that are looked through."""
 
 OPENING = frozenset("([{,=:")
@@ -86,6 +86,30 @@ class Surroundings:
     head: str
     after: Sequence[str]
     """Lines behind the gap's, none of them blank; as many as `AFTER` count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """What an index is asked for: the same for all of them, so it is made once a look-up."""
+
+    name: str
+    keys: Sequence[tuple[int, float]]
+    """Of places, each with what such a place is likelier."""
+    before: Sequence[tuple[int, int]]
+    """Hashes of the shape and the text of each line, as in `after`."""
+    after: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(cls, around: Surroundings) -> Sought:
+        kind = kind_of(around.name)
+        above = around.before[0] if around.before else ""
+        keys = [(key, 0.0) for key in _line_keys(kind, _shaped(above), above)]
+        tokens = _TOKEN.findall(around.head[:LINE_CHARS])
+        if inside := _places_in(tokens):
+            keys.append((_inner_key(kind, tokens, inside[-1]), SAME_TOKENS))
+        return cls(
+            name=around.name, keys=keys, before=_hashed(around.before[:BEFORE]), after=_hashed(around.after[:AFTER])
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,19 +220,12 @@ class TextIndex:
         self._line_texts[first:end] = zeros
         self.dead_lines += end - first
 
-    def nearest(self, around: Surroundings) -> list[tuple[float, int]]:
+    def nearest(self, sought: Sought) -> list[tuple[float, int]]:
         """Lines that have a place like the gap's, each with how likely it is."""
-        kind, head = kind_of(around.name), around.head[:LINE_CHARS]
-        above = around.before[0] if around.before else ""
-        before, after = _hashed(around.before[:BEFORE]), _hashed(around.after[:AFTER])
-        keys = [(key, 0.0) for key in _line_keys(kind, _shaped(above), above)]
-        tokens = _TOKEN.findall(head)
-        if inside := _places_in(tokens):
-            keys.append((_inner_key(kind, tokens, inside[-1]), SAME_TOKENS))
         scores = dict[int, float]()
-        for key, bonus in keys:
-            listed = self._listed(key, around.name)
-            self._like([line for line in listed if line not in scores], before, after, scores)
+        for key, bonus in sought.keys:
+            listed = self._listed(key, sought.name)
+            self._like([line for line in listed if line not in scores], sought.before, sought.after, scores)
             if bonus:
                 for line in listed:
                     scores[line] += bonus
@@ -261,8 +278,8 @@ class TextIndex:
     def _like(
         self,
         lines: Sequence[int],
-        before: list[tuple[int, int]],
-        after: list[tuple[int, int]],
+        before: Sequence[tuple[int, int]],
+        after: Sequence[tuple[int, int]],
         scores: dict[int, float],
     ) -> None:
         """Add how like the gap's the lines around each line are to `scores`."""
