@@ -216,19 +216,10 @@ class Examples:
         return snippets, edits
 
     def _snippets(self, document: int, text: str, room: int) -> list[list[int]]:
-        """Of a few parts of neighbouring files those that share most names with the text."""
-        rng, names = self._rng, set(_NAME.findall(text))
-        near = self._corpus.neighbours(document)
-        parts: list[tuple[int, str]] = []
-        for other in rng.sample(near, min(3, len(near))):
-            whole = self._corpus.text(other)
-            for _ in range(3):
-                start = whole.find("\n", rng.randrange(len(whole))) + 1
-                part = whole[start : start + room * CHARACTERS]
-                parts.append((len(names & set(_NAME.findall(part))), part))
-        best = sorted(parts, reverse=True)[: rng.randint(1, 2)]
+        rng = self._rng
+        best = related_parts(self._corpus, document, text, room * CHARACTERS, rng)[: rng.randint(1, 2)]
         each = room // max(1, len(best))
-        return [ids for _, part in best if (ids := self._encode(part)[: rng.randint(each // 2, each)])]
+        return [ids for part, _ in best if (ids := self._encode(part)[: rng.randint(each // 2, each)])]
 
     def _edits(self, document: int, text: str, gap: Hole, count: int) -> list[Edit]:
         """Lines elsewhere in the file that share a name with the gap, as if they had just been written or renamed."""
@@ -248,6 +239,21 @@ class Examples:
 
     def _encode(self, text: str) -> list[int]:
         return encode(self._corpus.tokenizer, text)
+
+
+def related_parts(
+    corpus: PackedCorpus, document: int, text: str, characters: int, rng: random.Random
+) -> list[tuple[str, int]]:
+    """A few parts of neighbouring files, each with its document: those that share most names with the text first."""
+    names, near = set(_NAME.findall(text)), corpus.neighbours(document)
+    parts: list[tuple[int, str, int]] = []
+    for other in rng.sample(near, min(3, len(near))):
+        whole = corpus.text(other)
+        for _ in range(3):
+            start = whole.find("\n", rng.randrange(len(whole))) + 1
+            part = whole[start : start + characters]
+            parts.append((len(names & set(_NAME.findall(part))), part, other))
+    return [(part, other) for _, part, other in sorted(parts, reverse=True)]
 
 
 def followed(example: Example) -> list[int]:

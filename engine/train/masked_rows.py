@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.models.masked.network import MaskedNetwork
+from engine.train.contexts import stacked
 
 LEFT_OVER = 40
 """Slots too many, at the most."""
@@ -48,30 +49,24 @@ class GapTokens:
     """How far before a token the place is that says it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedRow:
-    ids: Sequence[int]
-    truth: Sequence[int]
+RowOfTruth = list[tuple[int, ...]]
+"""Of each place its id and its truth, as in MaskedRows."""
 
 
 def masked_row(
     context: Sequence[int], gap: tuple[Sequence[int], Sequence[int]], suffix: Sequence[int], shift: int = 0
-) -> MaskedRow:
+) -> RowOfTruth:
     """A row with a gap of `hidden_gap`."""
     shown, said = gap
     ids = [*context, *shown, *suffix]
     truth = [*[NOTHING] * len(context), *said, *[NOTHING] * len(suffix)]
-    return MaskedRow(ids=ids, truth=[*truth[shift:], *[NOTHING] * shift])
+    return [*zip(ids, [*truth[shift:], *[NOTHING] * shift], strict=True)]
 
 
-def masked_rows(rows: Sequence[MaskedRow], pad: int) -> MaskedRows:
+def masked_rows(rows: Sequence[RowOfTruth], pad: int) -> MaskedRows:
     """They side by side, filled up with `pad`, which nothing sees."""
-    width = max(len(row.ids) for row in rows)
-    return MaskedRows(
-        ids=torch.tensor([[*row.ids, *[pad] * (width - len(row.ids))] for row in rows]),
-        truth=torch.tensor([[*row.truth, *[NOTHING] * (width - len(row.truth))] for row in rows]),
-        lengths=torch.tensor([len(row.ids) for row in rows]),
-    )
+    lengths = [len(row) for row in rows]
+    return MaskedRows(**stacked(rows, max(lengths), {"ids": pad, "truth": NOTHING}), lengths=torch.tensor(lengths))
 
 
 def hidden_gap(

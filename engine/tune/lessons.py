@@ -9,11 +9,14 @@ from typing import Any, get_args
 
 from tokenizers import Tokenizer
 
+from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import BadInput
 from engine.models.base import ModelInfo
+from engine.models.masked.tokenizer import read_tokenizer as read_masked_tokenizer
 from engine.models.prompts.chat import PINNED as CHAT_PINNED
 from engine.models.prompts.layout import END, WIDTH
 from engine.models.prompts.tokens import PINNED
+from engine.models.tokenizer import read_tokenizer
 from engine.train.canvases import Canvases
 from engine.train.contexts import NOTHING
 from engine.train.corpus import Split
@@ -58,6 +61,11 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
         free_share=0.4 if info.length == "discover" else 0.0,
         fitting_share=1.0 if asked or info.length == "discover" else 0.25,
     )
+
+
+def tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
+    """Raises ModelError."""
+    return (read_masked_tokenizer if checkpoint.family == "masked" else read_tokenizer)(checkpoint)
 
 
 def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> dict[Split, int]:

@@ -5,9 +5,10 @@ chat turns around a gap, and the text itself with a gap of masks.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
 
 from engine.core.errors import BadInput
 from engine.core.request import FillRequest, Snippet
@@ -18,11 +19,13 @@ from engine.syntax.holes import holes
 from engine.train.canvases import Canvases, canvas_batch
 from engine.train.contexts import ContextRow
 from engine.train.corpus import Split
-from engine.train.examples import CHARACTERS, KINDS, LONGEST_GAP, Example
-from engine.train.masked_rows import GapTokens, MaskedRow, MaskedRows, hidden_gap, masked_row, masked_rows
+from engine.train.examples import CHARACTERS, KINDS, LONGEST_GAP, Example, related_parts
+from engine.train.masked_rows import GapTokens, MaskedRows, RowOfTruth, hidden_gap, masked_row, masked_rows
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import Recipe
+from engine.train.run import BatchSource
 from engine.tune.lessons import Lessons, unasked
+from engine.tune.repository import Repository
 
 FROM_START = 0.3
 """Gaps that are looked for in a file's first lines; the others anywhere."""
@@ -30,7 +33,6 @@ _ATTEMPTS = 200
 """Draws of a gap, until one fits."""
 _FEWEST = 32
 """Tokens of prefix and suffix that there has to be room for."""
-_NAME = re.compile(r"[^\W\d]\w{2,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class PromptedGaps:
     ) -> None:
         """`paths`: of the documents, in their order."""
         self._corpus, self._paths, self._model, self._recipe = corpus, paths, model, recipe
+        self._frame = len(model.prompt(FillRequest(prefix="", suffix="")).context)
+        """Tokens of what is said in each prompt."""
 
     def rows(self, width: int, rng: random.Random) -> Iterator[ContextRow]:
         """The rows of a step, for canvases beside them."""
@@ -73,7 +77,7 @@ class PromptedGaps:
         made = [self._masked(width, known, rng) for _ in range(self._recipe.rows(width))]
         return masked_rows(made, known.end)
 
-    def _masked(self, width: int, known: GapTokens, rng: random.Random) -> MaskedRow:
+    def _masked(self, width: int, known: GapTokens, rng: random.Random) -> RowOfTruth:
         drawn = self.draw(width, rng)
         context, suffix = drawn.prompt.context, drawn.prompt.suffix
         spare = width - len(context) - len(drawn.gap) - len(suffix)
@@ -81,9 +85,9 @@ class PromptedGaps:
 
     def draw(self, room: int, rng: random.Random) -> Drawn:
         """One whose prompt has at most `room` tokens. Raises BadInput where that is too few for any."""
-        frame = len(self._model.prompt(FillRequest(prefix="", suffix=""), room).context)
-        for _ in range(_ATTEMPTS if room - frame >= _FEWEST else 0):
-            drawn = self._drawn(self._corpus.choose(rng), room, room - frame, rng)
+        limit = room - self._frame
+        for _ in range(_ATTEMPTS if limit >= _FEWEST else 0):
+            drawn = self._drawn(self._corpus.choose(rng), room, limit, rng)
             if drawn is not None:
                 return drawn
         raise BadInput(
@@ -116,19 +120,15 @@ class PromptedGaps:
 
     def _snippets(self, document: int, near: str, limit: int, rng: random.Random) -> tuple[Snippet, ...]:
         """The part of a neighbouring file that shares most names with what is near the gap."""
-        others = self._corpus.neighbours(document)
-        if not others or rng.random() >= self._recipe.snippet_share:
+        if rng.random() >= self._recipe.snippet_share:
             return ()
-        names = set(_NAME.findall(near))
-        parts: list[tuple[int, int, str]] = []
-        for other in rng.sample(others, min(3, len(others))):
-            text = self._corpus.text(other)
-            start = text.find("\n", rng.randrange(len(text))) + 1
-            part = text[start : start + limit // 10 * CHARACTERS]
-            parts.append((len(names & set(_NAME.findall(part))), other, part))
-        _, chosen, part = max(parts)
-        text = self._model.detokenize(self._model.tokenize(part)[: limit // 10])
-        return (Snippet(path=self._paths[chosen], text=text),) if text.strip() else ()
+        tokens = limit // 10
+        best = related_parts(self._corpus, document, near, tokens * CHARACTERS, rng)
+        if not best:
+            return ()
+        part, other = best[0]
+        text = self._model.detokenize(self._model.tokenize(part)[:tokens])
+        return (Snippet(path=self._paths[other], text=text),) if text.strip() else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +154,17 @@ class PromptedLessons:
 
 
 TuningLessons = Lessons | PromptedLessons
+
+
+def lessons_of(
+    model: DiffusionGemma | Masked, repository: Repository, corpus: Path, recipe: Recipe, seed: int
+) -> TuningLessons:
+    """Lessons in the layout that the model is served in, from the `corpus` that was written of the repository."""
+    if isinstance(model, DiffusionGemma) and not model.info.instructions:
+        return Lessons(source=BatchSource(corpus=corpus, recipe=recipe, seed=seed))
+    splits = get_args(Split)
+    corpora = {split: (PackedCorpus(corpus, split), [each.path for each in repository.of(split)]) for split in splits}
+    return PromptedLessons(corpora=corpora, recipe=recipe, seed=seed, model=model)
 
 
 def gap_tokens(model: Masked) -> GapTokens:

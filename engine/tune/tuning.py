@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 import torch
@@ -31,14 +30,10 @@ from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.adapters.metadata import AdapterFigures, AdapterMetadata, adapter_path, fingerprint_of
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
-from engine.models.masked.tokenizer import read_tokenizer as read_masked_tokenizer
-from engine.models.tokenizer import read_tokenizer
 from engine.train.corpus import Split
-from engine.train.packed import PackedCorpus
-from engine.train.recipe import Recipe
-from engine.train.run import BatchSource, Sitting
+from engine.train.run import Sitting
 from engine.tune.learn import TuningState, learn, parameters_of, put, steps_of
-from engine.tune.lessons import Lessons, recipe_of, write_corpus
+from engine.tune.lessons import recipe_of, tokenizer_of, write_corpus
 from engine.tune.lora import (
     ALPHA,
     RANK,
@@ -51,7 +46,7 @@ from engine.tune.lora import (
 )
 from engine.tune.measure import FITS, Schedule, fit, held_out_gaps, kept_figures, measure, outside_gaps, quality
 from engine.tune.plan import TuningPlan, plan
-from engine.tune.prompted import PromptedLessons, TuningLessons
+from engine.tune.prompted import TuningLessons, lessons_of
 from engine.tune.repository import Listing, Repository, list_files, read_repository
 
 PASSES = 4
@@ -132,13 +127,12 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             yield None
             return
         with _writing(work):
-            tokenizer = (read_masked_tokenizer if checkpoint.family == "masked" else read_tokenizer)(checkpoint)
-            tokens = write_corpus(repository, tokenizer, work / "corpus")
+            tokens = write_corpus(repository, tokenizer_of(checkpoint), work / "corpus")
         say(told(listing, repository, tokens))
         model = load(request.model, request.device).model
         assert isinstance(model, DiffusionGemma | Masked)
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
-        lessons = _lessons(model, repository, work / "corpus", recipe, request.seed)
+        lessons = lessons_of(model, repository, work / "corpus", recipe, request.seed)
         sitting = Sitting(device=torch.device(model.info.device), save_every_s=SAVE_EVERY_S)
         with learning(model, earlier, request.seed) as (network, pairs):
             planned = plan(network, pairs, lessons, sitting)
@@ -210,16 +204,6 @@ def learning(
         if earlier is not None:
             put(parameters_from(earlier.tensors), parameters_of(pairs))
         yield trainable(model.network, recompute=recompute), pairs
-
-
-def _lessons(
-    model: DiffusionGemma | Masked, repository: Repository, corpus: Path, recipe: Recipe, seed: int
-) -> TuningLessons:
-    if isinstance(model, DiffusionGemma) and not model.info.instructions:
-        return Lessons(source=BatchSource(corpus=corpus, recipe=recipe, seed=seed))
-    splits = get_args(Split)
-    corpora = {split: (PackedCorpus(corpus, split), [each.path for each in repository.of(split)]) for split in splits}
-    return PromptedLessons(corpora=corpora, recipe=recipe, seed=seed, model=model)
 
 
 def told(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:

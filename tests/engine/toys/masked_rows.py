@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from engine.models.prompts.layout import BOS, EOS, MASK, PAD, RESERVED
-from engine.train.masked_rows import GapTokens, MaskedRow, MaskedRows, hidden_gap, masked_row, masked_rows
+from engine.train.masked_rows import GapTokens, MaskedRows, RowOfTruth, hidden_gap, masked_row, masked_rows
 from engine.train.packed import PackedCorpus
 from engine.train.tokenizer import encode
 
@@ -23,7 +23,7 @@ def toy_rows(corpus: PackedCorpus, rng: random.Random, rows: int) -> MaskedRows:
     return masked_rows([_row(corpus, rng) for _ in range(rows)], PAD)
 
 
-def _row(corpus: PackedCorpus, rng: random.Random) -> MaskedRow:
+def _row(corpus: PackedCorpus, rng: random.Random) -> RowOfTruth:
     text = encode(corpus.tokenizer, corpus.text(rng.randrange(len(corpus))))
     size = rng.randint(1, min(LONGEST, len(text) - 2))
     start = rng.randint(1, len(text) - size - 1)

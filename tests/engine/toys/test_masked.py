@@ -66,8 +66,9 @@ def test_who_can_ask_for_nothing_sees_gaps_that_fit():
 
 def test_what_a_place_says_of_the_next_token_stands_before_it():
     row = masked_row([7, 8], ([MASK, 9, MASK], [30, NOTHING, 31]), [5], shift=1)
-    assert row.ids == [7, 8, MASK, 9, MASK, 5]
-    assert row.truth == [NOTHING, 30, NOTHING, 31, NOTHING, NOTHING]
+    ids, truth = map(list, zip(*row, strict=True))
+    assert ids == [7, 8, MASK, 9, MASK, 5]
+    assert truth == [NOTHING, 30, NOTHING, 31, NOTHING, NOTHING]
 
 
 def _without_merged(tokens: list[int], shown: list[int]) -> list[int]:

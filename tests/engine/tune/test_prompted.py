@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -23,18 +22,18 @@ from engine.train.canvases import NO_CANVAS, Canvases
 from engine.train.contexts import NOTHING as NO_TARGET
 from engine.train.corpus import Document, Split
 from engine.train.masked_rows import NOTHING, MaskedRows
-from engine.train.packed import PackedCorpus
 from engine.train.run import step_losses, total_loss
 from engine.tune.learn import learn, parameters_of
-from engine.tune.lessons import recipe_of, write_corpus
+from engine.tune.lessons import recipe_of, tokenizer_of, write_corpus
 from engine.tune.lora import adapted, trainable
-from engine.tune.prompted import PromptedGaps, PromptedLessons, gap_tokens
+from engine.tune.prompted import PromptedGaps, PromptedLessons, gap_tokens, lessons_of
 from engine.tune.repository import Repository
+from tests.engine.models.masked.published import write_published
 from tests.engine.train.packages import python_code
 from tests.engine.train.tiny import CPU
 
 MASKED = Path(__file__).parents[2] / "models" / "toy-masked"
-PATHS = ("a/red.py", "a/green.py", "b/north.py", "b/south.py")
+PATHS = ("a/green.py", "a/red.py", "b/north.py", "b/south.py")
 
 
 def repository() -> Repository:
@@ -56,15 +55,10 @@ def lessons_for(path: Path, folder: Path, tokens: int = 4096) -> PromptedLessons
     assert isinstance(model, DiffusionGemma | Masked)
     checkpoint = read_checkpoint(path, path.name)
     files = repository()
-    write_corpus(files, model.prompt.__self__._tokenizer, folder)  # type: ignore[attr-defined]
-    return PromptedLessons(
-        corpora={
-            split: (PackedCorpus(folder, split), [each.path for each in files.of(split)]) for split in get_args(Split)
-        },
-        recipe=recipe_of(model.info, checkpoint.metadata, tokens),
-        seed=0,
-        model=model,
-    )
+    write_corpus(files, tokenizer_of(checkpoint), folder)
+    made = lessons_of(model, files, folder, recipe_of(model.info, checkpoint.metadata, tokens), 0)
+    assert isinstance(made, PromptedLessons)
+    return made
 
 
 @pytest.fixture
@@ -92,7 +86,11 @@ def test_a_chat_s_row_is_a_prompt_as_it_is_served_and_its_gap_belongs_there(chat
                 ids, seen = made.contexts.ids[row], made.contexts.example[row] == 0
                 asked = model.detokenize(ids[seen].tolist())
                 assert "Continue this file" in asked
-                snippets += sum(f"{path}:\n```" in asked for path in PATHS)
+                for path in PATHS:
+                    _, found, snippet = asked.partition(f"{path}:\n```\n")
+                    snippets += bool(found)
+                    # It is that file's.
+                    assert not found or snippet.partition("\n```")[0] in python_code(Path(path).stem, 30)
                 owners = {int(each) for each in made.owner[row] if each != NO_CANVAS}
                 assert owners
                 for owner in owners:
@@ -176,12 +174,12 @@ def test_where_no_gap_fits_it_is_a_sentence(chat: PromptedLessons):
         gaps.draw(20, random.Random(0))
 
 
-def test_the_tokenizer_of_a_model_without_a_tokenizer_file_is_kept_whole(masked: PromptedLessons, tmp_path: Path):
-    shutil.copytree(MASKED, tmp_path / "copy")
-    text = texts("train")[0]
-    assert masked.corpora["train"][0].tokenizer.encode(text, add_special_tokens=False).ids == masked.model.tokenize(
-        text
-    )
+def test_the_tokenizer_of_a_model_without_a_tokenizer_file_is_kept_whole(tmp_path: Path):
+    lessons = lessons_for(write_published(tmp_path / "model", "dream-coder"), tmp_path / "corpus")
+    assert not (tmp_path / "model" / "tokenizer.json").exists()
+    corpus, _ = lessons.corpora["train"]
+    for text in texts("train"):
+        assert corpus.tokenizer.encode(text, add_special_tokens=False).ids == lessons.model.tokenize(text)
 
 
 @pytest.mark.parametrize("shift", [0, 1])
