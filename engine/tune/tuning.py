@@ -171,6 +171,8 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
     served = with_pairs(ready.model, ready.earlier.tensors, ALPHA / RANK) if ready.earlier else ready.model
     before = {name: _measured(ready, served, f"before, {name}", own, usual, counting) for name, own in tasks.items()}
+    # The plan does not count the contexts that were read for it.
+    served.forget()
     with learning(ready.model, ready.earlier, ready.request.seed) as (network, pairs):
         recipe = ready.lessons.recipe
         state = learn(network, pairs, ready.lessons, recipe, ready.run, {}, ready.sitting, say, should_pause)

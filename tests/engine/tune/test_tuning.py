@@ -91,6 +91,7 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
         ready = all_of(found)
         assert tune(ready, seen.lines.append, seen.count, lambda: True) is None
         assert (ready.run / CHECKPOINT).exists()
+        assert ready.model.cache.nbytes == 0, "what was planned is beside no contexts"
     filled = {name: count for name, count in seen.done.items() if "before" in name}
     assert sum(filled.values()) == 4
     with prepared(request(folder), seen.lines.append) as found:
