@@ -50,6 +50,7 @@ def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, len
         "context": max(recipe.contexts),
         "pinned": recipe.pinned,
         "edits": recipe.edit_share > 0,
+        "sure": recipe.sure,
         "trained_tokens": state.tokens,
         "trained_steps": state.step,
     }

@@ -68,8 +68,10 @@ class Recipe:
     """Canvases of which nothing is known yet, as a fill begins."""
     runs_on: bool = False
     """A fact of the model: see engine.models.base."""
-    steps: int = 8
+    steps: int = 4
     """Denoise steps of a served canvas, at the most: a canvas of masks needs few, as what it accepted stays."""
+    sure: float = 0.9
+    """Probability of each of its open tokens at which a served canvas is done."""
     widths: tuple[int, ...] = (6, 16, 64)
     """Gap widths that are tried beside each other when the model is served and can't be asked."""
     rates: Rates = field(default_factory=Rates)

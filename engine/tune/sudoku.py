@@ -9,7 +9,6 @@ Source of the experiment: fine-tuning DiffusionGemma on Sudoku raised what it so
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.checkpoints.directory import METADATA_FILE
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import infill
@@ -61,8 +59,6 @@ _UNITS = (
 """Cells that hold each digit once: rows, columns, boxes."""
 _BLANKS = (8, 12)
 """Cells of a puzzle that are empty, at the least and at the most."""
-_SURE = 0.9
-"""Of each cell, at which a board is done."""
 _HELD_OUT = 9
 """One board in so many is never trained on."""
 _CONTEXT = 24
@@ -217,9 +213,6 @@ def make_base(out: Path, steps: int, report: Callable[[str], None], seed: int = 
         if (step + 1) % 100 == 0:
             report(f"base: step {step + 1} of {steps}, loss {losses['canvas'].item():.3f}")
     export(state, RECIPE, tokenizer, out, length="slack")
-    metadata = json.loads((out / METADATA_FILE).read_text(encoding="utf-8"))
-    # As the bundled model is served.
-    (out / METADATA_FILE).write_text(json.dumps(metadata | {"sure": _SURE}, indent=2) + "\n", encoding="utf-8")
 
 
 _SITTING = Sitting(device=torch.device("cpu"))

@@ -36,6 +36,8 @@ UNIFORM = Recipe(
     pinned=32,
     blank_share=0.3,
     steps=48,
+    # What a canvas said surely may still change with all else of it.
+    sure=2.0,
     widths=(8, 24, 64),
     rates=Rates(matrices=0.01, rest=0.0015),
 )

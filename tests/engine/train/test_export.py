@@ -76,7 +76,8 @@ def test_the_engine_reads_what_the_recipe_knows(trained: tuple[TrainingState, Pa
     facts = load(str(trained[1]), "cpu").model.info
     assert (facts.length, facts.noise.mask_id, facts.noise.vocab_size) == ("slack", 3, 300)
     assert (facts.context_limit, facts.canvas_length, facts.widths) == (96, 96, (8, 24, 64))
-    assert (facts.sampling.max_steps, facts.sampling.entropy_bound, facts.pad_id) == (16, 0.25, 0)
+    assert (facts.sampling.max_steps, facts.sampling.sure) == (16, 2.0)
+    assert (facts.sampling.entropy_bound, facts.pad_id) == (0.25, 0)
     assert not facts.instructions
 
 
