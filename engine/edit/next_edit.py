@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Sequence
 from msgspec import structs
 
 from engine.analysis.questions import Roles, RolesOf, asked
-from engine.core.request import Candidate, Filled, FillRequest, RecentEdit, Timings
+from engine.core.request import Candidate, Filled, FillRequest, RecentEdit, Syntax, Timings
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, Work
 from engine.edit.replays import Replay, replaces, replays, with_roles
@@ -63,8 +63,8 @@ def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = t
                 easier[start, new] = yield from _easier(model, request, text, (start, end), new, deadline)
                 yield None
             likely += _READ * max(-_NATS, min(easier[start, new], _NATS))
-        if likely >= LIKELY and (yield from _parses(request, text, place, deadline)):
-            candidates.append(_candidate(model, place, likely))
+        if likely >= LIKELY and (syntax := (yield from _checked(request, text, place, deadline))):
+            candidates.append(_candidate(model, place, likely, syntax))
     return Filled(
         model=model.info.name,
         device=model.info.device,
@@ -117,13 +117,13 @@ def _span(candidate: Candidate) -> tuple[int, int]:
     return candidate.replaces or (0, 0)
 
 
-def _candidate(model: Model, place: Replay, likely: float) -> Candidate:
+def _candidate(model: Model, place: Replay, likely: float, syntax: Syntax) -> Candidate:
     return Candidate(
         text=place.new,
         tokens=len(model.tokenize(place.new)),
         confidence=1 / (1 + math.exp(-likely)),
         score=likely,
-        syntax="ok",
+        syntax=syntax,
         replaces=(place.start, place.end),
     )
 
@@ -155,12 +155,14 @@ def _easier(
     return sum(after) - sum(before)
 
 
-def _parses(request: FillRequest, text: str, place: Replay, deadline: Deadline) -> Work[bool]:
-    """Whether it adds no syntax problem, as far as that can be told."""
+def _checked(request: FillRequest, text: str, place: Replay, deadline: Deadline) -> Work[Syntax | None]:
+    """How it stands with the file's syntax; None where it adds a problem."""
     language = language_of(request.language)
     if language is None:
-        return True
+        return "unchecked"
     old = text[place.start : place.end]
     edit = structs.replace(request, task="rewrite", prefix=text[: place.start], old=old, suffix=text[place.end :])
     (found,) = yield from validated_fills(edit, language, [with_line_feeds(place.new)], deadline)
-    return found is not None and (found.verdict is None or found.verdict.is_clean)
+    if found is None or (found.verdict and not found.verdict.is_clean):
+        return None
+    return "ok" if found.verdict else "unchecked"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -78,6 +79,13 @@ def test_what_would_break_the_file_is_not_offered():
     text, broken = f"{new}\nsecond = opened + 2\n", f"{new}\n▮second = closed(+ 2▮\n"
     assert asked(text, broken, old=old, new=new, language="")
     assert asked(text, broken, old=old, new=new) == []
+
+
+def test_what_nobody_checked_says_so(monkeypatch: pytest.MonkeyPatch):
+    assert [each.syntax for each in asked(BEFORE, AFTER)] == ["ok"]
+    assert [each.syntax for each in asked(BEFORE, AFTER, language="klingon")] == ["unchecked"]
+    monkeypatch.setattr("engine.infill.validation.EDIT_CHECK_MS", 0.0)
+    assert [each.syntax for each in asked(BEFORE, AFTER)] == ["unchecked"]
 
 
 def test_line_ends_stay_as_they_are():
