@@ -27,7 +27,9 @@ _DEVELOPMENT = Path("development")
 def quantize(
     model: Annotated[str, typer.Argument(metavar="NAME|PATH|HUB-ID", help="Its weights in bfloat16.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write it; one that was cut off is gone on with.")],
-    gaps: Annotated[int, typer.Option(min=0, help="Gaps to fill with both, where there is room to load them.")] = 20,
+    gaps: Annotated[
+        int, typer.Option(min=0, help="Gaps to fill with both, where there is room; 0: none, and no download.")
+    ] = 20,
     holes: Annotated[
         Path, typer.Option(metavar="DIR|development|reported", help="Where those gaps are, as for `dg-lsp eval`.")
     ] = _DEVELOPMENT,

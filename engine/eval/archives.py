@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,12 @@ def unpack(archive: Path, folder: Path, endings: tuple[str, ...]) -> None:
                     target.write_bytes(opened.read(name))
                 elif member is not None and (file := opened.extractfile(member)):
                     target.write_bytes(file.read())
+
+
+def announce(count: int, where: str = "the package index") -> None:
+    """Say on stderr, before a download of so many packages, that the network is used."""
+    sys.stderr.write(f"Downloading {count} {'package' if count == 1 else 'packages'} from {where}, once.\n")
+    sys.stderr.flush()
 
 
 def run_client(command: Sequence[str], what: str, folder: Path) -> None:

@@ -22,7 +22,7 @@ import msgspec
 
 from engine.core.errors import BadInput
 from engine.core.processes import python_module
-from engine.eval.archives import run_client, unpack
+from engine.eval.archives import announce, run_client, unpack
 from engine.train.screening import LANGUAGES
 
 STANDARD_LIBRARY = "python-stdlib"
@@ -180,6 +180,7 @@ def fetch_pinned(cache: Path) -> tuple[Path, Path]:
     folder = cache / f"packages-{hashlib.sha256(pins.encode()).hexdigest()[:12]}"
     if not folder.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
+        announce(len(python) + len(npm), "the package indexes of Python and npm")
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
             whole = Path(scratch, "whole")
             whole.mkdir()

