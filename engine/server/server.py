@@ -179,7 +179,8 @@ class EngineServer:
             from engine.server.http.door import open_door
         except ImportError as error:
             raise BadInput(
-                f'The HTTP door needs {error.name}, which is not installed: run `pip install "dg-lsp[http]"`.'
+                f"The HTTP door needs {error.name}, which is not installed: "
+                "run `pipx install --force '.[http]'` in a clone of dg-lsp."
             ) from None
         return await open_door(self._settings, self, next(self._numbers))
 

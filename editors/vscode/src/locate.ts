@@ -28,7 +28,7 @@ export function isProgram(path: string): boolean {
 }
 
 /** A tool of that name on PATH. */
-export function onPath(name: string, path: string): string | undefined {
+function onPath(name: string, path: string): string | undefined {
   return path
     .split(delimiter)
     .filter(Boolean)
@@ -51,15 +51,6 @@ export function locate({ setting, folders, path, home }: Places): Found {
     onPath(PROGRAM, path) ??
     [join(home, ".local", "bin", PROGRAM)].find(isProgram);
   return program ? { program } : { missing: "The server dg-lsp was not found on this machine." };
-}
-
-/** The command line that installs the server with what the machine has. */
-export function installCommand(path: string): string {
-  const has = (name: string): boolean => onPath(WINDOWS ? `${name}.exe` : name, path) !== undefined;
-  if (has("uv")) {
-    return "uv tool install dg-lsp";
-  }
-  return has("pipx") ? "pipx install dg-lsp" : "python3 -m pip install --user dg-lsp";
 }
 
 export const surroundings = (): Pick<Places, "path" | "home"> => ({

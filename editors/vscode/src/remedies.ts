@@ -1,6 +1,5 @@
 // Sentences with a button that helps.
 import * as vscode from "vscode";
-import { installCommand } from "./locate";
 
 const INSTALL = "Install…";
 const CHOOSE = "Choose Program…";
@@ -8,17 +7,15 @@ const RESTART = "Restart";
 const LOG = "Show Log";
 const UPGRADE = "Upgrade…";
 
-/** Open a terminal with a command line typed, but not run: it may use the network. */
-export function propose(command: string): void {
-  const terminal = vscode.window.createTerminal("dg-lsp");
-  terminal.show();
-  terminal.sendText(command, false);
+/** How the server is installed from a clone, until there is a release: the first page of the walkthrough. */
+async function showSetUp(): Promise<void> {
+  await vscode.commands.executeCommand("workbench.action.openWalkthrough", "dg-lsp.dg-lsp#start");
 }
 
 export async function tellMissing(message: string): Promise<void> {
   const chosen = await vscode.window.showWarningMessage(message, INSTALL, CHOOSE);
   if (chosen === INSTALL) {
-    propose(installCommand(process.env["PATH"] ?? ""));
+    await showSetUp();
   } else if (chosen === CHOOSE) {
     await vscode.commands.executeCommand("workbench.action.openSettings", "dg-lsp.serverPath");
   }
@@ -34,6 +31,6 @@ export async function tellStopped(message: string): Promise<void> {
 export async function tellOutdated(message: string): Promise<void> {
   const chosen = await vscode.window.showErrorMessage(message, UPGRADE);
   if (chosen) {
-    propose(installCommand(process.env["PATH"] ?? "").replace(/ install /, " upgrade "));
+    await showSetUp();
   }
 }

@@ -2,7 +2,7 @@
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { installCommand, locate } from "../src/locate";
+import { locate } from "../src/locate";
 import { isOutdated } from "../src/version";
 import { account, api, equal, open, ready, set, take, test, until } from "./harness";
 
@@ -90,8 +90,6 @@ test("the server is searched in its places, in order", async () => {
     program: join(folder, "home", ".local", "bin", "dg-lsp"),
   });
   equal(locate(places), { missing: "The server dg-lsp was not found on this machine." });
-  equal(installCommand(""), "python3 -m pip install --user dg-lsp");
-  equal(installCommand(join(folder, "tools")), "uv tool install dg-lsp");
 });
 
 test("versions are compared by number", async () => {

@@ -28,7 +28,6 @@ PROGRAMS = {
     "recording": _RECORDING,
     "project/.venv/bin/dg-lsp": _REAL,
     "home/.local/bin/dg-lsp": _REAL,
-    "tools/uv": "#!/bin/sh\nexit 1\n",
 }
 
 

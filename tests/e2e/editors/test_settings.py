@@ -65,6 +65,8 @@ def test_menus_keys_and_the_walkthrough_name_commands_and_pages_that_exist():
     pages = [step["media"]["markdown"] for step in walkthrough["steps"]]
     assert len(pages) == 3
     assert [page for page in pages if not (EXTENSION / page).is_file()] == []
+    shown = f"{declared()['publisher']}.{declared()['name']}#{walkthrough['id']}"
+    assert f'"{shown}"' in (EXTENSION / "src" / "remedies.ts").read_text()
 
 
 def test_a_virtual_workspace_is_refused_and_an_untrusted_one_chooses_no_program():

@@ -17,7 +17,7 @@ local function check_program(command)
   elseif vim.version.lt(version, server.NEEDS) then
     vim.health.error(
       ("dg-lsp %s is older than %s"):format(version, server.NEEDS),
-      "Run `pipx upgrade dg-lsp`."
+      "Run `pipx install --force .` in an updated clone of dg-lsp."
     )
   else
     vim.health.ok(("dg-lsp %s: %s"):format(version, table.concat(command, " ")))

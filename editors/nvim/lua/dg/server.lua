@@ -41,7 +41,7 @@ function M.command()
     return { program, "serve" }
   end
   return nil,
-    "The server dg-lsp was not found; get it with `pipx install dg-lsp`, or set `cmd` in setup()."
+    "The server dg-lsp was not found; run `pipx install .` in a clone of dg-lsp, or set `cmd` in setup()."
 end
 
 ---@return vim.lsp.Client?
@@ -57,7 +57,7 @@ local function check_version(client)
     return
   end
   notify.warn(
-    ("dg-lsp %s is too old, this plugin needs %s; upgrade it with `pipx upgrade dg-lsp`."):format(
+    ("dg-lsp %s is too old, this plugin needs %s; run `pipx install --force .` in an updated clone."):format(
       told,
       M.NEEDS
     )

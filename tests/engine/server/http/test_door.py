@@ -467,7 +467,9 @@ def test_without_the_extra_the_way_out_is_named(place, tmp_path):
     place.environment["PYTHONPATH"] = str(tmp_path)
     result = place.command("run", "--http", "127.0.0.1:0")
     assert result.returncode == 2
-    assert 'uvicorn, which is not installed: run `pip install "dg-lsp[http]"`' in result.stderr
+    assert (
+        "uvicorn, which is not installed: run `pipx install --force '.[http]'` in a clone of dg-lsp." in result.stderr
+    )
 
 
 def test_a_models_name_tells_nothing_of_where_it_lies():
