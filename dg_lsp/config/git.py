@@ -23,7 +23,8 @@ _NAME = "git.exe" if sys.platform == "win32" else "git"
 
 
 def run_git(repository: Path, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[bytes]:
-    """Run one of git's plumbing commands, which know neither pagers nor signatures nor filters.
+    """Run one of git's plumbing commands, which know neither pagers nor signatures nor filters; or `log` without a
+    patch, whose pager and check of signatures are switched off here.
 
     Raises OSError where there is no git, subprocess.TimeoutExpired.
     """

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from dg_lsp.commands.files import changed_at
 from dg_lsp.config.git import excludes_file, run_git
 from dg_lsp.replay.generate import edited_files
 from dg_lsp.replay.session import SessionError
@@ -39,6 +40,7 @@ def hostile(tmp_path):
     for name, value in {
         "core.fsmonitor": str(evil),
         "core.pager": str(evil),
+        "pager.log": str(evil),
         "core.editor": str(evil),
         "core.sshCommand": str(evil),
         "core.hooksPath": str(tmp_path / "hooks"),
@@ -59,6 +61,12 @@ def test_a_history_is_read_and_nothing_is_run(hostile):
     top, mark, _ = hostile
     (edited,) = edited_files(top, 1)
     assert (edited.before, edited.after) == ("x = 1\n", "x = 1\ny = 2\n")
+    assert not mark.exists()
+
+
+def test_a_log_is_read_and_nothing_is_run(hostile):
+    top, mark, _ = hostile
+    assert {*changed_at(top)} == {"a.py", ".gitattributes"}
     assert not mark.exists()
 
 
