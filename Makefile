@@ -18,7 +18,8 @@ VLLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/vllm
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 OURS := dg_lsp engine tests
-# A processor each, and no more than four: some tests start an engine and several windows.
+# tests/conftest.py says how many: one more than there are processors, at most four. Some tests start an engine and several
+# windows.
 PARALLEL := --numprocesses auto --dist worksteal
 
 # Where it is set, each of the many processes of a test run would compile all of it again.
@@ -31,7 +32,7 @@ help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
 	@echo "make test    run the tests, those in real editors aside"
 	@echo "make test-fast  run those without processes and models, within a minute"
-	@echo "make test-editors  install Neovim and VS Code in a cache, and run the tests in them (Debian, npm)"
+	@echo "make test-editors  install Neovim, VS Code and Emacs in a cache, and run the tests in them (Debian, npm)"
 	@echo "make test-vllm  install a real vLLM server for the CPU (400 MB to download, 2 GB on disk), and run the tests with it"
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
 	@echo "make gpu-proof  all that waits for a GPU, in twenty minutes: its tests, the released shape in 4 bit, a table and JSON"
