@@ -1,7 +1,7 @@
 """The documents an editor has open, as snapshots that never change.
 
 Out-of-order and impossible messages are expected: a change to an unknown document is refused, a range outside of the
-text is mapped into it (see `convert`). A document whose change could not be read is forgotten, since nobody knows its
+text is mapped into it (see `positions`). A document whose change could not be read is forgotten, since nobody knows its
 text any more; it is known again when the editor sends all of it.
 """
 

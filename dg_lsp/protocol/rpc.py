@@ -192,7 +192,7 @@ class Rpc(LanguageServerProtocol):
 
 
 def converter() -> Converter:
-    """pygls' converter, but positions outside of any text are taken; `convert` maps them into it.
+    """pygls' converter, but positions outside of any text are taken; `documents.positions` maps them into it.
 
     A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
     One that does not keep to the encoding that was agreed on offers but the one that it writes.

@@ -1,4 +1,4 @@
-"""(a) One gap, from text to candidates, beside what others do with the same weights."""
+"""One gap, from text to candidates, beside what others do with the same weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""(e) Gaps in real code whose context is encoded already, as while somebody types: filled by the engine and by the
+"""Gaps in real code whose context is encoded already, as while somebody types: filled by the engine and by the
 model's causal head, turn by turn."""
 
 from __future__ import annotations

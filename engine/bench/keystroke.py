@@ -1,4 +1,4 @@
-"""(c) What a keystroke costs in contexts of many lengths: one token more to encode, and the first step of a canvas."""
+"""What a keystroke costs in contexts of many lengths: one token more to encode, and the first step of a canvas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""(b) One denoise step beside its matrix products; (d) over widths and batches."""
+"""One denoise step beside its matrix products, and over widths and batches."""
 
 from __future__ import annotations
 
