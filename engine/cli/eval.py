@@ -154,7 +154,11 @@ def _fill(
 
     console = Console(stderr=True)
     if any(task.check for task in tasks) and standard_limits().level == "guards":
-        console.print("dg-lsp: The kernel gives no namespaces here, so solutions are held by the interpreter alone.")
+        console.print(
+            "dg-lsp: This system allows no namespaces: generated code is held back by Python alone, not by the kernel "
+            "(see docs/benchmarks.md).",
+            soft_wrap=True,
+        )
     model = load(name, device).model
     rows = possible(rows, model, None if strict else lambda said: console.print(f"dg-lsp: {said}", soft_wrap=True))
     done = sum((row.name, task.name) in results for row in rows for task in tasks)

@@ -35,7 +35,8 @@ _log = logging.getLogger(__name__)
 _OPENAI = "/v1/"
 _AGAIN = {"retry-after": "1"}
 Events = AsyncGenerator[dict[str, Any]]
-PATHS = ("/infill", "/v1/completions", "/v1/models", OPEN_TO_ALL, "/metrics")
+_POSTED = ("/infill", "/v1/completions")
+PATHS = (*_POSTED, "/v1/models", OPEN_TO_ALL, "/metrics")
 
 
 class HttpApp:
@@ -202,7 +203,7 @@ def _gap(asked: CompletionAsked) -> FillRequest:
     """Between prompt and suffix, or where markers within the prompt say."""
     prompts = [asked.prompt] if isinstance(asked.prompt, str) else asked.prompt
     if len(prompts) != 1:
-        raise HttpError(400, "One prompt at a time is completed.", "prompt")
+        raise HttpError(400, "Send one prompt per request.", "prompt")
     found = fim.Parsed(prefix=prompts[0], suffix=asked.suffix) if asked.suffix else fim.parsed(prompts[0])
     return asked.request(found.prefix, found.suffix, snippets=found.snippets, path=found.path, n=asked.n or 1)
 
@@ -272,7 +273,10 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _not_here(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    told = {404: f"There is only {', '.join(PATHS)}.", 405: "This method is not for this path."}
+    told = {
+        404: f"Unknown path. Available: {', '.join(PATHS)}.",
+        405: f"Wrong method for this path: use POST for {' and '.join(_POSTED)}, GET for the others.",
+    }
     return refusal(request.url.path, HttpError(error.status_code, told.get(error.status_code, error.detail)))
 
 

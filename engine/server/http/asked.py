@@ -145,4 +145,4 @@ def read_body(body: bytes, kind: type[A]) -> A:
         told = f'"{field}" is required' if missing else f'"{field}": {what}' if field else what
         raise HttpError(400, f"{told}.", field or None) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise HttpError(400, "The body is no JSON.") from None
+        raise HttpError(400, "The request body is not valid JSON.") from None

@@ -73,7 +73,7 @@ class Gate:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         # A page of a browser has the one or the other of these, and no editor has.
         if "origin" in headers or headers.get("sec-fetch-site", "none") != "none":
-            raise HttpError(403, "Pages in a browser are not served.")
+            raise HttpError(403, "Requests from web pages are refused.")
         if not _is_ours(headers.get("host", ""), self._address):
             raise HttpError(403, "The Host header names another machine: ask by localhost or by an IP address.")
         if self._token and scope["path"] != OPEN_TO_ALL:

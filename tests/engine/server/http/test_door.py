@@ -155,7 +155,7 @@ def test_the_language_is_that_of_the_name_of_the_file(place):
         ({"prompt": "a", "n": "1"}, "n", '"n": Expected `int | null`'),
         ({"prompt": "a", "max_tokens": "many"}, "max_tokens", '"max_tokens": Expected'),
         ({"prompt": "a", "stop": [1]}, "stop[0]", "Expected `str`"),
-        ({"prompt": ["a", "b"]}, "prompt", "One prompt at a time"),
+        ({"prompt": ["a", "b"]}, "prompt", "Send one prompt per request"),
         ([1], None, "Expected `object`, got `array`."),
     ],
     ids=str,
@@ -175,10 +175,10 @@ def test_what_is_wrong_gets_the_error_object_of_openai(client: Client, asked, pa
         ({"input_prefix": "a", "input_suffix": 3}, '"input_suffix": Expected `str`, got `int`.'),
         ({"input_prefix": "a", "input_suffix": "", "input_extra": [{"filename": "x"}]}, '"text" is required'),
         ({"input_prefix": "a", "input_suffix": "", "stream": "yes"}, '"stream": Expected `bool | null`'),
-        (b"{", "The body is no JSON."),
-        (b'{"input_prefix": "\\ud800", "input_suffix": ""}', "The body is no JSON."),
-        (b"\xff", "The body is no JSON."),
-        (b'{"input_prefix": "", "input_suffix": "", "other": ' + b"[" * 100_000, "The body is no JSON."),
+        (b"{", "The request body is not valid JSON."),
+        (b'{"input_prefix": "\\ud800", "input_suffix": ""}', "The request body is not valid JSON."),
+        (b"\xff", "The request body is not valid JSON."),
+        (b'{"input_prefix": "", "input_suffix": "", "other": ' + b"[" * 100_000, "The request body is not valid JSON."),
     ],
 )
 def test_what_is_wrong_gets_the_error_object_of_llama_cpp(client: Client, asked, told):
@@ -222,7 +222,11 @@ def test_there_are_models_health_and_metrics(client: Client):
 def test_what_there_is_not_is_told_and_counted_together(client: Client):
     for method, path, status in (("GET", "/secret-name", 404), ("GET", "/infill", 405), ("POST", "/v1/nothing", 404)):
         got = client.ask(method, path)
-        assert (got.status, "error" in got.json) == (status, True)
+        assert got.status == status
+        told = (
+            "Unknown path. Available: /infill, " if status == 404 else "use POST for /infill and /v1/completions, GET"
+        )
+        assert told in got.json["error"]["message"]
     assert "secret" not in client.ask("GET", "/metrics").body
 
 
@@ -246,6 +250,7 @@ def test_no_page_in_a_browser_comes_in(client: Client, headers):
     for method, path in (("POST", "/infill"), ("GET", "/metrics"), ("GET", "/health"), ("OPTIONS", "/v1/completions")):
         got = client.ask(method, path, {"input_prefix": BEFORE, "input_suffix": AFTER}, **headers)
         assert got.status == 403
+        assert ("The Host header names" if "Host" in headers else "Requests from web pages are refused.") in got.body
         assert not [name for name in got.headers if name.startswith("access-control")]
 
 
