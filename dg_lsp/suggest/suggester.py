@@ -26,7 +26,6 @@ UNFITTED = 0.4
 """How sure a model has to be whose authors did not fit it."""
 NEARLY = 0.9
 """Of its deadline, from which on an answer counts as cut short by it."""
-EXCLUDED = "Nothing was suggested here: suggestions are off for this file, or it is excluded."
 UNSURE = "Nothing was shown: the model was less sure than inline.threshold asks for. Ask for a suggestion to see it."
 LATE = "Nothing was shown: there was no valid answer by the deadline (inline.deadline_ms)."
 NOTHING_VALID = "Nothing was shown: no answer fitted the code around the cursor."
@@ -95,7 +94,7 @@ class Suggester:
             self.in_flight.supersede(f"{lane} {uri}")
             self.counts.without_model += bool(held)
             if held or off:
-                self._told("" if held else EXCLUDED, _origin(held))
+                self._told(off, _origin(held))
             return held[:1]
         request = await self._newest_request(f"{lane} {uri}", gap, invoked=invoked)
         if request is None:

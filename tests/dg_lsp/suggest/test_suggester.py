@@ -13,7 +13,6 @@ from dg_lsp.config.configuration import Configuration
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import WINDOW_CHARS, gap_at
 from dg_lsp.suggest.suggester import (
-    EXCLUDED,
     INLINE,
     INVOKED_PATIENCE,
     LATE,
@@ -300,7 +299,7 @@ async def test_earlier_suggestions_come_first_and_none_twice():
         (Recorder(confidence=0.1), "", UNSURE),
         (Recorder(answers=()), "", NOTHING_VALID),
         (Recorder(answers=(), took_ms=295), "", LATE),
-        (Recorder(), "main.py", EXCLUDED),
+        (Recorder(), "main.py", "It is hidden."),
     ],
 )
 async def test_it_is_told_why_nothing_is_shown_unasked(recorder: Recorder, hidden: str, why: str):
