@@ -128,7 +128,9 @@ class EngineClient:
             async with asyncio.timeout(bound_s):
                 reply = await (await self.connect()).request(message, on_draft)
         except TimeoutError:
-            raise EngineFailure("timeout", f"The engine gave no answer within {bound_s:g} s.") from None
+            raise EngineFailure(
+                "timeout", f"The engine gave no answer within {bound_s:g} s: try again, or run `dg-lsp engine restart`."
+            ) from None
         if not isinstance(reply, kind):
             raise EngineFailure("protocol", f"The engine answered with {type(reply).__name__}.")
         return reply

@@ -107,7 +107,7 @@ class EngineConnection:
         self._writer.transport.abort()
         for reply, _ in self._waiting.values():
             if not reply.done():
-                reply.set_exception(EngineFailure("unavailable", "The engine went away."))
+                reply.set_exception(EngineFailure("unavailable", "The engine ended before it answered: try again."))
         self._on_lost(self)
 
     def tasks(self) -> list[asyncio.Task[None]]:

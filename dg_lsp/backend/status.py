@@ -9,6 +9,8 @@ from typing import Literal
 from engine.ipc.messages import EngineState
 
 Name = Literal["starting", "loading", "ready", "busy", "off", "error"]
+_NOT_RUNNING = "The engine is not running: the next request starts it, or run `dg-lsp engine run --detach`."
+_NOT_LOADED = "The model is not in memory; the next request loads it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +102,11 @@ class StatusBoard:
         if engine.name == "error" or self._trouble:
             return Status(state="error", message=engine.message if engine.name == "error" else self._trouble)
         if engine.name == "off":
-            return Status(state="off", message=engine.message or "The engine is not running.")
+            return Status(state="off", message=engine.message or _NOT_RUNNING)
         if engine.name == "unloaded" and self._warming:
             return Status(state="loading")
         if engine.name == "unloaded":
-            asleep = "The model is asleep; the next request wakes it."
-            return Status(state="ready", message=f"{asleep} {engine.message}".strip())
+            return Status(state="ready", message=f"{_NOT_LOADED} {engine.message}".strip())
         state = "busy" if self._busy else "ready"
         return Status(
             state=state,

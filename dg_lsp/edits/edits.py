@@ -221,7 +221,7 @@ def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditReq
             task="fix", prefix=text[:start], old=text[start:end], suffix=text[end:], n=n, folder=snapshot.folder
         ),
         title="Fixing the syntax",
-        nothing="Nothing was found here that would mend the syntax.",
+        nothing="No fix for the syntax was found here.",
     )
 
 

@@ -105,7 +105,7 @@ async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]
 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
         if len(snapshot.text) > LARGEST_CHARS:
-            return f"A document of {len(snapshot.text)} characters is too long."
+            return f"This document has {len(snapshot.text):,} characters; up to {LARGEST_CHARS:,} are looked through."
         n = 1 if given.apply else CANDIDATES
         if given.range is None:
             return fix_request(snapshot, 0, len(snapshot.text), n)

@@ -59,7 +59,7 @@ def answer(
 def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> Answer:
     with conversation(_SILENCE_S) as exchange:
         if exchange is None:
-            raise EngineError("The engine ended: try again.")
+            raise EngineError("The engine ended before it answered: try again, or use --no-engine.")
         try:
             reply = exchange(Fill(id=1, request=request, drafts=on_draft is not None), on_draft)
         except EngineFailure as failure:

@@ -186,8 +186,8 @@ def _lines(status: EngineStatus) -> list[str]:
         f"encode    {_percentiles(status.encode_ms)}",
         f"step      {_percentiles(status.step_ms)}",
         f"total     {_percentiles(status.total_ms)}",
-        f"syntax    checked by a process that was replaced {status.checker_restarts} times, "
-        f"{status.set_aside} documents set aside",
+        f"syntax    checker restarted {status.checker_restarts} times, "
+        f"{status.set_aside} documents not checked for now",
         f"forwards  {status.forwards}, {status.shared_forwards} of them shared{tokens}",
         f"cache     {status.cached_tokens} of {status.context_tokens} context tokens",
         f"log       {status.log}",

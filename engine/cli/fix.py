@@ -27,7 +27,11 @@ def fix(
     source = read_text(file)
     language = language_in(source)
     if not language:
-        raise BadInput(f"The language of {source.name} is not known here, so its syntax can't be checked.")
+        named = "begin it with" if source.path is None else "give it its usual ending, or"
+        raise BadInput(
+            f"The language of {source.name} is not known here, so its syntax can't be checked: "
+            f"{named} a first line such as #!/usr/bin/env python3."
+        )
     if write:
         writable_path(source)
     from engine.analysis.parsed_text import parse_text

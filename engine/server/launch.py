@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from engine.core.errors import EngineError
 from engine.core.processes import neutral_dir, python_module
-from engine.core.runtime_paths import lock_path, make_runtime_dir, runtime_dir_usable
+from engine.core.runtime_paths import lock_path, log_dir, make_runtime_dir, runtime_dir_usable
 from engine.ipc.client import NoAnswer, ask, running_peer, welcome
 from engine.ipc.messages import Stop
 from engine.ipc.peercred import kill
@@ -99,7 +99,8 @@ def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:
             said.seek(0)
             raise EngineError(_last_words(said.read(), process.returncode))
         if time.monotonic() > ends:
-            raise EngineError(f"The engine did not answer within {_START_S:g} s; its log says more.")
+            log = log_dir() / "engine.log"
+            raise EngineError(f"The engine did not answer within {_START_S:g} s: see {log}, or run `dg-lsp doctor`.")
         time.sleep(_POLL_S)
     if greeting.pid != process.pid:
         # Another starter was first. Ours will see that and end; unwatched, it might come up after the other is stopped.
@@ -110,7 +111,8 @@ def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:
 
 def _last_words(said: bytes, code: int) -> str:
     lines = said.decode(errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("dg-lsp: ") if lines else f"The engine ended at once, with {code}."
+    ended = f"The engine ended at its start (exit code {code}): run `dg-lsp doctor`."
+    return lines[-1].removeprefix("dg-lsp: ") if lines else ended
 
 
 def _end(silence: NoAnswer) -> None:

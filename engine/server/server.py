@@ -31,6 +31,7 @@ from engine.server.connection import Connection
 from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Scheduler
 from engine.server.settings import EngineOptions
+from engine.server.suspects import ASIDE_S
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
 
@@ -44,7 +45,10 @@ _BACKLOG = 128
 """Connections that wait to be taken; one more is refused by the system, which looks as if no engine ran."""
 _STARTER_S = 10.0
 """For the window that started the engine to come; until then one of another version does not end it."""
-_ASIDE = "A document is set aside: twice its syntax could not be checked to the end. Its suggestions are unchecked."
+_ASIDE = (
+    "Checking the syntax of one document failed twice. "
+    f"For {ASIDE_S / 60:g} minutes its suggestions are shown unchecked."
+)
 
 
 class EngineServer:

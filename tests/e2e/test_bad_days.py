@@ -425,7 +425,7 @@ async def test_without_a_home_suggestions_come_and_the_status_says_what_is_missi
 
             async def ready() -> str:
                 told = await held.status()
-                return told["message"] if told["state"] == "ready" and "asleep" not in told["message"] else ""
+                return told["message"] if told["state"] == "ready" and "not in memory" not in told["message"] else ""
 
             assert "set DG_LSP_STATE_DIR" in await until(ready, "the model")
             assert await held.ghost() == "a + b"

@@ -276,7 +276,7 @@ async def test_broken_syntax_is_mended_by_command_and_by_action(one: Window):
     assert await run(one, "dg.fix") == {
         "version": one.editor.buffer.version,
         "candidates": [],
-        "message": "Nothing was found here that would mend the syntax.",
+        "message": "No fix for the syntax was found here.",
     }
     one.open(BROKEN)
     (action,) = await actions(one, ranged(one, "max("), only=["quickfix"])

@@ -137,7 +137,10 @@ def switch_adapter(directory: Path, *, on: bool) -> None:
         # So that an engine looks again.
         os.utime(adapters_dir())
     except OSError as error:
-        raise EngineError(f"{directory} can't be written to ({error.strerror or error}).") from None
+        raise EngineError(
+            f"{directory} can't be written to ({error.strerror or error}): "
+            "check its permissions and the space on its disk."
+        ) from None
 
 
 def remove_adapter(directory: Path) -> None:
@@ -147,4 +150,4 @@ def remove_adapter(directory: Path) -> None:
             if each.exists():
                 shutil.rmtree(each)
     except OSError as error:
-        raise EngineError(f"{directory} can't be removed ({error.strerror or error}).") from None
+        raise EngineError(f"{directory} can't be removed ({error.strerror or error}): check its permissions.") from None

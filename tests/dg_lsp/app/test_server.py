@@ -158,7 +158,7 @@ class NoStatus:
         return Filled(model="", device="", candidates=(), width=1, steps=1, forwards=1)
 
     async def status(self) -> Any:
-        raise EngineFailure("unavailable", "The engine went away.")
+        raise EngineFailure("unavailable", "The engine ended before it answered: try again.")
 
 
 @pytest.mark.asyncio

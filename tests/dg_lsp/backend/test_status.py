@@ -24,11 +24,17 @@ def board() -> tuple[StatusBoard, list[Status]]:
         (EngineState(name="ready"), Status(state="ready")),
         (
             EngineState(name="unloaded"),
-            Status(state="ready", message="The model is asleep; the next request wakes it."),
+            Status(state="ready", message="The model is not in memory; the next request loads it."),
         ),
         (EngineState(name="error", message="No model."), Status(state="error", message="No model.")),
         (EngineState(name="off", message="Stopped."), Status(state="off", message="Stopped.")),
-        (EngineState(name="off"), Status(state="off", message="The engine is not running.")),
+        (
+            EngineState(name="off"),
+            Status(
+                state="off",
+                message="The engine is not running: the next request starts it, or run `dg-lsp engine run --detach`.",
+            ),
+        ),
     ],
 )
 def test_the_engine_s_state_shows(engine, shown):

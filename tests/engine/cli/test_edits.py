@@ -82,8 +82,16 @@ def test_nothing_better_is_exit_code_1(work: Path, capsys: pytest.CaptureFixture
         (("rewrite", "a.py", "--range", "3:1-3:5"), "There is nothing to rewrite at 3:1-3:5"),
         (("rewrite", "-", "--range", "1:1-1:2", "--write"), "There is no file to write to"),
         (("fix", "none.py"), "There is no file none.py"),
-        (("fix", "notes.klingon"), "The language of notes.klingon is not known here"),
-        (("fix", "-"), "The language of standard input is not known here"),
+        (
+            ("fix", "notes.klingon"),
+            "The language of notes.klingon is not known here, so its syntax can't be checked: "
+            "give it its usual ending, or a first line such as #!/usr/bin/env python3.",
+        ),
+        (
+            ("fix", "-"),
+            "The language of standard input is not known here, so its syntax can't be checked: "
+            "begin it with a first line such as #!/usr/bin/env python3.",
+        ),
     ],
 )
 def test_bad_input_is_one_line(
