@@ -105,7 +105,7 @@ async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
         return load(settings.model, cast(Device, settings.device), on_percent).model
 
     if not settings.model.startswith(ORACLE):
-        # Most of the way to a first answer; it can begin while the first client is greeted.
+        # Most of the way to a first answer; it can begin during the first client's handshake.
         imports = threading.Thread(target=import_module, args=("engine.loader.loading",), name="imports", daemon=True)
         imports.start()
     server = EngineServer(settings, load, why_no_log)

@@ -110,7 +110,7 @@ class EngineServer:
             self._ending.set()
 
     def welcome(self) -> Welcome:
-        """The answer to a greeting."""
+        """The end of a handshake."""
         self._give_way()
         ending = EngineState(name="stopping", message="An engine of another version of dg-lsp takes over.")
         return Welcome(
@@ -207,7 +207,7 @@ class EngineServer:
             writer.close()
             return
         number = next(self._numbers)
-        strangers = [held for held in self._connections.values() if not held.greeted]
+        strangers = [held for held in self._connections.values() if not held.ready]
         for oldest in strangers[: max(0, len(strangers) + 1 - self.bounds.strangers)]:
             oldest.drop()
         connection = self._connections[number] = Connection(number, reader, writer, self)
@@ -215,13 +215,13 @@ class EngineServer:
             await connection.run()
         finally:
             del self._connections[number]
-            if connection.greeted:
+            if connection.ready:
                 self._alone_since = time.monotonic()
             self._give_way()
 
     def _clients(self) -> list[Connection]:
-        """Those who have greeted."""
-        return [connection for connection in self._connections.values() if connection.greeted]
+        """Those whose handshake is done."""
+        return [connection for connection in self._connections.values() if connection.ready]
 
     def _give_way(self) -> None:
         """End once all windows are of another version: after an upgrade, new files would be imported into old code."""

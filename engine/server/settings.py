@@ -25,11 +25,11 @@ class Bounds:
     """What one client may cost."""
 
     strangers: int = 32
-    """Connections that have not greeted, and over TCP not proven who they are; for one more, the oldest is dropped."""
-    greeting_s: float = 10.0
-    """For all of a greeting to come; a load may hold up the event loop for some of it."""
-    greeting_nbytes: int = 64 * 1024
-    """Of messages that are no greeting yet."""
+    """Connections whose handshake is not done, over TCP with its proof; for one more, the oldest is dropped."""
+    handshake_s: float = 10.0
+    """For all of a handshake to come; a load may hold up the event loop for some of it."""
+    handshake_nbytes: int = 64 * 1024
+    """Of all messages of a handshake."""
     frame_s: float = 30.0
     """For the rest of a frame to come, once it has begun."""
     farewell_s: float = 0.5

@@ -208,7 +208,7 @@ class Worker(threading.Thread):
 
     @contextmanager
     def _round(self, model: Model) -> Generator[None]:
-        # Not imported before there is a model, for the greeting's sake.
+        # Not imported before there is a model, for the handshake's sake.
         import torch
 
         with self._watchdog.round(model.info.device), torch.inference_mode():
@@ -393,7 +393,7 @@ class Worker(threading.Thread):
 
         try:
             model = self._load(show_percent)
-            # Not imported before there is a model, for the greeting's sake.
+            # Not imported before there is a model, for the handshake's sake.
             from engine.models.adapters.index import Adapters
 
             return Adapters(model), None
