@@ -75,7 +75,7 @@ class DgServer(LanguageServer):
         self.suggester = Suggester(
             documents=self.documents,
             resident=self.resident,
-            told=self.board.shown,
+            on_outcome=self.board.shown,
             folders=lambda: self.configuration.folders,
         )
         self.menu = Menu(self.client_register_capability, self.editor.complain)

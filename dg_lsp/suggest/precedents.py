@@ -17,9 +17,9 @@ from dg_lsp.suggest.text_index import (
     AFTER,
     BEFORE,
     REACH_LINES,
+    GapLines,
     Place,
     Sought,
-    Surroundings,
     TextIndex,
     is_name,
     last_place,
@@ -68,7 +68,7 @@ class _Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gap:
-    around: Surroundings
+    around: GapLines
     starts: Sequence[_Anchor]
     """Where to begin to compare: at the last place in the gap's line, if there is one, and at the line's start."""
     is_begun: bool
@@ -132,7 +132,7 @@ def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:
         starts.insert(0, _start(above, head, inside, is_inside=True))
     right = ("\n" + suffix if is_line else suffix)[:_LEFT_CHARS]
     return _Gap(
-        around=Surroundings(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
+        around=GapLines(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
         starts=starts,
         is_begun=bool(head) and (head[-1].isalnum() or head[-1] == "_"),
         right=_tokens(_PIECE.findall(right)[:RIGHT_TOKENS]) or [_BREAK],

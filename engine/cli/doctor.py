@@ -176,11 +176,11 @@ def _memory(model: str, device: str) -> str:
     needed = (plan.total if placement.device == "cpu" else 0) + _SPARE_NBYTES
     if ask_status() is None and free < needed:
         raise _Problem(
-            f"{binary_bytes(free)} are free, {binary_bytes(needed)} are needed: {plan.told()}",
+            f"{binary_bytes(free)} are free, {binary_bytes(needed)} are needed: {plan.summary()}",
             "Close other programs, or choose a smaller model.",
         )
     there = [f"{binary_bytes(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus)]
-    return f"{plan.told()}; free: {', '.join([*there, f'{binary_bytes(free)} of main memory'])}"
+    return f"{plan.summary()}; free: {', '.join([*there, f'{binary_bytes(free)} of main memory'])}"
 
 
 def _adapters() -> str:

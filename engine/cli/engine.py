@@ -167,7 +167,7 @@ def _lines(status: EngineStatus) -> list[str]:
         if status.device_nbytes
         else ""
     )
-    plan = f"; {status.memory.told()}" if status.memory else ""
+    plan = f"; {status.memory.summary()}" if status.memory else ""
     failed = "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
     tokens = "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
     learnt = "; ".join(each.trouble or each.folder for each in status.adapters)

@@ -15,7 +15,7 @@ _KEPT = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsReading:
-    """The meters at one moment, fields as in `Status`."""
+    """The metrics at one moment, fields as in `Status`."""
 
     served: int
     forwards: int

@@ -63,7 +63,7 @@ class EngineServer:
         self._always = " ".join(filter(None, (destination(settings.model), why_no_log)))
         self._state = EngineState(name="unloaded", message=self._always)
         self._began = self._alone_since = time.monotonic()
-        self._meters = Metrics()
+        self._metrics = Metrics()
         self._had_own_window = False
         self._is_broken = False
         self._door: HttpDoor | None = None
@@ -75,7 +75,7 @@ class EngineServer:
         self._watchdog = Watchdog(settings.stall_s, read_nbytes=memory.read_nbytes)
         self._worker = Worker(
             self.scheduler,
-            self._meters,
+            self._metrics,
             load,
             watchdog=self._watchdog,
             unload_after_s=settings.unload_after_s,
@@ -130,7 +130,7 @@ class EngineServer:
         """How the engine is."""
         now = time.monotonic()
         queued, running = self.scheduler.counts()
-        reading = self._meters.read()
+        reading = self._metrics.read()
         loaded = self._worker.loaded_since
         context_tokens, cached_tokens = self._worker.context_tokens
         return EngineStatus(

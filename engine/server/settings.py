@@ -16,7 +16,7 @@ class Limits:
     jobs_per_client: int = 16
     rows: int = ROWS
     """Canvases in one forward pass, for which memory is planned; a single job may have more."""
-    patience_s: float = 2.0
+    starved_after_s: float = 2.0
     """Background work that had no turn for so long gets one beside interactive work."""
 
 

@@ -128,7 +128,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             return
         with _writing(work):
             tokens = write_corpus(repository, tokenizer_of(checkpoint), work / "corpus")
-        say(told(listing, repository, tokens))
+        say(summary(listing, repository, tokens))
         model = load(request.model, request.device).model
         assert isinstance(model, DiffusionGemma | Masked)
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
@@ -208,7 +208,7 @@ def learning(
         yield trainable(model.network, recompute=recompute), pairs
 
 
-def told(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:
+def summary(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:
     """What is read, in a sentence or two."""
     files = {split: len(repository.of(split)) for split in tokens}
     left_out = ", ".join(f"{count} {reason}" for reason, count in Counter(repository.left_out).most_common())
