@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import pytest
 
+from engine.core import errors
+
 ROOT = Path(__file__).parents[1]
 ROOMS = {
     "engine": (
@@ -258,6 +260,29 @@ def test_a_class_name_stands_for_one_thing():
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_tree_of_errors_is_drawn_whole():
+    bases = {
+        node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
+        for package in ROOMS
+        for file in (ROOT / package).rglob("*.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    }
+    # The root, and two that never leave what raises them: a budget's end, and what runs in the sandbox.
+    assert {name for name, above in bases.items() if "Exception" in above} == {
+        "EngineError",
+        "OutOfTime",
+        "SolutionFailed",
+    }
+    drawn = re.findall(r"^    [│ ]*(?:[├└]── )?(\w+)(?=  |$)", errors.__doc__ or "", re.MULTILINE)
+    held = {name for name in bases if "EngineError" in ancestors(name, bases) and not name.startswith("_")}
+    assert sorted(drawn) == sorted(held)
+
+
+def ancestors(name: str, bases: dict[str, list[str]]) -> set[str]:
+    return {name}.union(*(ancestors(base, bases) for base in bases.get(name, ())))
 
 
 def importers(package: str, of: set[str]) -> list[str]:

@@ -46,7 +46,7 @@ class Finding:
     """How long it took, where that is what was looked at."""
 
 
-class _Problem(Exception):
+class _Problem(EngineError):
     def __init__(self, detail: str, remedy: str) -> None:
         super().__init__(detail)
         self.remedy = remedy

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from typing import Protocol
 
-from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
+from engine.core.errors import BodyError, FrameError, MalformedMessage, ProtocolError, VersionMismatch
 from engine.ipc.challenge import EngineSide
 from engine.ipc.frames import FrameSplitter
 from engine.ipc.messages import (
@@ -64,7 +64,7 @@ class Host(Protocol):
         ...
 
 
-class _Refused(Exception):
+class _Refused(ProtocolError):
     """The client may not go on; it has been told why."""
 
 
