@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import dropwhile, takewhile
+from itertools import dropwhile
 
 from dg_lsp.suggest.insertion import fit, is_name
+from engine.core.sequences import common_head
 
 REMEMBERED = 16
 
@@ -54,7 +55,7 @@ class Suggestion:
         if cursor < self.start or not text.startswith(self.base[: self.start]):
             return ""
         typed = text[self.start : cursor]
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(typed, self.text, strict=False)))
+        same = common_head(typed, self.text)
         while same and is_name(self.text[same - 1]):
             same -= 1
         left, instead = _behind_name(self.text[same:]), _behind_name(typed[same:])
