@@ -251,15 +251,20 @@ def test_the_engine_can_be_imported_without_torch():
     )
 
 
-def test_a_class_name_stands_for_one_thing():
-    names = Counter(
-        node.name
-        for package in ROOMS
-        for file in (ROOT / package).rglob("*.py")
-        for node in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef)
-    )
+def test_a_name_of_a_class_or_of_a_type_stands_for_one_thing():
+    names = Counter(name for package in ROOMS for file in (ROOT / package).rglob("*.py") for name in type_names(file))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def type_names(file: Path) -> set[str]:
+    """Of the classes of a module and, but for training's, of its aliases of types."""
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
+    if file.is_relative_to(ROOT / "engine" / "train"):
+        return classes
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    assigned = {target.id for target in targets if isinstance(target, ast.Name)}
+    return classes | {name for name in assigned if re.match("[A-Z].*[a-z]", name)}
 
 
 def test_the_tree_of_errors_is_drawn_whole():

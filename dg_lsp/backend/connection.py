@@ -30,7 +30,7 @@ _SIGN_OF_LIFE = messages.StatusQuery(id=0)
 """Callers count their requests from 1."""
 
 Request = messages.Fill | messages.Analyze | messages.Warm | messages.StatusQuery
-Reply = messages.FillReply | messages.AnalyzeReply | messages.Done | messages.StatusReply
+EngineReply = messages.FillReply | messages.AnalyzeReply | messages.Done | messages.StatusReply
 
 
 class EngineSilent(EngineError):
@@ -59,7 +59,7 @@ class EngineConnection:
         self._timeouts = timeouts
         self._on_notice = on_notice
         self._on_lost = on_lost
-        self._waiting: dict[int, tuple[asyncio.Future[Reply], Callable[[Draft], None] | None]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[EngineReply], Callable[[Draft], None] | None]] = {}
         self._listening: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._closed = False
@@ -81,7 +81,7 @@ class EngineConnection:
         """From now on `on_notice` and `on_lost` are told what happens, and requests are answered."""
         self._listening = asyncio.create_task(self._listen(), name="engine reader")
 
-    async def request(self, message: Request, on_draft: Callable[[Draft], None] | None = None) -> Reply:
+    async def request(self, message: Request, on_draft: Callable[[Draft], None] | None = None) -> EngineReply:
         """Ask and wait; to cancel the task cancels the work. Raises EngineFailure."""
         reply = asyncio.get_running_loop().create_future()
         self._writer.write(self._packed(message))

@@ -14,7 +14,7 @@ from dg_lsp.documents.gap import CursorGap, gap_at, window
 from dg_lsp.suggest.context import ContextSelector
 from dg_lsp.suggest.elsewhere import Elsewhere
 from dg_lsp.suggest.in_flight import Debounce, InFlight
-from dg_lsp.suggest.insertion import is_name, redundant, typed_head
+from dg_lsp.suggest.insertion import is_name_character, redundant, typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
 from engine.core.request import Candidate, Filled, FillRequest, Precedent, Snippet
 
@@ -160,7 +160,7 @@ class Suggester:
         edit = self._edits.get(gap.snapshot.uri)
         if edit is None or not edit.deletes_only or edit.start != gap.cursor or gap.selected:
             return False
-        return is_name(gap.head[-1:] or " ") or is_name(gap.tail[:1] or " ")
+        return is_name_character(gap.head[-1:] or " ") or is_name_character(gap.tail[:1] or " ")
 
     async def _newest_request(self, document: str, gap: CursorGap, *, invoked: bool) -> FillRequest | None:
         """None where a newer one of that lane and document came while other files were looked at."""

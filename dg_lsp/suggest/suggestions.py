@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from dg_lsp.suggest.insertion import fit, is_name
+from dg_lsp.suggest.insertion import fit, is_name_character
 from engine.core.sequences import common_head
 
 REMEMBERED = 16
@@ -56,7 +56,7 @@ class Suggestion:
             return ""
         typed = text[self.start : cursor]
         same = common_head(typed, self.text)
-        while same and is_name(self.text[same - 1]):
+        while same and is_name_character(self.text[same - 1]):
             same -= 1
         left, instead = _behind_name(self.text[same:]), _behind_name(typed[same:])
         return left[len(instead) :] if left.startswith(instead) else ""
@@ -147,4 +147,4 @@ class SuggestionCache:
 
 
 def _behind_name(text: str) -> str:
-    return "".join(dropwhile(is_name, text))
+    return "".join(dropwhile(is_name_character, text))

@@ -70,7 +70,7 @@ class _Shapes(dict[str, str]):
 _shapes = _Shapes()
 
 
-def is_name(token: str) -> bool:
+def is_name_token(token: str) -> bool:
     """Whether a token is a name that may be another in another place."""
     return _shapes[token] is _NAME
 

@@ -18,7 +18,7 @@ from engine.eval.report import Figures, figures
 from engine.eval.results import Results
 from engine.eval.rows import EvalRow
 from engine.eval.run import evaluate
-from engine.eval.tasks import Task, text_holes
+from engine.eval.tasks import EvalTask, text_holes
 from engine.infill.pipeline import Parts, infill
 from engine.models.base import Model, Sampling
 from engine.train.fills import fitted_threshold
@@ -49,7 +49,7 @@ class Schedule:
     """None: as the model has it, as nothing is exact often enough to tell."""
 
 
-def held_out_gaps(repository: Repository, count: int, seed: int = 0) -> tuple[list[Task], list[Task]]:
+def held_out_gaps(repository: Repository, count: int, seed: int = 0) -> tuple[list[EvalTask], list[EvalTask]]:
     """Gaps in the files that nothing is learnt of: `count` to report on, and half as many others to choose settings
     by."""
     texts = [(each.path, each.language, each.text) for each in repository.of("held-out")]
@@ -58,7 +58,7 @@ def held_out_gaps(repository: Repository, count: int, seed: int = 0) -> tuple[li
     return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3]
 
 
-def outside_gaps(count: int, seed: int = 0) -> list[Task]:
+def outside_gaps(count: int, seed: int = 0) -> list[EvalTask]:
     """Gaps in code that has nothing to do with the repository; the same each time."""
     folder = Path(sysconfig.get_path("stdlib"))
     texts: list[tuple[str, str, str]] = []
@@ -72,7 +72,7 @@ def outside_gaps(count: int, seed: int = 0) -> list[Task]:
 
 def measure(
     model: Model,
-    tasks: Sequence[Task],
+    tasks: Sequence[EvalTask],
     schedule: Schedule | None = None,
     on_done: Callable[[], None] = lambda: None,
     kept: Path | None = None,
@@ -96,7 +96,7 @@ def sampling_of(model: Model, schedule: Schedule | None) -> Sampling:
     return replace(own, max_steps=schedule.max_steps, sure=schedule.sure) if schedule else own
 
 
-def fit(model: Model, tasks: Sequence[Task], on_done: Callable[[], None] = lambda: None) -> Schedule:
+def fit(model: Model, tasks: Sequence[EvalTask], on_done: Callable[[], None] = lambda: None) -> Schedule:
     """The schedule with the fewest passes that fills as well as the model's own, and the threshold to go with it."""
     own = model.info.sampling
     if not tasks:
@@ -116,7 +116,7 @@ def fit(model: Model, tasks: Sequence[Task], on_done: Callable[[], None] = lambd
 
 
 def _tried(
-    model: Model, tasks: Sequence[Task], schedule: Schedule, on_done: Callable[[], None]
+    model: Model, tasks: Sequence[EvalTask], schedule: Schedule, on_done: Callable[[], None]
 ) -> tuple[float, float, list[tuple[float, bool]]]:
     """Passes a fill, how good fills are in [0, 1], and of each how sure it is and whether it is the very text."""
     passes: list[int] = []

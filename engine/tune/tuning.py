@@ -21,7 +21,7 @@ from engine.core.files import replacing
 from engine.core.names import Device
 from engine.core.runtime_paths import data_dir
 from engine.eval.report import Figures
-from engine.eval.tasks import Task
+from engine.eval.tasks import EvalTask
 from engine.loader.catalog import find
 from engine.loader.loading import load
 from engine.models.adapters.applied import with_pairs
@@ -223,7 +223,7 @@ def _measured(
     ready: Prepared,
     model: DiffusionGemma | Masked,
     doing: str,
-    tasks: Sequence[Task],
+    tasks: Sequence[EvalTask],
     schedule: Schedule | None,
     counting: Counting,
 ) -> Figures:
