@@ -16,9 +16,10 @@ from typing import Any
 
 import psutil
 
+from dg_lsp.replay.clients import STYLES
 from dg_lsp.replay.connection import ServerConnection, served
 from dg_lsp.replay.editor import Editor
-from dg_lsp.replay.player import STYLES, Player
+from dg_lsp.replay.player import Player
 from dg_lsp.replay.report import report
 from dg_lsp.replay.session import Focus, Move, Open, Session, SessionError
 from engine.core.processes import python_module

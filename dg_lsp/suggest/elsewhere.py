@@ -19,6 +19,7 @@ from pathlib import Path
 
 from dg_lsp.config.exclusion import Exclusions, file_of, innermost, name_of
 from dg_lsp.config.looking import Looking
+from dg_lsp.config.rereading import file_signature
 from dg_lsp.config.walking import files_below
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import CursorGap
@@ -243,7 +244,7 @@ class Elsewhere:
     def _look(self, name: str) -> None:
         """See whether a file may be shown, and is as it was read."""
         path = file_of(name)
-        if path is None or self._why_not(path) or self._signatures.get(name) != _signature(path):
+        if path is None or self._why_not(path) or self._signatures.get(name) != file_signature(path):
             self._drop(name)
 
     def _why_not(self, path: Path) -> str:
@@ -327,7 +328,7 @@ class Elsewhere:
     def _take(self, name: str) -> None:
         """Take a file in as it is now, or drop it."""
         path = file_of(name)
-        signature = path and _signature(path)
+        signature = path and file_signature(path)
         if path is None or signature is None or self._why_not(path):
             self._drop(name)
             return
@@ -412,14 +413,6 @@ def _name(uri: str) -> str:
     """One for a file, however an editor writes it."""
     path = file_of(uri)
     return path.as_uri() if path and "#" not in uri else uri
-
-
-def _signature(path: Path) -> int | None:
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return None
-    return hash((found.st_mtime_ns, found.st_size, found.st_ino))
 
 
 def likeness(score: float) -> float:
