@@ -88,15 +88,9 @@ class _Chosen:
 class Elsewhere:
     """Of one session. `folders`: those of the workspace."""
 
-    def __init__(
-        self,
-        documents: Documents,
-        folders: Callable[[], Sequence[Path]] = tuple,
-        clock_s: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, documents: Documents, folders: Callable[[], Sequence[Path]] = tuple) -> None:
         self._documents = documents
         self._folders = folders
-        self._clock_s = clock_s
         self._files = TextIndex()
         self._open = TextIndex(bucket_bits=10)
         self._indexed_lines: dict[str, Lines] = {}
@@ -115,7 +109,7 @@ class Elsewhere:
         """The same of files alone."""
         self._writing = threading.Lock()
         self._kinds = set[str]()
-        self._last_key_s = clock_s()
+        self._last_key_s = time.monotonic()
         self._walk_at_s = -math.inf
         self._work = threading.Event()
         self._is_working = False
@@ -136,7 +130,7 @@ class Elsewhere:
 
     def changed(self) -> None:
         """Somebody types."""
-        self._last_key_s = self._clock_s()
+        self._last_key_s = time.monotonic()
         self._work.set()
 
     def closed(self, uri: str) -> None:
@@ -196,7 +190,7 @@ class Elsewhere:
     @property
     def is_complete(self) -> bool:
         """Whether nothing is known that would have to be taken in."""
-        return self._walk_at_s > self._clock_s() and not self._work.is_set() and not self._is_working
+        return self._walk_at_s > time.monotonic() and not self._work.is_set() and not self._is_working
 
     @property
     def files(self) -> int:
@@ -268,8 +262,8 @@ class Elsewhere:
             self._work.clear()
             try:
                 self._take_documents()
-                if self._clock_s() >= self._walk_at_s and any(map(self._suggests, self._documents.uris())):
-                    self._walk_at_s = self._clock_s() + WALK_AGAIN_S
+                if time.monotonic() >= self._walk_at_s and any(map(self._suggests, self._documents.uris())):
+                    self._walk_at_s = time.monotonic() + WALK_AGAIN_S
                     self._walk()
                 self._resolve()
                 self._tidy()
@@ -279,7 +273,7 @@ class Elsewhere:
 
     def _rest(self) -> None:
         """Wait until nobody types."""
-        while not self._over and (left_s := self._last_key_s + IDLE_S - self._clock_s()) > 0:
+        while not self._over and (left_s := self._last_key_s + IDLE_S - time.monotonic()) > 0:
             time.sleep(min(left_s, IDLE_S))
 
     def _take_documents(self) -> None:

@@ -4,7 +4,7 @@ how many steps a canvas needs and how sure an answer has to be to be shown unask
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -49,16 +49,16 @@ class Schedule:
     """None: as the model has it, as nothing is exact often enough to tell."""
 
 
-def held_out_gaps(repository: Repository, count: int, seed: int = 0) -> tuple[list[EvalTask], list[EvalTask]]:
+def held_out_gaps(repository: Repository, count: int) -> tuple[list[EvalTask], list[EvalTask]]:
     """Gaps in the files that nothing is learnt of: `count` to report on, and half as many others to choose settings
     by."""
     texts = [(each.path, each.language, each.text) for each in repository.of("held-out")]
-    gaps = text_holes(texts, count + count // 2, seed)
+    gaps = text_holes(texts, count + count // 2, seed=0)
     # Every third, so that both come from all files.
     return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3]
 
 
-def outside_gaps(count: int, seed: int = 0) -> list[EvalTask]:
+def outside_gaps(count: int) -> list[EvalTask]:
     """Gaps in code that has nothing to do with the repository; the same each time."""
     folder = Path(sysconfig.get_path("stdlib"))
     texts: list[tuple[str, str, str]] = []
@@ -67,7 +67,7 @@ def outside_gaps(count: int, seed: int = 0) -> list[EvalTask]:
         with suppress(OSError, UnicodeDecodeError):
             file = path if path.is_file() else folder / name / "__init__.py"
             texts.append((name, "python", file.read_bytes().decode()))
-    return text_holes(texts, count, seed)
+    return text_holes(texts, count, seed=0)
 
 
 def measure(
@@ -76,17 +76,16 @@ def measure(
     schedule: Schedule | None = None,
     on_done: Callable[[], None] = lambda: None,
     kept: Path | None = None,
-    about: Mapping[str, object] | None = None,
 ) -> Figures:
     """Fill gaps as serving does, by the model's own schedule or another. What is done is kept in the folder `kept`, for
-    a run that is `about` the same to go on from."""
+    a run to go on from."""
     sampling = sampling_of(model, schedule)
 
     def fill(asked: Model, request: FillRequest) -> Filled:
         return drive(asked, infill(asked, request, parts=Parts(sampling=sampling)))
 
     row = EvalRow(name="tuned" if schedule else "as it was", fill=fill)
-    with Results(kept, about or {}) as results:
+    with Results(kept, {}) as results:
         evaluate(model, tasks, [row], results, max_tokens=MAX_TOKENS, on_done=on_done)
         return figures(row.name, results.of(row.name, {task.name for task in tasks}))
 
