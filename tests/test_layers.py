@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import pytest
 
+from engine.core import errors
+
 ROOT = Path(__file__).parents[1]
 ROOMS = {
     "engine": (
@@ -249,15 +251,43 @@ def test_the_engine_can_be_imported_without_torch():
     )
 
 
-def test_a_class_name_stands_for_one_thing():
-    names = Counter(
-        node.name
+def test_a_name_of_a_class_or_of_a_type_stands_for_one_thing():
+    names = Counter(name for package in ROOMS for file in (ROOT / package).rglob("*.py") for name in type_names(file))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def type_names(file: Path) -> set[str]:
+    """Of the classes of a module and, but for training's, of its aliases of types."""
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
+    if file.is_relative_to(ROOT / "engine" / "train"):
+        return classes
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    assigned = {target.id for target in targets if isinstance(target, ast.Name)}
+    return classes | {name for name in assigned if re.match("[A-Z].*[a-z]", name)}
+
+
+def test_the_tree_of_errors_is_drawn_whole():
+    bases = {
+        node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
         for package in ROOMS
         for file in (ROOT / package).rglob("*.py")
         for node in ast.parse(file.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
-    )
-    assert [name for name, count in names.items() if count > 1] == []
+    }
+    # The root, and two that never leave what raises them: a budget's end, and what runs in the sandbox.
+    assert {name for name, above in bases.items() if "Exception" in above} == {
+        "EngineError",
+        "OutOfTime",
+        "SolutionFailed",
+    }
+    drawn = re.findall(r"^    [│ ]*(?:[├└]── )?(\w+)(?=  |$)", errors.__doc__ or "", re.MULTILINE)
+    held = {name for name in bases if "EngineError" in ancestors(name, bases) and not name.startswith("_")}
+    assert sorted(drawn) == sorted(held)
+
+
+def ancestors(name: str, bases: dict[str, list[str]]) -> set[str]:
+    return {name}.union(*(ancestors(base, bases) for base in bases.get(name, ())))
 
 
 def importers(package: str, of: set[str]) -> list[str]:

@@ -48,7 +48,7 @@ class EditorClient:
         self._can_reopen = False
 
     def begin(self, params: InitializeParams) -> None:
-        """Take what it says of itself in its greeting."""
+        """Take what it says of itself in `initialize`."""
         # A process that is not there is one of another machine or container.
         self.pid = params.process_id if params.process_id and psutil.pid_exists(params.process_id) else None
         experimental = params.capabilities.experimental

@@ -33,7 +33,8 @@ TOO_LATE = (
 class Menu:
     """The completion menu of one client.
 
-    `register` tells the client what it was not told in the greeting; `complain` is told where that is impossible.
+    `register` tells the client what the answer to `initialize` did not tell it; `complain` is told where that is
+    impossible.
     """
 
     def __init__(self, register: Callable[[RegistrationParams], object], complain: Callable[[str], None]) -> None:
@@ -44,7 +45,7 @@ class Menu:
         self._offered = False
 
     def begin(self, capabilities: ClientCapabilities, settings: Settings) -> bool:
-        """Take what the client can do; whether the greeting offers it the menu."""
+        """Take what the client can do; whether the answer to `initialize` offers it the menu."""
         document = capabilities.text_document
         completion = document and document.completion
         self._has_inline = bool(document and document.inline_completion)

@@ -35,7 +35,7 @@ async def initialize(ls: DgServer, params: types.InitializeParams) -> None:
 
 async def initialized(ls: DgServer, params: types.InitializedParams) -> None:
     if types.TEXT_DOCUMENT_COMPLETION not in ls.rpc.fm.features:
-        # Later than the greeting, which would promise it.
+        # Later than the answer to `initialize`, which would promise it.
         _answer_menu(ls)
     ls.start()
 
@@ -131,7 +131,7 @@ ROUTES: dict[str, tuple[Callable[..., Awaitable[Any]], Any]] = {
     STATUS: (status, None),
     SET_ENABLED: (set_enabled, None),
 }
-"""Handlers, with what the greeting says of them; the completion menu's comes where a client needs it."""
+"""Handlers, with what the answer to `initialize` says of them; the completion menu's comes where a client needs it."""
 
 
 def guarded(handler: Callable[[DgServer, P], Awaitable[R]]) -> Callable[[DgServer, P], Awaitable[R | None]]:

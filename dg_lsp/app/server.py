@@ -38,7 +38,7 @@ from dg_lsp.edits.edits import Edits
 from dg_lsp.protocol.initialize import ANY_NOTEBOOK, NAME
 from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc, converter
-from dg_lsp.suggest.acceptance import Acceptance, Event
+from dg_lsp.suggest.acceptance import Acceptance, SuggestionEvent
 from dg_lsp.suggest.next_edits import NextEdits
 from dg_lsp.suggest.stats import Stats, StatsError, stats_path
 from dg_lsp.suggest.suggester import Suggester
@@ -75,7 +75,7 @@ class DgServer(LanguageServer):
         self.suggester = Suggester(
             documents=self.documents,
             resident=self.resident,
-            told=self.board.shown,
+            on_outcome=self.board.shown,
             folders=lambda: self.configuration.folders,
         )
         self.menu = Menu(self.client_register_capability, self.editor.complain)
@@ -239,7 +239,7 @@ class DgServer(LanguageServer):
         self.editor.show(status)
         self.working.show_load(status)
 
-    def _count(self, language: str, event: Event, chars: int) -> None:
+    def _count(self, language: str, event: SuggestionEvent, chars: int) -> None:
         if self.configuration.editor.stats:
             self._stats.add(language, event, chars)
 

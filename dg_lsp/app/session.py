@@ -35,7 +35,7 @@ async def run(
     incoming: Iterator[object],
     outgoing: BinaryIO,
     launch: Launch,
-    greeted_id: object = None,
+    answered_initialize_id: object = None,
     begun: subprocess.Popen[bytes] | None = None,
 ) -> int:
     """Serve one client, whose messages come as `framing.read` makes them; the exit code that the protocol wants. The
@@ -58,7 +58,7 @@ async def run(
     outbox = Outbox(outgoing, end)
     server.rpc.set_writer(outbox)
     server.rpc.on_exit = end
-    server.rpc.greeted_id = greeted_id
+    server.rpc.answered_initialize_id = answered_initialize_id
     # What is imported by now stays; to walk through it again and again would hold up answers.
     gc.freeze()
     inbox = Inbox(incoming, server.rpc.take)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from dg_lsp.backend.connection import EngineConnection, EngineSilent, Reply, Request, open_connection
+from dg_lsp.backend.connection import EngineConnection, EngineReply, EngineSilent, Request, open_connection
 from dg_lsp.backend.launch import Launch, begin, started
 from dg_lsp.backend.timeouts import Timeouts
 from engine.core.analysis import Analysis
@@ -22,7 +22,7 @@ from engine.ipc.address import find_engine
 from engine.ipc.client import EngineFailure
 from engine.ipc.peercred import kill
 
-R = TypeVar("R", bound=Reply)
+R = TypeVar("R", bound=EngineReply)
 
 
 class EngineClient:

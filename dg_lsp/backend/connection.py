@@ -1,4 +1,4 @@
-"""One connection to the engine: greeting, one reader, answers by id. Once lost it stays lost; see `client`.
+"""One connection to the engine: handshake, one reader, answers by id. Once lost it stays lost; see `client`.
 
 A process that was stopped or hangs keeps its socket open. One rule for all windows and whatever the engine is at: it
 answers, or it makes progress, or it is replaced.
@@ -19,7 +19,7 @@ from engine.core.request import Draft
 from engine.core.version import __version__
 from engine.ipc import messages
 from engine.ipc.address import Address, TcpAddress, UnixAddress
-from engine.ipc.client import EngineFailure, Greeting
+from engine.ipc.client import EngineFailure, Handshake
 from engine.ipc.frames import HEAD_NBYTES, announced
 from engine.ipc.peercred import Peer, is_own, is_stopped, kill, listener, peer_of, work_done
 from engine.ipc.protocol import pack, unpack_from_engine
@@ -30,7 +30,7 @@ _SIGN_OF_LIFE = messages.StatusQuery(id=0)
 """Callers count their requests from 1."""
 
 Request = messages.Fill | messages.Analyze | messages.Warm | messages.StatusQuery
-Reply = messages.FillReply | messages.AnalyzeReply | messages.Done | messages.StatusReply
+EngineReply = messages.FillReply | messages.AnalyzeReply | messages.Done | messages.StatusReply
 
 
 class EngineSilent(EngineError):
@@ -42,7 +42,7 @@ class EngineSilent(EngineError):
 
 
 class EngineConnection:
-    """An open, greeted connection. Made by `open_connection`. Replaces an engine that is silent while it is asked."""
+    """An open connection, made by `open_connection`. Replaces an engine that is silent while it is asked."""
 
     def __init__(
         self,
@@ -59,29 +59,29 @@ class EngineConnection:
         self._timeouts = timeouts
         self._on_notice = on_notice
         self._on_lost = on_lost
-        self._waiting: dict[int, tuple[asyncio.Future[Reply], Callable[[Draft], None] | None]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[EngineReply], Callable[[Draft], None] | None]] = {}
         self._listening: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._closed = False
         self._heard_s = time.monotonic()
         self._unix_peer = peer_of(writer.get_extra_info("socket"))
 
-    async def greet(self, client: str) -> messages.Welcome:
+    async def handshake(self, client: str) -> messages.Welcome:
         """Meet the engine. Raises EngineFailure, ProtocolError, OSError, EOFError."""
         if not isinstance(self._address, TcpAddress) and not is_own(self._unix_peer):
             raise EngineFailure("unavailable", "The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
-        greeting = Greeting(self._address, client, __version__)
-        said = greeting.hello
+        handshake = Handshake(self._address, client, __version__)
+        said = handshake.hello
         while not isinstance(said, messages.Welcome):
             self._writer.write(self._packed(said))
-            said = greeting.answer(await self._next())
+            said = handshake.answer(await self._next())
         return said
 
     def listen(self) -> None:
         """From now on `on_notice` and `on_lost` are told what happens, and requests are answered."""
         self._listening = asyncio.create_task(self._listen(), name="engine reader")
 
-    async def request(self, message: Request, on_draft: Callable[[Draft], None] | None = None) -> Reply:
+    async def request(self, message: Request, on_draft: Callable[[Draft], None] | None = None) -> EngineReply:
         """Ask and wait; to cancel the task cancels the work. Raises EngineFailure."""
         reply = asyncio.get_running_loop().create_future()
         self._writer.write(self._packed(message))
@@ -187,23 +187,23 @@ async def open_connection(
     on_notice: Callable[[messages.Notice], None],
     on_lost: Callable[[EngineConnection], None],
 ) -> tuple[EngineConnection, messages.Welcome]:
-    """Connect and greet.
+    """Connect and shake hands.
 
     Raises OSError, EOFError, EngineFailure, EngineSilent, and ProtocolError where it is no engine.
     """
     connection: EngineConnection | None = None
 
-    async def greet() -> tuple[EngineConnection, messages.Welcome]:
+    async def connect() -> tuple[EngineConnection, messages.Welcome]:
         nonlocal connection
         if isinstance(address, UnixAddress):
             reader, writer = await asyncio.open_unix_connection(address.path)
         else:
             reader, writer = await asyncio.open_connection("127.0.0.1", address.port, family=socket.AF_INET)
         connection = EngineConnection(address, reader, writer, timeouts, on_notice, on_lost)
-        return connection, await connection.greet(client)
+        return connection, await connection.handshake(client)
 
     try:
-        return await answer_or_silence(greet(), lambda: connection and connection.peer(), timeouts)
+        return await answer_or_silence(connect(), lambda: connection and connection.peer(), timeouts)
     except BaseException:
         if connection is not None:
             connection.close()

@@ -12,10 +12,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dg_lsp.replay.clients import STYLES
 from dg_lsp.replay.session import Session, read_session, write_session
 from engine.core.exits import interruptible, one_line_errors
-
-CLIENTS = ("vscode", "neovim", "emacs")
 
 
 @one_line_errors()
@@ -31,7 +30,7 @@ def replay(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --from-git: write the session there; don't play it.")
     ] = None,
-    client: Annotated[str, typer.Option(help=f"Whose manners the editor has: {', '.join(CLIENTS)}.")] = "vscode",
+    client: Annotated[str, typer.Option(help=f"Whose manners the editor has: {', '.join(STYLES)}.")] = "vscode",
     model: Annotated[str, typer.Option(help="Play with an engine of its own and this model.")] = "",
     oracle: Annotated[bool, typer.Option("--oracle", help="Play with a model that knows the session.")] = False,
     speed: Annotated[float, typer.Option(min=0.01, help="How many times faster than life.")] = 1.0,
@@ -44,8 +43,8 @@ def replay(
         raise typer.BadParameter("give a SESSION.jsonl or --from-git REPO")
     if model and oracle:
         raise typer.BadParameter("--oracle is a model of its own: leave out --model")
-    if client not in CLIENTS:
-        raise typer.BadParameter(f"--client is one of {', '.join(CLIENTS)}, not {client!r}")
+    if client not in STYLES:
+        raise typer.BadParameter(f"--client is one of {', '.join(STYLES)}, not {client!r}")
     held = read_session(session) if session else _made(from_git or Path(), commits, seed)
     if out:
         write_session(held, out)

@@ -39,20 +39,20 @@ def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str
     first: Any = next(values, _NOTHING)
     if first is _NOTHING:
         return 1
-    greeting = answer_to(first)
-    if greeting:
-        outgoing.write(frame(greeting[1]))
+    answered = answer_to(first)
+    if answered:
+        outgoing.write(frame(answered[1]))
         outgoing.flush()
-    # Imported after the greeting: this takes longer than everything before it.
+    # Imported after the answer: this takes longer than everything before it.
     from dg_lsp.backend.launch import Launch
 
     launch = Launch(model=model, device=device)
-    begun = begin_engine(first["params"], launch) if greeting else None
+    begun = begin_engine(first["params"], launch) if answered else None
     import asyncio
 
     from dg_lsp.app.session import run
 
-    return asyncio.run(run(chain([first], values), outgoing, launch, greeting and greeting[0], begun))
+    return asyncio.run(run(chain([first], values), outgoing, launch, answered and answered[0], begun))
 
 
 def begin_engine(params: Mapping[str, Any], launch: Launch) -> subprocess.Popen[bytes] | None:

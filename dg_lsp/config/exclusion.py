@@ -18,6 +18,7 @@ from pygls.uris import to_fs_path
 from dg_lsp.config.git import excludes_file
 from dg_lsp.config.patterns import Patterns, TooMuch
 from dg_lsp.config.rereading import Rereading
+from engine.core.errors import BadInput
 
 NOTEBOOK_CELL = "vscode-notebook-cell"
 """The scheme of a cell's URI, whose path is its notebook's."""
@@ -32,7 +33,7 @@ _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d++))+$")
 _secrets = Patterns(Path(__file__).with_name("secrets.dgignore").read_text(encoding="utf-8").splitlines())
 
 
-class _Unreadable(Exception):
+class _Unreadable(BadInput):
     """An ignore file that can't be heeded. The message is a clause with its name."""
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import re2
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from engine.core.errors import BadInput
+
 MAX_PATTERNS = 4000
 _INSIDE = "ps_d"
 """The group of pathspec's that holds the slash behind a folder's name."""
 
 
-class TooMuch(Exception):
+class TooMuch(BadInput):
     """The patterns are more, or longer, than can be matched. The message is a clause about the file."""
 
 

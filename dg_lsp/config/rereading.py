@@ -30,10 +30,10 @@ class Rereading(Generic[T]):
         self._parse = parse
         self._refuse = refuse
         self._max_nbytes = max_nbytes
-        self._held: dict[Path, tuple[tuple[int, ...] | None, T]] = {}
+        self._held: dict[Path, tuple[int | None, T]] = {}
 
     def get(self, path: Path) -> T:
-        signature = _signature(path)
+        signature = file_signature(path)
         held = self._held.get(path)
         if held is None or held[0] != signature:
             held = self._held[path] = signature, self._value(path)
@@ -51,9 +51,10 @@ class Rereading(Generic[T]):
         return self._parse(text)
 
 
-def _signature(path: Path) -> tuple[int, ...] | None:
+def file_signature(path: Path) -> int | None:
+    """A number that is another once the file has changed; None where there is none to look at."""
     try:
         found = path.stat()
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode
+    return hash((found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode))

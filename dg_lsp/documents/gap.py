@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import Lines
+from engine.core.line_ends import LINE_END
 
 WINDOW_CHARS = 48_000
 """On either side of the cursor; more than any model's context, so that a huge file costs no more than a large one."""
 _STEP_CHARS = 16_000
 """The window's start moves in steps, so that what the engine has read of it stays the same for a while."""
-_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ def window(gap: CursorGap) -> tuple[str, str]:
     start = max(start - start % _STEP_CHARS - 1, 0)
     before = around.above[start:] + text[max(start - len(around.above), 0) : cursor]
     if start:
-        line_end = _LINE_END.search(before)
+        line_end = LINE_END.search(before)
         before = before[line_end.end() if line_end else 1 :]
     behind = text[cursor : cursor + WINDOW_CHARS + 1]
     behind += around.below[: WINDOW_CHARS + 1 - len(behind)]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.core.errors import EngineError
+
 MARKUP_CHARS = 400
 """Of a cell of prose; its first lines say what the code behind it is about."""
 _COMMENT: Mapping[str, str] = {
@@ -40,7 +42,7 @@ class Around:
 NOTHING_AROUND = Around()
 
 
-class UnknownCells(Exception):
+class UnknownCells(EngineError):
     """A change that can't be one to a notebook's cells as they are known here."""
 
 

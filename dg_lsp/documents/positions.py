@@ -8,7 +8,6 @@ character's start.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from typing import Literal
 
 from lsprotocol.types import Position, Range
 
+from engine.core.line_ends import LINE_END
+
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
-_BREAK = re.compile(r"\r\n?|\n")
 _UTF8_CONTINUATION = bytes(range(0x80, 0xC0))
 
 
@@ -47,7 +47,7 @@ class Lines:
         first, last = self.line_of(max(start - 1, 0)), self.line_of(end)
         rest = self.starts[last + 1 :]
         until = rest[0] + shift if rest else len(text)
-        touched = [found.end() for found in _BREAK.finditer(text, self.starts[first], until)]
+        touched = [found.end() for found in LINE_END.finditer(text, self.starts[first], until)]
         replaced = Lines(text)
         vars(replaced)["starts"] = self.starts[: first + 1] + touched + [at + shift for at in rest[1:]]
         return replaced

@@ -17,7 +17,7 @@ from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.inline_completion import on_accepted
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import NAME
-from dg_lsp.suggest.insertion import is_name
+from dg_lsp.suggest.insertion import is_name_character
 from dg_lsp.suggest.suggester import MENU
 from dg_lsp.suggest.suggestions import Remainder
 
@@ -59,7 +59,7 @@ def _item(gap: CursorGap, remainder: Remainder) -> CompletionItem:
 def _begun_name(gap: CursorGap) -> str:
     """What the editor compares items with: the name at the cursor as far as it is typed."""
     start = len(gap.head)
-    while start and is_name(gap.head[start - 1]):
+    while start and is_name_character(gap.head[start - 1]):
         start -= 1
     return gap.head[start:]
 

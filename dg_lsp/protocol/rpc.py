@@ -54,7 +54,7 @@ class Rpc(LanguageServerProtocol):
         self.on_lost: Callable[[str | None], None] = lambda _: None
         """Told which document a message that was dropped may have changed; None: any."""
         self.on_exit: Callable[[], None] = lambda: None
-        self.greeted_id: object = None
+        self.answered_initialize_id: object = None
         """The id of an `initialize` request that was answered already."""
         self._initialized = False
 
@@ -150,8 +150,8 @@ class Rpc(LanguageServerProtocol):
         super()._execute_handler(msg_id, handler, done, args, kwargs)
 
     def _send_response(self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None) -> None:
-        if msg_id == self.greeted_id:
-            self.greeted_id = None
+        if msg_id == self.answered_initialize_id:
+            self.answered_initialize_id = None
             return
         super()._send_response(msg_id, result, error)
 
@@ -208,8 +208,8 @@ def converter() -> Converter:
         return as_told({**value, "inlineCompletion": value["inlineCompletion"] or {}} if named else value, kind)
 
     lenient.register_structure_hook(types.TextDocumentClientCapabilities, capabilities)
-    as_greeted = lenient.get_structure_hook(types.InitializeParams)
-    lenient.register_structure_hook(types.InitializeParams, lambda value, kind: as_greeted(understood(value), kind))
+    as_initialize = lenient.get_structure_hook(types.InitializeParams)
+    lenient.register_structure_hook(types.InitializeParams, lambda value, kind: as_initialize(understood(value), kind))
     return lenient
 
 

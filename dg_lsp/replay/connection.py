@@ -104,7 +104,7 @@ async def served(
     settings: Mapping[str, Any],
     stderr: IO[bytes] | None = None,
 ) -> AsyncGenerator[ServerConnection]:
-    """A server that was greeted by an editor with ghost text, until it has ended. It counts nothing."""
+    """A server that an editor with ghost text has initialized, until it has ended. It counts nothing."""
     wire = await ServerConnection.start(command, environment, stderr)
     try:
         offered = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
 
-from dg_lsp.documents.positions import Encoding
+from dg_lsp.replay.clients import Style
 from dg_lsp.replay.editor import Asked, Editor, Ghost
 from dg_lsp.replay.session import Accept, Event, Focus, Open, Session, Type
 
@@ -18,20 +18,6 @@ LOOK_S = 2.0
 """How long a person who wants to accept waits for something to appear."""
 KEY_GAP_S = 0.08
 """Between keys typed because the hoped-for suggestion was not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    encodings: tuple[Encoding, ...]
-    cancels: bool = False
-    """Whether it cancels a request when it sends the next."""
-
-
-STYLES = {
-    "vscode": Style(("utf-16",), cancels=True),
-    "neovim": Style(("utf-8", "utf-16", "utf-32")),
-    "emacs": Style(("utf-32", "utf-8", "utf-16")),
-}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -61,7 +61,7 @@ def fault(made: Mapping[str, Any]) -> str:
 def table(made: Mapping[str, Any]) -> Table:
     shown = Table(title="{session} ({client}, {model} on {device})".format_map(made), show_header=False)
     rows = {
-        "server": "greets in {cost[greeting_ms]} ms, {cost[resident_mib]} MiB at the end",
+        "server": "answers initialize in {cost[initialize_ms]} ms, {cost[resident_mib]} MiB at the end",
         "processor by request": "server {cost[server_ms]} ms, engine {cost[engine_ms]} ms",
         "keys": "{keys}",
         "answers still wanted": "{answers} of {requests}, {suggestions} with a suggestion",

@@ -16,9 +16,10 @@ from typing import Any
 
 import psutil
 
+from dg_lsp.replay.clients import STYLES
 from dg_lsp.replay.connection import ServerConnection, served
 from dg_lsp.replay.editor import Editor
-from dg_lsp.replay.player import STYLES, Player
+from dg_lsp.replay.player import Player
 from dg_lsp.replay.report import report
 from dg_lsp.replay.session import Focus, Move, Open, Session, SessionError
 from engine.core.processes import python_module
@@ -51,7 +52,7 @@ async def play(
     style = STYLES[client]
     began_s = time.perf_counter()
     async with served(command, environment, encodings=style.encodings, settings=settings) as wire:
-        greeting_ms = (time.perf_counter() - began_s) * 1000
+        initialize_ms = (time.perf_counter() - began_s) * 1000
         before = await ready(wire)
         server, engine = psutil.Process(wire.process.pid), psutil.Process(before["engine"]["pid"])
         worked = [_worked_ms(server), _worked_ms(engine)]
@@ -60,7 +61,7 @@ async def play(
         after = await wire.request("dg/status", {"engine": True})
         spent_ms = [_worked_ms(process) - then for process, then in zip((server, engine), worked, strict=True)]
         cost = {
-            "greeting_ms": round(greeting_ms, 1),
+            "initialize_ms": round(initialize_ms, 1),
             "resident_mib": round(server.memory_info().rss / 2**20, 1),
             "server_ms": round(spent_ms[0] / max(outcome.requests, 1), 2),
             "engine_ms": round(spent_ms[1] / max(outcome.requests, 1), 2),

@@ -12,8 +12,8 @@ from typing import Literal
 from dg_lsp.documents.documents import Change, Edit
 from dg_lsp.suggest.suggestions import Remainder, Suggestion
 
-Event = Literal["shown", "accepted", "partial", "typed", "rejected"]
-Record = Callable[[str, Event, int], None]
+SuggestionEvent = Literal["shown", "accepted", "partial", "typed", "rejected"]
+Record = Callable[[str, SuggestionEvent, int], None]
 """Is told language, event, and how many characters the event put into the document."""
 
 
@@ -80,7 +80,7 @@ class Acceptance:
         for uri in list(self._watched):
             self.closed(uri)
 
-    def _settle(self, held: _Watched, event: Event, chars: int) -> None:
+    def _settle(self, held: _Watched, event: SuggestionEvent, chars: int) -> None:
         held.settled = True
         self._record(held.language, event, chars)
 

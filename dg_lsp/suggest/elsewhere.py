@@ -19,6 +19,7 @@ from pathlib import Path
 
 from dg_lsp.config.exclusion import Exclusions, file_of, innermost, name_of
 from dg_lsp.config.looking import Looking
+from dg_lsp.config.rereading import file_signature
 from dg_lsp.config.walking import files_below
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import CursorGap
@@ -87,15 +88,9 @@ class _Chosen:
 class Elsewhere:
     """Of one session. `folders`: those of the workspace."""
 
-    def __init__(
-        self,
-        documents: Documents,
-        folders: Callable[[], Sequence[Path]] = tuple,
-        clock_s: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, documents: Documents, folders: Callable[[], Sequence[Path]] = tuple) -> None:
         self._documents = documents
         self._folders = folders
-        self._clock_s = clock_s
         self._files = TextIndex()
         self._open = TextIndex(bucket_bits=10)
         self._indexed_lines: dict[str, Lines] = {}
@@ -114,7 +109,7 @@ class Elsewhere:
         """The same of files alone."""
         self._writing = threading.Lock()
         self._kinds = set[str]()
-        self._last_key_s = clock_s()
+        self._last_key_s = time.monotonic()
         self._walk_at_s = -math.inf
         self._work = threading.Event()
         self._is_working = False
@@ -135,7 +130,7 @@ class Elsewhere:
 
     def changed(self) -> None:
         """Somebody types."""
-        self._last_key_s = self._clock_s()
+        self._last_key_s = time.monotonic()
         self._work.set()
 
     def closed(self, uri: str) -> None:
@@ -195,7 +190,7 @@ class Elsewhere:
     @property
     def is_complete(self) -> bool:
         """Whether nothing is known that would have to be taken in."""
-        return self._walk_at_s > self._clock_s() and not self._work.is_set() and not self._is_working
+        return self._walk_at_s > time.monotonic() and not self._work.is_set() and not self._is_working
 
     @property
     def files(self) -> int:
@@ -243,7 +238,7 @@ class Elsewhere:
     def _look(self, name: str) -> None:
         """See whether a file may be shown, and is as it was read."""
         path = file_of(name)
-        if path is None or self._why_not(path) or self._signatures.get(name) != _signature(path):
+        if path is None or self._why_not(path) or self._signatures.get(name) != file_signature(path):
             self._drop(name)
 
     def _why_not(self, path: Path) -> str:
@@ -267,8 +262,8 @@ class Elsewhere:
             self._work.clear()
             try:
                 self._take_documents()
-                if self._clock_s() >= self._walk_at_s and any(map(self._suggests, self._documents.uris())):
-                    self._walk_at_s = self._clock_s() + WALK_AGAIN_S
+                if time.monotonic() >= self._walk_at_s and any(map(self._suggests, self._documents.uris())):
+                    self._walk_at_s = time.monotonic() + WALK_AGAIN_S
                     self._walk()
                 self._resolve()
                 self._tidy()
@@ -278,7 +273,7 @@ class Elsewhere:
 
     def _rest(self) -> None:
         """Wait until nobody types."""
-        while not self._over and (left_s := self._last_key_s + IDLE_S - self._clock_s()) > 0:
+        while not self._over and (left_s := self._last_key_s + IDLE_S - time.monotonic()) > 0:
             time.sleep(min(left_s, IDLE_S))
 
     def _take_documents(self) -> None:
@@ -327,7 +322,7 @@ class Elsewhere:
     def _take(self, name: str) -> None:
         """Take a file in as it is now, or drop it."""
         path = file_of(name)
-        signature = path and _signature(path)
+        signature = path and file_signature(path)
         if path is None or signature is None or self._why_not(path):
             self._drop(name)
             return
@@ -412,14 +407,6 @@ def _name(uri: str) -> str:
     """One for a file, however an editor writes it."""
     path = file_of(uri)
     return path.as_uri() if path and "#" not in uri else uri
-
-
-def _signature(path: Path) -> int | None:
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return None
-    return hash((found.st_mtime_ns, found.st_size, found.st_ino))
 
 
 def likeness(score: float) -> float:

@@ -9,12 +9,11 @@ import time
 from dataclasses import dataclass
 
 from dg_lsp.backend.resident import Resident
+from engine.core.averages import running_average
 from engine.core.request import Filled, FillRequest
 
 BURST_GAP_MS = 300.0
 """Keys further apart than this are no burst."""
-_WEIGHT = 0.3
-"""Of the newest observation in the running averages."""
 _MARGIN = 1.25
 """How much longer than usual the next key may take before the burst counts as over."""
 
@@ -100,15 +99,15 @@ class Debounce:
     def key(self, now_ms: float) -> None:
         gap_ms = None if self._last_key_ms is None else now_ms - self._last_key_ms
         self._last_key_ms = now_ms
-        self._gap_ms = None if gap_ms is None or gap_ms > BURST_GAP_MS else _average(self._gap_ms, gap_ms)
+        self._gap_ms = None if gap_ms is None or gap_ms > BURST_GAP_MS else running_average(self._gap_ms, gap_ms)
 
     def answered(self, took_ms: float) -> None:
-        self._answer_ms = _average(self._answer_ms, took_ms)
+        self._answer_ms = running_average(self._answer_ms, took_ms)
 
     def gave_up(self, after_ms: float) -> None:
         """The model was still at it when it was told to stop, so an answer takes longer than that."""
         if self._answer_ms is None or after_ms > self._answer_ms:
-            self._answer_ms = _average(self._answer_ms, after_ms)
+            self._answer_ms = running_average(self._answer_ms, after_ms)
 
     def forget_answers(self) -> None:
         """Another engine answers from now on."""
@@ -120,7 +119,3 @@ class Debounce:
             return 0.0
         since_key_ms = now_ms - (self._last_key_ms or 0.0)
         return min(max(self._gap_ms * _MARGIN - since_key_ms, 0.0), self.max_delay_ms)
-
-
-def _average(held: float | None, new: float) -> float:
-    return new if held is None else held + _WEIGHT * (new - held)

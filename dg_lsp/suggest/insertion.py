@@ -12,7 +12,7 @@ _LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitting:
+class FittedInsertion:
     """An insertion fitted to the text behind the cursor."""
 
     text: str
@@ -20,20 +20,20 @@ class Fitting:
     """Characters behind the cursor that `text` replaces; they are on the cursor's line."""
 
 
-def fit(insertion: str, tail: str) -> Fitting | None:
+def fit(insertion: str, tail: str) -> FittedInsertion | None:
     """Fit an insertion that stands for all of `tail`; None where they have nothing to do with each other.
 
     `tail` is what came between the cursor and the text the insertion was made for: nothing, brackets and quotes that
     the editor closed by itself, or the lines it broke them over.
     """
     if not tail:
-        return Fitting(text=insertion, swallowed=0)
+        return FittedInsertion(text=insertion, swallowed=0)
     if insertion == tail:
         return None
     if redundant(insertion, tail) == len(tail):
-        return Fitting(text=insertion, swallowed=len(tail))
+        return FittedInsertion(text=insertion, swallowed=len(tail))
     if insertion.endswith(tail):
-        return Fitting(text=insertion.removesuffix(tail), swallowed=0)
+        return FittedInsertion(text=insertion.removesuffix(tail), swallowed=0)
     return None
 
 
@@ -61,14 +61,14 @@ def typed_head(before: str, insertion: str) -> int:
     Shorter names than three characters are left alone, since those repeat by chance.
     """
     start = len(before)
-    while start and is_name(before[start - 1]) and len(before) - start < _LONGEST_NAME:
+    while start and is_name_character(before[start - 1]) and len(before) - start < _LONGEST_NAME:
         start -= 1
     name = before[start:]
     repeats = len(name) >= 3 and insertion.startswith(name) and len(insertion) > len(name)
-    return len(name) if repeats and is_name(insertion[len(name)]) else 0
+    return len(name) if repeats and is_name_character(insertion[len(name)]) else 0
 
 
-def is_name(character: str) -> bool:
+def is_name_character(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 

@@ -17,11 +17,11 @@ from dg_lsp.suggest.text_index import (
     AFTER,
     BEFORE,
     REACH_LINES,
+    GapLines,
     Place,
     Sought,
-    Surroundings,
     TextIndex,
-    is_name,
+    is_name_token,
     last_place,
     places_like,
 )
@@ -68,7 +68,7 @@ class _Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gap:
-    around: Surroundings
+    around: GapLines
     starts: Sequence[_Anchor]
     """Where to begin to compare: at the last place in the gap's line, if there is one, and at the line's start."""
     is_begun: bool
@@ -132,7 +132,7 @@ def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:
         starts.insert(0, _start(above, head, inside, is_inside=True))
     right = ("\n" + suffix if is_line else suffix)[:_LEFT_CHARS]
     return _Gap(
-        around=Surroundings(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
+        around=GapLines(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
         starts=starts,
         is_begun=bool(head) and (head[-1].isalnum() or head[-1] == "_"),
         right=_tokens(_PIECE.findall(right)[:RIGHT_TOKENS]) or [_BREAK],
@@ -205,7 +205,7 @@ def _may_begin(start: _Anchor, token: str) -> bool:
     if not start.typed:
         return True
     typed = start.typed[0]
-    return token == typed or is_name(token) or (len(start.typed) == 1 and token.startswith(typed))
+    return token == typed or is_name_token(token) or (len(start.typed) == 1 and token.startswith(typed))
 
 
 def _typed(start: _Anchor, tokens: Sequence[str], names: dict[str, str], *, is_begun: bool) -> tuple[float, str] | None:
@@ -219,8 +219,8 @@ def _typed(start: _Anchor, tokens: Sequence[str], names: dict[str, str], *, is_b
             rest = wanted[len(typed) :]
             score += EQUAL
         elif token == typed:
-            score += EQUAL_NAME if is_name(token) else EQUAL
-        elif is_name(token) and is_name(typed) and names.setdefault(token, typed) == typed:
+            score += EQUAL_NAME if is_name_token(token) else EQUAL
+        elif is_name_token(token) and is_name_token(typed) and names.setdefault(token, typed) == typed:
             score += OTHER_NAME
         else:
             return None
@@ -233,10 +233,10 @@ def _end(
     """The likeliest end from `begin` on: its score, where it is, and the names learned behind it."""
     best = None
     wanted = gap.right[0]
-    may_differ = is_name(wanted)
+    may_differ = is_name_token(wanted)
     for end in range(begin, min(begin + MAX_TOKENS, len(tokens))):
         token = tokens[end]
-        if token == wanted or (may_differ and is_name(token)):
+        if token == wanted or (may_differ and is_name_token(token)):
             learned = dict[str, str]()
             score = _agreement(tokens[end : end + RIGHT_TOKENS], gap.right, names, learned) + FARTHER * (end - begin)
             if best is None or score > best[0]:
@@ -251,8 +251,8 @@ def _agreement(tokens: Sequence[str], wanted: Sequence[str], names: dict[str, st
     score = 0.0
     for token, other in zip(tokens, wanted, strict=False):
         if token == other:
-            score += EQUAL_NAME if is_name(token) else EQUAL
-        elif is_name(token) and is_name(other):
+            score += EQUAL_NAME if is_name_token(token) else EQUAL
+        elif is_name_token(token) and is_name_token(other):
             if names.get(token, other) == other:
                 learned[token] = other
                 score += OTHER_NAME

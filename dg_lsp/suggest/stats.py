@@ -15,6 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from engine.core.errors import EngineError
+from engine.core.files import replacing
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS counts (
@@ -114,7 +115,8 @@ def reset(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # First: who has the old file open writes into the old file, and who opens a new one knows of the reset.
-        _reset_path(path).write_text(repr(time.time()))
+        with replacing(_reset_path(path)) as draft:
+            draft.write_text(repr(time.time()))
         path.unlink(missing_ok=True)
     except OSError as error:
         raise StatsError(_unusable(path, error)) from None

@@ -14,13 +14,13 @@ from dg_lsp.documents.gap import CursorGap, gap_at, window
 from dg_lsp.suggest.context import ContextSelector
 from dg_lsp.suggest.elsewhere import Elsewhere
 from dg_lsp.suggest.in_flight import Debounce, InFlight
-from dg_lsp.suggest.insertion import is_name, redundant, typed_head
+from dg_lsp.suggest.insertion import is_name_character, redundant, typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
 from engine.core.request import Candidate, Filled, FillRequest, Precedent, Snippet
 
 INLINE, MENU = "inline", "menu"
 """Lanes: work in one does not supersede work in the other."""
-INVOKED_PATIENCE = 5
+INVOKED_DEADLINE_FACTOR = 5
 """Somebody who asked waits so many times longer."""
 UNFITTED = 0.4
 """How sure a model has to be whose authors did not fit it."""
@@ -47,8 +47,8 @@ class Counts:
 class Suggester:
     """Suggestions for all documents of one editor.
 
-    `told(why, origin)` is told why an automatic request showed nothing, and "" when it showed something, with where
-    that stands if it is no text of the model's. `folders`: those of the workspace.
+    `on_outcome(why, origin)` is told why an automatic request showed nothing, and "" when it showed something, with
+    where that stands if it is no text of the model's. `folders`: those of the workspace.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Suggester:
         *,
         documents: Documents,
         resident: Resident,
-        told: Callable[[str, str], None] = lambda why, origin: None,
+        on_outcome: Callable[[str, str], None] = lambda why, origin: None,
         folders: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self.counts = Counts()
@@ -66,7 +66,7 @@ class Suggester:
         self.elsewhere = Elsewhere(documents, folders)
         self._documents = documents
         self._resident = resident
-        self._told = told
+        self._on_outcome = on_outcome
         self._caches: dict[str, SuggestionCache] = {}
         self._fitted = UNFITTED
         """How sure the engine's model has to be, as it said last."""
@@ -94,7 +94,7 @@ class Suggester:
             self.in_flight.supersede(f"{lane} {uri}")
             self.counts.without_model += bool(held)
             if held or off:
-                self._told(off, _origin(held))
+                self._on_outcome(off, _origin(held))
             return held[:1]
         request = await self._newest_request(f"{lane} {uri}", gap, invoked=invoked)
         if request is None:
@@ -110,7 +110,7 @@ class Suggester:
         chosen = [] if now.policy.off else self._chosen(gap, held, found, invoked=invoked)
         if filled is not None and not invoked:
             why = "" if chosen else UNSURE if found else self._why_nothing(gap, filled)
-            self._told(why, _origin(chosen))
+            self._on_outcome(why, _origin(chosen))
         return chosen
 
     def changed(self, change: Change, now_ms: float) -> None:
@@ -159,7 +159,7 @@ class Suggester:
         edit = self._edits.get(gap.snapshot.uri)
         if edit is None or not edit.deletes_only or edit.start != gap.cursor or gap.selected:
             return False
-        return is_name(gap.head[-1:] or " ") or is_name(gap.tail[:1] or " ")
+        return is_name_character(gap.head[-1:] or " ") or is_name_character(gap.tail[:1] or " ")
 
     async def _newest_request(self, document: str, gap: CursorGap, *, invoked: bool) -> FillRequest | None:
         """None where a newer one of that lane and document came while other files were looked at."""
@@ -188,7 +188,7 @@ class Suggester:
             edits=self.context_selector.edits(gap.snapshot, gap.cursor),
             n=settings.inline.candidates if invoked else 1,
             max_tokens=settings.inline.max_tokens,
-            deadline_ms=self._deadline_ms(gap) * (INVOKED_PATIENCE if invoked else 1),
+            deadline_ms=self._deadline_ms(gap) * (INVOKED_DEADLINE_FACTOR if invoked else 1),
             single_line=not gap.ends_line,
             precedents=precedents,
             folder=gap.snapshot.folder,

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import dropwhile, takewhile
+from itertools import dropwhile
 
-from dg_lsp.suggest.insertion import fit, is_name
+from dg_lsp.suggest.insertion import fit, is_name_character
+from engine.core.sequences import common_head
 
 REMEMBERED = 16
 
@@ -54,8 +55,8 @@ class Suggestion:
         if cursor < self.start or not text.startswith(self.base[: self.start]):
             return ""
         typed = text[self.start : cursor]
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(typed, self.text, strict=False)))
-        while same and is_name(self.text[same - 1]):
+        same = common_head(typed, self.text)
+        while same and is_name_character(self.text[same - 1]):
             same -= 1
         left, instead = _behind_name(self.text[same:]), _behind_name(typed[same:])
         return left[len(instead) :] if left.startswith(instead) else ""
@@ -146,4 +147,4 @@ class SuggestionCache:
 
 
 def _behind_name(text: str) -> str:
-    return "".join(dropwhile(is_name, text))
+    return "".join(dropwhile(is_name_character, text))

@@ -70,13 +70,13 @@ class _Shapes(dict[str, str]):
 _shapes = _Shapes()
 
 
-def is_name(token: str) -> bool:
+def is_name_token(token: str) -> bool:
     """Whether a token is a name that may be another in another place."""
     return _shapes[token] is _NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class GapLines:
     """Where a gap is: what a look-up compares. `head`: of the gap's line, what stands before it."""
 
     name: str
@@ -100,7 +100,7 @@ class Sought:
     after: Sequence[tuple[int, int]]
 
     @classmethod
-    def of(cls, around: Surroundings) -> Sought:
+    def of(cls, around: GapLines) -> Sought:
         kind = kind_of(around.name)
         above = around.before[0] if around.before else ""
         keys = [(key, 0.0) for key in _line_keys(kind, _shaped(above), above)]

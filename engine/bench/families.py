@@ -12,7 +12,7 @@ from engine.loader.catalog import BUNDLED_PATH
 
 if TYPE_CHECKING:
     from engine.models.base import Model
-    from engine.models.quantized.layers import Layout
+    from engine.models.quantized.layers import WeightFormat
 
 _CONFIGS = Path(__file__).with_name("shapes.json")
 """What config.json says of sizes; the Dream family and DiffuCoder were made from Qwen2.5."""
@@ -53,7 +53,7 @@ def random_model(shape: str, device: Device, seed: int = 0) -> Model:
         sizes["num_hidden_layers"] = int(number)
     from engine.bench.random_models import random_gemma, random_masked
 
-    layout = cast("Layout | None", IN_4_BIT.get(ending))
+    layout = cast("WeightFormat | None", IN_4_BIT.get(ending))
     return (
         random_masked(shape, config, published, device, seed, layout)
         if published

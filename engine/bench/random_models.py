@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from engine.checkpoints.directory import Checkpoint, LengthStrategy, TensorHeader
-from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP, Role
+from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP, PartRole
 from engine.checkpoints.placement import Placement, memory_plan, place, this_machine
 from engine.core.names import Device
 from engine.core.request import FillRequest
@@ -23,7 +23,7 @@ from engine.models.masked.config import read_architecture
 from engine.models.masked.model import Masked, sampling_of, widths_of
 from engine.models.masked.network import MaskedModule, MaskedNetwork
 from engine.models.masked.published import PUBLISHED
-from engine.models.quantized.layers import Layout, PackedWeights, packed_weights
+from engine.models.quantized.layers import PackedWeights, WeightFormat, packed_weights
 from engine.models.vocabulary import Vocabulary
 from engine.models.weights import put_in
 
@@ -38,7 +38,7 @@ _CONTEXT = 4096
 
 
 def random_gemma(
-    shape: str, said: dict[str, Any], device: Device, seed: int, layout: Layout | None = None
+    shape: str, said: dict[str, Any], device: Device, seed: int, layout: WeightFormat | None = None
 ) -> DiffusionGemma:
     """`said`: in a config.json; `layout`: of weights in 4 bit. Raises ModelError where it can't be placed."""
     config = read_config(said, shape)
@@ -64,7 +64,7 @@ def random_gemma(
 
 
 def random_masked(
-    shape: str, said: dict[str, Any], title: str, device: Device, seed: int, layout: Layout | None = None
+    shape: str, said: dict[str, Any], title: str, device: Device, seed: int, layout: WeightFormat | None = None
 ) -> Masked:
     """`said`: in a config.json; `title`: of a published model; `layout`: of weights in 4 bit. Raises ModelError where
     it can't be placed."""
@@ -118,7 +118,7 @@ class NumberedPrompt:
 
 
 def _random(
-    shape: str, make: Callable[[], Any], layers: int, device: Device, seed: int, layout: Layout | None
+    shape: str, make: Callable[[], Any], layers: int, device: Device, seed: int, layout: WeightFormat | None
 ) -> tuple[Any, dict[str, Any]]:
     """A module with random weights, placed as a checkpoint of its size is, and what the infos of all models share."""
     with torch.device("meta"):
@@ -150,13 +150,13 @@ def _random(
     }
 
 
-def _header(name: str, shape: tuple[int, ...], layout: Layout | None) -> TensorHeader:
+def _header(name: str, shape: tuple[int, ...], layout: WeightFormat | None) -> TensorHeader:
     """Of experts alone in NVFP4, as they are published, of all matrices of layers in int4, as `dg-lsp quantize` makes
     them."""
     pattern, group = (_EXPERTS, NVFP4_GROUP) if layout == "NVFP4" else (_MATRICES, INT4_GROUP)
     if layout is None or not pattern.search(name) or shape[-1] % group:
         return TensorHeader(name=name, dtype="", shape=shape)
-    roles: tuple[Role, ...] = ("codes", "scales", "multiplier" if layout == "NVFP4" else "zeros")
+    roles: tuple[PartRole, ...] = ("codes", "scales", "multiplier" if layout == "NVFP4" else "zeros")
     piece = {role: TensorHeader(name=role, dtype="", shape=()) for role in roles}
     count = (shape[0] if len(shape) == 3 else 1) * (2 if "gate_up" in name else 1)
     return TensorHeader(name=name, dtype=layout, shape=shape, pieces=(piece,) * count)

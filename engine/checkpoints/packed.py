@@ -16,7 +16,7 @@ from engine.core.errors import ModelError
 
 INT4_GROUP, NVFP4_GROUP = 32, 16
 """Weights of a row that share a scale."""
-Role = Literal["codes", "scales", "zeros", "multiplier", "divisor"]
+PartRole = Literal["codes", "scales", "zeros", "multiplier", "divisor"]
 """What a stored tensor is for: two weights a byte, the first one in its lower half; a scale a group; the code of zero a
 group; one factor, or one divisor, for all scales."""
 
@@ -40,7 +40,7 @@ class PackedLayout:
     per_word: int
     """Weights in one number of the codes."""
     group: int
-    parts: Mapping[Role, StoredPart]
+    parts: Mapping[PartRole, StoredPart]
 
 
 _FLOATS = ("BF16", "F16", "F32")
@@ -52,7 +52,7 @@ _FUSED = {"gate_proj": "gate_up_proj", "up_proj": "gate_up_proj", "down_proj": "
 """As transformers stacks experts, rows of the gate first."""
 
 
-def _nvfp4(codes: str, last: str, role: Role) -> PackedLayout:
+def _nvfp4(codes: str, last: str, role: PartRole) -> PackedLayout:
     return PackedLayout(
         dtype="NVFP4",
         per_word=2,
@@ -66,7 +66,7 @@ def _nvfp4(codes: str, last: str, role: Role) -> PackedLayout:
 
 
 def _int4(*, symmetric: bool) -> PackedLayout:
-    parts: dict[Role, StoredPart] = {
+    parts: dict[PartRole, StoredPart] = {
         "codes": StoredPart(name="weight_packed", dtypes=("I32",), shape=lambda n, k: (n, k // 8)),
         "scales": StoredPart(name="weight_scale", dtypes=_FLOATS, shape=lambda n, k: (n, k // INT4_GROUP)),
     }

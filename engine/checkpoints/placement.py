@@ -55,14 +55,19 @@ def this_machine() -> Machine:
 def place(checkpoint: Checkpoint, device: Device, machine: Machine) -> Placement:
     """GPU before CPU, whole before split. Raises ModelError, with the numbers, when it can't fit."""
     check_device(device)
-    if device == "cuda" and not machine.gpus:
-        raise ModelError("CUDA was asked for, but torch finds no GPU here: use --device cpu, or a CUDA build of torch.")
+    check_cuda(device, bool(machine.gpus))
     placement = _on_gpus(checkpoint, machine) if device != "cpu" else None
     if placement is None and device != "cuda":
         placement = _on_cpu(checkpoint, machine)
     if placement is None:
         raise ModelError(_too_big(checkpoint, device, machine))
     return placement
+
+
+def check_cuda(device: str, is_there: bool) -> None:
+    """Raises ModelError where CUDA is asked for and no GPU is there."""
+    if device == "cuda" and not is_there:
+        raise ModelError("CUDA was asked for, but torch finds no GPU here: use --device cpu, or a CUDA build of torch.")
 
 
 def cpu_dtype(parameters: int) -> torch.dtype:

@@ -19,7 +19,7 @@ from engine.core.exits import one_line_errors
 from engine.core.names import Device
 from engine.core.runtime_paths import data_dir
 from engine.decoding.executor import drive
-from engine.eval.tasks import Task, code_holes
+from engine.eval.tasks import EvalTask, code_holes
 from engine.infill.gap import Gap
 from engine.infill.lengths.calibrated import first_sight
 from engine.loader.loading import load
@@ -55,7 +55,7 @@ def main(
     typer.echo(f"Kept in {file}.")
 
 
-def usual_confidence(model: Model, tasks: Sequence[Task]) -> dict[int, float]:
+def usual_confidence(model: Model, tasks: Sequence[EvalTask]) -> dict[int, float]:
     """Mean confidence at first sight, by width in tokens, in gaps of other widths. Raises BadInput for too few gaps."""
     seen: defaultdict[int, list[float]] = defaultdict(list)
     for task in tasks:

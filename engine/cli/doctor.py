@@ -46,7 +46,7 @@ class Finding:
     """How long it took, where that is what was looked at."""
 
 
-class _Problem(Exception):
+class _Problem(EngineError):
     def __init__(self, detail: str, remedy: str) -> None:
         super().__init__(detail)
         self.remedy = remedy
@@ -176,11 +176,11 @@ def _memory(model: str, device: str) -> str:
     needed = (plan.total if placement.device == "cpu" else 0) + _SPARE_NBYTES
     if ask_status() is None and free < needed:
         raise _Problem(
-            f"{binary_bytes(free)} are free, {binary_bytes(needed)} are needed: {plan.told()}",
+            f"{binary_bytes(free)} are free, {binary_bytes(needed)} are needed: {plan.summary()}",
             "Close other programs, or choose a smaller model.",
         )
     there = [f"{binary_bytes(nbytes)} on GPU {index}" for index, nbytes in enumerate(machine.gpus)]
-    return f"{plan.told()}; free: {', '.join([*there, f'{binary_bytes(free)} of main memory'])}"
+    return f"{plan.summary()}; free: {', '.join([*there, f'{binary_bytes(free)} of main memory'])}"
 
 
 def _adapters() -> str:

@@ -25,8 +25,8 @@ _ALREADY = "An engine is running already."
 engine = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 _MODEL = "bundled, a directory, a Hub id, a server's vllm+https://HOST:PORT/MODEL, or oracle:FILE.json for tests"
-Model = Annotated[str, typer.Option(help=f"The model: {_MODEL}.")]
-Device = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
+ModelOption = Annotated[str, typer.Option(help=f"The model: {_MODEL}.")]
+DeviceOption = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
 _UNLOAD = typer.Option(min=0.1, help="Seconds without a request until the weights are given back.")
 _EXIT = typer.Option(min=0.1, help="Seconds without a client until the engine ends.")
 Http = Annotated[
@@ -42,8 +42,8 @@ _STALL = typer.Option(min=0.1, help="Seconds until a step of the model counts as
 @engine.command()
 @one_line_errors()
 def run(
-    model: Model = _DEFAULT.model,
-    device: Device = _DEFAULT.device,
+    model: ModelOption = _DEFAULT.model,
+    device: DeviceOption = _DEFAULT.device,
     unload_after: Annotated[float, _UNLOAD] = _DEFAULT.unload_after_s,
     exit_after: Annotated[float, _EXIT] = _DEFAULT.exit_after_s,
     stall_after: Annotated[float, _STALL] = _DEFAULT.stall_s,
@@ -167,7 +167,7 @@ def _lines(status: EngineStatus) -> list[str]:
         if status.device_nbytes
         else ""
     )
-    plan = f"; {status.memory.told()}" if status.memory else ""
+    plan = f"; {status.memory.summary()}" if status.memory else ""
     failed = "".join(f", {count} {code}" for code, count in sorted(status.failed.items()))
     tokens = "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
     learnt = "; ".join(each.trouble or each.folder for each in status.adapters)

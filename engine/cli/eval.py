@@ -21,7 +21,7 @@ from engine.core.names import ORACLE, Device
 if TYPE_CHECKING:
     from engine.eval.results import Results
     from engine.eval.rows import EvalRow
-    from engine.eval.tasks import Task
+    from engine.eval.tasks import EvalTask
 
 _INTERRUPTED = 130
 
@@ -90,7 +90,7 @@ def _interruptible(out: Path | None) -> Generator[None]:
 
 def chosen_tasks(
     tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
-) -> tuple[list[Task], dict[str, str]]:
+) -> tuple[list[EvalTask], dict[str, str]]:
     """The tasks, and what is to be said of where they come from. Raises BadInput."""
     from engine.eval.reserved.packages import Role, reserved_tasks
     from engine.eval.tasks import STANDARD_COUNT, choose, code_holes, read_tasks
@@ -137,7 +137,7 @@ def _fingerprint(files: Sequence[Path]) -> str:
 def _fill(
     name: str,
     device: Device,
-    tasks: Sequence[Task],
+    tasks: Sequence[EvalTask],
     rows: Sequence[EvalRow],
     results: Results,
     seed: int,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.engine import Device, Model, TokenFile, ask_status, chosen_options, run_here
+from engine.cli.engine import DeviceOption, ModelOption, TokenFile, ask_status, chosen_options, run_here
 from engine.core.errors import EngineError
 from engine.core.exits import one_line_errors
 from engine.core.http_address import PORT, HttpAddress, http_address
@@ -22,8 +22,8 @@ def http(
     ),
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = PORT,
     token_file: TokenFile = None,
-    model: Model = _DEFAULT.model,
-    device: Device = _DEFAULT.device,
+    model: ModelOption = _DEFAULT.model,
+    device: DeviceOption = _DEFAULT.device,
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
 ) -> None:
     """Run the engine with its HTTP door open: `POST /infill` as llama.cpp's server has it, `POST /v1/completions` as

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from rich.text import Text
 
+from engine.core.line_ends import LINE_END
 from engine.core.request import Candidate, Filled
 from engine.text.marked import MARKER, MarkedText
 
@@ -13,7 +12,6 @@ _AROUND = 3
 """Lines shown before and after the filled ones."""
 _LINE_CHARS = 300
 """A longer line (a minified file) is cut, on the side away from the gap."""
-_LINE_END = re.compile(r"\r\n|\r|\n")
 # Text from a file or a model must not move the cursor of the terminal.
 _VISIBLE = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: 0x2421, 0x9B: "␛"}
 _FILLED = "bold green"
@@ -27,10 +25,10 @@ def visible(text: str) -> str:
 
 def preview(gap: MarkedText, filled: str, *, marked: bool) -> Text:
     """The lines around the gap with the fill in place. `marked`: between markers too, where there are no colours."""
-    before, after = _LINE_END.split(gap.prefix), _LINE_END.split(gap.suffix)
+    before, after = LINE_END.split(gap.prefix), LINE_END.split(gap.suffix)
     head = [*map(_cut_tail, before[-_AROUND - 1 : -1]), _cut_head(before[-1])]
     tail = list(map(_cut_tail, after[: _AROUND + 1]))
-    middle = _LINE_END.sub("\n", filled)
+    middle = LINE_END.sub("\n", filled)
     border = MARKER if marked else ""
     text = Text(visible("\n".join(head)))
     text.append(visible(f"{border}{middle}{border}"), _FILLED)

@@ -24,7 +24,7 @@ def pull(model: Annotated[str, typer.Argument(metavar="HUB-ID", help="OWNER/MODE
     )
     released = known(model)
     if released is not None:
-        typer.echo(f"On a GPU: {released.memory.told()}.")
+        typer.echo(f"On a GPU: {released.memory.summary()}.")
         typer.echo(f"Licence: {released.licence}. Length of a gap: {released.length}. Good for {released.good_for}.")
     checkpoint = download(plan)
     typer.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {checkpoint.name}")

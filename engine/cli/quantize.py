@@ -16,7 +16,7 @@ from engine.core.names import Device
 from engine.core.sizes import decimal_bytes
 
 if TYPE_CHECKING:
-    from engine.eval.tasks import Task
+    from engine.eval.tasks import EvalTask
 
 _MOST_S = 600.0
 """For the gaps before: a large model fills as many of them as that allows."""
@@ -59,7 +59,7 @@ def quantize(
     typer.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {out}")
 
 
-def _compared(before: str, after: str, tasks: Sequence[Task], source: str, device: str) -> str:
+def _compared(before: str, after: str, tasks: Sequence[EvalTask], source: str, device: str) -> str:
     try:
         exact, filled = _exact(before, tasks, device, _MOST_S)
         kept, _ = _exact(after, tasks[:filled], device)
@@ -68,7 +68,7 @@ def _compared(before: str, after: str, tasks: Sequence[Task], source: str, devic
     return f"Filled exactly, of {filled} {source}: {exact} before, {kept} after."
 
 
-def _exact(name: str, tasks: Sequence[Task], device: str, most_s: float = float("inf")) -> tuple[int, int]:
+def _exact(name: str, tasks: Sequence[EvalTask], device: str, most_s: float = float("inf")) -> tuple[int, int]:
     """How many gaps a model fills with the very text, and of how many, the time for one more being up. Raises
     EngineError."""
     from engine.eval.rows import ADAPTIVE, chosen_rows

@@ -3,10 +3,21 @@
     EngineError
     ├── BadInput          the caller's fault: a file, a position, a setting (command line: exit code 2)
     │   ├── ModelError    a model that can't be had, read or used as asked
-    │   └── NotRead       a file that is there, and none to read
+    │   │   ├── UnknownFamily  no family runs its type: see engine.models.registry
+    │   │   ├── NotCached      it is not on this machine: see engine.loader.catalog
+    │   │   └── RemoteError    a server can't do what it is asked: see engine.models.remote.client
+    │   │       ├── ServerAway     it can't be reached
+    │   │       └── ServerBusy     it turns work away for now: see engine.models.remote.probe
+    │   ├── NotRead       a file that is there, and none to read
+    │   ├── SessionError  a recorded session that can't be read or made: see dg_lsp.replay.session
+    │   └── TooMuch       an ignore file that can't be heeded: see dg_lsp.config.patterns
     ├── OutOfMemory       the device has too little memory for what was asked (exit code 1)
     ├── NoAnswer          an engine that can't be talked to: see engine.ipc.client
     ├── EngineFailure     an engine that did not do what was asked: see there
+    ├── EngineSilent      an engine that takes connections and says nothing: see dg_lsp.backend.connection
+    ├── HttpError         a request by HTTP gets an error instead of an answer: see engine.server.http.asked
+    ├── StatsError        counts that can't be read or written: see dg_lsp.suggest.stats
+    ├── UnknownCells      a change to a notebook that is none here: see dg_lsp.documents.notebooks
     └── ProtocolError     between the two ends of a connection, and ends there
         ├── FrameError        its framing is broken, and the connection with it
         ├── BodyError         one message can't be sent
@@ -15,6 +26,7 @@
         └── Impostor          the other end proves nothing: see engine.ipc.challenge
 
 The message of an EngineError is one sentence that names the thing and the way out; it is shown to users as it stands.
+Where it is a clause, its class says so, and who catches it makes the sentence.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class MemoryPlan(Wire, frozen=True, kw_only=True):
     def total(self) -> int:
         return self.weights + self.beside
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The total and its parts, as a part of a sentence."""
         names = {"weights": self.weights, "contexts": self.contexts, "canvases": self.canvases}
         names |= {"workspace": self.workspace, "CUDA's own": self.library}

@@ -14,7 +14,7 @@ from engine.models.base import Noise, Sampling
 
 Temperature = Callable[[int], float]
 """Steps left (the first step has all of them) -> temperature."""
-Accept = Callable[[Tensor, Tensor, int], Tensor]
+AcceptPolicy = Callable[[Tensor, Tensor, int], Tensor]
 """Entropies [B, L] in nats, candidates [B, L], steps left -> which candidates are accepted [B, L]."""
 Mask = Callable[[Tensor], Tensor]
 """Tokens [B, L] that would be taken -> which open positions [B, L] may take theirs now, one of a row at the least."""
@@ -46,7 +46,7 @@ class Policies:
 
     max_steps: int
     temperature: Temperature
-    accept: Accept
+    accept: AcceptPolicy
     settled: Settled
     constrain: Constrain
     greedy_rows: int = 0
@@ -89,7 +89,7 @@ def linear_temperature(t_min: float, t_max: float, max_steps: int) -> Temperatur
     return lambda left: t_min + (t_max - t_min) * (left / max_steps)
 
 
-def entropy_bound(bound: float, *, in_time: bool = False) -> Accept:
+def entropy_bound(bound: float, *, in_time: bool = False) -> AcceptPolicy:
     """Positions in order of entropy while the sum before them stays within `bound` (arXiv:2505.24857).
 
     The surest position is always taken, so a canvas can't stand still. `in_time`: as many as it takes to be done with

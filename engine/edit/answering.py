@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 from engine.core.request import FillRequest
 from engine.decoding.executor import Filling
 from engine.edit.next_edit import next_edit
@@ -14,17 +11,17 @@ from engine.infill.pipeline import infill
 from engine.models.base import Model
 
 
-def answering(model: Model, request: FillRequest, clock: Callable[[], float] = time.perf_counter) -> Filling:
-    """Do what a request asks for, step by step: see engine.decoding.executor. `clock` counts seconds.
+def answering(model: Model, request: FillRequest) -> Filling:
+    """Do what a request asks for, step by step: see engine.decoding.executor.
 
     Raises BadInput at the first step for a request that contradicts itself.
     """
     match request.task:
         case "rewrite":
-            return in_pieces(model, request, clock)
+            return in_pieces(model, request)
         case "fix":
-            return syntax_fix(model, request, clock)
+            return syntax_fix(model, request)
         case "next":
-            return next_edit(model, request, clock)
+            return next_edit(model, request)
         case "fill":
-            return infill(model, request, clock)
+            return infill(model, request)

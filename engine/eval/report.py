@@ -16,7 +16,7 @@ from engine.eval.results import Result
 
 LENGTHS = {"1-4": 4, "5-8": 8, "9-16": 16, "17-32": 32, "33+": math.inf}
 """The most tokens of the truth."""
-Rows = Mapping[str, Sequence[Result]]
+ResultRows = Mapping[str, Sequence[Result]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +64,10 @@ def figures(row: str, results: Sequence[Result]) -> Figures:
     )
 
 
-def report(about: dict[str, Any], by_row: Rows) -> dict[str, Any]:
+def report(about: dict[str, Any], by_row: ResultRows) -> dict[str, Any]:
     """Everything as plain values, for `--json`."""
 
-    def plain(part: Rows) -> list[dict[str, Any]]:
+    def plain(part: ResultRows) -> list[dict[str, Any]]:
         return [asdict(figures(row, results)) for row, results in part.items()]
 
     return {
@@ -78,7 +78,7 @@ def report(about: dict[str, Any], by_row: Rows) -> dict[str, Any]:
     }
 
 
-def tables(title: str, by_row: Rows) -> list[Table]:
+def tables(title: str, by_row: ResultRows) -> list[Table]:
     """The summary for people: how good, at what cost, and where."""
     good = _table(title, "gaps", "pass@1", "exact", "similar", "no problem", "silent")
     cost = _table("by fill", "tokens off", "tokens", "forwards", "p50 ms", "p95 ms")
@@ -96,7 +96,7 @@ def tables(title: str, by_row: Rows) -> list[Table]:
     return [good, cost, *split]
 
 
-def _split(title: str, by_row: Rows, parts: Mapping[str, Rows], tested: bool) -> Table:
+def _split(title: str, by_row: ResultRows, parts: Mapping[str, ResultRows], tested: bool) -> Table:
     """Pass@1 (exact match where there are no tests) by part; a part's title tells how many gaps it has."""
     table = _table(title, *(f"{name} ({len(next(iter(part.values())))})" for name, part in parts.items()))
     for row in by_row:
@@ -113,19 +113,19 @@ def _table(title: str, *columns: str) -> Table:
     return made
 
 
-def _by_length(by_row: Rows) -> dict[str, Rows]:
+def _by_length(by_row: ResultRows) -> dict[str, ResultRows]:
     def length(result: Result) -> str:
         return next(name for name, most in LENGTHS.items() if result.truth_tokens <= most)
 
     return {name: _part(by_row, length, name) for name in LENGTHS}
 
 
-def _by_kind(by_row: Rows) -> dict[str, Rows]:
+def _by_kind(by_row: ResultRows) -> dict[str, ResultRows]:
     kinds = sorted({each.kind for results in by_row.values() for each in results})
     return {kind: _part(by_row, lambda each: each.kind, kind) for kind in kinds}
 
 
-def _part(by_row: Rows, part_of: Callable[[Result], str], name: str) -> Rows:
+def _part(by_row: ResultRows, part_of: Callable[[Result], str], name: str) -> ResultRows:
     return {row: [each for each in results if part_of(each) == name] for row, results in by_row.items()}
 
 

@@ -15,7 +15,7 @@ from rapidfuzz.distance import Levenshtein
 from engine.eval.results import Result, Results
 from engine.eval.rows import EvalRow
 from engine.eval.sandbox import SandboxResult, run_test
-from engine.eval.tasks import Task
+from engine.eval.tasks import EvalTask
 from engine.models.base import Model
 from engine.syntax.budget import Budget
 from engine.syntax.compiler import diagnose
@@ -35,7 +35,7 @@ _NO_TEST.set_result(None)
 
 def evaluate(
     model: Model,
-    tasks: Sequence[Task],
+    tasks: Sequence[EvalTask],
     rows: Sequence[EvalRow],
     results: Results,
     *,
@@ -79,7 +79,7 @@ def evaluate(
         pool.shutdown(cancel_futures=True)
 
 
-def _filled(model: Model, row: EvalRow, task: Task, seed: int, max_tokens: int) -> Result:
+def _filled(model: Model, row: EvalRow, task: EvalTask, seed: int, max_tokens: int) -> Result:
     """A result before its tests have run, but for what is no Python at all."""
     began = time.perf_counter()
     filled = row.answer(model, task.request(seed=seed, max_tokens=max_tokens), task.truth)
@@ -113,7 +113,7 @@ def _with_outcome(result: Result, test: _Testing) -> Result:
     return replace(result, passed=outcome.passed, reason=outcome.reason) if outcome else result
 
 
-def is_clean(task: Task, text: str) -> bool | None:
+def is_clean(task: EvalTask, text: str) -> bool | None:
     """Whether a fill adds no syntax problem to its file; None where that can't be told."""
     language = language_of(task.language)
     if language is None:
@@ -122,13 +122,13 @@ def is_clean(task: Task, text: str) -> bool | None:
     return found and found.is_clean
 
 
-def syntax_error(task: Task, text: str) -> str:
+def syntax_error(task: EvalTask, text: str) -> str:
     """Why Python does not even begin with a text that has tests: a sandbox would cost a hundred times as much."""
     refused = diagnose(task.prefix + text + task.suffix) if task.check else None
     return f"SyntaxError: {refused.message}" if refused else ""
 
 
-def run_tests(task: Task, text: str, should_stop: Callable[[], bool] = lambda: False) -> SandboxResult | None:
+def run_tests(task: EvalTask, text: str, should_stop: Callable[[], bool] = lambda: False) -> SandboxResult | None:
     """Whether the task's own tests pass with `text` in the gap; None where there are none. It means nothing once
     `should_stop`, which ends them."""
     if task.check is None:

@@ -39,7 +39,7 @@ class UnitTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class EvalTask:
     """One gap. `prefix + truth + suffix` is the whole text."""
 
     name: str
@@ -56,9 +56,9 @@ class Task:
         return FillRequest(prefix=self.prefix, suffix=self.suffix, language=self.language, **more)
 
 
-def read_tasks(path: Path) -> list[Task]:
+def read_tasks(path: Path) -> list[EvalTask]:
     """The tasks of a JSONL file, gzipped or not. Raises BadInput."""
-    tasks: dict[str, Task] = {}
+    tasks: dict[str, EvalTask] = {}
     # Not splitlines: the texts in a line may hold separators other than the line feed.
     for number, line in enumerate(_text(path).split("\n"), start=1):
         if line.strip():
@@ -71,7 +71,7 @@ def read_tasks(path: Path) -> list[Task]:
     return list(tasks.values())
 
 
-def choose(tasks: Sequence[Task], limit: int | None, seed: int) -> list[Task]:
+def choose(tasks: Sequence[EvalTask], limit: int | None, seed: int) -> list[EvalTask]:
     """`limit` of them, drawn by `seed`, in their order; all without a limit."""
     if limit is None or limit >= len(tasks):
         return list(tasks)
@@ -98,12 +98,12 @@ class _TaskLine(Struct):
     entry_point: str
 
 
-def _task(line: str, place: str) -> Task:
+def _task(line: str, place: str) -> EvalTask:
     try:
         read = msgspec.json.decode(line, type=_TaskLine)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{place} is no task in HumanEval-Infilling's format ({shortened(str(error))}).") from None
-    return Task(
+    return EvalTask(
         name=read.task_id,
         kind=read.task_id.partition("/")[0],
         language="python",
@@ -114,7 +114,7 @@ def _task(line: str, place: str) -> Task:
     )
 
 
-def code_holes(folder: Path, language: str | None, count: int | None, seed: int) -> list[Task]:
+def code_holes(folder: Path, language: str | None, count: int | None, seed: int) -> list[EvalTask]:
     """`count` gaps in the files below `folder`, each file giving one before any gives a second. Raises BadInput."""
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder: name one with code in it.")
@@ -139,7 +139,7 @@ def _files(folder: Path, wanted: str | None) -> Iterator[Path]:
                 yield Path(place, name)
 
 
-def _holes_of(path: Path, folder: Path, draw: float) -> Iterator[Task]:
+def _holes_of(path: Path, folder: Path, draw: float) -> Iterator[EvalTask]:
     try:
         text = path.read_bytes().decode()
     except (OSError, UnicodeDecodeError):
@@ -149,7 +149,7 @@ def _holes_of(path: Path, folder: Path, draw: float) -> Iterator[Task]:
     )
 
 
-def text_holes(texts: Sequence[tuple[str, str, str]], count: int, seed: int) -> list[Task]:
+def text_holes(texts: Sequence[tuple[str, str, str]], count: int, seed: int) -> list[EvalTask]:
     """Up to `count` gaps in texts, each a name, a language and what it says; each text gives one before any gives a
     second, and several where there are few."""
     rng = random.Random(f"{seed}/texts")
@@ -157,13 +157,13 @@ def text_holes(texts: Sequence[tuple[str, str, str]], count: int, seed: int) -> 
     return _rounds([_holes_in(*each, rng.random(), most) for each in texts], count)
 
 
-def _holes_in(name: str, language: str, text: str, draw: float, most: int) -> Iterator[Task]:
+def _holes_in(name: str, language: str, text: str, draw: float, most: int) -> Iterator[EvalTask]:
     if not _SHORTEST_FILE <= len(text) <= _LONGEST_FILE:
         return
     # A gap of another text is another task, though it has the same place.
     contents = f"{zlib.crc32(text.encode()):08x}"
     for hole in holes(text, language, random.Random(draw), KINDS, count=most, longest=LONGEST):
-        yield Task(
+        yield EvalTask(
             name=f"{name}:{hole.start}-{hole.end} of {contents}",
             kind=hole.kind,
             language=language,
@@ -173,10 +173,10 @@ def _holes_in(name: str, language: str, text: str, draw: float, most: int) -> It
         )
 
 
-def _rounds(sources: Sequence[Iterator[Task]], count: int) -> list[Task]:
+def _rounds(sources: Sequence[Iterator[EvalTask]], count: int) -> list[EvalTask]:
     """One of each source, round after round."""
     left = deque(sources)
-    found: list[Task] = []
+    found: list[EvalTask] = []
     while left and len(found) < count:
         source = left.popleft()
         if (task := next(source, None)) is not None:

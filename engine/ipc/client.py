@@ -55,7 +55,7 @@ class Exchange(Protocol):
         ...
 
 
-class Greeting:
+class Handshake:
     """How a client and an engine meet, whoever carries their messages; over TCP each proves who it is."""
 
     def __init__(self, address: Address, client: str, package: str = "") -> None:
@@ -94,7 +94,7 @@ def conversation(timeout_s: float) -> Generator[Exchange | None]:
             met = None
         except OSError as error:
             raise NoAnswer(f"The engine can't be reached ({error}).") from None
-        yield _greeted(*met) if met else None
+        yield _exchange_over(*met) if met else None
 
 
 def running_peer() -> Peer | None:
@@ -105,10 +105,10 @@ def running_peer() -> Peer | None:
 
 
 def welcome() -> Welcome | None:
-    """The greeting of an engine that is there to stay, or None."""
+    """The welcome of an engine that is there to stay, or None."""
     with contextlib.suppress(OSError, EngineFailure, ProtocolError), _met(1.0) as met:
-        greeting = _greet(*met)[0] if met else None
-        return greeting if greeting and greeting.state.name != "stopping" else None
+        answer = _handshake(*met)[0] if met else None
+        return answer if answer and answer.state.name != "stopping" else None
     return None
 
 
@@ -123,12 +123,12 @@ def _met(timeout_s: float) -> Generator[tuple[socket.socket, Address] | None]:
             yield sock, address
 
 
-def _greeted(sock: socket.socket, address: Address) -> Exchange:
+def _exchange_over(sock: socket.socket, address: Address) -> Exchange:
     peer = _peer(sock, address)
     if not is_own(peer):
         raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
     with _no_answer(peer):
-        _, messages = _greet(sock, address)
+        _, messages = _handshake(sock, address)
 
     def exchange(message: ClientMessage, on_draft: OnDraft | None = None, /) -> EngineMessage:
         with _no_answer(peer):
@@ -172,13 +172,13 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
     return sock
 
 
-def _greet(sock: socket.socket, address: Address) -> tuple[Welcome, Iterator[EngineMessage]]:
+def _handshake(sock: socket.socket, address: Address) -> tuple[Welcome, Iterator[EngineMessage]]:
     """Say hello; the welcome, and the messages that follow."""
-    messages, greeting = _messages(sock), Greeting(address, "dg-lsp")
-    said = greeting.hello
+    messages, handshake = _messages(sock), Handshake(address, "dg-lsp")
+    said = handshake.hello
     while not isinstance(said, Welcome):
         sock.sendall(pack(said))
-        said = greeting.answer(next(messages))
+        said = handshake.answer(next(messages))
     return said, messages
 
 

@@ -125,7 +125,7 @@ class Stop(Numbered, frozen=True, kw_only=True):
 
 
 class Welcome(Message, frozen=True, kw_only=True):
-    """The end of the greeting: from now on the engine is at the client's service."""
+    """The end of the handshake: from now on the engine is at the client's service."""
 
     version: int
     engine: str

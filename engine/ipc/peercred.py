@@ -42,7 +42,7 @@ def peer_of(sock: socket.socket) -> Peer | None:
 
 def listener(pid: int, port: int) -> Peer | None:
     """The process `pid`, if it listens on a TCP port; None where it doesn't, or nobody can tell."""
-    # Only over TCP, or where something is wrong: it takes longer to import than a language server may take to greet.
+    # Only over TCP, or where something is wrong: it takes longer to import than a language server may take to answer.
     import psutil
 
     with contextlib.suppress(psutil.Error):

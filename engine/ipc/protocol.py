@@ -39,7 +39,7 @@ def unpack_from_engine(body: bytes) -> EngineMessage:
 def _unpack(body: bytes, kind: Any) -> Any:
     fields = unframe(body)
     tag, version, number = fields.get("type"), fields.get("version"), fields.get("id")
-    # A greeting of another version may hold anything else, so its version is read first.
+    # A hello of another version may hold anything else, so its version is read first.
     if tag in ("hello", "welcome") and type(version) is int and version != VERSION:
         raise VersionMismatch(f"The other end speaks protocol version {version}, this one {VERSION}.")
     try:

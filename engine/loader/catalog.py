@@ -83,10 +83,16 @@ def cached() -> Cached:
     return Cached(checkpoints=tuple(checkpoints), damaged=tuple(damaged), others=others)
 
 
-def _cached_snapshot(hub_id: str) -> Path:
+def cached_folder(hub_id: str) -> Path | None:
+    """Where the local Hugging Face cache has a model's files, None where it has not."""
     from huggingface_hub import try_to_load_from_cache
 
     config = try_to_load_from_cache(hub_id, "config.json")
-    if not isinstance(config, str):
+    return Path(config).parent if isinstance(config, str) else None
+
+
+def _cached_snapshot(hub_id: str) -> Path:
+    folder = cached_folder(hub_id)
+    if folder is None:
         raise NotCached(f"{hub_id} is not in the local Hugging Face cache: run `dg-lsp pull {hub_id}` first.")
-    return Path(config).parent
+    return folder

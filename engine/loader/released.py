@@ -65,14 +65,14 @@ class Preset:
         return self.released.quantized_memory if self.quantized else self.released.memory
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The model, why, and what to type."""
         hub_id, own = self.released.hub_id, self.released.hub_id.rpartition("/")[2] + "-int4"
         pull = f"`dg-lsp pull {hub_id}`"
         if self.quantized:
             pull += f", then `dg-lsp quantize {hub_id} --out {own}` and `--model {own}`"
         in_4_bit = " in 4 bit" if self.quantized else ""
-        return f"{hub_id}{in_4_bit}, good for {self.released.good_for}: {self.memory.told()}. {pull}"
+        return f"{hub_id}{in_4_bit}, good for {self.released.good_for}: {self.memory.summary()}. {pull}"
 
 
 _FLAGSHIP, _DREAM, _LLADA = 25_800_000_000, 7_615_616_512, 8_015_581_184
@@ -194,7 +194,7 @@ def advice(gpu_nbytes: Sequence[int]) -> str:
     if best is not None:
         context = context_for(best.released.sizes, most - best.memory.total)
         longer = f" With contexts of {context:,} tokens." if context > CONTEXT else ""
-        return f"For this machine ({binary_bytes(most)} free on a GPU): {best.told}.{longer}"
+        return f"For this machine ({binary_bytes(most)} free on a GPU): {best.summary}.{longer}"
     if gpu_nbytes:
         return f"For this machine ({binary_bytes(most)} free on a GPU): bundled, as no other model fits."
     return (

@@ -11,7 +11,7 @@ from engine.checkpoints.placement import Placement
 from engine.core.credentials import SERVER_KEY, read_key
 from engine.core.errors import ModelError
 from engine.core.server_address import ServerAddress, server_address
-from engine.loader.catalog import is_hub_id
+from engine.loader.catalog import cached_folder, is_hub_id
 from engine.models.registry import family_of_type
 from engine.models.remote.client import RemoteError, ServerAway, ServerClient
 from engine.models.remote.model import PROBE_S, Remote
@@ -79,12 +79,10 @@ def _without_weights(tokenizer: str) -> Checkpoint:
 
 
 def _cached(hub_id: str) -> Path:
-    from huggingface_hub import try_to_load_from_cache
-
-    config = try_to_load_from_cache(hub_id, "config.json")
-    if not isinstance(config, str):
+    folder = cached_folder(hub_id)
+    if folder is None:
         raise ModelError(
             f"The tokenizer of {hub_id} is not on this machine: copy its tokenizer and JSON files into a directory and "
             "name that as tokenizer."
         )
-    return Path(config).parent
+    return folder

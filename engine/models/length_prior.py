@@ -18,7 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.core.errors import ModelError
+from engine.core.errors import EngineError, ModelError
+from engine.core.files import replacing
 from engine.core.wire import Wire
 
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
@@ -58,8 +59,16 @@ def fit_prior(usual: Mapping[int, float]) -> LengthPrior:
 
 
 def write_prior(prior: LengthPrior, file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(prior)) + b"\n")
+    """Keep it where `read_prior` finds it. Raises EngineError; the file is as it was then."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as draft:
+            draft.write_bytes(msgspec.json.format(msgspec.json.encode(prior)) + b"\n")
+    except OSError as error:
+        raise EngineError(
+            f"{file} can't be written ({error.strerror or error}): make room for it there, or name another folder with "
+            "DG_LSP_STATE_DIR."
+        ) from None
 
 
 def read_prior(file: Path) -> LengthPrior | None:

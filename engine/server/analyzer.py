@@ -12,7 +12,7 @@ from engine.syntax.languages import language_of
 
 URGENCY = 2
 """Fills come before."""
-SURVEY_MS = 500.0
+ANALYZE_MS = 500.0
 """For one analysis."""
 LEFT_MS = 1500.0
 """A list of actions that comes later is of no use."""
@@ -43,7 +43,7 @@ class Analyzer:
         question = AnalyzeText(text=asked.text, language=language, cursor=asked.cursor)
         self._checker.submit(
             Ticket(
-                check=Check(question=question, budget_ms=SURVEY_MS, left_ms=LEFT_MS),
+                check=Check(question=question, budget_ms=ANALYZE_MS, left_ms=LEFT_MS),
                 urgency=URGENCY,
                 deliver=lambda reply: self._replied(key, reply),
                 wanted=lambda: self._open.get(key) is deliver,

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from typing import Protocol
 
-from engine.core.errors import BodyError, FrameError, MalformedMessage, VersionMismatch
+from engine.core.errors import BodyError, FrameError, MalformedMessage, ProtocolError, VersionMismatch
 from engine.ipc.challenge import EngineSide
 from engine.ipc.frames import FrameSplitter
 from engine.ipc.messages import (
@@ -48,7 +48,7 @@ class Host(Protocol):
     """What a client must prove to know; empty where the system tells who a client is."""
 
     def welcome(self) -> Welcome:
-        """The answer to a greeting."""
+        """The end of a handshake."""
         ...
 
     def has_room(self) -> bool:
@@ -64,7 +64,7 @@ class Host(Protocol):
         ...
 
 
-class _Refused(Exception):
+class _Refused(ProtocolError):
     """The client may not go on; it has been told why."""
 
 
@@ -79,22 +79,22 @@ class Connection:
         self._host = host
         self._splitter = FrameSplitter()
         self._loop = asyncio.get_running_loop()
-        self._greet_by = self._loop.time() + host.bounds.greeting_s
+        self._handshake_by = self._loop.time() + host.bounds.handshake_s
         self._proving: EngineSide | None = None
         self._strange_nbytes = 0
         self.name = ""
         self.package = ""
-        self.greeted = False
+        self.ready = False
 
     async def run(self) -> None:
-        """Greet, then take messages until the connection ends."""
+        """The handshake, then messages until the connection ends."""
         try:
             while data := await self._read():
                 for body in self._splitter.feed(data):
                     message = self._unpacked(body)
                     if message is not None:
-                        (self._obey if self.greeted else self._greet)(message)
-                if not self.greeted:
+                        (self._obey if self.ready else self._handshake)(message)
+                if not self.ready:
                     self._count_strange(len(data))
         except FrameError as error:
             self.send(Failed(id=None, code="protocol", message=str(error)))
@@ -136,13 +136,13 @@ class Connection:
 
     def _count_strange(self, nbytes: int) -> None:
         self._strange_nbytes += nbytes
-        if self._strange_nbytes > self._host.bounds.greeting_nbytes:
-            raise self._refuse("protocol", "That is too long for a greeting.")
+        if self._strange_nbytes > self._host.bounds.handshake_nbytes:
+            raise self._refuse("protocol", "The first message is too long.")
 
     async def _read(self) -> bytes:
         bounds = self._host.bounds
         frame_by = self._loop.time() + bounds.frame_s if self._splitter.mid_frame else None
-        async with asyncio.timeout_at(frame_by if self.greeted else self._greet_by):
+        async with asyncio.timeout_at(frame_by if self.ready else self._handshake_by):
             return await self._reader.read(_CHUNK_NBYTES)
 
     def _unpacked(self, body: bytes) -> ClientMessage | None:
@@ -155,7 +155,7 @@ class Connection:
         except VersionMismatch as error:
             raise self._refuse("version", str(error)) from None
 
-    def _greet(self, message: ClientMessage) -> None:
+    def _handshake(self, message: ClientMessage) -> None:
         if self._proving:
             if not (isinstance(message, Proof) and self._proving.accepts(message)):
                 raise self._refuse("protocol", "The client does not know the secret in the engine's address file.")
@@ -168,7 +168,7 @@ class Connection:
                 return
         if not self._host.has_room():
             raise self._refuse("busy", "The engine has too many clients; close some editors.")
-        self.greeted = True
+        self.ready = True
         self.send(self._host.welcome())
 
     def _challenge(self, hello: Hello) -> None:
@@ -193,7 +193,7 @@ class Connection:
                 self.send(Done(id=message.id))
                 self._host.stop(f"client {self._number} asked for it")
             case Hello() | Proof():
-                self.send(Failed(id=None, code="protocol", message="One greeting is enough."))
+                self.send(Failed(id=None, code="protocol", message="The handshake is done already: send requests."))
 
     def _refuse(self, code: FailureCode, message: str) -> _Refused:
         self.send(Failed(id=None, code=code, message=message))

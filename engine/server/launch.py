@@ -94,7 +94,7 @@ def _arguments(settings: EngineOptions) -> list[str]:
 def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:
     """Whether it is this process that answers."""
     ends = time.monotonic() + _START_S
-    while not (greeting := welcome()):
+    while not (answer := welcome()):
         if process.poll():
             said.seek(0)
             raise EngineError(_last_words(said.read(), process.returncode))
@@ -102,11 +102,11 @@ def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:
             log = log_dir() / "engine.log"
             raise EngineError(f"The engine did not answer within {_START_S:g} s: see {log}, or run `dg-lsp doctor`.")
         time.sleep(_POLL_S)
-    if greeting.pid != process.pid:
+    if answer.pid != process.pid:
         # Another starter was first. Ours will see that and end; unwatched, it might come up after the other is stopped.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_LOSER_S)
-    return greeting.pid == process.pid
+    return answer.pid == process.pid
 
 
 def _last_words(said: bytes, code: int) -> str:

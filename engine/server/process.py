@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _LOG_NBYTES = 1024 * 1024
 _LOG_FILES = 3
-_LOCK_PATIENCE_S = 20.0
+_LOCK_S = 20.0
 _HUNG_EXIT = 70
 
 
@@ -56,7 +56,7 @@ def run(settings: EngineOptions) -> bool:
 @contextlib.contextmanager
 def _the_only_one() -> Generator[bool]:
     lock = FileLock(runtime_paths.lock_path(), mode=0o600)
-    ends = time.monotonic() + _LOCK_PATIENCE_S
+    ends = time.monotonic() + _LOCK_S
     while not _try(lock):
         if welcome():
             yield False
@@ -105,7 +105,7 @@ async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
         return load(settings.model, cast(Device, settings.device), on_percent).model
 
     if not settings.model.startswith(ORACLE):
-        # Most of the way to a first answer; it can begin while the first client is greeted.
+        # Most of the way to a first answer; it can begin during the first client's handshake.
         imports = threading.Thread(target=import_module, args=("engine.loader.loading",), name="imports", daemon=True)
         imports.start()
     server = EngineServer(settings, load, why_no_log)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Job:
-    """A fill, or the wish to have the weights loaded. `filling` and `step` belong to the model thread."""
+    """A fill, or a request to load the weights. `filling` and `step` belong to the model thread."""
 
     client: int
     order: Fill | Warm
@@ -205,7 +205,7 @@ class Scheduler:
         ready = self._ready()
         if not any(job.priority == "interactive" for job in ready):
             return ready
-        starving = self._clock() - self._limits.patience_s
+        starving = self._clock() - self._limits.starved_after_s
         return [job for job in ready if job.priority == "interactive" or job.touched < starving]
 
     def _in_turn(self, jobs: Iterable[Job]) -> list[Job]:

@@ -67,7 +67,7 @@ class EngineServer:
         self._always = " ".join(filter(None, (destination(settings.model), why_no_log)))
         self._state = EngineState(name="unloaded", message=self._always)
         self._began = self._alone_since = time.monotonic()
-        self._meters = Metrics()
+        self._metrics = Metrics()
         self._had_own_window = False
         self._is_broken = False
         self._door: HttpDoor | None = None
@@ -79,7 +79,7 @@ class EngineServer:
         self._watchdog = Watchdog(settings.stall_s, read_nbytes=memory.read_nbytes)
         self._worker = Worker(
             self.scheduler,
-            self._meters,
+            self._metrics,
             load,
             watchdog=self._watchdog,
             unload_after_s=settings.unload_after_s,
@@ -114,7 +114,7 @@ class EngineServer:
             self._ending.set()
 
     def welcome(self) -> Welcome:
-        """The answer to a greeting."""
+        """The end of a handshake."""
         self._give_way()
         ending = EngineState(name="stopping", message="An engine of another version of dg-lsp takes over.")
         return Welcome(
@@ -134,7 +134,7 @@ class EngineServer:
         """How the engine is."""
         now = time.monotonic()
         queued, running = self.scheduler.counts()
-        reading = self._meters.read()
+        reading = self._metrics.read()
         loaded = self._worker.loaded_since
         context_tokens, cached_tokens = self._worker.context_tokens
         return EngineStatus(
@@ -212,7 +212,7 @@ class EngineServer:
             writer.close()
             return
         number = next(self._numbers)
-        strangers = [held for held in self._connections.values() if not held.greeted]
+        strangers = [held for held in self._connections.values() if not held.ready]
         for oldest in strangers[: max(0, len(strangers) + 1 - self.bounds.strangers)]:
             oldest.drop()
         connection = self._connections[number] = Connection(number, reader, writer, self)
@@ -220,13 +220,13 @@ class EngineServer:
             await connection.run()
         finally:
             del self._connections[number]
-            if connection.greeted:
+            if connection.ready:
                 self._alone_since = time.monotonic()
             self._give_way()
 
     def _clients(self) -> list[Connection]:
-        """Those who have greeted."""
-        return [connection for connection in self._connections.values() if connection.greeted]
+        """Those whose handshake is done."""
+        return [connection for connection in self._connections.values() if connection.ready]
 
     def _give_way(self) -> None:
         """End once all windows are of another version: after an upgrade, new files would be imported into old code."""

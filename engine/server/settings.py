@@ -16,7 +16,7 @@ class Limits:
     jobs_per_client: int = 16
     rows: int = ROWS
     """Canvases in one forward pass, for which memory is planned; a single job may have more."""
-    patience_s: float = 2.0
+    starved_after_s: float = 2.0
     """Background work that had no turn for so long gets one beside interactive work."""
 
 
@@ -25,11 +25,11 @@ class Bounds:
     """What one client may cost."""
 
     strangers: int = 32
-    """Connections that have not greeted, and over TCP not proven who they are; for one more, the oldest is dropped."""
-    greeting_s: float = 10.0
-    """For all of a greeting to come; a load may hold up the event loop for some of it."""
-    greeting_nbytes: int = 64 * 1024
-    """Of messages that are no greeting yet."""
+    """Connections whose handshake is not done, over TCP with its proof; for one more, the oldest is dropped."""
+    handshake_s: float = 10.0
+    """For all of a handshake to come; a load may hold up the event loop for some of it."""
+    handshake_nbytes: int = 64 * 1024
+    """Of all messages of a handshake."""
     frame_s: float = 30.0
     """For the rest of a frame to come, once it has begun."""
     farewell_s: float = 0.5

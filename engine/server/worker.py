@@ -77,7 +77,7 @@ class Worker(threading.Thread):
     def __init__(
         self,
         scheduler: Scheduler,
-        meters: Metrics,
+        metrics: Metrics,
         load: Callable[[Callable[[float], None]], Model],
         *,
         watchdog: Watchdog,
@@ -88,7 +88,7 @@ class Worker(threading.Thread):
         # A daemon, so that a forward pass that never returns can't keep the process.
         super().__init__(name="model", daemon=True)
         self._scheduler = scheduler
-        self._meters = meters
+        self._metrics = metrics
         self._load = load
         self._watchdog = watchdog
         self._unload_after_s = unload_after_s
@@ -208,7 +208,7 @@ class Worker(threading.Thread):
 
     @contextmanager
     def _round(self, model: Model) -> Generator[None]:
-        # Not imported before there is a model, for the greeting's sake.
+        # Not imported before there is a model, for the handshake's sake.
         import torch
 
         with self._watchdog.round(model.info.device), torch.inference_mode():
@@ -299,7 +299,7 @@ class Worker(threading.Thread):
         began = time.perf_counter()
 
         def done(_: Future[Any]) -> None:
-            self._meters.forward((time.perf_counter() - began) * 1000, 1)
+            self._metrics.forward((time.perf_counter() - began) * 1000, 1)
             self._scheduler.replied(job, None)
 
         self._scheduler.await_reply(job)
@@ -323,7 +323,7 @@ class Worker(threading.Thread):
             # One of them may have broken it for all: each gets a pass of its own. Not while the error is handled, whose
             # traceback holds all that the failed pass had made.
             return [pair for job in jobs for pair in self._forward(model, [job])]
-        self._meters.forward((time.perf_counter() - began) * 1000, len(jobs))
+        self._metrics.forward((time.perf_counter() - began) * 1000, len(jobs))
         # Work that fails is none: a model that does nothing else is unloaded.
         self._idle_since = time.monotonic()
         return list(zip(jobs, parts, strict=True))
@@ -337,7 +337,7 @@ class Worker(threading.Thread):
         load_ms = max(self._load_ended - max(job.arrived, self._load_began), 0) * 1000
         filled = replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
         if not job.ended:
-            self._meters.answer(
+            self._metrics.answer(
                 encode_ms=filled.ms.encode,
                 total_ms=(time.monotonic() - job.arrived) * 1000,
                 tokens=filled.candidates[0].tokens if filled.candidates else 0,
@@ -393,7 +393,7 @@ class Worker(threading.Thread):
 
         try:
             model = self._load(show_percent)
-            # Not imported before there is a model, for the greeting's sake.
+            # Not imported before there is a model, for the handshake's sake.
             from engine.models.adapters.index import Adapters
 
             return Adapters(model), None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from engine.core.line_ends import LINE_END
 from engine.syntax.brackets import Brackets, indentation, pair
 from engine.syntax.budget import Budget
 from engine.syntax.continuations import Continuation, continuations
@@ -25,7 +26,6 @@ _ENDS = re.compile(r"invalid syntax$|expected '[^']+'$")
 """Said about a token that nothing may go on with."""
 _CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally|case)\b")
 _DEFINITION = re.compile(r"(?:async[ \t]+)?(?:def|class)\b")
-_LINE_END = re.compile(r"\r\n|\r|\n")
 _SEARCHED = 80
 """Continuations tried in one piece of code."""
 _KEPT = 6
@@ -242,5 +242,5 @@ def _end(after: str, depth: int) -> int:
 
 def _offset(text: str, line: int, column: int) -> int:
     """The character at a place that the compiler names, both counted from 1; it ends lines as an editor does."""
-    starts = (0, *(end.end() for end in islice(_LINE_END.finditer(text), line - 1)))
+    starts = (0, *(end.end() for end in islice(LINE_END.finditer(text), line - 1)))
     return min(len(text), starts[line - 1] + max(0, column - 1)) if line <= len(starts) else len(text)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from engine.core.line_ends import LINE_END
 from engine.syntax.brackets import outside_of_all
 from engine.syntax.budget import Budget
 from engine.syntax.validator import Validator
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
 _POINT = re.compile(r"(?<=[\w)\]}\"'`;])(?!\w)")
 _TRIED = 24
 
@@ -49,7 +49,7 @@ def heads(fill: str, after: str, language: str) -> Iterator[str]:
 
 def _lines(fill: str, after: str) -> list[str]:
     """Without the last line break, unless the text after the gap would then go on in the same line."""
-    ends = [match.start() for match in _LINE_END.finditer(fill)]
+    ends = [match.start() for match in LINE_END.finditer(fill)]
     glue = "" if after[:1] in ("", "\r", "\n") else "\n"
     return [fill[:end].rstrip() + glue for end in reversed(ends)]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from engine.core.errors import BadInput
+from engine.core.line_ends import LINE_END
 
 MARKER = "▮"
-_LINE_END = re.compile(r"\r\n|\r|\n")
 _POSITION = re.compile(r"0*([1-9][0-9]{0,8}):0*([1-9][0-9]{0,8})")
 
 
@@ -90,7 +90,7 @@ def line_count(text: str) -> int:
 def _lines(text: str) -> Iterator[tuple[int, int]]:
     """Start and end offset of each line, line ends not included."""
     start = 0
-    for end in _LINE_END.finditer(text):
+    for end in LINE_END.finditer(text):
         yield start, end.start()
         start = end.end()
     yield start, len(text)

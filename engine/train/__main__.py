@@ -12,7 +12,7 @@ from typing import Annotated
 import torch
 import typer
 
-from engine.core.errors import BadInput
+from engine.checkpoints.placement import check_cuda
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import check_device
 from engine.core.processes import idle
@@ -190,8 +190,7 @@ def _run_folder(name: str) -> Path:
 def _device(name: str) -> torch.device:
     check_device(name)
     there = torch.cuda.is_available()
-    if name == "cuda" and not there:
-        raise BadInput("CUDA was asked for, but torch finds no GPU here: use --device cpu, or a CUDA build of torch.")
+    check_cuda(name, there)
     return torch.device("cuda" if there and name != "cpu" else "cpu")
 
 

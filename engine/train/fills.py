@@ -12,7 +12,7 @@ from engine.baselines.left_to_right import LeftToRight, fill_by_causal_head
 from engine.core.request import Filled
 from engine.decoding.executor import drive
 from engine.eval.rows import true_width
-from engine.eval.tasks import Task
+from engine.eval.tasks import EvalTask
 from engine.infill.pipeline import infill
 from engine.models.base import Model
 
@@ -52,7 +52,7 @@ class Fills:
         )
 
 
-def fill_holes(model: Model, tasks: Sequence[Task]) -> Fills:
+def fill_holes(model: Model, tasks: Sequence[EvalTask]) -> Fills:
     """Fill each hole in three ways."""
     assert isinstance(model, LeftToRight)
     canvas: list[bool] = []
@@ -79,7 +79,7 @@ def fill_holes(model: Model, tasks: Sequence[Task]) -> Fills:
     )
 
 
-def _answer(filled: Filled, task: Task) -> tuple[float, bool]:
+def _answer(filled: Filled, task: EvalTask) -> tuple[float, bool]:
     """How sure an answer is, and whether it is the very text. No answer is never sure enough to be shown."""
     if not filled.candidates:
         return -1.0, False

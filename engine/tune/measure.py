@@ -4,7 +4,7 @@ how many steps a canvas needs and how sure an answer has to be to be shown unask
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from engine.eval.report import Figures, figures
 from engine.eval.results import Results
 from engine.eval.rows import EvalRow
 from engine.eval.run import evaluate
-from engine.eval.tasks import Task, text_holes
+from engine.eval.tasks import EvalTask, text_holes
 from engine.infill.pipeline import Parts, infill
 from engine.models.base import Model, Sampling
 from engine.train.fills import fitted_threshold
@@ -49,16 +49,16 @@ class Schedule:
     """None: as the model has it, as nothing is exact often enough to tell."""
 
 
-def held_out_gaps(repository: Repository, count: int, seed: int = 0) -> tuple[list[Task], list[Task]]:
+def held_out_gaps(repository: Repository, count: int) -> tuple[list[EvalTask], list[EvalTask]]:
     """Gaps in the files that nothing is learnt of: `count` to report on, and half as many others to choose settings
     by."""
     texts = [(each.path, each.language, each.text) for each in repository.of("held-out")]
-    gaps = text_holes(texts, count + count // 2, seed)
+    gaps = text_holes(texts, count + count // 2, seed=0)
     # Every third, so that both come from all files.
     return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3]
 
 
-def outside_gaps(count: int, seed: int = 0) -> list[Task]:
+def outside_gaps(count: int) -> list[EvalTask]:
     """Gaps in code that has nothing to do with the repository; the same each time."""
     folder = Path(sysconfig.get_path("stdlib"))
     texts: list[tuple[str, str, str]] = []
@@ -67,26 +67,25 @@ def outside_gaps(count: int, seed: int = 0) -> list[Task]:
         with suppress(OSError, UnicodeDecodeError):
             file = path if path.is_file() else folder / name / "__init__.py"
             texts.append((name, "python", file.read_bytes().decode()))
-    return text_holes(texts, count, seed)
+    return text_holes(texts, count, seed=0)
 
 
 def measure(
     model: Model,
-    tasks: Sequence[Task],
+    tasks: Sequence[EvalTask],
     schedule: Schedule | None = None,
     on_done: Callable[[], None] = lambda: None,
     kept: Path | None = None,
-    about: Mapping[str, object] | None = None,
 ) -> Figures:
     """Fill gaps as serving does, by the model's own schedule or another. What is done is kept in the folder `kept`, for
-    a run that is `about` the same to go on from."""
+    a run to go on from."""
     sampling = sampling_of(model, schedule)
 
     def fill(asked: Model, request: FillRequest) -> Filled:
         return drive(asked, infill(asked, request, parts=Parts(sampling=sampling)))
 
     row = EvalRow(name="tuned" if schedule else "as it was", fill=fill)
-    with Results(kept, about or {}) as results:
+    with Results(kept, {}) as results:
         evaluate(model, tasks, [row], results, max_tokens=MAX_TOKENS, on_done=on_done)
         return figures(row.name, results.of(row.name, {task.name for task in tasks}))
 
@@ -96,7 +95,7 @@ def sampling_of(model: Model, schedule: Schedule | None) -> Sampling:
     return replace(own, max_steps=schedule.max_steps, sure=schedule.sure) if schedule else own
 
 
-def fit(model: Model, tasks: Sequence[Task], on_done: Callable[[], None] = lambda: None) -> Schedule:
+def fit(model: Model, tasks: Sequence[EvalTask], on_done: Callable[[], None] = lambda: None) -> Schedule:
     """The schedule with the fewest passes that fills as well as the model's own, and the threshold to go with it."""
     own = model.info.sampling
     if not tasks:
@@ -116,7 +115,7 @@ def fit(model: Model, tasks: Sequence[Task], on_done: Callable[[], None] = lambd
 
 
 def _tried(
-    model: Model, tasks: Sequence[Task], schedule: Schedule, on_done: Callable[[], None]
+    model: Model, tasks: Sequence[EvalTask], schedule: Schedule, on_done: Callable[[], None]
 ) -> tuple[float, float, list[tuple[float, bool]]]:
     """Passes a fill, how good fills are in [0, 1], and of each how sure it is and whether it is the very text."""
     passes: list[int] = []

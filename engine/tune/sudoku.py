@@ -47,7 +47,7 @@ from engine.tune.lora import ALPHA, RANK, adapted, pairs_of
 
 Board = tuple[int, ...]
 """Sixteen digits, row by row."""
-Kind = Literal["any", "solved"]
+SudokuKind = Literal["any", "solved"]
 CELLS = 16
 TESTED = 200
 """Puzzles."""
@@ -147,7 +147,7 @@ class Boards:
     """Puzzles as batches: those of the base's boards, or of solved ones."""
 
     tokenizer: Path
-    kind: Kind
+    kind: SudokuKind
     seed: int = 0
 
     def batch(self, step: int, split: Split = "train") -> Canvases:

@@ -21,7 +21,7 @@ from engine.core.files import replacing
 from engine.core.names import Device
 from engine.core.runtime_paths import data_dir
 from engine.eval.report import Figures
-from engine.eval.tasks import Task
+from engine.eval.tasks import EvalTask
 from engine.loader.catalog import find
 from engine.loader.loading import load
 from engine.models.adapters.applied import with_pairs
@@ -128,7 +128,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             return
         with _writing(work):
             tokens = write_corpus(repository, tokenizer_of(checkpoint), work / "corpus")
-        say(told(listing, repository, tokens))
+        say(summary(listing, repository, tokens))
         model = load(request.model, request.device).model
         assert isinstance(model, DiffusionGemma | Masked)
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
@@ -208,7 +208,7 @@ def learning(
         yield trainable(model.network, recompute=recompute), pairs
 
 
-def told(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:
+def summary(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:
     """What is read, in a sentence or two."""
     files = {split: len(repository.of(split)) for split in tokens}
     left_out = ", ".join(f"{count} {reason}" for reason, count in Counter(repository.left_out).most_common())
@@ -223,7 +223,7 @@ def _measured(
     ready: Prepared,
     model: DiffusionGemma | Masked,
     doing: str,
-    tasks: Sequence[Task],
+    tasks: Sequence[EvalTask],
     schedule: Schedule | None,
     counting: Counting,
 ) -> Figures:

@@ -505,7 +505,7 @@ async def test_an_engine_of_another_release_is_replaced_at_once_if_the_user_agre
 
     with home() as place, running(place, package="0.0.1") as process:
         older = place.connect()
-        older.greet(package="0.0.1")
+        older.handshake(package="0.0.1")
         async with window(place, capabilities, ready=False, log="of dg-lsp 0.0.1") as held:
             held.client.feature("window/showMessageRequest")(answer)
 

@@ -1,6 +1,6 @@
 """The message sequences of clients that were written for Copilot's language server, to a real server and engine.
 
-Each client's greeting, and what it does by itself, are as its published source has them.
+What each client sends in `initialize`, and what it does by itself, is as its published source has them.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def offset(text: str, position: dict[str, int], encoding: str) -> int:
 
 @asynccontextmanager
 async def client(home: Home, profile: Profile) -> AsyncIterator[CopilotClient]:
-    """A client from its greeting to its end; the server has nothing to say on standard error."""
+    """A client from `initialize` to its end; the server has nothing to say on standard error."""
     with tempfile.TemporaryFile() as stderr:
         wire = await ServerConnection.start([sys.executable, "-m", "dg_lsp", "serve"], home.environment, stderr)
         told: list[tuple[str, Any]] = []

@@ -71,7 +71,7 @@ def test_a_session_is_measured(session):
     assert made["accepted"] >= 1
     assert made["accepted_chars"] >= 1
     assert made["p50_ms"] <= made["p95_ms"] <= made["p99_ms"] <= made["max_ms"]
-    assert made["cost"]["greeting_ms"] > 0
+    assert made["cost"]["initialize_ms"] > 0
     assert made["cost"]["resident_mib"] > 1
     assert made["cost"]["server_ms"] > 0
     assert made["cost"]["engine_ms"] > 0
@@ -130,7 +130,7 @@ def end_a_replay(session, number):
 
 @pytest.mark.parametrize(("stale", "errors"), [(1, 0), (0, 1)])
 def test_a_stale_answer_or_an_error_is_told_by_the_exit_code(session, monkeypatch, capsys, stale, errors):
-    cost = {"greeting_ms": 1, "resident_mib": 1, "server_ms": 1, "engine_ms": 1}
+    cost = {"initialize_ms": 1, "resident_mib": 1, "server_ms": 1, "engine_ms": 1}
     account = {"counts": {"without_model": 0, "superseded": 0}, "engine": {}}
     outcome = ReplayOutcome(requests=3, stale=stale, errors=errors)
 

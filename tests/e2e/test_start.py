@@ -1,4 +1,4 @@
-"""What a start costs, and that the early greeting promises what the server keeps."""
+"""What a start costs, and that the early answer to `initialize` promises what the server keeps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def send(process: subprocess.Popen[bytes], **message: Any) -> None:
     process.stdin.flush()
 
 
-def test_a_fresh_process_greets_before_it_imports_what_takes_long():
+def test_a_fresh_process_answers_before_it_imports_what_takes_long():
     """How long it takes is a figure of `dg-lsp replay`; here the slow part would fail."""
     with home() as place:
         for name in ("asyncio", "pygls", "lsprotocol", "cattrs", "msgspec", "torch"):
@@ -67,7 +67,7 @@ def test_a_fresh_process_greets_before_it_imports_what_takes_long():
         assert {path.stem for path in place.folder.glob("*.imported")} == {"asyncio"}
 
 
-def test_the_engine_starts_right_behind_the_greeting():
+def test_the_engine_starts_right_behind_the_answer():
     hello = {**HELLO, "initializationOptions": {"completion": "auto"}}
     with home() as place, served(place, "--model", place.oracle("x = ▮1▮\n")) as process:
         send(process, id=1, method="initialize", params=hello)
@@ -140,16 +140,16 @@ COPILOT = {"editorInfo": {}, "editorPluginInfo": {"name": "Github Copilot LSP fo
 
 @pytest.mark.parametrize("options", [None, {"completion": "on"}, {"dg": {"completion": "off"}}, COPILOT], ids=str)
 @pytest.mark.parametrize("client", [*CLIENTS, "without inline completion", "without anything"])
-def test_the_greeting_says_what_the_server_would_say(client, options):
+def test_the_early_answer_says_what_the_server_would_say(client, options):
     given = recorded(client if client in CLIENTS else "emacs") if client != "without anything" else {}
     if client not in CLIENTS:
         given.get("textDocument", {}).pop("inlineCompletion", None)
     params = {"processId": None, "rootUri": None, "capabilities": given, "initializationOptions": options}
     body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params}).encode()
-    greeting = answer_to(read(body))
-    assert greeting is not None
-    assert greeting[0] == 7
-    assert json.loads(greeting[1]) == without_noes(asyncio.run(answer_of_the_server(body)))
+    answered = answer_to(read(body))
+    assert answered is not None
+    assert answered[0] == 7
+    assert json.loads(answered[1]) == without_noes(asyncio.run(answer_of_the_server(body)))
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -187,7 +187,7 @@ def without_noes(value: Any) -> Any:
         b'{"jsonrpc": "2.0", "id": 1, "method": "initialize"}',
     ],
 )
-def test_what_is_no_proper_greeting_is_left_to_the_server(body):
+def test_what_is_no_proper_initialize_is_left_to_the_server(body):
     assert answer_to(read(body)) is None
 
 

@@ -95,7 +95,7 @@ class Window:
         self.encoding = "utf-16"
         self.editor = Editor(self, "utf-16")
 
-    def greeted(self, result: types.InitializeResult, folder: str) -> None:
+    def initialized(self, result: types.InitializeResult, folder: str) -> None:
         self.encoding = str(result.capabilities.position_encoding)
         self.editor = Editor(self, self.encoding, folder)
 
@@ -178,7 +178,7 @@ async def window(
         "workspaceFolders": [{"uri": folder.as_uri(), "name": folder.name} for folder in folders] or None,
     }
     result = await client.initialize_session(_converter.structure(params, types.InitializeParams))
-    held.greeted(result, str(folders[0]) if folders else "/untitled")
+    held.initialized(result, str(folders[0]) if folders else "/untitled")
     try:
         if ready:
             await held.until_ready()

@@ -75,7 +75,7 @@ class Wire:
     def send_bytes(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def greet(self, client: str = "test", package: str = "") -> Welcome:
+    def handshake(self, client: str = "test", package: str = "") -> Welcome:
         self.send(Hello(version=VERSION, client=client, package=package))
         welcome = self.receive()
         assert isinstance(welcome, Welcome), welcome
@@ -206,10 +206,10 @@ class Home:
 
     @contextmanager
     def client(self, name: str = "test") -> Iterator[Wire]:
-        """A greeted connection."""
+        """A connection whose handshake is done."""
         wire = self.connect()
         try:
-            wire.greet(name)
+            wire.handshake(name)
             yield wire
         finally:
             wire.close()

@@ -166,7 +166,7 @@ def _whole(text: str, offset: int) -> int:
 def window(
     place: Home, model: str, stderr: IO[bytes], **settings: Any
 ) -> AbstractAsyncContextManager[ServerConnection]:
-    """A language server, greeted."""
+    """A language server, initialized."""
     command = [sys.executable, "-m", "dg_lsp", "serve", "--model", model]
     return served(command, place.environment, settings=settings, stderr=stderr)
 

@@ -23,9 +23,10 @@ from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any
 
+from dg_lsp.replay.clients import STYLES
 from dg_lsp.replay.connection import served
 from dg_lsp.replay.editor import Editor
-from dg_lsp.replay.player import STYLES, Player
+from dg_lsp.replay.player import Player
 from dg_lsp.replay.session import Session, read_session
 from dg_lsp.replay.stage import own_engine, ready
 from engine.core.credentials import SERVER_KEY

@@ -20,7 +20,7 @@ import platformdirs
 from engine.core.errors import BadInput
 from engine.core.processes import python_module
 from engine.eval.archives import announce, run_client, unpack
-from engine.eval.tasks import Task, code_holes
+from engine.eval.tasks import EvalTask, code_holes
 
 Role = Literal["reported", "development"]
 HoleKind = Literal["whole_line", "line", "rest_of_line", "arguments", "block"]
@@ -109,12 +109,12 @@ def reserved_files(folder: Path | None = None, *, earlier: bool = True) -> Itera
                         )
 
 
-def release_pairs(role: Role, folder: Path | None = None) -> Iterator[tuple[str, str, str, str]]:
+def release_pairs(role: Role) -> Iterator[tuple[str, str, str, str]]:
     """Package, path, the earlier text and the later one of each Python file that both releases of a package have."""
     listed = {each.name: each for each in reserved_sources() if each.role == role and each.earlier}
     earlier: dict[tuple[str, str], str] = {}
     later: list[ReservedFile] = []
-    for file in reserved_files(folder):
+    for file in reserved_files():
         each = listed.get(file.package)
         if each and file.version == each.earlier:
             earlier[file.package, file.path] = file.text
@@ -175,7 +175,7 @@ class ReservedHole:
     """Of the gap's text, see `truth_sha`."""
 
 
-def reserved_tasks(split: Role, folder: Path | None = None) -> list[Task]:
+def reserved_tasks(split: Role, folder: Path | None = None) -> list[EvalTask]:
     """The gaps of one split, their text read from `folder` (the user's cache) and fetched where it is missing.
 
     Raises BadInput when no package registry is reached, or where a text is not the one that was cut.
@@ -184,7 +184,7 @@ def reserved_tasks(split: Role, folder: Path | None = None) -> list[Task]:
     return [_task(hole, root) for hole in reserved_holes() if hole.split == split]
 
 
-def development_gaps(folder: Path | None = None) -> Iterator[Task] | None:
+def development_gaps(folder: Path | None = None) -> Iterator[EvalTask] | None:
     """The holes of that split, then further gaps in the same packages; None where these were never fetched."""
     root = folder or _cached()
     if _missing([(each, version) for each in reserved_sources() for version in (each.version, each.earlier)], root):
@@ -203,7 +203,7 @@ def truth_sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _task(hole: ReservedHole, root: Path) -> Task:
+def _task(hole: ReservedHole, root: Path) -> EvalTask:
     file = f"{hole.path} of {hole.package} {hole.version}"
     try:
         text = (root / f"{hole.package}-{hole.version}" / hole.path).read_bytes().decode()
@@ -212,7 +212,7 @@ def _task(hole: ReservedHole, root: Path) -> Task:
     truth = text[hole.start : hole.end]
     if truth_sha(truth) != hole.sha:
         raise BadInput(f"{file} is not as it was: delete {root} to fetch it again.")
-    return Task(
+    return EvalTask(
         name=f"{hole.package}-{hole.version}/{hole.path}:{hole.start}-{hole.end}",
         kind=hole.kind,
         language="python",

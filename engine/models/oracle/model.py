@@ -23,6 +23,7 @@ from torch import Tensor
 
 from engine.core.errors import BadInput, ModelError
 from engine.core.request import FillRequest
+from engine.core.sequences import common_head
 from engine.ipc.frames import structured
 from engine.models.base import READ_ON, Context, ModelInfo, Noise, Prompt, Rows, Sampling
 from engine.models.logits import Head, Logits, columns
@@ -202,9 +203,7 @@ class Oracle:
             torch.empty(2**60)
         if case.fault == "defect":
             raise RuntimeError("The oracle was told to fail.")
-        done = next(
-            (at for at, (here, wanted) in enumerate(zip(canvas, target, strict=True)) if here != wanted), len(target)
-        )
+        done = common_head(canvas, target)
         # What is not revealed yet looks like an unused slot, faintly, so that a draft is the head of the answer.
         revealed = [at < done + case.reveal for at in range(len(target)) if open_[at]]
         ids = [wanted for at, wanted in enumerate(target) if open_[at]]

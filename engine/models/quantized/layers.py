@@ -19,8 +19,8 @@ from engine.checkpoints.directory import TensorHeader
 from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
 from engine.models.products import linear_by_parts, linear_of_parts, part_rows, prefers_bfloat16
 
-Layout = Literal["INT4", "NVFP4"]
-_LAYOUTS: dict[str, Layout] = {"int4": "INT4", "NVFP4": "NVFP4"}
+WeightFormat = Literal["INT4", "NVFP4"]
+_LAYOUTS: dict[str, WeightFormat] = {"int4": "INT4", "NVFP4": "NVFP4"}
 """By their names among people."""
 _E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _E2M1_SIGNED = (*_E2M1, *(-each for each in _E2M1))
@@ -266,7 +266,7 @@ def packed_weights(header: TensorHeader, scales: torch.dtype, dtype: torch.dtype
     """Room for what `header` describes, in the way that suits a device and a format of activations (`dtype`); `scales`
     is the format in which scales are stored."""
     *_, rows, _ = shape = header.shape
-    layout: Layout = "NVFP4" if header.dtype == "NVFP4" else "INT4"
+    layout: WeightFormat = "NVFP4" if header.dtype == "NVFP4" else "INT4"
     kind = packed_kind(layout, dtype, device, rows)
     with torch.device(device):
         if kind is CpuInt4:
@@ -280,7 +280,7 @@ def packed_weights(header: TensorHeader, scales: torch.dtype, dtype: torch.dtype
         return TritonPacked(stored) if kind is TritonPacked else stored
 
 
-def packed_kind(layout: Layout, dtype: torch.dtype, device: str, rows: int = _BLOCK) -> type[PackedWeights]:
+def packed_kind(layout: WeightFormat, dtype: torch.dtype, device: str, rows: int = _BLOCK) -> type[PackedWeights]:
     """How weights of so many rows are multiplied with on a device, by activations in `dtype`."""
     if device.startswith("cuda") and _has_triton(device):
         return TritonPacked

@@ -35,7 +35,6 @@ class _TokenLogprobs(Struct):
 class _CompletionChoice(Struct):
     token_ids: list[int]
     logprobs: _TokenLogprobs
-    finish_reason: str
 
 
 class _Completion(Struct):

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from torch import Tensor
 
+from engine.core.averages import WEIGHT, running_average
 from engine.core.errors import BadInput
 from engine.core.server_address import ServerAddress
 from engine.models.base import CanvasOrder, CanvasReply, Context, ModelInfo, Rows
@@ -40,8 +41,6 @@ _LOOK_S = 1.0
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.15
 """Before a request, for each of them, and in all: who types on meanwhile takes it back before it is sent."""
 _WAITING = re.compile(rb"^vllm:num_requests_waiting(?:{[^\n]*})? ([0-9.e+]+)$", re.MULTILINE)
-_WEIGHT = 0.3
-"""Of the newest observation in the running average."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +133,7 @@ class Remote:
             self._took((time.monotonic() - began) * 1000 / steps)
         except TimeoutError:
             if self._step_ms is not None:
-                self._step_ms *= 1 + _WEIGHT
+                self._step_ms *= 1 + WEIGHT
         finally:
             for task in tasks:
                 task.cancel()
@@ -231,5 +230,4 @@ class Remote:
         return max(1, min(most, int(left_s * 1000 / self._step_ms)))
 
     def _took(self, step_ms: float) -> None:
-        held = self._step_ms
-        self._step_ms = step_ms if held is None else held + _WEIGHT * (step_ms - held)
+        self._step_ms = running_average(self._step_ms, step_ms)

@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from engine.core.errors import EngineError
 from engine.core.request import FillRequest, Snippet
 from engine.ipc.messages import Failed
 from engine.server.http.endings import Endings
@@ -22,7 +23,7 @@ _PLACE = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _STATUS = {"bad_request": 400, "busy": 503, "stopping": 503, "model": 503, "out_of_memory": 503}
 
 
-class HttpError(Exception):
+class HttpError(EngineError):
     """The request gets an error object instead of an answer."""
 
     def __init__(self, status: int, message: str, param: str | None = None) -> None:

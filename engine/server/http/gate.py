@@ -15,10 +15,10 @@ from engine.core.server_address import is_loopback
 from engine.server.http.asked import HttpError
 from engine.server.settings import HttpBounds
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
+App = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
 Refusal = Callable[[str, HttpError], App]
 OPEN_TO_ALL = "/health"
 """Whoever watches over a process needs no token for it."""
@@ -50,7 +50,7 @@ class Gate:
         self.answered: Counter[tuple[str, int]] = Counter()
         """Requests by path and status; all paths that there are not are one."""
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         self._inside += 1
@@ -68,7 +68,7 @@ class Gate:
         finally:
             self._inside -= 1
 
-    def _check(self, scope: Message) -> None:
+    def _check(self, scope: AsgiMessage) -> None:
         """Raises HttpError for who may not come in."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         # A page of a browser has the one or the other of these, and no editor has.
@@ -101,10 +101,10 @@ class Gate:
             raise HttpError(408, "The body did not come in time.") from None
         return b"".join(parts)
 
-    async def _until_gone(self, app: App, scope: Message, receive: Receive, send: Send, body: bytes) -> None:
+    async def _until_gone(self, app: App, scope: AsgiMessage, receive: Receive, send: Send, body: bytes) -> None:
         ended = False
 
-        async def send_on(message: Message) -> None:
+        async def send_on(message: AsgiMessage) -> None:
             nonlocal ended
             if message["type"] == "http.response.start":
                 self._count(scope, message["status"])
@@ -114,10 +114,10 @@ class Gate:
 
         left = [body]
 
-        async def received() -> Message:
+        async def received() -> AsgiMessage:
             if left:
                 return {"type": "http.request", "body": left.pop(), "more_body": False}
-            return await asyncio.Future[Message]()  # who has gone is seen to here
+            return await asyncio.Future[AsgiMessage]()  # who has gone is seen to here
 
         async def leave() -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -135,7 +135,7 @@ class Gate:
                 each.cancel()
             await asyncio.gather(work, gone, return_exceptions=True)
 
-    def _count(self, scope: Message, status: int) -> None:
+    def _count(self, scope: AsgiMessage, status: int) -> None:
         self.answered[scope["path"] if scope["path"] in self._paths else "other", status] += 1
 
 

@@ -31,7 +31,7 @@ URI = "file:///w/a.py"
 
 
 class Session:
-    """A server past its greeting."""
+    """A server past `initialize`."""
 
     def __init__(self) -> None:
         self.server = DgServer(Launch())

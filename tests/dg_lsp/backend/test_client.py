@@ -363,7 +363,7 @@ async def test_an_engine_of_another_version_is_a_sentence_with_the_way_out(place
 async def test_an_engine_of_another_release_is_replaced_once_no_window_of_that_release_is_left(place, package):
     with running(place, package=package) as process:
         wire = place.connect()
-        wire.greet(package=package)
+        wire.handshake(package=package)
         async with client_of(place) as (client, _):
             told = await client.status()
             assert (told.pid, told.engine) == (process.pid, package)
@@ -379,10 +379,10 @@ async def test_an_engine_of_another_release_is_replaced_once_no_window_of_that_r
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("package", ["0.0.1", "99.0"], ids=["older", "newer"])
-async def test_an_engine_of_another_release_without_windows_is_replaced_at_the_greeting(place, package):
+async def test_an_engine_of_another_release_without_windows_is_replaced_at_the_handshake(place, package):
     with running(place, package=package) as process:
         wire = place.connect()
-        wire.greet(package=package)
+        wire.handshake(package=package)
         wire.close()
         # A command is no window.
         with place.client() as command:

@@ -18,7 +18,7 @@ from typing import Any, cast
 from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, chains, names_used, near, within
 from engine.core.request import Snippet
 from engine.eval.reserved.packages import Role, fetch, reserved_tasks
-from engine.eval.tasks import Task, text_holes
+from engine.eval.tasks import EvalTask, text_holes
 from engine.loader.loading import load
 from tests.dg_lsp.suggest import gains
 
@@ -39,20 +39,20 @@ def main() -> None:
     sys.stdout.write(json.dumps({"split": split, **gains.paired(rows)}) + "\n")
 
 
-def holes(split: Role, count: int, chars: int) -> list[tuple[Task, tuple[Snippet, ...]]]:
+def holes(split: Role, count: int, chars: int) -> list[tuple[EvalTask, tuple[Snippet, ...]]]:
     """The same each time, from all packages of the split in turn."""
     root = fetch()
     packages = sorted({task.name.partition("/")[0] for task in reserved_tasks(split)})
     found = {package: _of_package(root, package, chars) for package in packages}
     for own in found.values():
         random.Random(0).shuffle(own)
-    chosen = list[tuple[Task, tuple[Snippet, ...]]]()
+    chosen = list[tuple[EvalTask, tuple[Snippet, ...]]]()
     while len(chosen) < count and any(found.values()):
         chosen += [own.pop() for own in found.values() if own]
     return chosen[:count]
 
 
-def _of_package(root: Path, package: str, chars: int) -> list[tuple[Task, tuple[Snippet, ...]]]:
+def _of_package(root: Path, package: str, chars: int) -> list[tuple[EvalTask, tuple[Snippet, ...]]]:
     texts = {
         path.relative_to(root).as_posix(): path.read_text(encoding="utf-8", errors="ignore")
         for path in sorted((root / package).rglob("*.py"))
@@ -61,7 +61,7 @@ def _of_package(root: Path, package: str, chars: int) -> list[tuple[Task, tuple[
     roots = list(dict.fromkeys(str(Path(name).parent) for name in texts))
     of_file = {name: known.of(name, text, "python", _above(name, roots)) for name, text in texts.items()}
     wanted = [(name, "python", texts[name]) for name, definitions in of_file.items() if definitions]
-    chosen, counts = list[tuple[Task, tuple[Snippet, ...]]](), defaultdict[str, int](int)
+    chosen, counts = list[tuple[EvalTask, tuple[Snippet, ...]]](), defaultdict[str, int](int)
     for task in text_holes(wanted, 40 * len(wanted), seed=0) if wanted else ():
         file = task.name.rpartition(":")[0]
         names = {each.uses for each in of_file[file]}
@@ -78,7 +78,7 @@ def _above(name: str, roots: list[str]) -> list[str]:
     return [each for each in sorted(roots, key=len, reverse=True) if name.startswith(f"{each}/")]
 
 
-def _snippets(definitions: Sequence[Definition], task: Task, chars: int) -> tuple[Snippet, ...]:
+def _snippets(definitions: Sequence[Definition], task: EvalTask, chars: int) -> tuple[Snippet, ...]:
     text = task.prefix + task.suffix
     ordered = near(definitions, names_used(text), text, len(task.prefix))
     return tuple(as_snippets(within(ordered, chars)))

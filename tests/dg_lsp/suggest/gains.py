@@ -17,7 +17,7 @@ from typing import Any, cast
 from engine.core.request import Filled, FillRequest
 from engine.eval.reserved.packages import Role, fetch
 from engine.eval.run import is_clean
-from engine.eval.tasks import Task
+from engine.eval.tasks import EvalTask
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
 from tests.dg_lsp.suggest.recall import by_package, indexed, precedents_of
@@ -60,7 +60,7 @@ def timed(model: Any, request: FillRequest) -> tuple[Filled, float]:
     return filled, (time.perf_counter() - began) * 1000
 
 
-def row(task: Task, filled: Filled, ms: float) -> dict[str, Any]:
+def row(task: EvalTask, filled: Filled, ms: float) -> dict[str, Any]:
     best = filled.candidates[0] if filled.candidates else None
     threshold = THRESHOLD if filled.threshold is None else filled.threshold
     return {

@@ -19,7 +19,7 @@ from dg_lsp.suggest.precedents import look_up
 from dg_lsp.suggest.text_index import TextIndex
 from engine.core.request import Precedent
 from engine.eval.reserved.packages import Role, fetch, reserved_tasks
-from engine.eval.tasks import Task
+from engine.eval.tasks import EvalTask
 
 
 def main() -> None:
@@ -45,8 +45,8 @@ def main() -> None:
     sys.stdout.write(json.dumps(figures) + "\n")
 
 
-def by_package(split: Role) -> dict[str, list[Task]]:
-    holes = defaultdict[str, list[Task]](list)
+def by_package(split: Role) -> dict[str, list[EvalTask]]:
+    holes = defaultdict[str, list[EvalTask]](list)
     for task in reserved_tasks(split):
         holes[task.name.partition("/")[0]].append(task)
     return holes
@@ -59,7 +59,7 @@ def indexed(root: Path, package: str) -> TextIndex:
     return index
 
 
-def precedents_of(index: TextIndex, root: Path, task: Task) -> tuple[tuple[Precedent, ...], float]:
+def precedents_of(index: TextIndex, root: Path, task: EvalTask) -> tuple[tuple[Precedent, ...], float]:
     """Of a gap whose document is in the index as it is without what is missing, and the milliseconds."""
     name = task.name.rpartition(":")[0]
     index.add(name, task.prefix + task.suffix)

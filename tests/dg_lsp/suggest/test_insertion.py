@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.suggest.insertion import Fitting, fit, redundant, typed_head
+from dg_lsp.suggest.insertion import FittedInsertion, fit, redundant, typed_head
 
 code = st.text(st.sampled_from("ab()[]{}<>\"'`;,: \n\\"), max_size=24)
 
@@ -74,7 +74,7 @@ def test_fitting_never_changes_what_comes_out(insertion, tail, after):
 
 
 def test_lines_that_the_editor_broke_are_left_standing():
-    assert fit("y();\n}", "\n}") == Fitting(text="y();", swallowed=0)
+    assert fit("y();\n}", "\n}") == FittedInsertion(text="y();", swallowed=0)
 
 
 def test_an_insertion_that_is_there_already_has_nothing_to_add():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +84,24 @@ def test_a_reset_while_a_server_writes_forgets_what_it_writes(tmp_path, monkeypa
     monkeypatch.setattr(sqlite3, "connect", connect_late)
     stats.write()
     monkeypatch.undo()
+    assert tallies(path) == []
+
+
+def test_a_reset_that_is_cut_leaves_the_one_before(tmp_path, monkeypatch):
+    path = tmp_path / "stats.sqlite3"
+    stats = Stats(path)
+    stats.add("python", "shown", 3)
+    reset(path)
+
+    def cut(self, text):
+        with self.open("w") as stream:
+            stream.write(text[:0])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", cut)
+    with pytest.raises(StatsError, match="No space left on device"):
+        reset(path)
+    stats.write()
     assert tallies(path) == []
 
 

@@ -14,7 +14,7 @@ from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import WINDOW_CHARS, gap_at
 from dg_lsp.suggest.suggester import (
     INLINE,
-    INVOKED_PATIENCE,
+    INVOKED_DEADLINE_FACTOR,
     LATE,
     MENU,
     NOTHING_VALID,
@@ -82,7 +82,7 @@ class Window:
         self.documents = Documents(policy=self.policy)
         self.configuration = Configuration(lambda problem: pytest.fail(problem))
         self.configuration.initialize(settings)
-        self.suggester = Suggester(documents=self.documents, resident=self.recorder, told=self.told)
+        self.suggester = Suggester(documents=self.documents, resident=self.recorder, on_outcome=self.told)
 
     def told(self, why: str, origin: str) -> None:
         self.silences.append(why)
@@ -124,7 +124,7 @@ async def test_the_settings_reach_the_request():
     unasked = await window.request("x = ▮\n")
     assert (unasked.deadline_ms, unasked.n, unasked.max_tokens) == (123, 1, 7)
     invoked = await window.request("y = ▮\n", invoked=True)
-    assert (invoked.deadline_ms, invoked.n) == (123 * INVOKED_PATIENCE, 4)
+    assert (invoked.deadline_ms, invoked.n) == (123 * INVOKED_DEADLINE_FACTOR, 4)
     assert (await Window().request("x = ▮\n")).deadline_ms == 300
 
 

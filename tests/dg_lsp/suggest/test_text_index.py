@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dg_lsp.suggest import text_index
-from dg_lsp.suggest.text_index import BLOCK_LINES, MAX_LINES, Sought, Surroundings, TextIndex
+from dg_lsp.suggest.text_index import BLOCK_LINES, MAX_LINES, GapLines, Sought, TextIndex
 
 NAMES = ["a.py", "b.py", "dir/c.py", "d.js"]
 LINES = ["x = call(one)", "    y = call(two)", "", "return x", "  ", "z = {", "}"]
 TEXTS = st.lists(st.sampled_from(LINES), max_size=12).map("\n".join)
 
 
-def around(line_before: str, name: str = "gap.py", head: str = "") -> Surroundings:
-    return Surroundings(name=name, before=[line_before], head=head, after=[])
+def around(line_before: str, name: str = "gap.py", head: str = "") -> GapLines:
+    return GapLines(name=name, before=[line_before], head=head, after=[])
 
 
-def found(index: TextIndex, where: Surroundings) -> set[tuple[str, int]]:
+def found(index: TextIndex, where: GapLines) -> set[tuple[str, int]]:
     places = [index.place(line) for _, line in index.nearest(Sought.of(where))]
     return {(place.name, place.number) for place in places if place}
 

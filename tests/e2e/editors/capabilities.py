@@ -1,7 +1,7 @@
 """What real editors say of themselves, beside what the files of `tests/e2e/capabilities` say of them.
 
 `DG_LSP_RECORD=1 make test-editors` brings the files up to date. Only the client's name and its capabilities are kept:
-the rest of its greeting tells of the machine.
+the rest of what it sends tells of the machine.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.editors.programs import GREETING
+from tests.e2e.editors.programs import INITIALIZE
 from tests.e2e.window import CAPABILITIES, recorded
 
 
 def check_capabilities(client: str, programs: Path) -> None:
-    """Compare the greeting that the server in `programs` recorded with the client's file."""
-    greeting = json.loads((programs / GREETING).read_text())["params"]
+    """Compare the `initialize` that the server in `programs` recorded with the client's file."""
+    params = json.loads((programs / INITIALIZE).read_text())["params"]
     if os.environ.get("DG_LSP_RECORD"):
-        _write(CAPABILITIES / f"{client}.json", greeting)
-    assert _essentials(recorded(client)) == _essentials(greeting["capabilities"])
+        _write(CAPABILITIES / f"{client}.json", params)
+    assert _essentials(recorded(client)) == _essentials(params["capabilities"])
 
 
-def _write(path: Path, greeting: dict[str, Any]) -> None:
-    by = {name: " ".join(told.split()) for name, told in greeting["clientInfo"].items()}
+def _write(path: Path, params: dict[str, Any]) -> None:
+    by = {name: " ".join(told.split()) for name, told in params["clientInfo"].items()}
     held = {
         "note": f"Captured from {by['name']} {by['version']} by its test in tests/e2e/editors.",
         "clientInfo": by,
-        "capabilities": greeting["capabilities"],
+        "capabilities": params["capabilities"],
     }
     path.write_text(json.dumps(held, indent=2) + "\n")
 

@@ -9,17 +9,17 @@ _MAIN = "from dg_lsp.cli import main\nmain()\n"
 _REAL = f"#!{sys.executable}\n{_MAIN}"
 _CRASHING = f"#!{sys.executable}\nimport os, threading\nthreading.Timer(3, os._exit, [3]).start()\n{_MAIN}"
 _OUTDATED = f'#!{sys.executable}\nimport dg_lsp\ndg_lsp.__version__ = "0.0.9"\n{_MAIN}'
-GREETING = "initialize.json"
+INITIALIZE = "initialize.json"
 """Where the recording server leaves the client's first message, beside itself."""
 _RECORDING = f"""#!{sys.executable}
 import json
 from pathlib import Path
-from dg_lsp.protocol import initialize as greeting
-answer_to = greeting.answer_to
+from dg_lsp.protocol import initialize
+answer_to = initialize.answer_to
 def kept(message):
-    Path(__file__).with_name("{GREETING}").write_text(json.dumps(message))
+    Path(__file__).with_name("{INITIALIZE}").write_text(json.dumps(message))
     return answer_to(message)
-greeting.answer_to = kept
+initialize.answer_to = kept
 {_MAIN}"""
 PROGRAMS = {
     "dg-lsp": _REAL,

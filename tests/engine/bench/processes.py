@@ -43,8 +43,8 @@ class ProcessMemory:
 
 
 def starts(model: str, device: str, repetitions: int) -> tuple[list[Figure], list[ProcessMemory]]:
-    """Of the language server until it answers, of the engine until it greets, and until the weights are there."""
-    taken: dict[str, list[float]] = {"language server answers": [], "engine greets": [], "weights are loaded": []}
+    """Of the language server until it answers, of the engine until its welcome, and until the weights are there."""
+    taken: dict[str, list[float]] = {"language server answers": [], "engine welcomes": [], "weights are loaded": []}
     memory: dict[str, int] = {}
     for _ in range(repetitions):
         began = time.perf_counter()
@@ -55,7 +55,7 @@ def starts(model: str, device: str, repetitions: int) -> tuple[list[Figure], lis
             server.request("shutdown", None)
             memory["language server"] = psutil.Process(server.process.pid).memory_info().rss
         with own_engine(model, device) as (ask, start_ms):
-            taken["engine greets"].append(start_ms)
+            taken["engine welcomes"].append(start_ms)
             began = time.perf_counter()
             ask(Warm(id=1))
             taken["weights are loaded"].append((time.perf_counter() - began) * 1000)

@@ -269,7 +269,7 @@ def test_both_processes_are_started_and_weighed(tmp_path: Path):
     oracle = tmp_path / "oracle.json"
     oracle.write_text(json.dumps({"cases": [{"text": "a▮b▮c"}]}))
     figures, memory = starts(f"oracle:{oracle}", "cpu", repetitions=2)
-    assert [figure.name for figure in figures] == ["language server answers", "engine greets", "weights are loaded"]
+    assert [figure.name for figure in figures] == ["language server answers", "engine welcomes", "weights are loaded"]
     assert all(figure.spread.count == 2 and figure.spread.median > 0 for figure in figures)
     assert all(each.nbytes > 10 << 20 for each in memory)
     assert memory[0].nbytes < memory[1].nbytes

@@ -20,7 +20,7 @@ from engine.bench.workload import rows_of, token_ids
 from engine.core.errors import BadInput, ModelError
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
-from engine.models.quantized.layers import Layout, PackedWeights, PlainInt4, PlainNvfp4
+from engine.models.quantized.layers import PackedWeights, PlainInt4, PlainNvfp4, WeightFormat
 from engine.models.static_steps import StaticSteps
 from tests.gpu.__main__ import NO_GPU, end, prove_all, run_tests
 
@@ -44,13 +44,13 @@ WATCH = Stopwatch(repetitions=1, limit_s=0.01)
 SIZE = ProofSize(positions=(8,), widths=(4,), steps=(2,), lengths=(300, 600), copied=1 << 20)
 
 
-def tiny(layout: Layout | None) -> DiffusionGemma:
+def tiny(layout: WeightFormat | None) -> DiffusionGemma:
     said: dict[str, Any] = {"model_type": "diffusion_gemma", "canvas_length": 64, "text_config": dict(TINY)}
     return random_gemma("tiny", said, "cpu", 0, layout)
 
 
 @pytest.mark.parametrize(("layout", "kind"), [("INT4", PlainInt4), ("NVFP4", PlainNvfp4)])
-def test_weights_in_4_bit_are_made_where_they_are_used(layout: Layout, kind: type[PackedWeights]):
+def test_weights_in_4_bit_are_made_where_they_are_used(layout: WeightFormat, kind: type[PackedWeights]):
     model, plain = tiny(layout), tiny(None)
     packed = [name for name, part in model.network.module.named_modules() if isinstance(part, kind)]
     assert sum("experts" in name for name in packed) == 4
@@ -64,7 +64,7 @@ def test_weights_in_4_bit_are_made_where_they_are_used(layout: Layout, kind: typ
 
 
 @pytest.mark.parametrize("layout", ["INT4", "NVFP4"])
-def test_all_parts_of_the_proof_are_measured(layout: Layout):
+def test_all_parts_of_the_proof_are_measured(layout: WeightFormat):
     model = tiny(layout)
     model.static = StaticSteps(model.network, slots=256, context=1024, capture=lambda run: run)
     parts: list[str] = []

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from engine.cli.calibrate import TOO_NEAR, app, usual_confidence
-from engine.eval.tasks import Task
+from engine.eval.tasks import EvalTask
 from engine.loader.loading import load
 from engine.models.length_prior import prior_file, read_prior
 from tests.engine.models.masked.published import write_published
@@ -38,7 +38,7 @@ def test_what_needs_no_calibration_is_refused(tmp_path: Path):
 def test_widths_near_the_true_one_do_not_count():
     """The ruler is sure from the true width on, and of nothing below it."""
     model = Ruler("x = ▮a+b+c+d+e+f+g+h▮;\n", length="calibrated", widths=(8,))
-    task = Task(name="", kind="", language="", prefix="x = ", suffix=";\n", truth="a+b+c+d+e+f+g+h")
+    task = EvalTask(name="", kind="", language="", prefix="x = ", suffix=";\n", truth="a+b+c+d+e+f+g+h")
     usual = usual_confidence(model, [task])
     assert 15 not in usual
     assert all(abs(width - 15) > TOO_NEAR for width in usual)

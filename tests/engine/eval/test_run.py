@@ -22,7 +22,7 @@ from engine.eval.report import figures, report, tables
 from engine.eval.results import Result, Results
 from engine.eval.rows import ROWS, EvalRow, chosen_rows, true_width
 from engine.eval.run import evaluate
-from engine.eval.tasks import Task, UnitTest
+from engine.eval.tasks import EvalTask, UnitTest
 from engine.loader.loading import load
 from engine.models.base import Model
 from engine.models.oracle.model import Case, Oracle, Slip
@@ -31,9 +31,9 @@ from tests.engine.eval.test_tasks import HUMAN_EVAL, written
 CHECK = UnitTest(test="def check(candidate):\n    assert candidate(3) == 6\n", entry_point="f")
 
 
-def task(number: int, truth: str = "2 * x") -> Task:
+def task(number: int, truth: str = "2 * x") -> EvalTask:
     prefix = f"def f(x):\n    y{number} = "
-    return Task(
+    return EvalTask(
         name=f"task {number}",
         kind="line" if number % 2 else "block",
         language="python",
@@ -44,19 +44,19 @@ def task(number: int, truth: str = "2 * x") -> Task:
     )
 
 
-def oracle_of(tasks: list[Task], answer: str = "", **case: Any) -> Oracle:
+def oracle_of(tasks: list[EvalTask], answer: str = "", **case: Any) -> Oracle:
     return Oracle("oracle", [Case(text=f"{t.prefix}▮{answer or t.truth}▮{t.suffix}", **case) for t in tasks])
 
 
 def run_rows(
-    model: Oracle, tasks: list[Task], rows: list[EvalRow], folder: Path | None = None, **about: Any
+    model: Oracle, tasks: list[EvalTask], rows: list[EvalRow], folder: Path | None = None, **about: Any
 ) -> Results:
     with Results(folder, about) as results:
         evaluate(model, tasks, rows, results, workers=1)
     return results
 
 
-def of(results: Results, row: str, tasks: list[Task]) -> list[Result]:
+def of(results: Results, row: str, tasks: list[EvalTask]) -> list[Result]:
     return results.of(row, {task.name for task in tasks})
 
 
@@ -387,7 +387,7 @@ def test_the_command_fills_reserved_gaps(
 ):
     splits: list[str] = []
 
-    def reserved_tasks(split: str) -> list[Task]:
+    def reserved_tasks(split: str) -> list[EvalTask]:
         splits.append(split)
         return [task(number) for number in range(5)]
 

@@ -13,7 +13,7 @@ import pytest
 
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
-from engine.eval.tasks import Task, code_holes
+from engine.eval.tasks import EvalTask, code_holes
 from engine.infill.pipeline import Parts, infill
 from engine.models.oracle.model import Case, Oracle, Slip
 from tests.engine.syntax.damage import damage
@@ -29,7 +29,7 @@ WAYS = {"unchecked": Parts(repair=False), "repaired": Parts()}
 
 
 @pytest.fixture(scope="module")
-def tasks() -> list[Task]:
+def tasks() -> list[EvalTask]:
     python = [task for folder in PYTHON for task in code_holes(folder, "python", 3, 0)]
     own = [
         task
@@ -40,7 +40,7 @@ def tasks() -> list[Task]:
     return [task for task in (*python, *own) if len(task.prefix + task.suffix) < 40_000]
 
 
-def erring(task: Task) -> Iterator[tuple[str, Oracle]]:
+def erring(task: EvalTask) -> Iterator[tuple[str, Oracle]]:
     """One that knows the truth, one that gets a token wrong until that is denoised again, one that knows nothing but a
     damaged truth."""
 

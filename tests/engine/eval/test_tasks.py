@@ -9,7 +9,7 @@ import pytest
 
 from engine.core.errors import BadInput
 from engine.eval.run import run_tests, syntax_error
-from engine.eval.tasks import LONGEST, Task, UnitTest, choose, code_holes, read_tasks
+from engine.eval.tasks import LONGEST, EvalTask, UnitTest, choose, code_holes, read_tasks
 
 HUMAN_EVAL = {
     "task_id": "SingleLineInfilling/HumanEval/0/L0",
@@ -139,12 +139,12 @@ def test_the_published_solutions_pass(name: str):
     folder = os.environ.get("DG_LSP_HUMAN_EVAL")
     if not folder:
         pytest.skip("DG_LSP_HUMAN_EVAL does not name the folder of HumanEval-Infilling's files")
-    tasks: list[Task] = choose(read_tasks(Path(folder) / f"HumanEval-{name}.jsonl.gz"), 15, seed=0)
+    tasks: list[EvalTask] = choose(read_tasks(Path(folder) / f"HumanEval-{name}.jsonl.gz"), 15, seed=0)
     assert [task.name for task in tasks if not _passes(task, task.truth)] == []
     assert [task.name for task in tasks if not syntax_error(task, "") and _passes(task, "")] == []
 
 
-def _passes(task: Task, text: str) -> bool:
+def _passes(task: EvalTask, text: str) -> bool:
     said = run_tests(task, text)
     assert said is not None
     return said.passed

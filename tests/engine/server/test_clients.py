@@ -299,7 +299,7 @@ def test_an_oversized_frame_behind_a_good_one_is_refused_at_once(wire, other):
 
 
 def test_a_truncated_frame_is_no_work(stranger):
-    stranger.greet()
+    stranger.handshake()
     stranger.send_bytes(frame({"type": "stop", "id": 1})[:-1])
     stranger.close()
 
@@ -311,11 +311,11 @@ def test_frames_torn_into_bytes_arrive(stranger):
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(greeted=st.booleans(), pieces=st.lists(st.tuples(st.booleans(), st.binary(max_size=80)), max_size=5))
-def test_any_bytes_are_survived(place, greeted, pieces):
+@given(is_ready=st.booleans(), pieces=st.lists(st.tuples(st.booleans(), st.binary(max_size=80)), max_size=5))
+def test_any_bytes_are_survived(place, is_ready, pieces):
     wire = place.connect()
-    if greeted:
-        wire.greet("fuzz")
+    if is_ready:
+        wire.handshake("fuzz")
     # The engine may have closed the connection over an earlier piece.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         for framed, piece in pieces:

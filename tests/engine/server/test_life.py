@@ -275,7 +275,7 @@ def test_after_a_kill_the_next_one_starts_over_what_was_left(place):
             assert pid_of(place) == another.pid
 
 
-def test_who_greets_nobody_keeps_no_engine(place):
+def test_who_says_no_hello_keeps_no_engine(place):
     with running(place, "--exit-after", "0.5") as process:
 
         def ended() -> bool:
@@ -311,7 +311,7 @@ def test_stop_ends_the_process_whatever_it_is_at(place, work):
         try:
             wait_until(place.answers, "the engine to listen")
             wire = place.connect()
-            wire.greet()
+            wire.handshake()
             wire.send(Analyze(id=1, text="x", cursor=0, language="python"))
             # Seen by the loop, and given to its thread, before anything else comes.
             time.sleep(0.5)

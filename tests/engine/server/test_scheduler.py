@@ -97,7 +97,7 @@ def test_background_work_waits_for_interactive_work_and_goes_on():
 
 
 def test_background_work_does_not_starve():
-    office = Office(Limits(patience_s=2))
+    office = Office(Limits(starved_after_s=2))
     office.submit(id=1, priority="background")
     office.submit(id=2)
     assert office.turn() == [(1, 2)]

@@ -69,14 +69,14 @@ def complaint(wire: Wire) -> str:
 
 
 def test_a_client_that_says_nothing_is_not_waited_for(place):
-    with serving(place, bounds=Bounds(greeting_s=0.1)):
+    with serving(place, bounds=Bounds(handshake_s=0.1)):
         wire = place.connect()
         assert "did not come in time" in complaint(wire)
         wire.close()
 
 
-def test_a_greeting_that_drips_is_not_waited_for(place):
-    with serving(place, bounds=Bounds(greeting_s=0.5)):
+def test_a_handshake_that_drips_is_not_waited_for(place):
+    with serving(place, bounds=Bounds(handshake_s=0.5)):
         wire = place.connect()
 
         def drip() -> None:
@@ -89,11 +89,11 @@ def test_a_greeting_that_drips_is_not_waited_for(place):
         wire.close()
 
 
-def test_a_greeting_is_short(place):
-    with serving(place, bounds=Bounds(greeting_s=60.0)):
+def test_a_first_message_is_short(place):
+    with serving(place, bounds=Bounds(handshake_s=60.0)):
         wire = place.connect()
         wire.send_bytes(struct.pack(">I", 1_000_000) + bytes(100_000))
-        assert "too long for a greeting" in complaint(wire)
+        assert "The first message is too long." in complaint(wire)
         wire.close()
 
 
@@ -105,8 +105,8 @@ def connected(place: Home) -> Wire:
         time.sleep(0.01)
 
 
-def test_those_who_do_not_greet_lock_nobody_out(place):
-    with serving(place, max_clients=2, bounds=Bounds(greeting_s=60.0)):
+def test_those_who_say_no_hello_lock_nobody_out(place):
+    with serving(place, max_clients=2, bounds=Bounds(handshake_s=60.0)):
         strangers = [connected(place) for _ in range(100)]
         with place.client(), place.client() as wire:
             assert wire.status().clients == ("test", "test")

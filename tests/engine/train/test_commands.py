@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import engine.train.__main__ as commands
-from engine.eval.tasks import Task
+from engine.eval.tasks import EvalTask
 from engine.train import assessment
 from engine.train.recipe import Recipe, changed
 from tests.engine.train.packages import install_python, python_code
 
-HOLE = Task(name="a", kind="line", language="python", prefix="def one():\n    ", suffix="\n", truth="return 1")
+HOLE = EvalTask(name="a", kind="line", language="python", prefix="def one():\n    ", suffix="\n", truth="return 1")
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.eval.tasks import Task
+from engine.eval.tasks import EvalTask
 from engine.loader.loading import load
 from engine.models.base import Model
 from engine.train.export import export
@@ -33,7 +33,7 @@ def test_rows_without_a_token_never_enter_a_gap(roomy: Model):
 def test_holes_are_filled_by_canvas_and_causal_head(roomy: Model):
     text = program("+ 2", 0, 4)
     tasks = [
-        Task(
+        EvalTask(
             name=str(at),
             kind="line",
             language="python",

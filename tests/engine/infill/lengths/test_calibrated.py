@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from pathlib import Path
 
 import pytest
 
-from engine.core.errors import ModelError
+from engine.core.errors import EngineError, ModelError
 from engine.models.length_prior import PUBLISHED_PRIOR, LengthPrior, fit_prior, prior_file, read_prior, write_prior
 from tests.engine.infill.lengths.test_expand import LETTERS, text_of
 from tests.engine.ruler import Ruler
@@ -63,3 +65,25 @@ def test_a_calibration_is_kept_by_the_name_of_its_model(tmp_path: Path):
         ModelError, match=r"is no calibration: delete it, or run `python -m engine.cli.calibrate` again"
     ):
         read_prior(file)
+
+
+def test_a_calibration_that_can_not_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = prior_file(tmp_path, "model")
+    write_prior(FLAT, file)
+
+    def cut(self: Path, data: bytes) -> int:
+        with self.open("wb") as stream:
+            stream.write(data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", cut)
+    told = re.escape(f"{file} can't be written (No space left on device)") + ".*DG_LSP_STATE_DIR"
+    with pytest.raises(EngineError, match=told):
+        write_prior(PUBLISHED_PRIOR, file)
+    assert read_prior(file) == FLAT
+
+
+def test_a_folder_that_can_not_be_made_is_told(tmp_path: Path):
+    (tmp_path / "calibration").touch()
+    with pytest.raises(EngineError, match=r"model\.json can't be written \("):
+        write_prior(FLAT, prior_file(tmp_path, "model"))

@@ -16,12 +16,12 @@ from engine.models.quantized import layers
 from engine.models.quantized.layers import (
     CpuInt4,
     CpuNvfp4,
-    Layout,
     PackedLinear,
     PackedWeights,
     PlainInt4,
     PlainNvfp4,
     TritonPacked,
+    WeightFormat,
     packed_kind,
     packed_weights,
     product_ways,
@@ -29,7 +29,7 @@ from engine.models.quantized.layers import (
 from tests.engine.quantized import LAYOUTS, draw_int4, random_packed
 
 
-def described(layout: Layout, shape: tuple[int, ...], *, symmetric: bool = False) -> TensorHeader:
+def described(layout: WeightFormat, shape: tuple[int, ...], *, symmetric: bool = False) -> TensorHeader:
     stored = TensorHeader(name="", dtype="", shape=())
     piece: Any = {"codes": stored, "scales": stored, **({} if symmetric or layout == "NVFP4" else {"zeros": stored})}
     pieces = (piece,) * (shape[0] if len(shape) == 3 and layout == "NVFP4" else 1)
@@ -142,7 +142,7 @@ def test_each_device_has_its_way(monkeypatch: pytest.MonkeyPatch, capability: tu
 
 @pytest.mark.parametrize("shape", [(3, 48, 64), (48, 64)])
 @pytest.mark.parametrize("layout", ["INT4", "NVFP4"])
-def test_on_other_devices_only_common_formats_are_computed_with(layout: Layout, shape: tuple[int, ...]):
+def test_on_other_devices_only_common_formats_are_computed_with(layout: WeightFormat, shape: tuple[int, ...]):
     """As Apple's, which know no floats of 64 bit and none of 8."""
     weights = packed_weights(described(layout, shape), torch.bfloat16, torch.bfloat16, "meta").to_empty(device="cpu")
     assert isinstance(weights, PlainInt4 | PlainNvfp4)
