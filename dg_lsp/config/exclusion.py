@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ from pygls.uris import to_fs_path
 
 from dg_lsp.config.git import excludes_file
 from dg_lsp.config.patterns import Patterns, TooMuch
-from dg_lsp.config.rereading import Rereading
+from dg_lsp.config.rereading import Rereading, as_marked
 
 NOTEBOOK_CELL = "vscode-notebook-cell"
 """The scheme of a cell's URI, whose path is its notebook's."""
@@ -129,9 +130,11 @@ class Exclusions:
         return self._excludes_files[repository]
 
 
-def _patterns(text: str) -> Patterns | str:
+def _patterns(raw: bytes) -> Patterns | str:
+    # git knows no mark but that of UTF-8; what it makes of a file comes last, and so has the last word.
+    texts = dict.fromkeys((as_marked(raw), raw.removeprefix(BOM_UTF8).decode(errors="replace")))
     try:
-        return Patterns(text.splitlines())
+        return Patterns(line.removesuffix("\r") for text in texts for line in text.split("\n"))
     except TooMuch as reason:
         return str(reason)
 

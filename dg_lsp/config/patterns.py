@@ -31,6 +31,8 @@ class Patterns:
         # For each pattern, at the most; what needs more is matched more slowly, not less.
         options.max_mem = 128 * 1024
         for line in lines:
+            if line.startswith("!") and line.rstrip() != line.rstrip(" "):
+                continue  # To git only spaces are no part of a name; pathspec would let in what git does not.
             try:
                 expression, excludes = GitIgnoreSpecPattern.pattern_to_regex(_inside_only(line))
             except ValueError:
