@@ -46,6 +46,10 @@ class Patterns:
             except (re2.error, UnicodeError):
                 raise TooMuch("has a pattern that is too long") from None
 
+    def __bool__(self) -> bool:
+        """Whether they say anything."""
+        return bool(self._patterns)
+
     def verdict(self, path: str) -> bool | None:
         """What the last line that is about a path says: excluded or let in; None where none is.
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dg_lsp.config.exclusion import Exclusions, file_of
+from dg_lsp.config.exclusion import MAX_DEPTH, Exclusions, file_of
+from dg_lsp.config.walking import files_below
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -347,6 +348,45 @@ def test_nobody_waits_for_what_is_no_file(tmp_path):
             os.dup2(stdin, 0)
             for each in (stdin, reading, writing):
                 os.close(each)
+
+
+@pytest.mark.timeout(10)
+def test_a_chain_of_folders_takes_no_time_and_ends(tmp_path):
+    deep = tmp_path
+    for _ in range(300):
+        deep /= "d"
+    deep.mkdir(parents=True)
+    (deep / "a.py").touch()
+    (deep / "b.py").touch()
+    (tmp_path / ".dgignore").write_text("b.py\n")
+    exclusions = Exclusions()
+    assert exclusions.reason((deep / "a.py").as_uri(), [tmp_path]) == ""
+    assert exclusions.reason((deep / "b.py").as_uri(), [tmp_path])
+    assert [*files_below([tmp_path], exclusions, lambda name: name == "a.py")] == [deep / "a.py"]
+    (deep.parent / ".gitignore").write_text("a.py\n!b.py\n")
+    assert exclusions.reason((deep / "a.py").as_uri(), [tmp_path])
+    assert exclusions.reason((deep / "b.py").as_uri(), [tmp_path]) == ""
+    assert exclusions.reason((deep / ("d/" * MAX_DEPTH) / "c.py").as_uri(), [tmp_path])
+
+
+def test_a_walk_sees_what_became_of_ignore_files_since_the_last(tmp_path):
+    for name in ("one/two/a.py", "one/b.py", "three/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    exclusions = Exclusions()
+
+    def found() -> list[str]:
+        paths = files_below([tmp_path], exclusions, lambda name: True)
+        return [path.relative_to(tmp_path).as_posix() for path in paths]
+
+    assert found() == ["one/b.py", "one/two/a.py", "three/c.py"]
+    (tmp_path / "one" / ".gitignore").write_text("two/\n")
+    assert found() == ["one/b.py", "three/c.py"]
+    (tmp_path / ".dgignore").write_text("one/\n")
+    assert found() == ["three/c.py"]
+    (tmp_path / ".dgignore").write_text("!one/\nthree/\n")
+    (tmp_path / "one" / ".gitignore").unlink()
+    assert found() == ["one/b.py", "one/two/a.py"]
 
 
 names = st.sampled_from(["a", "b", "a.py", "b.py", "build"])
