@@ -258,11 +258,12 @@ def as_snippets(definitions: Iterable[Definition]) -> Iterator[Snippet]:
 
 
 def _heads(chain: str) -> Iterator[str]:
-    """`a`, `a.b` and `a.b.c` of the last one."""
+    """`a`, `a.b` and `a.b.c` of the last one; not those longer than what is looked up."""
     at = -1
-    while (at := chain.find(".", at + 1)) >= 0:
+    while 0 <= (at := chain.find(".", at + 1)) <= _CHAIN_CHARS:
         yield chain[:at]
-    yield chain
+    if at < 0:
+        yield chain
 
 
 @cache

@@ -1,5 +1,7 @@
 """What imports mean in a workspace, and how what they mean is told in few lines."""
 
+import tracemalloc
+
 import pytest
 
 from dg_lsp.suggest import definitions
@@ -173,3 +175,16 @@ def test_a_hostile_file_costs_little(monkeypatch: pytest.MonkeyPatch):
         assert len(found) == 50
         assert all(len(each) <= 400 for each in found.values())
     assert len(told({"/w/a.py": "from c import A\n", "/w/c.py": wide}, "/w/a.py", roots=("/w",))["A"]) > 200
+
+
+@pytest.mark.timeout(10)
+def test_a_chain_of_any_length_is_kept_by_its_beginnings():
+    text = f"lib.tools.f\n{'lib.' * 16_000}lib\nlib.tools.f"
+    tracemalloc.start()
+    found = names_used(text)
+    ordered = near([made("lib.tools.f")], found, text, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert {"lib", "lib.tools.f", "lib.lib"} <= found
+    assert len(ordered) == 1
+    assert peak < 5_000_000
