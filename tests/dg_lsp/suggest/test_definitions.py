@@ -188,3 +188,77 @@ def test_a_chain_of_any_length_is_kept_by_its_beginnings():
     assert {"lib", "lib.tools.f", "lib.lib"} <= found
     assert len(ordered) == 1
     assert peak < 5_000_000
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "between",
+    [
+        " " * 20_000,
+        "\n" * 20_000,
+        " \n" * 10_000,
+        "#" * 20_000 + "'\n",
+        "\t#" * 10_000 + '"\n',
+        f"  # {' ' * 20_000}\n",
+    ],
+    ids=["spaces", "lines", "both", "marks", "comments", "one comment"],
+)
+@pytest.mark.parametrize("rest", ["    pass", "    return '='"])
+def test_blanks_and_comments_of_any_length_take_no_time(monkeypatch: pytest.MonkeyPatch, between: str, rest: str):
+    monkeypatch.setattr(definitions, "MAX_CHARS", 100_000)
+    files = {"/w/a.py": "from b import f\n", "/w/b.py": f"def f(a,{between}b):\n{rest}\n"}
+    assert told(files, "/w/a.py")["f"].endswith("b):")
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("def f(\n    a,  # it's one\n    b='#',  # two\n):", "def f(a,  # it's one b='#'):"),
+        ("def f(  # all\n\n    a,\n    # none\n    b,\n) -> int:  # last", "def f(a, b) -> int:"),
+        ("def f(a,    b):", "def f(a,    b):"),
+    ],
+)
+def test_a_signature_is_one_line(head: str, expected: str):
+    files = {"/w/a.py": "from b import f\n", "/w/b.py": f"{head}\n    pass\n"}
+    assert told(files, "/w/a.py")["f"] == expected
+
+
+@pytest.mark.timeout(10)
+def test_names_that_are_passed_on_are_looked_up_and_not_looked_for():
+    names = [f"n{number}" for number in range(2000)]
+    files = {
+        "/w/a.py": f"from named import {', '.join(names)}\nfrom stars import {', '.join(names)}\n",
+        "/w/named.py": "".join(f"from gone import {name}\n" for name in names),
+        "/w/stars.py": "".join(f"from .{name} import *\n" for name in names),
+        "/w/b.py": "from named import n7, n1999\nfrom shapes import *\n",
+        "/w/shapes.py": SHAPES,
+    }
+    assert told(files, "/w/a.py", roots=("/w",)) == {}
+    own = "".join(f"import c as c{number}\n" for number in range(2000))
+    files["/w/c.py"] = own + "".join(f"def f{number}(): pass\n" for number in range(2000))
+    assert told(files, "/w/c.py", roots=("/w",)) == {}
+    files["/w/gone.py"] = "def n7(): pass\nn1999 = 2\n"
+    found = told(files, "/w/b.py", roots=("/w",))
+    assert {"n7", "n1999", "area"} <= found.keys()
+    assert len(told(files, "/w/a.py", roots=("/w",))) == 2
+
+
+def test_a_file_is_read_once_for_all_that_is_imported_from_it():
+    read = list[str]()
+    files = {
+        "/w/a.py": "from b import f, g, h\n",
+        "/w/b.py": "from c import *\ndef h(): pass\n",
+        "/w/c.py": "f = g = 1\n",
+    }
+
+    def text(name: str) -> str | None:
+        read.append(name)
+        return files.get(name)
+
+    known = Definitions(text, files.__contains__)
+    for _ in range(2):
+        read.clear()
+        known.of("/w/a.py", files["/w/a.py"], "python", ("/w",))
+        assert sorted(read) == ["/w/b.py", "/w/c.py"]
+    files["/w/b.py"] = "f = 2\n"
+    assert [each.text for each in known.of("/w/a.py", files["/w/a.py"], "python", ("/w",))] == ["f = 2"]
