@@ -401,7 +401,8 @@ def _defined(root: Node) -> Iterator[tuple[str, Node]]:
             *("function_declaration", "generator_function_declaration", "class_declaration", "interface_declaration"),
             *("abstract_class_declaration", "type_alias_declaration", "enum_declaration", "variable_declarator"),
         ):
-            default = node.parent is not None and any(each.type == "default" for each in node.parent.children)
+            exported = node.parent if node.parent and node.parent.type == "export_statement" else None
+            default = exported is not None and any(each.type == "default" for each in exported.children)
             name = _text(node.child_by_field_name("name"))
             if name and name.isidentifier():
                 yield name, node
@@ -419,7 +420,7 @@ def _signature(node: Node, code: bytes) -> str:
     if inner.type == "variable_declarator":
         value = inner.child_by_field_name("value")
         body = value.child_by_field_name("body") if value else None
-        kind = _text(inner.parent.children[0]) if inner.parent and inner.parent.children else "const"
+        kind = _text(inner.parent.child(0)) if inner.parent else "const"
         return f"{kind} {_until(inner, body, code) if body else _first_line(inner, code)}"
     if inner.type in ("interface_declaration", "type_alias_declaration", "enum_declaration"):
         return _text(inner)

@@ -262,3 +262,13 @@ def test_a_file_is_read_once_for_all_that_is_imported_from_it():
         assert sorted(read) == ["/w/b.py", "/w/c.py"]
     files["/w/b.py"] = "f = 2\n"
     assert [each.text for each in known.of("/w/a.py", files["/w/a.py"], "python", ("/w",))] == ["f = 2"]
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "script",
+    [f"var {','.join(f'a{n}' for n in range(8000))}\n", "".join(f"function a{n}() {{}}\n" for n in range(8000))],
+)
+def test_a_long_script_takes_no_time(script: str):
+    files = {"file:///w/a.js": "import { a7999 } from './b'\n", "file:///w/b.js": script}
+    assert "a7999" in told(files, "file:///w/a.js", "javascript")
