@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from msgspec.structs import replace
 
 from dg_lsp.config.exclusion import file_of, innermost
-from dg_lsp.config.rereading import Rereading
+from dg_lsp.config.rereading import Rereading, as_marked
 from dg_lsp.config.sections import section
 from dg_lsp.config.settings import Settings, applied
 
@@ -128,9 +128,10 @@ class Configuration:
                 self._complain(problem)
 
 
-def _parsed(text: str) -> tuple[dict[str, Any], str]:
+def _parsed(raw: bytes) -> tuple[dict[str, Any], str]:
+    text = as_marked(raw)
     # Of a key with n parts each costs as much as all before it.
-    if any(line.count(".") > MAX_DOTS for line in text.splitlines()):
+    if any(line.count(".") > MAX_DOTS for line in text.split("\n")):
         return {}, f"has a line with more than {MAX_DOTS} dots"
     try:
         return tomllib.loads(text), ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,13 +18,15 @@ from pygls.uris import to_fs_path
 
 from dg_lsp.config.git import excludes_file
 from dg_lsp.config.patterns import Patterns, TooMuch
-from dg_lsp.config.rereading import Rereading
+from dg_lsp.config.rereading import Rereading, as_marked
 from engine.core.errors import BadInput
 
 NOTEBOOK_CELL = "vscode-notebook-cell"
 """The scheme of a cell's URI, whose path is its notebook's."""
 _FILE_SCHEMES = ("file", NOTEBOOK_CELL)
 MAX_IGNORE_FILE_NBYTES = 256 * 1024
+MAX_DEPTH = 400
+"""Folders around a file, and itself; what lies deeper is not shown."""
 NOT_YET = "its project's files are not read yet"
 NAMED = "its name or an ignore file says so"
 
@@ -43,6 +46,32 @@ class _Ground:
 
     top: Path
     git_depth: int
+
+
+class _Folder:
+    """A folder that is not excluded, as it was found once. `below`: its path from the top. `heeded`: ignore files in it
+    and above that say something, the weightiest first, each with how deep below the top it lies."""
+
+    def __init__(self, below: tuple[str, ...], heeded: tuple[tuple[int, Path, Patterns | str], ...]) -> None:
+        self.below = below
+        self.heeded = heeded
+        self.inner: dict[str, _Folder | None] = {}
+        """None: an excluded one."""
+
+    def excludes(self, name: str) -> bool:
+        """What the ignore files say of a file in it, or a folder, whose name ends in a slash; the deepest that says
+        something decides."""
+        for depth, file, patterns in self.heeded:
+            if isinstance(patterns, str):
+                raise _Unreadable(f"{file} {patterns}")
+            verdict = patterns.verdict("/".join((*self.below[depth:], name)))
+            if verdict is not None:
+                return verdict
+        return False
+
+
+class Seen(dict[_Ground, _Folder]):
+    """What one look found on its way, for others at the same time; it is not looked at again."""
 
 
 class Exclusions:
@@ -69,9 +98,9 @@ class Exclusions:
             return NAMED
         return "" if file_of(uri) is None else self._reasons.get(uri, NOT_YET)
 
-    def reason(self, uri: str, folders: Sequence[Path], *, is_folder: bool = False) -> str:
-        """Why a document, or all in a folder, may not be shown to the model, as it is now; empty where it may. Touches
-        the disk and keeps nothing."""
+    def reason(self, uri: str, folders: Sequence[Path], *, is_folder: bool = False, seen: Seen | None = None) -> str:
+        """Why a document, or all in a folder, may not be shown to the model, as it is now, or as others have `seen` the
+        folders around it; empty where it may. Touches the disk and keeps nothing."""
         path = file_of(uri)
         if path is None:
             return ""
@@ -82,8 +111,9 @@ class Exclusions:
             if folder and not real_folder:
                 return f"it is a link to {real}, out of the workspace"
             places = {path: folder, real: real_folder}
+            seen = Seen() if seen is None else seen
             hidden = any(
-                _is_secret(place.as_uri()) or self._ignored(place, _ground(place, around), is_folder=is_folder)
+                _is_secret(place.as_uri()) or self._ignored(place, _ground(place, around), seen, is_folder=is_folder)
                 for place, around in places.items()
             )
         except _Unreadable as refused:
@@ -92,26 +122,30 @@ class Exclusions:
             return f"its file can't be looked at ({error})"
         return NAMED if hidden else ""
 
-    def _ignored(self, path: Path, ground: _Ground, *, is_folder: bool) -> bool:
-        # From the top down: what lies in an excluded folder can't be let in again, as in git.
+    def _ignored(self, path: Path, ground: _Ground, seen: Seen, *, is_folder: bool) -> bool:
         below = path.relative_to(ground.top).parts
-        for depth in range(1, len(below) + 1):
-            if self._verdict(ground, below[:depth], is_folder=is_folder or depth < len(below)):
+        if not below:
+            return False
+        if ground not in seen:
+            seen[ground] = self._folder(ground, (), ())
+        folder = seen[ground]
+        # From the top down: what lies in an excluded folder can't be let in again, as in git.
+        for depth, name in enumerate(below[:-1], 1):
+            if name not in folder.inner:
+                hidden = folder.excludes(f"{name}/")
+                folder.inner[name] = None if hidden else self._folder(ground, below[:depth], folder.heeded)
+            inner = folder.inner[name]
+            if inner is None:
                 return True
-        return False
+            folder = inner
+        return folder.excludes(below[-1] + "/" * is_folder)
 
-    def _verdict(self, ground: _Ground, below: tuple[str, ...], *, is_folder: bool) -> bool:
-        """What the ignore files say of one folder or file; the deepest that says something decides."""
-        for depth in reversed(range(len(below))):
-            inside = PurePosixPath(*below[depth:]).as_posix() + ("/" if is_folder else "")
-            for file in self._files(ground, below[:depth]):
-                patterns = self._patterns.get(file)
-                if isinstance(patterns, str):
-                    raise _Unreadable(f"{file} {patterns}")
-                verdict = patterns.verdict(inside)
-                if verdict is not None:
-                    return verdict
-        return False
+    def _folder(
+        self, ground: _Ground, below: tuple[str, ...], above: tuple[tuple[int, Path, Patterns | str], ...]
+    ) -> _Folder:
+        """A folder with its own ignore files before those `above` it."""
+        own = ((len(below), file, self._patterns.get(file)) for file in self._files(ground, below))
+        return _Folder(below, (*(each for each in own if each[2]), *above))
 
     def _files(self, ground: _Ground, below: tuple[str, ...]) -> Iterator[Path]:
         """The ignore files that count from one folder on, the weightiest first."""
@@ -130,9 +164,11 @@ class Exclusions:
         return self._excludes_files[repository]
 
 
-def _patterns(text: str) -> Patterns | str:
+def _patterns(raw: bytes) -> Patterns | str:
+    # git knows no mark but that of UTF-8; what it makes of a file comes last, and so has the last word.
+    texts = dict.fromkeys((as_marked(raw), raw.removeprefix(BOM_UTF8).decode(errors="replace")))
     try:
-        return Patterns(text.splitlines())
+        return Patterns(line.removesuffix("\r") for text in texts for line in text.split("\n"))
     except TooMuch as reason:
         return str(reason)
 
@@ -142,10 +178,16 @@ def _patterns(text: str) -> Patterns | str:
 def _is_secret(uri: str) -> bool:
     # From the top down, as a folder may be secret and all in it.
     parts = PurePosixPath(_BACKUP.sub("", name_of(uri).lower())).parts
-    return any(
-        _secrets.verdict("/".join(parts[:depth]) + ("/" if depth < len(parts) else ""))
+    return len(parts) > MAX_DEPTH or any(
+        _names_secret("/".join(parts[:depth]) + ("/" if depth < len(parts) else ""))
         for depth in range(1, len(parts) + 1)
     )
+
+
+# Files share the folders that they are in.
+@lru_cache(maxsize=4096)
+def _names_secret(path: str) -> bool:
+    return _secrets.verdict(path) is True
 
 
 @lru_cache(maxsize=256)

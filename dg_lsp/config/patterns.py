@@ -33,6 +33,8 @@ class Patterns:
         # For each pattern, at the most; what needs more is matched more slowly, not less.
         options.max_mem = 128 * 1024
         for line in lines:
+            if line.startswith("!") and line.rstrip() != line.rstrip(" "):
+                continue  # To git only spaces are no part of a name; pathspec would let in what git does not.
             try:
                 expression, excludes = GitIgnoreSpecPattern.pattern_to_regex(_inside_only(line))
             except ValueError:
@@ -45,6 +47,10 @@ class Patterns:
                 self._patterns.append(_Pattern(re2.compile(expression, options), excludes))
             except (re2.error, UnicodeError):
                 raise TooMuch("has a pattern that is too long") from None
+
+    def __bool__(self) -> bool:
+        """Whether they say anything."""
+        return bool(self._patterns)
 
     def verdict(self, path: str) -> bool | None:
         """What the last line that is about a path says: excluded or let in; None where none is.

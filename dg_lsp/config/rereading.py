@@ -9,12 +9,13 @@ from typing import Generic, TypeVar
 
 from engine.core.errors import NotRead
 from engine.core.files import read_regular
+from engine.text.textfile import mark_of
 
 T = TypeVar("T")
 
 
 class Rereading(Generic[T]):
-    """What `parse` makes of a file's text, and `refuse` of a clause that says why it is not read.
+    """What `parse` makes of a file's bytes, and `refuse` of a clause that says why it is not read.
 
     What is missing or can't be opened is empty, and so is a folder and the empty device.
 
@@ -23,7 +24,7 @@ class Rereading(Generic[T]):
 
     def __init__(
         self,
-        parse: Callable[[str], T],
+        parse: Callable[[bytes], T],
         refuse: Callable[[str], T],
         max_nbytes: int,
     ) -> None:
@@ -41,14 +42,20 @@ class Rereading(Generic[T]):
 
     def _value(self, path: Path) -> T:
         try:
-            text = read_regular(path, self._max_nbytes).decode(errors="replace")
+            raw = read_regular(path, self._max_nbytes)
         except NotRead as reason:
             if path.resolve() != Path(os.devnull):
                 return self._refuse(reason.why)
-            text = ""
+            raw = b""
         except (OSError, ValueError):
-            text = ""
-        return self._parse(text)
+            raw = b""
+        return self._parse(raw)
+
+
+def as_marked(raw: bytes) -> str:
+    """The text of bytes by their byte order mark; what can't be read is replaced."""
+    mark, encoding = mark_of(raw)
+    return raw[len(mark) :].decode(encoding, errors="replace")
 
 
 def file_signature(path: Path) -> int | None:

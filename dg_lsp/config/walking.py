@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from dg_lsp.config.exclusion import Exclusions
+from dg_lsp.config.exclusion import Exclusions, Seen
 
 MAX_ENTRIES = 200_000
 """Of folders that are looked through for files."""
@@ -16,7 +16,7 @@ MAX_ENTRIES = 200_000
 def files_below(folders: Sequence[Path], exclusions: Exclusions, wanted: Callable[[str], bool]) -> Iterator[Path]:
     """Files with `wanted` names, none twice, not through links, and none in hidden or excluded folders. Whether a file
     itself is excluded is asked of no one yet."""
-    left, entries = [str(folder) for folder in reversed(folders)], 0
+    left, entries, seen = [str(folder) for folder in reversed(folders)], 0, Seen()
     while left and entries < MAX_ENTRIES:
         inner = list[str]()
         with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
@@ -25,7 +25,7 @@ def files_below(folders: Sequence[Path], exclusions: Exclusions, wanted: Callabl
                 if entry.name.startswith("."):
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    if not exclusions.reason(Path(entry.path).as_uri(), folders, is_folder=True):
+                    if not exclusions.reason(Path(entry.path).as_uri(), folders, is_folder=True, seen=seen):
                         inner.append(entry.path)
                 elif wanted(entry.name) and entry.is_file(follow_symlinks=False):
                     yield Path(entry.path)

@@ -28,7 +28,7 @@ READ_CHARS = 50_000
 """Of each document; enough of any that a person wrote."""
 
 _NAME = re.compile(r"[^\W\d]\w{2,}")
-_IMPORT = re.compile(r"^.*\b(?:import|from|require|include|use|using|mod|package|source)\b.*$", re.MULTILINE)
+_IMPORT = re.compile(r"^.*\b(?:import|from|require|include|use|using|mod|package|source)\b.*", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import PurePosixPath
 from posixpath import dirname, join, normpath
 
@@ -28,6 +28,8 @@ MAX_MEMBERS = 8
 """Of a class."""
 MAX_DEFINITIONS = 400
 """Of one document's imports."""
+MAX_LOOKS = 100_000
+"""For them, at files that there may be and at what files pass on: one or two tenths of a second."""
 _GRAMMARS = {
     "python": ("tree_sitter_python", "language"),
     "ipython": ("tree_sitter_python", "language"),
@@ -92,7 +94,8 @@ class _Module:
     """What one file offers."""
 
     offers: Mapping[str, tuple[int, str]]
-    bindings: tuple[Binding, ...]
+    bindings: Mapping[str, Sequence[Binding]]
+    """By their names."""
 
 
 class Definitions:
@@ -102,15 +105,17 @@ class Definitions:
     def __init__(self, text: Callable[[str], str | None], exists: Callable[[str], bool]) -> None:
         self._text, self._exists = text, exists
         self._modules: dict[str, tuple[int, _Module]] = {}
+        self._fresh = set[str]()
+        """Of these, what is as their files are now."""
+        self._looks_left = 0
 
     def of(self, file: str, text: str, language: str, roots: Sequence[str]) -> tuple[Definition, ...]:
         """Of all that a document `file` imports; `roots`: folders that absolute imports begin in, nearest first."""
-        found = list[Definition]()
-        for binding in dict.fromkeys(bindings(text, language)):
-            for each in self._bound(file, binding, language, roots):
-                if each.file != file and len(found) < MAX_DEFINITIONS:
-                    found.append(each)
-        return tuple(found)
+        self._fresh.clear()
+        self._looks_left = MAX_LOOKS
+        imported = dict.fromkeys(bindings(text, language))
+        found = (each for binding in imported for each in self._bound(file, binding, language, roots))
+        return tuple(islice((each for each in found if each.file != file), MAX_DEFINITIONS))
 
     def _bound(self, file: str, binding: Binding, language: str, roots: Sequence[str]) -> Iterator[Definition]:
         for at, member in self._places(file, binding, language, roots):
@@ -118,6 +123,8 @@ class Definitions:
             if member == ALL:
                 prefix = "" if binding.name == ALL else f"{binding.name}."
                 for name, (start, text) in offers.items():
+                    if not self._may_look():
+                        return
                     if not name.startswith("_"):
                         yield Definition(uses=prefix + name, file=at, start=start, text=text)
             elif (known := self._offered(at, member, language, roots)) is not None:
@@ -143,21 +150,29 @@ class Definitions:
         if name in module.offers:
             start, text = module.offers[name]
             return Definition(uses=name, file=file, start=start, text=text)
-        for binding in module.bindings:
-            if binding.name in (name, ALL):
-                wanted = name if binding.name == ALL else binding.member
-                for at, member in self._places(file, replace(binding, member=wanted), language, roots):
-                    offers = self._module(at, language).offers
-                    if member in offers:
-                        start, text = offers[member]
-                        return Definition(uses=name, file=at, start=start, text=text)
+        for binding in (*module.bindings.get(name, ()), *module.bindings.get(ALL, ())):
+            if not self._may_look():
+                return None
+            wanted = name if binding.name == ALL else binding.member
+            for at, member in self._places(file, replace(binding, member=wanted), language, roots):
+                offers = self._module(at, language).offers
+                if member in offers:
+                    start, text = offers[member]
+                    return Definition(uses=name, file=at, start=start, text=text)
         return None
 
+    def _may_look(self) -> bool:
+        self._looks_left -= 1
+        return self._looks_left >= 0
+
     def _module(self, file: str, language: str) -> _Module:
+        held = self._modules.get(file)
+        if held is not None and file in self._fresh:
+            return held[1]
         text = self._text(file)
         if text is None:
-            return _Module(offers={}, bindings=())
-        held = self._modules.get(file)
+            return _Module(offers={}, bindings={})
+        self._fresh.add(file)
         if held is None or held[0] != hash(text):
             if len(self._modules) >= MAX_DEFINITIONS:
                 self._modules.clear()
@@ -171,6 +186,8 @@ class Definitions:
         path = names.replace(".", "/")
         for base in bases:
             for end in (".py", "/__init__.py", ".pyi") if path else ("/__init__.py",):
+                if not self._may_look():
+                    return
                 if self._exists(candidate := (f"{base}/{path}{end}" if path else f"{base}{end}")):
                     yield candidate
 
@@ -185,6 +202,8 @@ class Definitions:
             *(stem + end for end in _SCRIPT_ENDINGS),
             *(f"{path}/index{end}" for end in _SCRIPT_ENDINGS),
         ):
+            if not self._may_look():
+                return
             if self._exists(candidate):
                 yield candidate
                 return
@@ -208,7 +227,10 @@ def _read(text: str, language: str) -> _Module:
                 lines = lines[: max(lines.rfind("\n", 0, MAX_CHARS), 0)]
             if lines:
                 offers[name] = node.start_byte, lines
-    return _Module(offers=offers, bindings=tuple(_bindings(root, deep=False)))
+    passed_on = dict[str, list[Binding]]()
+    for binding in _bindings(root, deep=False):
+        passed_on.setdefault(binding.name, []).append(binding)
+    return _Module(offers=offers, bindings=passed_on)
 
 
 def near(definitions: Sequence[Definition], used: Collection[str], text: str, cursor: int) -> list[Definition]:
@@ -258,11 +280,12 @@ def as_snippets(definitions: Iterable[Definition]) -> Iterator[Snippet]:
 
 
 def _heads(chain: str) -> Iterator[str]:
-    """`a`, `a.b` and `a.b.c` of the last one."""
+    """`a`, `a.b` and `a.b.c` of the last one; not those longer than what is looked up."""
     at = -1
-    while (at := chain.find(".", at + 1)) >= 0:
+    while 0 <= (at := chain.find(".", at + 1)) <= _CHAIN_CHARS:
         yield chain[:at]
-    yield chain
+    if at < 0:
+        yield chain
 
 
 @cache
@@ -378,7 +401,8 @@ def _defined(root: Node) -> Iterator[tuple[str, Node]]:
             *("function_declaration", "generator_function_declaration", "class_declaration", "interface_declaration"),
             *("abstract_class_declaration", "type_alias_declaration", "enum_declaration", "variable_declarator"),
         ):
-            default = node.parent is not None and any(each.type == "default" for each in node.parent.children)
+            exported = node.parent if node.parent and node.parent.type == "export_statement" else None
+            default = exported is not None and any(each.type == "default" for each in exported.children)
             name = _text(node.child_by_field_name("name"))
             if name and name.isidentifier():
                 yield name, node
@@ -396,7 +420,7 @@ def _signature(node: Node, code: bytes) -> str:
     if inner.type == "variable_declarator":
         value = inner.child_by_field_name("value")
         body = value.child_by_field_name("body") if value else None
-        kind = _text(inner.parent.children[0]) if inner.parent and inner.parent.children else "const"
+        kind = _text(inner.parent.child(0)) if inner.parent else "const"
         return f"{kind} {_until(inner, body, code) if body else _first_line(inner, code)}"
     if inner.type in ("interface_declaration", "type_alias_declaration", "enum_declaration"):
         return _text(inner)
@@ -423,9 +447,15 @@ def _until(node: Node, body: Node, code: bytes) -> str:
     before = code[node.start_byte : inner.start_byte].decode(errors="ignore")
     head = code[inner.start_byte : body.start_byte].decode(errors="ignore")
     mark = "#" if inner.type in ("function_definition", "class_definition") else "//"
-    kept = re.sub(rf"[ \t]*{mark}[^\n\"']*(?=\n|\Z)", "", head)
-    joined = re.sub(r"(?<=[(\[{]) | ?,? (?=[)\]}])", "", re.sub(r"\s*\n\s*", " ", kept.rstrip()))
-    return before + re.sub(r"\s*(=>|\{)?\s*$", "", joined)
+    kept = (_without_comment(line, mark).strip() for line in head.split("\n"))
+    joined = re.sub(r"(?<=[(\[{]) | ?,? (?=[)\]}])", "", " ".join(filter(None, kept)))
+    return before + joined.removesuffix("=>").removesuffix("{").rstrip()
+
+
+def _without_comment(line: str, mark: str) -> str:
+    """A mark with a quote behind it may be in a string."""
+    quoted = max(line.rfind('"'), line.rfind("'"))
+    return line if (at := line.find(mark, quoted + 1)) < 0 else line[:at]
 
 
 def _first_line(node: Node, code: bytes) -> str:

@@ -57,6 +57,8 @@ class EditHistory:
             held.lines = after
         self._edited[change.after.uri] = held
         self._drop_oldest()
+        # What has none is only its text, which may be long.
+        self._edited = {uri: each for uri, each in self._edited.items() if each.places}
 
     def recent(self, snapshot: Snapshot, cursor: int | None) -> tuple[RecentEdit, ...]:
         """Oldest first, those in the line of the cursor left out: what somebody is typing would change with each key,

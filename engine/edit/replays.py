@@ -12,10 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 from itertools import islice
 
-from engine.core.sequences import common_head
+from engine.core.sequences import common_ends, common_head
 from engine.syntax.roles import BINDS, MEMBERS, SpanRole
 
 LONGEST = 2000
@@ -29,6 +29,8 @@ _PLACES = 60
 _LINE = 200
 """Characters of a line that are held against another."""
 _NEAR = 1000
+_MOST_TOKEN_PAIRS, _MOST_SIGN_PAIRS = 500_000, 50_000
+"""That are compared for one matching: a few times what code takes, and some hundredths of a second."""
 _OFTEN_NEW, _OFTEN_OLD, _OFTEN_DONE = 5, 10, 2
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\s+|[^\w\s]")
 _BY_TEXT: Mapping[str, float] = {
@@ -137,9 +139,29 @@ def replaced(old: str, new: str) -> Iterator[tuple[int, str, str]]:
     at = [0]
     for token in before:
         at.append(at[-1] + len(token))
-    for kind, first, last, new_first, new_last in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for kind, first, last, new_first, new_last in _Matching(before, after, _MOST_TOKEN_PAIRS).get_opcodes():
         if kind != "equal":
             yield at[first], "".join(before[first:last]), "".join(after[new_first:new_last])
+
+
+class _Matching(SequenceMatcher[str]):
+    """difflib's, whose time grows with the third power where all is alike: beyond so many pairs only what both begin
+    and end with counts as the same."""
+
+    def __init__(self, before: Sequence[str], after: Sequence[str], most_pairs: int) -> None:
+        super().__init__(None, before, after, autojunk=False)
+        self._before, self._after, self._times = before, after, Counter(after)
+        self._left = most_pairs
+
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
+        before, after = self._before[alo:ahi], self._after[blo:bhi]
+        self._left -= sum(1 + self._times[each] for each in before)
+        if self._left >= 0:
+            return super().find_longest_match(alo, ahi, blo, bhi)
+        head, tail = common_ends(before, after)
+        if head:
+            return Match(alo, blo, head)
+        return Match(alo + len(before) - tail, blo + len(after) - tail, tail)
 
 
 def with_roles(found: Sequence[Replay], here: Sequence[SpanRole], edited: Mapping[int, SpanRole]) -> list[Replay]:
@@ -218,7 +240,7 @@ def _elsewhere(
         if defines and defines.match(before_it):
             continue
         in_text = before_it.count('"') % 2 or before_it.count("'") % 2 or "#" in before_it
-        likeness = SequenceMatcher(None, edit.line[:_LINE], _line(text, at, stop)[:_LINE], autojunk=False).ratio()
+        likeness = _Matching(edit.line[:_LINE], _line(text, at, stop)[:_LINE], _MOST_SIGN_PAIRS).ratio()
         yield Replay(
             start=at,
             end=stop,

@@ -172,8 +172,8 @@ def _repeated_quote(brackets: Brackets, fill: str) -> int:
         return len(fill)
     if not _ends_behind(pending, brackets):
         return len(fill)
-    inside = next(lexemes(brackets.head + fill, brackets.language))
-    if not inside.ended:
+    inside = next(lexemes(brackets.head + fill, brackets.language), None)
+    if not inside or not inside.ended:
         return len(fill)
     end = inside.end - len(brackets.head) - len(pending.closer)
     again = fill[end:]

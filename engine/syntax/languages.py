@@ -15,7 +15,9 @@ from msgspec import convert
 from msgspec.json import decode
 from tree_sitter import Language
 
-_SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S++\s++)*+)?(?:\S*/)?([A-Za-z][A-Za-z+_-]*)")
+_PROGRAM = re.compile(r"[A-Za-z][A-Za-z+_-]*")
+_SHEBANG_CHARS = 256
+"""As many as Linux reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +89,21 @@ def language_of(identifier: str = "", path: str = "", first_line: str = "") -> s
     None where nothing names one that is known.
     """
     name = PurePath(path.replace("\\", "/")).name
-    shebang = _SHEBANG.match(first_line)
     return (
         _BY_ALIAS.get(identifier.strip().lower())
         or _BY_FILENAME.get(name)
         or _BY_EXTENSION.get(name.rpartition(".")[2].lower() if "." in name else "")
-        or (_BY_INTERPRETER.get(shebang[1].lower()) if shebang else None)
+        or _BY_INTERPRETER.get(_interpreter(first_line[:_SHEBANG_CHARS]))
     )
+
+
+def _interpreter(line: str) -> str:
+    """The program that a shebang names, without its version; empty where the line is none."""
+    if not line.startswith("#!"):
+        return ""
+    programs = [word.rpartition("/")[2] for word in line[2:].split() if not word.startswith("-")]
+    named = _PROGRAM.match(next(iter(programs[programs[:1] == ["env"] :]), ""))
+    return named[0].lower() if named else ""
 
 
 @cache

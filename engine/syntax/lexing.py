@@ -51,6 +51,8 @@ def lexemes(text: str, language: str) -> Iterator[Lexeme]:
 
 
 _LINE_END = r"(?=[\r\n])|\Z"
+_ESCAPED = r"\\(?:.|\Z)"
+"""A backslash may be the last that there is of a string so far."""
 _PARTS = {
     "hash": r"(?P<comment_line>#[^\r\n]*+)",
     "hash_unless_attribute": r"(?P<comment_hash>#(?!\[)[^\r\n]*+)",
@@ -58,14 +60,14 @@ _PARTS = {
     "stars": r"(?P<comment_star>/\*.*?(?:\*/|\Z))",
     "dashes": r"(?P<comment_long>--\[(?P<level>=*)\[.*?(?:\](?P=level)\]|\Z))|(?P<comment_line>--[^\r\n]*+)",
     "long_brackets": r"(?P<string_long>\[(?P<depth>=*)\[.*?(?:\](?P=depth)\]|\Z))",
-    "double": rf'(?P<string_double>"(?:\\.|[^"\\\r\n])*+(?:"|{_LINE_END}))',
-    "single": rf"(?P<string_single>'(?:\\.|[^'\\\r\n])*+(?:'|{_LINE_END}))",
-    "double_across": r'(?P<string_double>"(?:\\.|[^"\\])*+(?:"|\Z))',
-    "single_across": r"(?P<string_single>'(?:\\.|[^'\\])*+(?:'|\Z))",
-    "backtick": r"(?P<string_backtick>`(?:\\.|[^`\\])*+(?:`|\Z))",
+    "double": rf'(?P<string_double>"(?:{_ESCAPED}|[^"\\\r\n])*+(?:"|{_LINE_END}))',
+    "single": rf"(?P<string_single>'(?:{_ESCAPED}|[^'\\\r\n])*+(?:'|{_LINE_END}))",
+    "double_across": rf'(?P<string_double>"(?:{_ESCAPED}|[^"\\])*+(?:"|\Z))',
+    "single_across": rf"(?P<string_single>'(?:{_ESCAPED}|[^'\\])*+(?:'|\Z))",
+    "backtick": rf"(?P<string_backtick>`(?:{_ESCAPED}|[^`\\])*+(?:`|\Z))",
     "raw_backtick": r"(?P<string_backtick>`[^`]*+(?:`|\Z))",
-    "triple_double": r'(?P<string_triple_double>"""(?:\\.|[^\\])*?(?:"""|\Z))',
-    "triple_single": r"(?P<string_triple_single>'''(?:\\.|[^\\])*?(?:'''|\Z))",
+    "triple_double": rf'(?P<string_triple_double>"""(?:{_ESCAPED}|[^\\])*?(?:"""|\Z))',
+    "triple_single": rf"(?P<string_triple_single>'''(?:{_ESCAPED}|[^\\])*?(?:'''|\Z))",
     "verbatim": r'(?P<string_verbatim>(?<=@)"(?:""|[^"])*+(?:"|\Z))',
     "rust_raw": r'(?P<string_rust>\br(?P<hashes>#+)".*?(?:"(?P=hashes)|\Z))',
     "character": r"(?P<string_character>(?<!\w)'(?:\\[^\r\n]{1,9}?|[^\\'\r\n])')",

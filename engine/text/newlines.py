@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from difflib import SequenceMatcher
+
+from engine.text.changes import changed
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -15,8 +16,7 @@ def lines(text: str) -> list[str]:
 
 def dominant_line_end(text: str) -> str:
     r"""The line end that a text uses most: "\n", "\r\n" or "\r"; "\n" where it has none."""
-    windows = text.count("\r\n")
-    counts = {"\n": text.count("\n") - windows, "\r\n": windows, "\r": text.count("\r") - windows}
+    counts = _line_ends(text)
     return max(counts, key=lambda end: counts[end])
 
 
@@ -32,12 +32,16 @@ def with_line_feeds(text: str) -> str:
 
 def with_old_line_ends(old: str, new: str, line_end: str) -> str:
     """`new`, written with line feeds, with the line ends that its unchanged lines have in `old`."""
-    if "\r" not in old:
+    if all(end == line_end or not count for end, count in _line_ends(old).items()):
         return with_line_ends(new, line_end)
     before, after = lines(old), lines(new)
-    plain = [with_line_feeds(line) for line in before]
-    pieces: list[str] = []
-    for tag, first, last, start, end in SequenceMatcher(None, plain, after, autojunk=False).get_opcodes():
-        same = tag == "equal"
-        pieces += before[first:last] if same else [with_line_ends(line, line_end) for line in after[start:end]]
-    return "".join(pieces)
+    pieces, at = list[str](), 0
+    for first, last, start, end in changed([with_line_feeds(line) for line in before], after):
+        pieces += [*before[at:first], *(with_line_ends(line, line_end) for line in after[start:end])]
+        at = last
+    return "".join(pieces + before[at:])
+
+
+def _line_ends(text: str) -> dict[str, int]:
+    windows = text.count("\r\n")
+    return {"\n": text.count("\n") - windows, "\r\n": windows, "\r": text.count("\r") - windows}

@@ -68,7 +68,7 @@ def read_text(name: str) -> TextFile:
 def decode(raw: bytes, path: Path | None) -> TextFile:
     """Bytes as text: UTF-8, or what a byte order mark says. Raises BadInput for anything else."""
     name = "Standard input" if path is None else str(path)
-    mark, encoding = next(((mark, encoding) for mark, encoding in _MARKS if raw.startswith(mark)), (b"", "utf-8"))
+    mark, encoding = mark_of(raw)
     body = raw[len(mark) :]
     if encoding == "utf-8" and b"\0" in body:
         raise BadInput(f"{name} is a binary file: dg-lsp fills gaps in text.")
@@ -80,6 +80,11 @@ def decode(raw: bytes, path: Path | None) -> TextFile:
             f"{name} is not {encoding.upper()} text (byte {where} can't be read): convert it first."
         ) from None
     return TextFile(path=path, raw=raw, text=text, encoding=encoding, byte_order_mark=mark)
+
+
+def mark_of(raw: bytes) -> tuple[bytes, str]:
+    """The byte order mark that bytes begin with, empty where they have none, and the encoding that it says."""
+    return next(((mark, encoding) for mark, encoding in _MARKS if raw.startswith(mark)), (b"", "utf-8"))
 
 
 def replace_text(file: TextFile, text: str) -> None:

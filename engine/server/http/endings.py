@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +10,8 @@ from engine.core.sequences import common_head
 from engine.text.newlines import with_line_ends
 
 StopType = Literal["eos", "limit", "word"]
+_TELLING = 256
+"""Characters of a stop word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ class Endings:
         left, reason, _ = self.cut(text)
         if reason != "eos":
             return left
-        held = max((len(part) for word in self.stop for part in _heads(word) if text.endswith(part)), default=0)
+        held = max((_begun(word, text) for word in self.stop), default=0)
         if self.indent and text.rpartition("\n")[2].strip() == "":
             # How far the line is indented is not known yet.
             held = max(held, len(text) - len(text.rstrip()))
@@ -116,5 +117,10 @@ class Settling:
         return piece
 
 
-def _heads(word: str) -> Sequence[str]:
-    return [word[:size] for size in range(1, len(word))]
+def _begun(word: str, text: str) -> int:
+    """How much of a text's end may begin a word that is not in it. Of a long word the beginning decides: where that
+    stands, all that follows is taken for its own."""
+    most = min(len(word) - 1, len(text))
+    if most >= _TELLING and (at := text.find(word[:_TELLING], len(text) - most)) >= 0:
+        return len(text) - at
+    return next((size for size in range(min(most, _TELLING), 0, -1) if text.endswith(word[:size])), 0)

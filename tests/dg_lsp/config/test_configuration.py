@@ -79,6 +79,14 @@ def test_a_project_file_that_is_no_toml_is_named_and_ignored(tmp_path):
     assert f"{tmp_path / 'dg-lsp.toml'} is not valid TOML" in complaints[0]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_project_file_is_read_as_its_mark_says(tmp_path, encoding):
+    configuration, complaints = configured(tmp_path)
+    (tmp_path / "dg-lsp.toml").write_text("enabled = false\n", encoding=encoding)
+    assert not configuration.settings_of((tmp_path / "a.py").as_uri()).enabled
+    assert complaints == []
+
+
 def test_the_innermost_folder_counts(tmp_path):
     configuration, _ = configured(tmp_path, tmp_path / "inner")
     assert configuration.folder_of((tmp_path / "inner" / "a.py").as_uri()) == tmp_path / "inner"
@@ -204,6 +212,7 @@ def test_a_language_can_be_switched_in_one_folder(tmp_path):
         ("a." * 100_000 + "a = 1", "is larger than 65.5 kB"),
         ("a." * 30_000 + "a = 1", "has a line with more than 200 dots"),
         ("[" + "a." * 30_000 + "a]", "has a line with more than 200 dots"),
+        ("'\u2028a'." * 6_000 + "a = 1", "has a line with more than 200 dots"),
         ("a = " + "[" * 30_000, "is not valid TOML"),
         ("a = " + "{b=" * 20_000, "is not valid TOML"),
         ("a = " + "9" * 5_000, "is not valid TOML"),

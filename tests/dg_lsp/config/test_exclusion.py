@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dg_lsp.config.exclusion import Exclusions, file_of
+from dg_lsp.config.exclusion import MAX_DEPTH, Exclusions, file_of
+from dg_lsp.config.walking import files_below
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -207,6 +208,26 @@ def test_a_broken_line_does_not_undo_the_others(tmp_path):
     assert excludes(tmp_path / "a.py", tmp_path)
 
 
+@pytest.mark.parametrize("name", [".gitignore", ".dgignore"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_an_ignore_file_is_read_as_its_mark_says(tmp_path, name, encoding, line_end):
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    lines = [f"{mark}first.py", "*.gen.py", "!kept.gen.py", "straße.py", ""]
+    (tmp_path / name).write_bytes(line_end.join(lines).encode(encoding))
+    files = ("first.py", "a.gen.py", "kept.gen.py", "straße.py", "b.py")
+    assert [excludes(tmp_path / file, tmp_path) for file in files] == [True, True, False, True, False]
+
+
+@pytest.mark.parametrize("sign", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\r"])
+@pytest.mark.parametrize("name", [".gitignore", ".dgignore"])
+def test_only_a_line_feed_ends_a_line_of_an_ignore_file(tmp_path, name, sign):
+    (tmp_path / name).write_bytes(f"*.py\n# all{sign}!a.py\n!b.py{sign}\n!c.py\n".encode())
+    found = [excludes(tmp_path / file, tmp_path) for file in ("a.py", "b.py", "c.py")]
+    # Before a line feed, git takes a carriage return for a part of the line's end.
+    assert found == [True, sign != "\r", False]
+
+
 def test_a_notebook_s_cell_is_its_file_and_other_schemes_have_none(tmp_path):
     assert file_of(f"vscode-notebook-cell:{tmp_path.as_posix()}/n%20b.ipynb#W0s") == tmp_path / "n b.ipynb"
     assert file_of("untitled:Untitled-1") is None
@@ -329,23 +350,65 @@ def test_nobody_waits_for_what_is_no_file(tmp_path):
                 os.close(each)
 
 
+@pytest.mark.timeout(10)
+def test_a_chain_of_folders_takes_no_time_and_ends(tmp_path):
+    deep = tmp_path
+    for _ in range(300):
+        deep /= "d"
+    deep.mkdir(parents=True)
+    (deep / "a.py").touch()
+    (deep / "b.py").touch()
+    (tmp_path / ".dgignore").write_text("b.py\n")
+    exclusions = Exclusions()
+    assert exclusions.reason((deep / "a.py").as_uri(), [tmp_path]) == ""
+    assert exclusions.reason((deep / "b.py").as_uri(), [tmp_path])
+    assert [*files_below([tmp_path], exclusions, lambda name: name == "a.py")] == [deep / "a.py"]
+    (deep.parent / ".gitignore").write_text("a.py\n!b.py\n")
+    assert exclusions.reason((deep / "a.py").as_uri(), [tmp_path])
+    assert exclusions.reason((deep / "b.py").as_uri(), [tmp_path]) == ""
+    assert exclusions.reason((deep / ("d/" * MAX_DEPTH) / "c.py").as_uri(), [tmp_path])
+
+
+def test_a_walk_sees_what_became_of_ignore_files_since_the_last(tmp_path):
+    for name in ("one/two/a.py", "one/b.py", "three/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    exclusions = Exclusions()
+
+    def found() -> list[str]:
+        paths = files_below([tmp_path], exclusions, lambda name: True)
+        return [path.relative_to(tmp_path).as_posix() for path in paths]
+
+    assert found() == ["one/b.py", "one/two/a.py", "three/c.py"]
+    (tmp_path / "one" / ".gitignore").write_text("two/\n")
+    assert found() == ["one/b.py", "three/c.py"]
+    (tmp_path / ".dgignore").write_text("one/\n")
+    assert found() == ["three/c.py"]
+    (tmp_path / ".dgignore").write_text("!one/\nthree/\n")
+    (tmp_path / "one" / ".gitignore").unlink()
+    assert found() == ["one/b.py", "one/two/a.py"]
+
+
 names = st.sampled_from(["a", "b", "a.py", "b.py", "build"])
 patterns = st.sampled_from(
     ["a", "*.py", "!a.py", "/a", "b/", "!b/", "!a/", "b", "a/b", "**/a", "build/**", "!build/a.py", "a/*", "# c", ""]
 )
+odd_ends = st.sampled_from(["# c\u2028!a.py", "# c\x0c!a.py", "# c\x85!a", "!a.py\x0c", "!a\u2028", "!a.py\t", "!b \r"])
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.dictionaries(st.sampled_from(["", "a", "a/b", "build"]), st.lists(patterns, max_size=4), max_size=3),
+    st.dictionaries(st.sampled_from(["", "a", "a/b", "build"]), st.lists(patterns | odd_ends, max_size=4), max_size=3),
     st.lists(st.lists(names, min_size=1, max_size=3).map("/".join), min_size=1, max_size=8),
+    st.sampled_from(["utf-8", "utf-8-sig"]),
+    st.sampled_from(["\n", "\r\n"]),
 )
-def test_git_agrees(tmp_path_factory, ignore_files, paths):
+def test_git_agrees(tmp_path_factory, ignore_files, paths, encoding, line_end):
     top = tmp_path_factory.mktemp("repository")
     subprocess.run(["git", "init", "-q", top], check=True)
     for folder, lines in ignore_files.items():
         (top / folder).mkdir(parents=True, exist_ok=True)
-        (top / folder / ".gitignore").write_text("\n".join(lines))
+        (top / folder / ".gitignore").write_bytes(line_end.join(lines).encode(encoding))
     asked = subprocess.run(
         ["git", "-c", "core.excludesFile=", "check-ignore", "--no-index", "--stdin"],
         cwd=top,

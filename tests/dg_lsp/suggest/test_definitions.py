@@ -1,5 +1,7 @@
 """What imports mean in a workspace, and how what they mean is told in few lines."""
 
+import tracemalloc
+
 import pytest
 
 from dg_lsp.suggest import definitions
@@ -173,3 +175,100 @@ def test_a_hostile_file_costs_little(monkeypatch: pytest.MonkeyPatch):
         assert len(found) == 50
         assert all(len(each) <= 400 for each in found.values())
     assert len(told({"/w/a.py": "from c import A\n", "/w/c.py": wide}, "/w/a.py", roots=("/w",))["A"]) > 200
+
+
+@pytest.mark.timeout(10)
+def test_a_chain_of_any_length_is_kept_by_its_beginnings():
+    text = f"lib.tools.f\n{'lib.' * 16_000}lib\nlib.tools.f"
+    tracemalloc.start()
+    found = names_used(text)
+    ordered = near([made("lib.tools.f")], found, text, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert {"lib", "lib.tools.f", "lib.lib"} <= found
+    assert len(ordered) == 1
+    assert peak < 5_000_000
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "between",
+    [
+        " " * 20_000,
+        "\n" * 20_000,
+        " \n" * 10_000,
+        "#" * 20_000 + "'\n",
+        "\t#" * 10_000 + '"\n',
+        f"  # {' ' * 20_000}\n",
+    ],
+    ids=["spaces", "lines", "both", "marks", "comments", "one comment"],
+)
+@pytest.mark.parametrize("rest", ["    pass", "    return '='"])
+def test_blanks_and_comments_of_any_length_take_no_time(monkeypatch: pytest.MonkeyPatch, between: str, rest: str):
+    monkeypatch.setattr(definitions, "MAX_CHARS", 100_000)
+    files = {"/w/a.py": "from b import f\n", "/w/b.py": f"def f(a,{between}b):\n{rest}\n"}
+    assert told(files, "/w/a.py")["f"].endswith("b):")
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("def f(\n    a,  # it's one\n    b='#',  # two\n):", "def f(a,  # it's one b='#'):"),
+        ("def f(  # all\n\n    a,\n    # none\n    b,\n) -> int:  # last", "def f(a, b) -> int:"),
+        ("def f(a,    b):", "def f(a,    b):"),
+    ],
+)
+def test_a_signature_is_one_line(head: str, expected: str):
+    files = {"/w/a.py": "from b import f\n", "/w/b.py": f"{head}\n    pass\n"}
+    assert told(files, "/w/a.py")["f"] == expected
+
+
+@pytest.mark.timeout(10)
+def test_names_that_are_passed_on_are_looked_up_and_not_looked_for():
+    names = [f"n{number}" for number in range(2000)]
+    files = {
+        "/w/a.py": f"from named import {', '.join(names)}\nfrom stars import {', '.join(names)}\n",
+        "/w/named.py": "".join(f"from gone import {name}\n" for name in names),
+        "/w/stars.py": "".join(f"from .{name} import *\n" for name in names),
+        "/w/b.py": "from named import n7, n1999\nfrom shapes import *\n",
+        "/w/shapes.py": SHAPES,
+    }
+    assert told(files, "/w/a.py", roots=("/w",)) == {}
+    own = "".join(f"import c as c{number}\n" for number in range(2000))
+    files["/w/c.py"] = own + "".join(f"def f{number}(): pass\n" for number in range(2000))
+    assert told(files, "/w/c.py", roots=("/w",)) == {}
+    files["/w/gone.py"] = "def n7(): pass\nn1999 = 2\n"
+    found = told(files, "/w/b.py", roots=("/w",))
+    assert {"n7", "n1999", "area"} <= found.keys()
+    assert len(told(files, "/w/a.py", roots=("/w",))) == 2
+
+
+def test_a_file_is_read_once_for_all_that_is_imported_from_it():
+    read = list[str]()
+    files = {
+        "/w/a.py": "from b import f, g, h\n",
+        "/w/b.py": "from c import *\ndef h(): pass\n",
+        "/w/c.py": "f = g = 1\n",
+    }
+
+    def text(name: str) -> str | None:
+        read.append(name)
+        return files.get(name)
+
+    known = Definitions(text, files.__contains__)
+    for _ in range(2):
+        read.clear()
+        known.of("/w/a.py", files["/w/a.py"], "python", ("/w",))
+        assert sorted(read) == ["/w/b.py", "/w/c.py"]
+    files["/w/b.py"] = "f = 2\n"
+    assert [each.text for each in known.of("/w/a.py", files["/w/a.py"], "python", ("/w",))] == ["f = 2"]
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "script",
+    [f"var {','.join(f'a{n}' for n in range(8000))}\n", "".join(f"function a{n}() {{}}\n" for n in range(8000))],
+)
+def test_a_long_script_takes_no_time(script: str):
+    files = {"file:///w/a.js": "import { a7999 } from './b'\n", "file:///w/b.js": script}
+    assert "a7999" in told(files, "file:///w/a.js", "javascript")

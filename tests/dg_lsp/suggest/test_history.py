@@ -142,6 +142,12 @@ def test_what_is_kept_is_bounded():
     assert [new for _, new in recent] == [f"b{n} = {n}" for n in range(40 - KEPT_PLACES, 40)]
     editor.put(HERE, 0, 0, "x" * (KEPT_CHARS + 1))
     assert len(editor.recent(cursor=len(editor.text(HERE)))) == KEPT_PLACES
+    for n in range(40):
+        editor.open(f"file:///w/other{n}.py", "a = 1\n")
+        editor.replace(f"file:///w/other{n}.py", "1", "2")
+    assert len(editor.history._edited) == KEPT_PLACES
+    editor.replace("file:///w/other39.py", "2", "1")
+    assert len(editor.history._edited) == KEPT_PLACES - 1
 
 
 def test_settings_switch_it_off():

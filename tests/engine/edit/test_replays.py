@@ -61,6 +61,17 @@ def test_what_is_replaced_makes_the_new_text_of_the_old(old: str, new: str):
     assert text == new
 
 
+@pytest.mark.timeout(10)
+def test_what_is_all_alike_takes_no_time():
+    for old, new in (("." * 2000, ".x" * 1000), ("." * 1000, ".x" * 1000), ("ab " * 600, "b a " * 450)):
+        assert "".join(now for _, _, now in replaced(old, new))
+    zeros = "0, " * 600
+    assert list(replaced(f"[{zeros}1, {zeros}]", f"[{zeros}2, {zeros}]")) == [(1801, "1", "2")]
+    text = "".join(f"{'.' * 90}{number}+size+{'.' * 90}\n" for number in range(60))
+    line = f"{'.x' * 40}+width+{'.x' * 40}"
+    assert replays(f"{line}\n{text}", line.replace("width", "size"), line, [(0, len(line))], 0)
+
+
 def by_tree(before: str, old: str, new: str) -> list[Replay]:
     """What follows where the first `old` lines of a Python file became `new`."""
     text = before.replace(old, new, 1)

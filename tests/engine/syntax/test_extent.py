@@ -150,6 +150,11 @@ def test_text_is_not_doubled(marked, fill, expected):
         ("rust", 'let x = "▮";\n', 'abc";', "abc"),
         ("json", '{"a": "▮"}', 'b"}', "b"),
         ("html", "<p>▮</p>\n", "text</p>", "text"),
+        ("python", 'x = "abc▮"\n', "def\\", "def\\"),
+        ("python", 'x = """abc▮"""\n', "def\\", "def\\"),
+        ("javascript", "const x = 'abc▮';\n", "\\", "\\"),
+        ("javascript", "const x = `abc▮`;\n", "\\", "\\"),
+        ("bash", "x='abc▮'\n", "\\", "\\"),
     ],
 )
 def test_nothing_is_doubled_in_other_languages(language, marked, fill, expected):

@@ -65,6 +65,9 @@ def test_file_names(path, language):
         ("#!/usr/bin/env python3", "python"),
         ("#!/usr/bin/env -S python3.12 -u", "python"),
         ("#! /bin/bash", "bash"),
+        ("#!/usr/bin/env -i -S ruby -w", "ruby"),
+        ("#!/usr/bin/env -", None),
+        ("#!", None),
         ("#!/usr/local/bin/node", "javascript"),
         ("#!/usr/bin/awk -f", None),
         ("# not a shebang", None),
@@ -72,6 +75,12 @@ def test_file_names(path, language):
 )
 def test_shebangs(line, language):
     assert language_of(first_line=line) == language
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("path", ["/" * 1_000_000, "a/" * 500_000 + "env ", " " * 1_000_000, "/env " * 200_000])
+def test_a_line_of_any_length_is_no_work(path):
+    assert language_of(first_line=f"#!{path}1") is None
 
 
 def test_what_the_editor_says_comes_first():

@@ -34,6 +34,15 @@ def test_lexemes(language, text, expected):
     check_lexemes(text, language, *expected)
 
 
+@pytest.mark.parametrize("quote", ['"', "'", '"""', "'''", "`"])
+@pytest.mark.parametrize("language", [each.name for each in GRAMMARS.values() if each.lexes])
+def test_a_string_goes_on_behind_a_backslash(language, quote):
+    cut_off = [each for each in lexemes(f"x = {quote}a", language) if not each.ended]
+    assert [(each.start, each.ended) for each in lexemes(f"x = {quote}a\\", language) if not each.ended] == [
+        (each.start, False) for each in cut_off
+    ]
+
+
 @given(st.text(alphabet="()[]{}'\"`#/*-\\\n\r ar@=", max_size=60), st.sampled_from(list(GRAMMARS)))
 def test_lexemes_are_in_order_and_never_empty(text, language):
     end = 0
@@ -75,6 +84,10 @@ class TestBrackets:
         assert around("x = ▮\n").left_open("[1, (2)") == (0,)
         assert around("x = (▮)\n").left_open("1, (2") == (3,)
         assert around("x = (▮\n").left_open("1, (2))") == ()
+
+    def test_right_behind_a_backslash_is_still_in_the_string(self):
+        assert around("x = 'hello\\▮").depth == 7
+        assert around("f(▮)").excess("'a\\") is None
 
     def test_where_the_outermost_bracket_begins(self):
         assert around("x = foo(bar(▮").depth == 5

@@ -24,10 +24,11 @@ BYTES = st.builds(
     st.sampled_from(["replace", "ignore"]),
 ) | st.binary(max_size=80).map(lambda data: data.decode("utf-8", "surrogateescape"))
 WORDS = ["if", "def", "x", "return", "await", "1", "//", "/*", "*/", "<a>", "</a>"]
-CODE = st.lists(
+PARTS = st.lists(
     st.sampled_from([*WORDS, *"=()[]{}:;,.'`#@\\", '"', '"""', "\n", "\r", "\r\n", "\t", "😋", "ä", "\ud800", "\0"]),
     max_size=40,
-).map(" ".join)
+)
+CODE = PARTS.map(" ".join) | PARTS.map("".join)
 
 
 def check_everything(before: str, fill: str, after: str, language: str, old: str = "") -> None:

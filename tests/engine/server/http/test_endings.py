@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,9 +37,31 @@ ENDINGS = st.builds(
 )
 
 
+@pytest.mark.parametrize("telling", [256, 1])
 @given(ENDINGS, TEXTS, TEXTS)
-def test_what_is_ready_stays_whatever_follows(endings: Endings, text: str, more: str):
-    assert endings.cut(text + more)[0].startswith(endings.ready(text))
+def test_what_is_ready_stays_whatever_follows(telling: int, endings: Endings, text: str, more: str):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engine.server.http.endings._TELLING", telling)
+        assert endings.cut(text + more)[0].startswith(endings.ready(text))
+
+
+def test_a_word_of_any_length_is_waited_for():
+    endings = Endings(stop=("ab" * 1000,))
+    assert endings.ready("xab") == "x"
+    assert endings.ready("xabc") == "xabc"
+    assert endings.ready("x" + "ab" * 900) == "x"
+    assert endings.ready("x" + "ab" * 999 + "a") == "x"
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(("text", "ready"), [("y" + "x" * 20_000, "y"), ("xy" * 10_000, "xy" * 10_000)])
+def test_a_long_word_costs_no_more_than_a_short_one(text: str, ready: str):
+    endings = Endings(stop=("x" * 200_000, *("x" * 20_000 + str(n) for n in range(63))))
+    tracemalloc.start()
+    assert endings.ready(text) == ready
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
 
 
 def test_tokens_end_with_their_text():
