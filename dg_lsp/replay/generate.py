@@ -134,9 +134,11 @@ class _Typist:
         return "\n".join(lines[: self.random.randint(1, len(lines))])
 
     def _write(self, token: str) -> None:
+        first = len(self.done)
         self._type(token)
         if self.random.random() < _REGRET:
-            for _ in token:
+            # A slip that was deleted is two steps more.
+            for _ in range(sum(-1 if isinstance(each, Undo) else 1 for each in self.done[first:])):
                 self._key(Undo)
             self._type(token)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dg_lsp.replay.generate import Edited, changes, edited_files, events
@@ -33,6 +33,7 @@ def test_new_lines_are_typed_from_the_end_of_the_line_above(line_break):
     assert list(changes(before, after)) == [(1, 0, f"{line_break}new"), (start + len(line_break), 1, "d")]
 
 
+@example(pairs=[("", "_(___")], seed=11)  # a slip is deleted, then the word is undone
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=3), st.integers(0, 50))
 def test_a_generated_session_arrives_at_the_texts_after(pairs, seed):
     files = [Edited(path=f"{at}.py", before=before, after=after) for at, (before, after) in enumerate(pairs)]
