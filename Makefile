@@ -79,10 +79,11 @@ format: $(VENV)/developing
 	$(BIN)/ruff format $(OURS)
 
 # The run keeps to the code that it began with; main moves freely. It takes processor time that nothing else wants, and
-# Ctrl-C (SIGTERM, too) pauses it. Threads that spin at a barrier would take what the other thread waits for.
+# Ctrl-C (SIGTERM, too) pauses it. Threads that spin at a barrier would take what the other thread waits for. Where the cache
+# was lost, it goes on from the weights of that commit, with a fresh optimiser.
 train: $(TRAIN)/checkout/.git $(TRAIN)/corpus/packed/held-out/documents.npy
 	@cd $(TRAIN)/checkout && OMP_WAIT_POLICY=PASSIVE exec .venv/bin/python -m engine.train run --idle --name bundled \
-		--threads $$(nproc) $(TRAIN_OPTIONS)
+		--start-from engine/weights/bundled --threads $$(nproc) $(TRAIN_OPTIONS)
 
 $(TRAIN)/checkout/.git:
 	@mkdir -p $(TRAIN)

@@ -40,7 +40,7 @@ class Recipe:
     """Tokens of a row, in turn from step to step."""
     step_tokens: int = 8192
     """Context tokens of one step."""
-    canvas_share: float = 0.5
+    canvas_share: float = 1.0
     """Canvas tokens for each token of context."""
     next_token_weight: float = 0.3
     """Of the next-token loss beside the canvases' own."""
@@ -54,7 +54,7 @@ class Recipe:
     """Texts with a gap whose context has recent edits."""
     span_share: float = 0.0
     """Gaps between any two tokens, short and long ones alike; the others are placed by syntax."""
-    pinned: int = 16
+    pinned: int = 8
     """Suffix tokens on a canvas, at the most."""
     repeated: bool = True
     """Whether the suffix in a context begins at the gap; else behind what is pinned on the canvas."""

@@ -53,6 +53,7 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
         decay=0,
         contexts=widths,
         step_tokens=max(STEP_TOKENS, *widths),
+        canvas_share=0.5,
         snippet_share=_SNIPPETS,
         edit_share=_EDITS if metadata.get("edits") else 0.0,
         pinned=pinned or PINNED,
