@@ -14,7 +14,7 @@ from engine.decoding.denoise import denoise
 from engine.decoding.sampling import doubtful, published_policies
 from engine.models.base import Noise, Sampling
 from engine.models.logits import dense
-from tests.engine.tiny import settle, states, tiny_model
+from tests.engine.tiny import Nowhere, settle, states, tiny_model
 
 PINNED = 260
 """A token of the tiny vocabulary that random canvases rarely hold."""
@@ -33,10 +33,6 @@ def reference(released: Path):
     module = DiffusionGemmaForBlockDiffusion.from_pretrained(released, dtype=torch.float32).eval()
     module.generation_config.eos_token_id = None
     return module
-
-
-class Nowhere:
-    length = 1
 
 
 def unconstrained(bans, logits, places):

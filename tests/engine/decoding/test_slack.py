@@ -12,13 +12,10 @@ from engine.decoding.sampling import Policies, all_known, entropy_bound, linear_
 from engine.decoding.slack import MET, SURELY, end_behind_text, end_once, met, run_on
 from engine.models.base import Noise
 from engine.models.logits import dense
+from tests.engine.tiny import Nowhere
 
 PAD, MASK, VOCABULARY = 0, 1, 12
 NOISE = Noise(mask_id=MASK, vocab_size=VOCABULARY)
-
-
-class Nowhere:
-    length = 1
 
 
 def canvas(*rows: list[int | None]) -> Canvas:

@@ -9,12 +9,9 @@ from engine.decoding.canvas import new_canvas, rearranged
 from engine.infill.lengths.expand import near
 from engine.models.base import Noise
 from tests.engine.ruler import Ruler
+from tests.engine.tiny import Nowhere
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
-
-
-class Nowhere:
-    length = 1
 
 
 def text_of(tokens: int) -> str:

@@ -7,12 +7,9 @@ from engine.decoding.canvas import Canvas, cat, new_canvas, seed
 from engine.infill.lengths.strategies import FLOOR, suffix_places
 from engine.models.base import Noise
 from engine.models.logits import Head, columns
+from tests.engine.tiny import Nowhere
 
 NOISE = Noise(mask_id=None, vocab_size=20)
-
-
-class Nowhere:
-    length = 1
 
 
 def canvas(*tokens: int) -> Canvas:
