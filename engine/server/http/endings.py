@@ -34,14 +34,12 @@ class Endings:
 
     def ready(self, text: str) -> str:
         """What of a text that goes on is sure to be left of it, whatever follows."""
-        left, reason, _ = self.cut(text)
-        if reason != "eos":
-            return left
+        # Before the ending that is there, a longer word may have begun.
         held = max((_begun(word, text) for word in self.stop), default=0)
         if self.indent and text.rpartition("\n")[2].strip() == "":
             # How far the line is indented is not known yet.
             held = max(held, len(text) - len(text.rstrip()))
-        return text[: len(text) - held]
+        return self.cut(text)[0][: len(text) - held]
 
     def _outdented(self, text: str) -> int:
         """Where the line break is before the first line that is indented too little; the text's end without one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.core.request import Candidate, Draft
@@ -38,6 +38,7 @@ ENDINGS = st.builds(
 
 
 @pytest.mark.parametrize("telling", [256, 1])
+@example(Endings(stop=("\n", "a\n\n")), "a\n", "\n")
 @given(ENDINGS, TEXTS, TEXTS)
 def test_what_is_ready_stays_whatever_follows(telling: int, endings: Endings, text: str, more: str):
     with pytest.MonkeyPatch.context() as patch:
