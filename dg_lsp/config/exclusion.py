@@ -185,7 +185,7 @@ def _is_secret(uri: str) -> bool:
 
 
 # Files share the folders that they are in.
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _names_secret(path: str) -> bool:
     return _secrets.verdict(path) is True
 
