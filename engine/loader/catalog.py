@@ -13,7 +13,7 @@ from engine.loader.checkpoint import read_checkpoint
 from engine.models.registry import UnknownFamily
 
 BUNDLED_PATH = Path(__file__).parents[1] / "weights" / BUNDLED
-_HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
+_HUB_ID = re.compile(r"\w[\w.-]{,95}/\w[\w.-]{,95}")
 
 
 class NotCached(ModelError):
@@ -35,14 +35,9 @@ def find(name: str) -> Checkpoint:
     """The model that "bundled", a directory or a Hub id means. Raises ModelError."""
     if name == BUNDLED:
         return bundled()
-    try:
-        path = Path(name).expanduser()
-    except RuntimeError:
-        raise ModelError(f"The home in {name!r} is not known: write the whole path.") from None
-    if name and path.is_dir():  # an empty name would be this directory
-        return read_checkpoint(path, name)
-    if path.is_file():
-        raise ModelError(f"{name} is a file: name the directory of the model.")
+    folder = folder_here(name)
+    if folder is not None:
+        return read_checkpoint(folder, name)
     if is_hub_id(name):
         return read_checkpoint(_cached_snapshot(name), name)
     raise ModelError(
@@ -55,6 +50,21 @@ def bundled() -> Checkpoint:
     if not BUNDLED_PATH.is_dir():
         raise ModelError("The bundled model is missing from this installation: install dg-lsp again.")
     return read_checkpoint(BUNDLED_PATH, BUNDLED)
+
+
+def folder_here(name: str) -> Path | None:
+    """The directory of this machine that a name of the user's means, if it means one. Raises ModelError for a file."""
+    try:
+        path = Path(name).expanduser()
+        is_file = path.is_file()
+        is_folder = path.is_dir() and name != ""  # an empty name would be this directory
+    except RuntimeError:
+        raise ModelError(f"The home in {name!r} is not known: write the whole path.") from None
+    except OSError:  # a name too long for a file, or one behind a directory that is closed to us
+        return None
+    if is_file:
+        raise ModelError(f"{name} is a file: name the directory of the model.")
+    return path if is_folder else None
 
 
 def is_hub_id(name: str) -> bool:
@@ -86,8 +96,12 @@ def cached() -> Cached:
 def cached_folder(hub_id: str) -> Path | None:
     """Where the local Hugging Face cache has a model's files, None where it has not."""
     from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
 
-    config = try_to_load_from_cache(hub_id, "config.json")
+    try:
+        config = try_to_load_from_cache(hub_id, "config.json")
+    except HFValidationError:  # it has stricter rules for a name than its form
+        return None
     return Path(config).parent if isinstance(config, str) else None
 
 

@@ -11,7 +11,7 @@ from engine.checkpoints.placement import Placement
 from engine.core.credentials import SERVER_KEY, read_key
 from engine.core.errors import ModelError
 from engine.core.server_address import ServerAddress, server_address
-from engine.loader.catalog import cached_folder, is_hub_id
+from engine.loader.catalog import cached_folder, folder_here, is_hub_id
 from engine.models.registry import family_of_type
 from engine.models.remote.client import RemoteError, ServerAway, ServerClient
 from engine.models.remote.model import PROBE_S, Remote
@@ -25,7 +25,9 @@ def open_remote(name: str) -> Remote:
     client = ServerClient(address, read_key(SERVER_KEY, address.key_file))
     try:
         tokenizer = address.tokenizer or _told(client, address)
-        checkpoint = _without_weights(tokenizer)
+        # Only the user's own name may be that of a directory.
+        path = _named(tokenizer) if address.tokenizer else _cached(tokenizer)
+        checkpoint = _without_weights(path, tokenizer)
         family = family_of_type(checkpoint.config.get("model_type"), tokenizer)
         if family.laid_out is None:
             raise RemoteError(f"vLLM can't fill gaps with {tokenizer}, which has a mask token: run it on this machine.")
@@ -59,10 +61,16 @@ def _told(client: ServerClient, address: ServerAddress) -> str:
     return root
 
 
-def _without_weights(tokenizer: str) -> Checkpoint:
-    path = Path(tokenizer).expanduser() if not is_hub_id(tokenizer) or Path(tokenizer).is_dir() else _cached(tokenizer)
-    if not path.is_dir():
+def _named(tokenizer: str) -> Path:
+    folder = folder_here(tokenizer)
+    if folder is not None:
+        return folder
+    if not is_hub_id(tokenizer):
         raise ModelError(f"There is no {tokenizer} here: name a directory or a Hub id as tokenizer.")
+    return _cached(tokenizer)
+
+
+def _without_weights(path: Path, tokenizer: str) -> Checkpoint:
     files = read_files(path, tokenizer)
     family = family_of_type(files.config.get("model_type"), tokenizer)
     return Checkpoint(

@@ -50,7 +50,7 @@ def test_a_home_directory_is_understood(changeable: Path, monkeypatch: pytest.Mo
     assert find("~/model").path == changeable
 
 
-@pytest.mark.parametrize("name", ["", "nonsense", "a/b/c", "../nothing", "/no/such", "owner/", "/model"])
+@pytest.mark.parametrize("name", ["", "nonsense", "a/b/c", "../nothing", "/no/such", "owner/", "/model", "a" * 300])
 def test_what_names_nothing_is_refused(name: str):
     with pytest.raises(ModelError, match="There is no model"):
         find(name)

@@ -160,6 +160,35 @@ def test_a_path_that_a_server_names_is_not_read(server: FakeServer):
         load(server.model.partition("?")[0])
 
 
+@pytest.mark.parametrize(
+    ("root", "told"),
+    [
+        ("src/model", "is not on this machine"),
+        ("src/a--model", "is not on this machine"),
+        ("a" * 300 + "/b", "does not say which published model toy is"),
+    ],
+)
+def test_a_directory_that_a_server_names_is_not_read(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str, told: str
+):
+    shutil.copytree(MODEL, tmp_path / "src" / "model")
+    monkeypatch.chdir(tmp_path)
+    server.root = root
+    with pytest.raises(ModelError, match=told):
+        load(server.model.partition("?")[0])
+
+
+def test_a_tokenizer_of_the_users_may_be_a_directory_in_the_form_of_a_hub_id(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shutil.copytree(MODEL, tmp_path / "src" / "model")
+    monkeypatch.chdir(tmp_path)
+    assert filled(load(server.model.replace(str(MODEL), "src/model"))) == [" d * 7"]
+    for name in ("a" * 300, "a" * 300 + "/b"):
+        with pytest.raises(ModelError, match="name a directory or a Hub id as tokenizer"):
+            load(server.model.replace(str(MODEL), name))
+
+
 def test_a_connection_that_was_closed_is_tried_once_more(server: FakeServer):
     remote = load(server.model)
     server.faults += ["cut before"]
