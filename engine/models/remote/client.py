@@ -28,6 +28,8 @@ CONNECT_S = 2.0
 _CONNECTIONS = 32
 _IDLE_S = 4.0
 """uvicorn, which vLLM runs in, closes idle connections after 5 s."""
+_SHOWN = 200
+"""Letters of what a server told that a message to users has."""
 SWITCH = "`dg-lsp engine restart --model bundled` switches to the model of this machine"
 _CUT = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 
@@ -118,6 +120,12 @@ class ServerClient:
         return f"The server at {self._url} {what}: suggestions go on when it is back; {SWITCH}."
 
 
+def shown(told: str, most: int = _SHOWN) -> str:
+    """How what a server told begins, for a message to users; empty where that is more than letters to a terminal."""
+    begins = told[:most]
+    return begins if begins.isprintable() else ""
+
+
 def _trusted(address: ServerAddress) -> ssl.SSLContext | bool:
     """Whose certificates count: those of the system, or of the authorities named instead."""
     if not address.ca_file:
@@ -139,7 +147,8 @@ def _reason(error: httpx2.TransportError) -> str:
 
 
 def _why(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+    # It may quote what the server sent.
+    return shown(str(error).strip().partition("\n")[0].rstrip(".")) or type(error).__name__
 
 
 def _live(loop: asyncio.AbstractEventLoop) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from engine.models.remote.client import RemoteError, ServerClient
+from engine.models.remote.client import RemoteError, ServerClient, shown
 from engine.models.remote.completions import PATH, Served
 
 SAMPLE = "def area(width, height):\n    return width * height  # \N{SMILING FACE WITH OPEN MOUTH}\n\n\tx += 0x1F\n"
@@ -70,7 +70,8 @@ async def _model(client: ServerClient, url: str, model: str) -> tuple[str, int]:
         if isinstance(each, dict) and isinstance(each.get("id"), str)
     }
     if model not in served:
-        names = ", ".join(sorted(served)[:10]) or "none"
+        # Many, long or unprintable names would go to every window that asks why nothing is suggested.
+        names = ", ".join([name for each in sorted(served) if (name := shown(each, 100))][:10]) or "none"
         raise RemoteError(f"The server at {url} has no model {model!r}: name one of those it has ({names}).")
     root, most = served[model].get("root"), served[model].get("max_model_len")
     if type(most) is not int or most < 1:
@@ -104,7 +105,7 @@ class ServerBusy(RemoteError):
 
 
 def _quoted(why: object) -> str:
-    return f" ({why[:200]})" if isinstance(why, str) and why.isprintable() else ""
+    return f" ({said})" if isinstance(why, str) and (said := shown(why)) else ""
 
 
 def _object(answer: bytes) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class FakeServer:
     faults: list[str] = field(default_factory=list)
     version: str = "0.32.0"
     root: str = str(MODEL)
+    names: tuple[str, ...] = (NAME,)
+    """Of the models it lists."""
     delay_s: float = 0.0
     canvases: bool = True
     """Whether it knows seeded canvases."""
@@ -118,7 +120,8 @@ def fake_server(*, certificate: str = "", port: int = 0, **options: Any) -> Iter
             if self.headers.get("Authorization") != f"Bearer {KEY}":
                 return 401, {"error": "Unauthorized"}
             if self.path == "/v1/models":
-                return 200, {"data": [{"id": NAME, "root": told.root, "max_model_len": MAX_MODEL_LEN}]}
+                shared = {"root": told.root, "max_model_len": MAX_MODEL_LEN}
+                return 200, {"data": [{"id": name} | shared for name in told.names]}
             return 404, {"detail": "Not Found"}
 
         def complete(self, body: Any) -> None:

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -153,6 +154,33 @@ def test_another_model_key_tokenizer_or_kind_of_noise_is_refused(
     with pytest.raises(ModelError, match="does not take the key: set DG_LSP_SERVER_KEY"):
         load(server.model)
     assert server.completions == []
+
+
+def test_names_of_a_server_are_told_as_far_as_a_message_may_go():
+    names = ("\x1b]0;pwn\x07" + "x" * 1_000_000, "y" * 1_000_000, *(f"model-{at}" for at in range(1000)))
+    with fake_server(names=names) as server, pytest.raises(ModelError, match="has no model 'toy'") as caught:
+        load(server.model)
+    told = str(caught.value)
+    assert "(model-0, model-1, model-10, " in told
+    assert told.isprintable()
+    assert len(told) < 2000
+
+
+def test_what_is_no_http_is_told_as_far_as_a_message_may_go():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            for _ in range(2):
+                with listening.accept()[0] as connection:
+                    connection.recv(4096)
+                    connection.sendall(b"x" * 10_000 + b"\r\n\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises(ModelError, match="can't be reached") as caught:
+            load(f"vllm+http://127.0.0.1:{listening.getsockname()[1]}/toy")
+        thread.join(10)
+    assert len(str(caught.value)) < 2000
 
 
 def test_a_path_that_a_server_names_is_not_read(server: FakeServer):
