@@ -10,16 +10,19 @@ from msgspec import Struct
 
 from engine.core.errors import BadInput
 from engine.models.base import CanvasReply
-from engine.models.remote.client import RemoteError
+from engine.models.remote.client import RemoteError, shown
 
 PATH = "/v1/completions"
 _TOKEN = "token_id:"
+_LEAST = -1e4
+"""What vLLM says of the unlikeliest is above that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What a server has told of a model."""
+    """A model of a server, as far as it has told."""
 
+    url: str
     model: str
     canvas_length: int
     vocab_size: int
@@ -84,9 +87,17 @@ def request_body(
 def read_reply(body: bytes, served: Served, width: int, *, choices: int) -> CanvasReply:
     """The canvas in an answer. Raises RemoteError for anything that is not what was asked for."""
     try:
-        told = msgspec.json.decode(body, type=_Completion)
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise RemoteError(f"The server's answer can't be read ({error}): does vLLM run there, 0.31 or newer?") from None
+        return _reply(body, served, width, choices)
+    # Besides what msgspec finds wrong: text that is no UTF-8, numbers and nesting without end.
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise RemoteError(
+            f"The server at {served.url} gives an answer that can't be read ({shown(str(error))}): does vLLM run "
+            "there, 0.31 or newer?"
+        ) from None
+
+
+def _reply(body: bytes, served: Served, width: int, choices: int) -> CanvasReply:
+    told = msgspec.json.decode(body, type=_Completion)
     found = told.choices[0] if len(told.choices) == 1 else None
     if found is None or not len(found.token_ids) == len(found.logprobs.token_logprobs) == width:
         count = len(found.token_ids) if found else 0
@@ -98,7 +109,7 @@ def read_reply(body: bytes, served: Served, width: int, *, choices: int) -> Canv
         raise RemoteError("The server answered without the choices that were asked for: does vLLM run there?")
     return CanvasReply(
         ids=tuple(found.token_ids),
-        log_probabilities=tuple(found.logprobs.token_logprobs),
+        log_probabilities=tuple(map(_log, found.logprobs.token_logprobs)),
         choices=tuple(_choices(each, served) for each in top),
     )
 
@@ -106,4 +117,9 @@ def read_reply(body: bytes, served: Served, width: int, *, choices: int) -> Canv
 def _choices(told: dict[str, float], served: Served) -> dict[int, float]:
     named = {name.removeprefix(_TOKEN): value for name, value in told.items() if name.startswith(_TOKEN)}
     numbered = {int(name): value for name, value in named.items() if name.isascii() and name.isdecimal()}
-    return {token: value for token, value in numbered.items() if token < served.vocab_size}
+    return {token: _log(value) for token, value in numbered.items() if token < served.vocab_size}
+
+
+def _log(told: float) -> float:
+    """Of a probability, so that sums and powers of it are numbers."""
+    return max(_LEAST, min(told, 0.0))

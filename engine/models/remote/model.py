@@ -40,6 +40,8 @@ _LOOK_S = 1.0
 """Between looks at how many requests wait at the server, while it is asked."""
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.15
 """Before a request, for each of them, and in all: who types on meanwhile takes it back before it is sent."""
+_MOST_WAITING = 1_000_000
+"""More are no number of requests."""
 _WAITING = re.compile(rb"^vllm:num_requests_waiting(?:{[^\n]*})? ([0-9.e+]+)$", re.MULTILINE)
 
 
@@ -217,11 +219,12 @@ class Remote:
 
     async def _looked(self) -> None:
         waiting = 0
-        # A proxy may well keep metrics for itself.
-        with contextlib.suppress(RemoteError, TimeoutError):
+        # A proxy may well keep metrics for itself, or put others in their place.
+        with contextlib.suppress(RemoteError, TimeoutError, ValueError):
             async with asyncio.timeout(_LOOK_S):
                 status, told = await self._client.get("/metrics")
-                waiting = sum(int(float(each)) for each in _WAITING.findall(told)) if status == 200 else 0
+                if status == 200:
+                    waiting = int(min(sum(map(float, _WAITING.findall(told))), _MOST_WAITING))
         self.waiting = waiting
 
     def _steps_within(self, left_s: float, most: int) -> int:

@@ -14,9 +14,9 @@ from engine.models.remote.completions import PATH, Served
 SAMPLE = "def area(width, height):\n    return width * height  # \N{SMILING FACE WITH OPEN MOUTH}\n\n\tx += 0x1F\n"
 """Tokenizers that cut this alike are taken for the same."""
 LEAST = (0, 31)
-_VERSION = re.compile(r"(\d+)\.(\d+)")
-CANVAS = re.compile(r"must hold exactly (\d+) ids")
-VOCABULARY = re.compile(r"must be in \[0, (\d+)\)")
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})")
+CANVAS = re.compile(r"must hold exactly (\d{1,9}) ids")
+VOCABULARY = re.compile(r"must be in \[0, (\d{1,9})\)")
 _BEYOND = 2**31
 _UPGRADE = "have it run vLLM 0.31 or newer, with a diffusion model whose noise is uniform"
 
@@ -29,7 +29,8 @@ async def probe(client: ServerClient, url: str, model: str) -> tuple[Served, str
     vocabulary = await _refusal(client, model, [_BEYOND], VOCABULARY)
     if canvas is None or vocabulary is None:
         raise RemoteError(f"vLLM {told} at {url} does not take a canvas for {model}: {_UPGRADE}.")
-    return Served(model=model, canvas_length=canvas, vocab_size=vocabulary, most_tokens=most_tokens), root
+    served = Served(url=url, model=model, canvas_length=canvas, vocab_size=vocabulary, most_tokens=most_tokens)
+    return served, root
 
 
 async def check_tokenizer(client: ServerClient, url: str, model: str, tokenize: Callable[[str], Sequence[int]]) -> None:
@@ -111,6 +112,6 @@ def _quoted(why: object) -> str:
 def _object(answer: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(answer)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, or nested without end
         return {}
     return found if isinstance(found, dict) else {}

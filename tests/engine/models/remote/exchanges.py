@@ -17,7 +17,7 @@ from engine.models.remote.completions import PATH, Served, request_body
 from tests.engine.models.remote.fake_server import KEY, MAX_MODEL_LEN, NAME
 
 FILE = Path(__file__).with_name("exchanges.json")
-SERVED = Served(model=NAME, canvas_length=96, vocab_size=400, most_tokens=MAX_MODEL_LEN)
+SERVED = Served(url="http://127.0.0.1", model=NAME, canvas_length=96, vocab_size=400, most_tokens=MAX_MODEL_LEN)
 CONTEXT = [2, 7, 6, 83, 272, 308, 274, 279, 214]
 SEED = [84, 272, 309, 274, 279, 214, 90, 91]
 _GOOD = json.loads(request_body(SERVED, CONTEXT, SEED, [5], max_steps=1, choices=3))

@@ -65,6 +65,8 @@ class FakeServer:
     connections: int = 0
     canned: bytes = b""
     """An answer to give at once, whatever is asked."""
+    told: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """By path, bodies in place of its own; of completions, with 400, to what is asked before there is any text."""
 
     @property
     def model(self) -> str:
@@ -98,12 +100,17 @@ def fake_server(*, certificate: str = "", port: int = 0, **options: Any) -> Iter
 
         def do_GET(self) -> None:
             told.asked.append((self.path, None))
-            self.answer(*self.get())
+            if self.path in told.told:
+                self.send(200, told.told[self.path])
+            else:
+                self.answer(*self.get())
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             told.asked.append((self.path, body))
-            if self.path == "/tokenize":
+            if self.path in told.told and "diffusion_pinned" not in str(body):
+                self.send(400 if self.path == "/v1/completions" else 200, told.told[self.path])
+            elif self.path == "/tokenize":
                 self.answer(200, {"tokens": toy().model.tokenize(body["prompt"])})
             elif self.headers.get("Authorization") != f"Bearer {KEY}":
                 self.answer(401, {"error": "Unauthorized"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import socket
 import subprocess
@@ -246,6 +247,77 @@ def test_a_failure_is_told_once_and_over_with_the_next_answer(server: FakeServer
     time.sleep(1.1 if fault == "503" else 0)
     assert filled(remote) == [" d * 7"]
     assert len(server.completions) == count + 1
+
+
+def _answer(*, choice: bytes = b'"token_id:1": -1.0', more: bytes = b"") -> bytes:
+    one = b'{"token_ids": [1], "logprobs": {"token_logprobs": [-1.0], "top_logprobs": [{%s}]}}' % choice
+    return b'{%s"choices": [%s]}' % (more, one)
+
+
+@pytest.mark.parametrize(
+    "canned",
+    [
+        _answer(choice=b'"token_id:%s": -1.0' % (b"9" * 5000)),
+        _answer(choice=b'"\xff": -1.0'),
+        _answer(choice=b'"token_id:1": -1e999'),
+        _answer(more=b'"x": %s1%s, ' % (b"[" * 200_000, b"]" * 200_000)),
+        b"\xff",
+    ],
+)
+def test_an_answer_that_can_not_be_read_is_told_in_a_sentence(server: FakeServer, canned: bytes):
+    model: Any = load(server.model).model
+    server.canned = canned
+    order = CanvasOrder(context=model.encode([20]), ids=(1,), pinned=())
+    with pytest.raises(ModelError, match=r"The server at http://127\.0\.0\.1:\d+ .*can't be read") as caught:
+        model.denoise([order], max_steps=1, choices=1, within_ms=10_000).result(10)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("said", [1e308, -1e308])
+def test_what_is_said_of_a_token_is_a_probability_whatever_a_server_says(server: FakeServer, said: float):
+    model: Any = load(server.model).model
+    server.canned = _answer(choice=b'"token_id:1": %s' % str(said).encode())
+    order = CanvasOrder(context=model.encode([20]), ids=(1,), pinned=())
+    (reply,) = model.denoise([order], max_steps=1, choices=1, within_ms=10_000).result(10)
+    assert 0.0 <= math.exp(reply.choices[0][1]) <= 1.0
+    assert math.isfinite(100 * reply.choices[0][1])
+
+
+_DEEP = b'{"x": %s1%s}' % (b"[" * 200_000, b"]" * 200_000)
+
+
+@pytest.mark.parametrize("body", [_DEEP, b'{"version": "\xff"}', b'{"data": "\xff", "tokens": "\xff"}'])
+@pytest.mark.parametrize("path", ["/version", "/v1/models", "/v1/completions", "/tokenize"])
+def test_what_a_server_says_of_itself_and_can_not_be_read_is_told_in_a_sentence(path: str, body: bytes):
+    with fake_server(told={path: body}) as server, pytest.raises(ModelError, match=r"http://127\.0\.0\.1") as caught:
+        load(server.model)
+    assert len(str(caught.value)) < 500
+    assert server.completions == []
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"/version": b'{"version": "%s.1"}' % (b"9" * 5000)}, "is no vLLM"),
+        ({"/v1/completions": b"must hold exactly %s ids" % (b"9" * 5000)}, "does not take a canvas"),
+        ({"/v1/completions": b"must hold exactly %s ids must be in [0, 9)" % (b"9" * 4000)}, "does not take a canvas"),
+    ],
+)
+def test_a_number_without_end_is_none(told: dict[str, bytes], why: str):
+    with fake_server(told=told) as server, pytest.raises(ModelError, match=why) as caught:
+        load(server.model)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("said", [b"1e999", b"1.2.3", b"1e308\nvllm:num_requests_waiting 1e308", b"9" * 5000])
+def test_metrics_without_sense_stop_no_fill(server: FakeServer, said: bytes):
+    remote: Any = load(server.model)
+    model = remote.model
+    server.told["/metrics"] = b"vllm:num_requests_waiting %s\n" % said
+    assert filled(remote) == [" d * 7"]
+    wait_until(lambda: model._looking.done(), "the metrics")
+    assert model._looking.exception() is None
+    assert filled(remote) == [" d * 7"]
 
 
 def test_a_server_with_too_much_to_do_is_left_alone_for_a_moment(server: FakeServer):
