@@ -367,6 +367,19 @@ def test_fewer_steps_are_asked_for_where_time_is_short(server: FakeServer):
     assert second < first
 
 
+def test_requests_that_fail_at_once_say_nothing_of_how_long_steps_take(server: FakeServer):
+    remote = load(server.model)
+    server.delay_s = 0.3
+    filled(remote)
+    server.faults += ["500"] * 15
+    for _ in range(15):
+        with pytest.raises(ModelError, match="answered with 500"):
+            filled(remote)
+    filled(remote, deadline_ms=150)
+    asked = [body["vllm_xargs"]["diffusion_max_steps"] for body in server.completions]
+    assert asked[-1] < asked[0]
+
+
 def test_cancelling_closes_the_socket(server: FakeServer):
     remote = load(server.model)
     server.delay_s = 0.5
