@@ -50,7 +50,7 @@ class EditorClient:
     def begin(self, params: InitializeParams) -> None:
         """Take what it says of itself in `initialize`."""
         # A process that is not there is one of another machine or container.
-        self.pid = params.process_id if params.process_id and psutil.pid_exists(params.process_id) else None
+        self.pid = params.process_id if _is_there(params.process_id) else None
         experimental = params.capabilities.experimental
         announced = cast(dict[str, object], experimental) if isinstance(experimental, dict) else {}
         self.wants_status = announced.get("dgStatus") is True
@@ -113,3 +113,10 @@ class EditorClient:
 
     def _log(self, sentence: str) -> None:
         self._server.window_log_message(LogMessageParams(type=MessageType.Warning, message=sentence))
+
+
+def _is_there(pid: int | None) -> bool:
+    try:
+        return bool(pid) and psutil.pid_exists(pid)
+    except OverflowError:  # more than any process has
+        return False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from dg_lsp.config.sections import section
+from dg_lsp.protocol.copilot import table
 from dg_lsp.protocol.framing import frame, messages, read
 from dg_lsp.protocol.initialize import answer_to
 
@@ -65,7 +66,7 @@ def begin_engine(params: Mapping[str, Any], launch: Launch) -> subprocess.Popen[
     from engine.ipc.address import find_engine
 
     given = params.get("initializationOptions")
-    if not given and (params["capabilities"].get("workspace") or {}).get("configuration"):
+    if not given and table(table(params, "capabilities"), "workspace").get("configuration"):
         return None
     settings, _ = applied(Settings(), section(given))
     try:

@@ -18,18 +18,19 @@ def is_copilots(options: object) -> bool:
 def understood(params: Any) -> Any:
     """The parameters of `initialize`, offering no encoding that the client does not keep to. Whatever else they are,
     they are returned as they are."""
-    if not isinstance(params, Mapping) or not _writes_utf_16(_table(params, "initializationOptions")):
+    if not isinstance(params, Mapping) or not _writes_utf_16(table(params, "initializationOptions")):
         return cast(object, params)
-    capabilities = _table(params, "capabilities")
-    general = {**_table(capabilities, "general"), "positionEncodings": ["utf-16"]}
+    capabilities = table(params, "capabilities")
+    general = {**table(capabilities, "general"), "positionEncodings": ["utf-16"]}
     return {**params, "capabilities": {**capabilities, "general": general}}
 
 
 def _writes_utf_16(options: Mapping[str, object]) -> bool:
-    name = _table(options, "editorPluginInfo").get("name")
+    name = table(options, "editorPluginInfo").get("name")
     return isinstance(name, str) and name in UTF_16_ONLY
 
 
-def _table(held: Mapping[Any, Any], key: str) -> Mapping[str, object]:
+def table(held: Mapping[Any, Any], key: str) -> Mapping[str, object]:
+    """The table of that name; an empty one where there is none, or something else."""
     value = held.get(key)
     return cast(Mapping[str, object], value) if isinstance(value, Mapping) else {}

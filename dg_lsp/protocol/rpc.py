@@ -29,7 +29,7 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
-from dg_lsp.protocol.copilot import understood
+from dg_lsp.protocol.copilot import table, understood
 from dg_lsp.protocol.framing import UNREADABLE
 from dg_lsp.protocol.messages import NOTIFICATIONS, PARAMS
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_NOTHING = object()
 _CAPITAL = re.compile("_([a-z])")
 _ABOUT_TEXT = ("textDocument/did", "notebookDocument/did")
 _OWN = (
@@ -195,7 +196,8 @@ def converter() -> Converter:
     """pygls' converter, but positions outside of any text are taken; `documents.positions` maps them into it.
 
     A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
-    One that does not keep to the encoding that was agreed on offers but the one that it writes.
+    One that does not keep to the encoding that was agreed on offers but the one that it writes. What else a client says
+    of itself counts as far as it is what the protocol says.
     """
     lenient = default_converter()
     # The first thing that is wrong is enough: a text in the place of a list has one for each of its characters.
@@ -205,12 +207,61 @@ def converter() -> Converter:
 
     def capabilities(value: dict[str, Any], kind: Any) -> types.TextDocumentClientCapabilities:
         named = "inlineCompletion" in value
-        return as_told({**value, "inlineCompletion": value["inlineCompletion"] or {}} if named else value, kind)
+        return as_told({**value, "inlineCompletion": table(value, "inlineCompletion")} if named else value, kind)
 
     lenient.register_structure_hook(types.TextDocumentClientCapabilities, capabilities)
+    lenient.register_structure_hook(types.WorkspaceFolder, _folder)
     as_initialize = lenient.get_structure_hook(types.InitializeParams)
-    lenient.register_structure_hook(types.InitializeParams, lambda value, kind: as_initialize(understood(value), kind))
+
+    def structures(value: Any, kind: Any) -> bool:
+        try:
+            lenient.structure(value, kind)
+        except Exception:  # noqa: BLE001 each kind of value that is wrong raises another
+            return False
+        return True
+
+    def initialize(value: Any, kind: Any) -> types.InitializeParams:
+        params = understood(value)
+        try:
+            return as_initialize(params, kind)
+        except Exception:
+            if not isinstance(params, dict):
+                raise
+        kept = _salvaged_fields(cast(dict[str, Any], params), kind, structures)
+        return as_initialize({"capabilities": {}, **kept}, kind)
+
+    lenient.register_structure_hook(types.InitializeParams, initialize)
     return lenient
+
+
+def _folder(value: Any, _: Any) -> types.WorkspaceFolder:
+    """A folder, which is known by its URI; its name is for people."""
+    uri, name = value["uri"], value.get("name")
+    if not isinstance(uri, str):
+        raise JsonRpcInvalidParams
+    return types.WorkspaceFolder(uri=uri, name=name if isinstance(name, str) else uri)
+
+
+def _salvaged_fields(value: dict[str, Any], kind: Any, structures: Callable[[Any, Any], bool]) -> dict[str, Any]:
+    """The fields of a type of the protocol's that a JSON object has, but for what does not structure."""
+    kept = {name: _salvaged(value[name], type_, structures) for name, type_ in _fields(kind).items() if name in value}
+    return {name: held for name, held in kept.items() if held is not _NOTHING}
+
+
+def _salvaged(value: Any, kind: Any, structures: Callable[[Any, Any], bool]) -> Any:
+    """A JSON value without the innermost parts that do not structure as what they have to be; _NOTHING where that does
+    not help."""
+    kept: list[Any] = [value]
+    if not structures(value, kind):
+        if get_origin(kind) is Union:
+            kept = [_salvaged(value, part, structures) for part in get_args(kind) if part is not type(None)]
+        elif get_origin(kind) is abc.Sequence and isinstance(value, list):
+            each = (_salvaged(held, get_args(kind)[0], structures) for held in cast(list[Any], value))
+            kept = [[held for held in each if held is not _NOTHING]]
+        elif attrs.has(kind) and isinstance(value, dict):
+            kept = [_salvaged_fields(cast(dict[str, Any], value), kind, structures)]
+        kept = [held for held in kept if held is not _NOTHING and structures(held, kind)]
+    return kept[0] if kept else _NOTHING
 
 
 def _params_type(method: str) -> Any:
@@ -231,8 +282,7 @@ def _fits(kind: Any) -> Callable[[Any], bool]:
     if kind is Any:
         return lambda value: True
     if attrs.has(kind):
-        fields = attrs.fields(kind)
-        held = {_CAPITAL.sub(lambda found: found[1].upper(), field.name): _fits(field.type) for field in fields}
+        held = {name: _fits(each) for name, each in _fields(kind).items()}
         # What holds nothing may be spelt in any way, as by a language that has one empty table for lists and objects.
         return lambda value: (
             not held
@@ -247,6 +297,11 @@ def _fits(kind: Any) -> Callable[[Any], bool]:
     elif kind is types.LSPObject:
         kind = dict
     return lambda value: type(value) is kind
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    """The types of a type's fields, by the names that they have in JSON."""
+    return {_CAPITAL.sub(lambda found: found[1].upper(), field.name): field.type for field in attrs.fields(kind)}
 
 
 def within_texts(value: Any, depth: int = 4) -> Any:

@@ -83,6 +83,8 @@ def test_the_engine_starts_right_behind_the_answer():
         # Its settings, asked for later, may name another model.
         ({"workspace": {"configuration": True}}, None, False),
         ({"workspace": {"configuration": True}}, {"inline": {}}, True),
+        ({"workspace": True}, None, True),
+        ({"workspace": [1]}, None, True),
     ],
 )
 def test_the_engine_is_begun_early_where_all_is_known_that_it_takes(
@@ -113,6 +115,33 @@ def test_a_server_at_work_is_small_and_has_no_model_library_in_it():
         peak_kib = int(proc.joinpath("status").read_text().partition("VmHWM:")[2].split()[0])
         assert peak_kib * 1024 < RESIDENT_NBYTES
         assert "torch" not in proc.joinpath("maps").read_text()
+
+
+CODE_ACTION = {"codeAction": {"codeActionLiteralSupport": {}}}
+ODD: tuple[dict[str, Any], ...] = (
+    {"workspaceFolders": [{"uri": "file:///x"}]},
+    {"clientInfo": {}},
+    {"trace": "compact"},
+    {"processId": 2**31},
+    {"rootUri": "file://["},
+    {"capabilities": {"workspace": True}},
+    {"capabilities": {"textDocument": {**CODE_ACTION, "publishDiagnostics": {"tagSupport": True}}}},
+    {"capabilities": 3},
+)
+"""What a client may say of itself, and is no reason to leave it without a server."""
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_a_client_that_says_odd_things_of_itself_is_served(odd: dict[str, Any]):
+    with home() as place, served(place, errors=subprocess.DEVNULL) as process:
+        send(process, id="hello", method="initialize", params={**HELLO, **odd})
+        send(process, method="initialized", params={})
+        send(process, id="status", method="dg/status", params={})
+        bodies, told = map(json.loads, messages(process.stdout)), list[Any]()
+        while not told or told[-1].get("id") != "status":
+            told.append(next(bodies))
+    assert "result" in told[-1], told[-1]
+    assert ["result" in each for each in told if each.get("id") == "hello"] == [True]
 
 
 class Kept:
