@@ -231,7 +231,11 @@ class Worker(threading.Thread):
             return False
         if job.step is not None or job.ended:
             return False
-        return job.filling is not None or self._begin(model, job, job.order.request)
+        try:
+            return job.filling is not None or self._begin(model, job, job.order.request)
+        except BaseException as error:  # noqa: BLE001 whatever it is, it is this job's alone
+            self._fail(job, error)
+            return False
 
     def _warm_up(self, model: Model) -> None:
         self._warmed_up = True

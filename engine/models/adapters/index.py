@@ -6,6 +6,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,7 +105,10 @@ class Adapters:
     def _chosen(self, folder: str) -> _Known | None:
         on = [each for each in self._known if each.metadata.on]
         # Links are followed only where that may matter: a disk that does not answer would hold up all windows.
-        path = Path(folder).resolve() if on else Path(folder)
+        path = Path(folder)
+        if on:
+            with suppress(OSError, RuntimeError, ValueError):  # a loop of links, a name that no folder can have
+                path = path.resolve()
         above = {str(each) for each in (path, *path.parents)}
         found = [each for each in on if each.metadata.folder in above]
         found.sort(key=lambda each: (len(each.metadata.folder), each.metadata.created))

@@ -67,6 +67,13 @@ def test_a_link_to_a_folder_is_that_folder(data: Path, model: Any):
     assert serves(Adapters(model), data / "link") == str(real)
 
 
+def test_what_no_folder_can_be_has_none(data: Path, model: Any):
+    put_adapter(model, folder(data, "a"))
+    loop = data / "loop"
+    loop.symlink_to(loop)
+    assert [serves(Adapters(model), at) for at in (loop, Path("/a\0b"), Path("a" * 5000))] == ["", "", ""]
+
+
 def test_one_is_read_once_and_again_when_it_was_trained_again(data: Path, model: Any, monkeypatch: pytest.MonkeyPatch):
     settled(monkeypatch)
     repo = folder(data, "repo")
