@@ -83,7 +83,7 @@ def test_a_session_is_measured(session):
 
 @pytest.mark.parametrize(("name", "client"), [("change", "vscode"), ("write", "emacs")])
 def test_a_session_of_the_repository_is_played_without_a_stale_answer(name, client):
-    made = figures(replay(SESSIONS / f"{name}.jsonl", "--oracle", "--client", client, "--speed", 60))
+    made = figures(replay(SESSIONS / f"{name}.jsonl", "--oracle", "--client", client, "--speed", 200))
     assert (made["stale"], made["errors"]) == (0, 0)
     # So fast, most of what is asked is not wanted any more when it could be answered.
     assert made["superseded"] > 0
