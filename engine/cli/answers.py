@@ -11,7 +11,7 @@ import typer
 from msgspec.structs import replace
 
 from engine.cli.engine import chosen_options
-from engine.core.errors import BadInput, EngineError
+from engine.core.errors import BadInput, BodyError, EngineError
 from engine.core.names import Device, rooted
 from engine.core.request import Filled, FillRequest
 from engine.ipc.client import EngineFailure, OnDraft, conversation, welcome
@@ -64,6 +64,8 @@ def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> A
             reply = exchange(Fill(id=1, request=request, drafts=on_draft is not None), on_draft)
         except EngineFailure as failure:
             raise (BadInput(str(failure)) if failure.code == "bad_request" else failure) from None
+        except BodyError as error:
+            raise BadInput(f"{error} With --no-engine the model is loaded here and takes any file.") from None
         report = exchange(StatusQuery(id=2)) if request.instruction else None
     assert isinstance(reply, FillReply)
     instructed = isinstance(report, StatusReply) and report.status.instructions is True

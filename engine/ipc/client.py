@@ -79,7 +79,8 @@ class Handshake:
 
 
 def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None:
-    """The engine's reply, or None where no engine runs. Raises EngineError for a refusal, NoAnswer for silence."""
+    """The engine's reply, or None where no engine runs. Raises EngineError for a refusal, NoAnswer for silence, BodyError
+    for what can't be sent."""
     with conversation(timeout_s) as exchange:
         return exchange(message) if exchange else None
 
@@ -131,8 +132,9 @@ def _exchange_over(sock: socket.socket, address: Address) -> Exchange:
         _, messages = _handshake(sock, address)
 
     def exchange(message: ClientMessage, on_draft: OnDraft | None = None, /) -> EngineMessage:
+        framed = pack(message)
         with _no_answer(peer):
-            sock.sendall(pack(message))
+            sock.sendall(framed)
             while isinstance(reply := next(messages), Notice | Drafted):
                 if on_draft and isinstance(reply, Drafted):
                     on_draft(reply.draft)

@@ -8,6 +8,7 @@ from engine.analysis.questions import AnalyzeText, Check, Reply
 from engine.core.analysis import Analysis
 from engine.ipc.messages import Analyze, AnalyzeReply, EngineMessage, Failed, FailureCode
 from engine.server.checker import Checker, Ticket
+from engine.server.scheduler import id_in_use
 from engine.syntax.languages import language_of
 
 URGENCY = 2
@@ -35,17 +36,21 @@ class Analyzer:
         if language is None:
             deliver(AnalyzeReply(id=asked.id, analysis=Analysis(errors=())))
             return
+        key = (client, asked.id)
+        if key in self._open:
+            refused, why = id_in_use(asked.id)
+            deliver(Failed(id=asked.id, code=refused, message=why))
+            return
         own = [key for key in self._open if key[0] == client]
         if len(own) >= _PER_CLIENT:
             self._fail(own[0], "superseded", "Newer texts came to be looked at.")
-        key = (client, asked.id)
         self._open[key] = deliver
         question = AnalyzeText(text=asked.text, language=language, cursor=asked.cursor)
         self._checker.submit(
             Ticket(
                 check=Check(question=question, budget_ms=ANALYZE_MS, left_ms=LEFT_MS),
                 urgency=URGENCY,
-                deliver=lambda reply: self._replied(key, reply),
+                deliver=lambda reply: self._replied(key, deliver, reply),
                 wanted=lambda: self._open.get(key) is deliver,
             )
         )
@@ -59,11 +64,12 @@ class Analyzer:
         for key in [key for key in self._open if key[0] == client]:
             del self._open[key]
 
-    def _replied(self, key: tuple[int, int], reply: Reply | None) -> None:
+    def _replied(self, key: tuple[int, int], deliver: Deliver, reply: Reply | None) -> None:
+        if self._open.get(key) is not deliver:
+            return
         if isinstance(reply, Analysis):
-            deliver = self._open.pop(key, None)
-            if deliver:
-                deliver(AnalyzeReply(id=key[1], analysis=reply))
+            del self._open[key]
+            deliver(AnalyzeReply(id=key[1], analysis=reply))
         else:
             self._fail(key, "late", "The text could not be looked at in time.")
 

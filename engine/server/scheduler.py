@@ -221,7 +221,7 @@ class Scheduler:
         if self._closed:
             return "stopping", "The engine is stopping."
         if any(other.id == job.id for other in own):
-            return "bad_request", f"The id {job.id} is in use by a request that is not answered yet."
+            return id_in_use(job.id)
         if len(own) - superseding >= self._limits.jobs_per_client or len(self._jobs) - superseding >= self._limits.jobs:
             return "busy", "The engine is busy: too many requests are waiting; try again in a moment."
         return None
@@ -247,3 +247,8 @@ class Scheduler:
             self._failures[code] += len(jobs)
         for job in jobs:
             job.deliver(Failed(id=job.id, code=code, message=message))
+
+
+def id_in_use(id: int) -> tuple[FailureCode, str]:
+    """Why a client's second request of one id is refused."""
+    return "bad_request", f"The id {id} is in use by a request that is not answered yet."

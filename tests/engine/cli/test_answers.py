@@ -95,3 +95,9 @@ def test_what_can_not_be_asked_is_a_sentence(shell: Shell):
     assert shell.home.status() is None
     assert "no device 'tpu'" in shell("fill", "a.py", "--device", "tpu", code=2)[1]
     assert "is not a folder" in shell("fill", "a.py", DG_LSP_RUNTIME_DIR=str(shell.file), code=2)[1]
+
+
+def test_a_file_that_no_message_holds_names_the_way_out(shell: Shell):
+    shell("fill", "a.py", "--model", shell.home.oracle(MARKED))
+    shell.file.write_text(GAP + "# as large as no message may be\n" * 600_000)
+    assert "With --no-engine" in shell("fill", "a.py", code=2)[1]
