@@ -32,18 +32,19 @@ class Recipe:
     """Tokens after which the run goes on with all layers, made from these."""
     steady: int = 20_000_000
     """Tokens after which the rates fall, as one over the square root of the tokens read."""
-    canvases_from: int = 82_500_000
-    """Tokens before the first canvas."""
+    canvases_from: int = 20_000_000
+    """Tokens before the first canvas. The sooner they begin, the fewer there are beside a row for the same number in the
+    end, and the more steps learn from them: first steps are few, whatever their size."""
     decay: int = 15_000_000
     """Last tokens, over which the learning rate falls; the texts are mostly the best ones then."""
     contexts: tuple[int, ...] = (256, 256, 256, 512)
     """Tokens of a row, in turn from step to step."""
     step_tokens: int = 8192
     """Context tokens of one step."""
-    canvas_share: float = 1.0
+    canvas_share: float = 0.5
     """Canvas tokens for each token of context."""
-    next_token_weight: float = 0.3
-    """Of the next-token loss beside the canvases' own."""
+    next_token_weight: float = 1.0
+    """Of the next-token loss beside the canvases' own, whose mean is over five times fewer tokens."""
     gap_weight: float = 0.2
     """Of the loss of the gaps' tokens and ends alone, which are one in seventeen tokens, beside the mean over all."""
     gap_share: float = 0.7

@@ -54,6 +54,7 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
         contexts=widths,
         step_tokens=max(STEP_TOKENS, *widths),
         canvas_share=0.5,
+        next_token_weight=0.3,
         snippet_share=_SNIPPETS,
         edit_share=_EDITS if metadata.get("edits") else 0.0,
         pinned=pinned or PINNED,

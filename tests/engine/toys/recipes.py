@@ -28,6 +28,7 @@ UNIFORM = Recipe(
     contexts=(160,),
     step_tokens=640,
     canvas_share=1.6,
+    next_token_weight=0.3,
     snippet_share=0.0,
     edit_share=0.0,
     # As `discover` asks: canvases that go on freely, then widths that fit.
