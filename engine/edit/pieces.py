@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -98,9 +100,9 @@ def _between(before: str, after: str, draft: Callable[[], Draft]) -> Callable[[]
 
 def _plain(request: FillRequest) -> FillRequest:
     """The request with line feeds in `old`, and `keep` counted in that."""
-    old = request.old
-    spans = [(len(with_line_feeds(old[:start])), len(with_line_feeds(old[:end]))) for start, end in request.keep]
-    return replace(request, old=with_line_feeds(old), keep=tuple(spans))
+    pairs = [match.start() for match in re.finditer("\r\n", request.old)]
+    spans = [tuple(at - bisect_right(pairs, at - 2) for at in span) for span in request.keep]
+    return replace(request, old=with_line_feeds(request.old), keep=tuple(spans))
 
 
 def _check(request: FillRequest) -> None:
@@ -124,7 +126,7 @@ def _pieces(model: Model, request: FillRequest) -> list[Piece]:
     while at + 1 < len(bounds):
         end = min(at + room, len(bounds) - 1)
         if end < len(bounds) - 1:
-            breaks = [b for b in range(at + 1, end + 1) if request.old[: bounds[b]].endswith("\n")]
+            breaks = [b for b in range(at + 1, end + 1) if request.old.endswith("\n", 0, bounds[b])]
             end = breaks[-1] if breaks else end
         pieces.append(Piece(start=bounds[at], end=bounds[end]))
         at = end

@@ -38,7 +38,7 @@ def longest_valid_head(validator: Validator, fill: str, budget: Budget | None = 
 
 
 def heads(fill: str, after: str, language: str) -> Iterator[str]:
-    """Parts of a fill from its beginning that may be offered alone, best first, without repetition."""
+    """Parts of a fill, each from its beginning, that may be offered alone: best first, without repetition."""
     seen = {fill.rstrip()}
     for head in (*_lines(fill, after), *_points(fill, language)):
         # No head is the fill itself with another line break.
@@ -47,11 +47,13 @@ def heads(fill: str, after: str, language: str) -> Iterator[str]:
             yield head
 
 
-def _lines(fill: str, after: str) -> list[str]:
+def _lines(fill: str, after: str) -> Iterator[str]:
     """Without the last line break, unless the text after the gap would then go on in the same line."""
-    ends = [match.start() for match in LINE_END.finditer(fill)]
-    glue = "" if after[:1] in ("", "\r", "\n") else "\n"
-    return [fill[:end].rstrip() + glue for end in reversed(ends)]
+    goes_on = after[:1] not in ("", "\r", "\n")
+    for end in reversed([match.start() for match in LINE_END.finditer(fill)]):
+        last = len(fill[:end].rstrip())
+        line_end = LINE_END.search(fill, last)
+        yield fill[: line_end.end() if goes_on and line_end else last]
 
 
 def _points(fill: str, language: str) -> Iterator[str]:

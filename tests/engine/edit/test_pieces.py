@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,3 +191,12 @@ def absorbing():
     from engine.loader.loading import load
 
     return load(str(Path(__file__).parents[2] / "models" / "toy-absorbing"), "cpu").model
+
+
+def test_a_large_selection_is_cut_in_time_that_grows_as_it_does():
+    old, began = "a = 1\r\n" * 100_000, time.process_time()
+    request = FillRequest(prefix="", suffix="", old=old, task="rewrite", keep=((0, 3),) * 2_000)
+    work = in_pieces(Oracle("oracle", []), request, time.monotonic)
+    with contextlib.suppress(StopIteration):
+        next(work)
+    assert time.process_time() - began < 5

@@ -59,6 +59,14 @@ def test_heads_are_shorter_never_blank_and_never_twice():
     assert all(head.strip() for head in found)
 
 
+@pytest.mark.parametrize("after", ["\n", "    return x\n"])
+@pytest.mark.parametrize("fill", ["  y = 1  \n  z = = 3\n", "a = 1\t\r\n\r\n  b = (\r\n", "a()\n \n\nb(\r"])
+def test_a_head_is_the_fill_as_far_as_it_goes(fill: str, after: str):
+    found = list(heads(fill, after, "python"))
+    assert found
+    assert all(fill.startswith(head) for head in found)
+
+
 def test_no_time_no_head():
     assert longest_valid_head(Validator("x = ", "\n", "python"), "foo(1) + (", Budget(0)) is None
     assert longest_valid_head(Validator("x = ", "\n", "klingon"), "foo(1) + (") is None
