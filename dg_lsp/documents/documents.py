@@ -16,10 +16,13 @@ from dg_lsp.config.exclusion import NOTEBOOK_CELL, file_of
 from dg_lsp.config.settings import Settings
 from dg_lsp.documents import ipython
 from dg_lsp.documents.notebooks import NOTHING_AROUND, Around, NotebookCell, Notebooks
-from dg_lsp.documents.positions import Encoding, Lines, span_of
+from dg_lsp.documents.positions import Encoding, LineList, Lines, span_of
 from engine.core.sequences import common_ends
 
 REMEMBERED_AFTER_CLOSING = 8
+MOST_EDITS = 16
+"""Of one notification, that are told one by one: each costs as much as the document is long, here and wherever somebody
+follows it. What changes at more places at once is replaced or formatted, and one edit."""
 NOT_OPEN = "The document is not open."
 """Why nothing can be done in one."""
 
@@ -154,11 +157,7 @@ class Documents:
         before = self._open.get(uri) or self._found(uri, events)
         if before is None:
             return None
-        lines, edits = before.lines, list[Edit]()
-        for event in events:
-            edit = self._edit(lines, event)
-            edits.append(edit)
-            lines = lines.replace(edit.start, edit.start + len(edit.removed), edit.inserted)
+        edits, lines = (self._as_one if len(events) > MOST_EDITS else self._in_turn)(before.lines, events)
         after = replace(before, version=version, lines=lines)
         self._open[uri] = after
         self._edited.pop(uri, None)
@@ -167,7 +166,7 @@ class Documents:
             self._notebooks.changed(uri)
         else:
             self._notebooks.rewritten(uri)
-        return Change(before=before, after=self._in_notebook(after), edits=tuple(edits))
+        return Change(before=before, after=self._in_notebook(after), edits=edits)
 
     def close(self, uri: str) -> None:
         """The editor let go of it; what was edited stays remembered for a while, but for a cell's text, which was
@@ -273,6 +272,24 @@ class Documents:
             return None
         del events[: partial.index(False)]
         return self._lost.pop(uri, None)
+
+    def _in_turn(self, lines: Lines, events: Iterable[TextDocumentContentChangeEvent]) -> tuple[tuple[Edit, ...], Lines]:
+        edits: list[Edit] = []
+        for event in events:
+            edit = self._edit(lines, event)
+            edits.append(edit)
+            lines = lines.replace(edit.start, edit.start + len(edit.removed), edit.inserted)
+        return tuple(edits), lines
+
+    def _as_one(self, lines: Lines, events: Iterable[TextDocumentContentChangeEvent]) -> tuple[tuple[Edit, ...], Lines]:
+        now = LineList(lines.text)
+        for event in events:
+            if isinstance(event, TextDocumentContentChangePartial):
+                now.replace(event.range, event.text, self.encoding)
+            else:
+                now = LineList(event.text)
+        after = Lines(now.text)
+        return (smallest_edit(lines.text, after.text),), after
 
     def _edit(self, lines: Lines, event: TextDocumentContentChangeEvent) -> Edit:
         new = event.text

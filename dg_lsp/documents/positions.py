@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from lsprotocol.types import Position, Range
@@ -67,6 +67,40 @@ class Lines:
             return len(self.text)
         end = self.starts[line + 1] - 1
         return end - 1 if self.text[end] == "\n" and end > self.starts[line] and self.text[end - 1] == "\r" else end
+
+
+class LineList:
+    """A text to which many changes are made one after the other: each costs its own lines, not the text."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = _split(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._lines)
+
+    def replace(self, range_: Range, new: str, encoding: Encoding) -> None:
+        """Put `new` in the place of a range of the text as it is now."""
+        places = (self._place(range_.start, encoding), self._place(range_.end, encoding))
+        (first, start), (last, end) = sorted(places)
+        # One line further up: a CR there and an LF that arrives now become one line break.
+        above = max(first - 1, 0)
+        kept = [*self._lines[above:first], self._lines[first][:start]]
+        touched = _split("".join(kept) + new + self._lines[last][end:])
+        self._lines[above : last + 1] = touched if last + 1 == len(self._lines) else touched[:-1]
+
+    def _place(self, position: Position, encoding: Encoding) -> tuple[int, int]:
+        """A line's number, and the offset in it."""
+        if position.line >= len(self._lines):
+            return len(self._lines) - 1, len(self._lines[-1])
+        here = Position(line=0, character=position.character)
+        return position.line, offset_at(Lines(self._lines[position.line]), here, encoding)
+
+
+def _split(text: str) -> list[str]:
+    """Lines with their line breaks; the last one, which may be empty, has none."""
+    ends = (match.end() for match in LINE_END.finditer(text))
+    return [text[start:end] for start, end in pairwise((0, *ends, len(text)))]
 
 
 def offset_at(lines: Lines, position: Position, encoding: Encoding) -> int:

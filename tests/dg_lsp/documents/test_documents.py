@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from lsprotocol.types import (
     TextDocumentItem,
 )
 
-from dg_lsp.documents.documents import REMEMBERED_AFTER_CLOSING, Documents, Edit, smallest_edit
+from dg_lsp.documents.documents import MOST_EDITS, REMEMBERED_AFTER_CLOSING, Documents, Edit, smallest_edit
 from dg_lsp.documents.positions import Lines, range_of
 
 URI = "file:///a.py"
@@ -30,8 +32,10 @@ def partial(start: tuple[int, int], end: tuple[int, int], text: str) -> TextDocu
     return TextDocumentContentChangePartial(range=Range(start=Position(*start), end=Position(*end)), text=text)
 
 
+@pytest.mark.parametrize("most", [4, 0])
 @given(texts, st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), texts), max_size=4), st.data())
-def test_incremental_changes_in_one_notification_apply_one_after_the_other(text, changes, data):
+def test_incremental_changes_in_one_notification_apply_one_after_the_other(most, text, changes, data):
+    """Whether they are told one by one, or are so many that they are told as one."""
     encoding = data.draw(st.sampled_from(["utf-8", "utf-16", "utf-32"]))
     documents, events, now = opened(text, encoding), [], text
     for one, other, new in changes:
@@ -41,9 +45,12 @@ def test_incremental_changes_in_one_notification_apply_one_after_the_other(text,
         end -= now[end - 1 : end + 1] == "\r\n" and end > start
         events.append(TextDocumentContentChangePartial(range=range_of(Lines(now), start, end, encoding), text=new))
         now = now[:start] + new + now[end:]
-    change = documents.change(URI, 2, events)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dg_lsp.documents.documents.MOST_EDITS", most)
+        change = documents.change(URI, 2, events)
     assert change is not None
     assert change.before.text == text
+    assert len(change.edits) == (len(events) if most else min(len(events), 1))
     assert documents.get(URI) == change.after
     assert change.after.text == now
     assert change.after.version == 2
@@ -75,6 +82,24 @@ def test_a_range_outside_of_the_text_is_mapped_into_it():
     assert documents.get(URI).text == "abc"
     documents.change(URI, 3, [partial((0, 2), (0, 99), "")])
     assert documents.get(URI).text == "ab"
+
+
+def test_ranges_outside_of_the_text_are_mapped_alike_however_many_there_are():
+    events = [partial((7, 0), (9, 3), "c"), partial((0, 99), (0, 2), ""), partial((0, 1), (0, 0), "x\r")]
+    few, many = opened("a\nb"), opened("a\nb")
+    few.change(URI, 2, events)
+    many.change(URI, 2, [*events, *[partial((0, 0), (0, 0), "")] * MOST_EDITS])
+    assert many.get(URI).text == few.get(URI).text == "x\r\nbc"
+
+
+def test_replacing_everywhere_takes_time_that_grows_as_the_text_does():
+    documents, count = opened("value = old_name + 1\n" * 40_000), 5_000
+    events = [partial((8 * line, 8), (8 * line, 16), "name") for line in range(count)]
+    began = time.process_time()
+    change = documents.change(URI, 2, events)
+    assert time.process_time() - began < 2
+    assert change.after.text.count(" name ") == count
+    assert len(change.edits) == 1
 
 
 def test_a_forgotten_document_is_unknown_until_all_of_its_text_comes():
