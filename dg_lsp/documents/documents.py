@@ -101,8 +101,14 @@ class Edit:
     inserted: str
 
     @property
-    def deletes_only(self) -> bool:
-        return bool(self.removed) and not self.inserted
+    def end(self) -> int:
+        """Behind what was inserted, in the text as it is then."""
+        return self.start + len(self.inserted)
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether there is only less than before: some editors put the indent of a deleted line in again."""
+        return self.removed != self.inserted and self.removed.startswith(self.inserted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

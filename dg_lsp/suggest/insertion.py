@@ -9,6 +9,8 @@ _OPENERS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _QUOTES = "\"'`"
 _FOLLOWERS = ";,: "
 _LONGEST_NAME = 80
+_NEAR_CHARS = 1000
+"""Of a line on either side of the cursor, whose brackets are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,8 @@ def _owed(head: str, tail: str, closer: str) -> int:
     opener = _OPENERS.get(closer)
     if opener is None:
         return 0
-    return max(_unmatched(reversed(head), closer, opener) - _unmatched(tail, opener, closer), 0)
+    opened, closed = reversed(head[-_NEAR_CHARS:]), tail[:_NEAR_CHARS]
+    return max(_unmatched(opened, closer, opener) - _unmatched(closed, opener, closer), 0)
 
 
 def _unmatched(text: Iterable[str], opener: str, closer: str) -> int:

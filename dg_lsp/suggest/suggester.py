@@ -154,12 +154,15 @@ class Suggester:
     def _deadline_ms(self, gap: CursorGap) -> float:
         return gap.snapshot.policy.settings.inline.deadline_or(self._resident.deadline_ms)
 
+    def _took_back(self, gap: CursorGap) -> bool:
+        """Whether the last edit took away what stood behind the cursor."""
+        edit = self._edits.get(gap.snapshot.uri)
+        return edit is not None and edit.takes_back and edit.end == gap.cursor and not gap.selected
+
     def _is_deleting(self, gap: CursorGap) -> bool:
         """Whether the last edit took characters from the token at the cursor."""
-        edit = self._edits.get(gap.snapshot.uri)
-        if edit is None or not edit.deletes_only or edit.start != gap.cursor or gap.selected:
-            return False
-        return is_name_character(gap.head[-1:] or " ") or is_name_character(gap.tail[:1] or " ")
+        at_token = is_name_character(gap.head[-1:] or " ") or is_name_character(gap.tail[:1] or " ")
+        return at_token and self._took_back(gap)
 
     async def _newest_request(self, document: str, gap: CursorGap, *, invoked: bool) -> FillRequest | None:
         """None where a newer one of that lane and document came while other files were looked at."""
@@ -213,9 +216,9 @@ class Suggester:
         )
 
     def _held(self, gap: CursorGap, *, invoked: bool) -> list[Remainder]:
-        """Earlier suggestions that hold here. What deleting exposed is not offered again while deleting goes on."""
+        """Earlier suggestions that hold here. What was just deleted is not offered again."""
         remainders = _fitting(gap, self._cache(gap.snapshot.uri).remainders(gap.text, gap.cursor))
-        hidden = not invoked and self._is_deleting(gap)
+        hidden = not invoked and self._took_back(gap)
         sure = self._sure(gap, remainders, invoked=invoked)
         return [remainder for remainder in sure if not (remainder.reaches_back and hidden)]
 

@@ -16,6 +16,9 @@ from dg_lsp.suggest.insertion import fit, is_name_character
 from engine.core.sequences import common_head
 
 REMEMBERED = 16
+_TAKEN_CHARS = 200
+"""In front of a suggestion, with one line break, that it lives through when they are taken back: more is not typed again
+but deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +81,8 @@ class Suggestion:
     def _remaining(self, text: str, cursor: int) -> str:
         if cursor < self.start:
             # Text before the suggestion was taken back; typing it again leads here.
-            return self.base[cursor : self.start] + self.text if self.base.startswith(text[:cursor]) else ""
+            near = self.start - cursor <= _TAKEN_CHARS and self.base.count("\n", cursor, self.start) <= 1
+            return self.base[cursor : self.start] + self.text if near and self.base.startswith(text[:cursor]) else ""
         typed = text[self.start : cursor]
         agrees = self.text.startswith(typed) and text.startswith(self.base[: self.start])
         return self.text[len(typed) :] if agrees else ""

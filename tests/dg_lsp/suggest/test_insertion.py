@@ -96,3 +96,9 @@ def test_an_insertion_that_is_there_already_has_nothing_to_add():
 )
 def test_a_name_that_the_insertion_begins_again_is_its_head(before, insertion, count):
     assert typed_head(before, insertion) == count
+
+
+def test_of_a_line_of_megabytes_only_what_is_near_counts():
+    assert redundant("1)", ")", "g(f(") == 0
+    assert redundant("1)", ")" + "x" * 2000 + ")", "g(f(") == 0
+    assert redundant("1)", ")", "g(f(" + "x" * 2000) == 1

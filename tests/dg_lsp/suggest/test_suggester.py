@@ -346,3 +346,32 @@ async def test_what_stands_elsewhere_reaches_the_request_and_where_it_stands_the
     assert precedent.likeness > 4
     assert window.origins == ["elsewhere: other.py:2"]
     window.suggester.elsewhere.close()
+
+
+TAKEN_BACK = [
+    ("def f():\n    a = load()\n    b = a + 1\n    ▮", "def f():\n▮"),
+    ("def f():\n    password = 'hunter2'\n    return ▮", "def f():\n    ▮"),
+    ("x = foo(bar, ▮", "x = foo(▮"),
+    ("x = foo(bar, ▮", "▮"),
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("before", "after"), TAKEN_BACK)
+async def test_what_was_just_deleted_is_not_offered_again(before: str, after: str):
+    window = Window()
+    await window.request(before)
+    window.becomes(after)
+    window.recorder.answers = ("another",)
+    assert await window.texts() == ["another"]
+    assert len(window.recorder.asked) == 2
+
+
+@pytest.mark.asyncio
+async def test_what_is_typed_again_leads_to_what_was_suggested_behind_it():
+    window = Window()
+    await window.request("x = foo(bar, ▮")
+    window.becomes("x = foo(▮")
+    window.becomes("x = foo(b▮")
+    assert await window.texts() == ["ar, answer"]
+    assert len(window.recorder.asked) == 1
