@@ -279,7 +279,9 @@ class Documents:
         del events[: partial.index(False)]
         return self._lost.pop(uri, None)
 
-    def _in_turn(self, lines: Lines, events: Iterable[TextDocumentContentChangeEvent]) -> tuple[tuple[Edit, ...], Lines]:
+    def _in_turn(
+        self, lines: Lines, events: Iterable[TextDocumentContentChangeEvent]
+    ) -> tuple[tuple[Edit, ...], Lines]:
         edits: list[Edit] = []
         for event in events:
             edit = self._edit(lines, event)

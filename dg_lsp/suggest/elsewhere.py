@@ -25,7 +25,8 @@ from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
 from dg_lsp.suggest.context import FAR_LINES
-from dg_lsp.suggest.definitions import LANGUAGES, Definition, Definitions, as_snippets, names_used, near, within
+from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, names_used, near, within
+from dg_lsp.suggest.modules import LANGUAGES
 from dg_lsp.suggest.precedents import Occurrence, look_up
 from dg_lsp.suggest.text_index import TextIndex, kind_of
 from engine.core.errors import NotRead

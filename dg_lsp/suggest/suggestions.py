@@ -17,8 +17,8 @@ from engine.core.sequences import common_head
 
 REMEMBERED = 16
 _TAKEN_CHARS = 200
-"""In front of a suggestion, with one line break, that it lives through when they are taken back: more is not typed again
-but deleted."""
+"""In front of a suggestion, with one line break, that it lives through when they are taken back: more is not typed
+again but deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

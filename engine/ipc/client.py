@@ -79,8 +79,8 @@ class Handshake:
 
 
 def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None:
-    """The engine's reply, or None where no engine runs. Raises EngineError for a refusal, NoAnswer for silence, BodyError
-    for what can't be sent."""
+    """The engine's reply, or None where no engine runs. Raises EngineError for a refusal, NoAnswer for silence,
+    BodyError for what can't be sent."""
     with conversation(timeout_s) as exchange:
         return exchange(message) if exchange else None
 

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from dg_lsp.suggest import definitions
+from dg_lsp.suggest import definitions, modules
 from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, names_used, near, within
 
 SHAPES = '''"""Shapes."""
@@ -205,7 +205,7 @@ def test_a_chain_of_any_length_is_kept_by_its_beginnings():
 )
 @pytest.mark.parametrize("rest", ["    pass", "    return '='"])
 def test_blanks_and_comments_of_any_length_take_no_time(monkeypatch: pytest.MonkeyPatch, between: str, rest: str):
-    monkeypatch.setattr(definitions, "MAX_CHARS", 100_000)
+    monkeypatch.setattr(modules, "MAX_CHARS", 100_000)
     files = {"/w/a.py": "from b import f\n", "/w/b.py": f"def f(a,{between}b):\n{rest}\n"}
     assert told(files, "/w/a.py")["f"].endswith("b):")
 

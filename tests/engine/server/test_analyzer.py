@@ -22,7 +22,9 @@ class Client:
         self.came: asyncio.Queue[EngineMessage] = asyncio.Queue()
 
     def analyze(self, text: str) -> None:
-        self.analyzer.analyze(1, Analyze(id=7, text=text, cursor=0, language="python"), lambda m: self.came.put_nowait(m))
+        self.analyzer.analyze(
+            1, Analyze(id=7, text=text, cursor=0, language="python"), lambda m: self.came.put_nowait(m)
+        )
 
     async def next(self) -> EngineMessage:
         return await asyncio.wait_for(self.came.get(), 60)
