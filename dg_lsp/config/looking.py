@@ -74,9 +74,11 @@ class Looking:
             if self._under_way.get(uri) is job:
                 self._looked_at_s[uri] = self._clock_s()
                 del self._under_way[uri]
-            self._looked(uri)
-            if not job[1].done():
-                job[1].set_result(None)
+            try:
+                self._looked(uri)
+            finally:
+                if not job[1].done():
+                    job[1].set_result(None)
 
         def work() -> None:
             # Many at once would take the interpreter from the event loop; one that hangs has its turn for a while only.

@@ -7,6 +7,7 @@ text any more; it is known again when the editor sends all of it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,9 +20,13 @@ from dg_lsp.documents.notebooks import NOTHING_AROUND, Around, NotebookCell, Not
 from dg_lsp.documents.positions import Encoding, Lines, span_of
 from engine.core.sequences import common_ends
 
+log = logging.getLogger(__name__)
+
 REMEMBERED_AFTER_CLOSING = 8
 NOT_OPEN = "The document is not open."
 """Why nothing can be done in one."""
+NO_POLICY = "What settings say of the document could not be told; the server's log says why."
+"""Why nothing is done in one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +118,7 @@ class Change:
 
 class Documents:
     """Open documents, and the last few that were edited and closed. `policy(uri, language)` is asked when a document is
-    opened and when `renew` is called, not for each key."""
+    opened and when `renew` is called, not for each key; where that fails, nothing is done in this one document."""
 
     def __init__(
         self, encoding: Encoding = "utf-16", policy: Callable[[str, str], Policy] = lambda uri, language: Policy()
@@ -136,7 +141,7 @@ class Documents:
             version=item.version,
             lines=Lines(item.text),
             encoding=self.encoding,
-            policy=self._policy(notebook or item.uri, item.language_id),
+            policy=self._policy_of(notebook or item.uri, item.language_id),
             notebook=notebook,
         )
         self._open[item.uri] = snapshot
@@ -224,7 +229,7 @@ class Documents:
             for snapshot in list(held.values()):
                 if file_uri not in (None, snapshot.file_uri):
                     continue
-                policy = self._policy(snapshot.file_uri, snapshot.language)
+                policy = self._policy_of(snapshot.file_uri, snapshot.language)
                 if policy != snapshot.policy:
                     held[snapshot.uri] = replace(snapshot, policy=policy)
 
@@ -252,6 +257,13 @@ class Documents:
         """Whether a document was edited lately."""
         return uri in self._edited
 
+    def _policy_of(self, file_uri: str, language: str) -> Policy:
+        try:
+            return self._policy(file_uri, language)
+        except Exception:  # or others would go on by what held before
+            log.exception("What holds for a document could not be told.")
+            return Policy(off=NO_POLICY, may_show=False)
+
     def _in_notebook(self, snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, around=self._notebooks.around(snapshot.uri)) if snapshot.notebook else snapshot
 
@@ -263,7 +275,7 @@ class Documents:
         """Cells whose documents were open before go by what holds for the notebook."""
         for held in (self._open[cell.uri] for cell in cells if cell.uri in self._open):
             if held.notebook != notebook:
-                policy = self._policy(notebook, held.language)
+                policy = self._policy_of(notebook, held.language)
                 self._open[held.uri] = replace(held, notebook=notebook, policy=policy)
 
     def _found(self, uri: str, events: list[TextDocumentContentChangeEvent]) -> Snapshot | None:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from dg_lsp.config import looking
-from dg_lsp.config.looking import LOOK_AGAIN_S, Looking
+from dg_lsp.config.looking import LOOK_AGAIN_S, LOOK_S, Looking
 
 pytestmark = pytest.mark.asyncio
 
@@ -73,4 +73,11 @@ async def test_a_look_that_fails_is_in_the_log(caplog):
     held = Looking(lambda _: 1 / 0)
     await held.at("a")
     assert held.is_fresh("a")
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_what_goes_wrong_with_what_was_found_keeps_nobody_waiting(caplog):
+    held = Looking(lambda _: None, lambda _: 1 / 0)
+    async with asyncio.timeout(LOOK_S / 2):
+        await held.at("a")
     assert "ZeroDivisionError" in caplog.text
