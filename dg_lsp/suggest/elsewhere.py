@@ -95,6 +95,8 @@ class Elsewhere:
         self._open = TextIndex(bucket_bits=10)
         self._indexed_lines: dict[str, Lines] = {}
         """Of each document in `_open`."""
+        self._open_names = set[str]()
+        """Of all open documents, as the thread saw them last; what their files hold is old."""
         self._signatures: dict[str, int] = {}
         """Of each file in `_files`, as it was read."""
         self._exclusions = Exclusions()
@@ -277,16 +279,20 @@ class Elsewhere:
             time.sleep(min(left_s, IDLE_S))
 
     def _take_documents(self) -> None:
-        wanted = {_name(uri): snapshot for uri in self._documents.uris() if (snapshot := self._shown(uri))}
+        uris = self._documents.uris()
+        shown = [(_name(uri), snapshot) for uri in uris if (snapshot := self._shown(uri))]
+        wanted = {name: snapshot for name, snapshot in shown if len(snapshot.text) <= MAX_FILE_NBYTES}
         for name in [*self._indexed_lines]:
             if name not in wanted:
                 with self._writing:
                     del self._indexed_lines[name]
                     self._open.remove(name)
                     self._generation += 1
-                self._take(name)
+        were_open, self._open_names = self._open_names, {_name(uri) for uri in uris}
+        for name in were_open - self._open_names:
+            self._take(name)
         for name, snapshot in wanted.items():
-            if self._indexed_lines.get(name) is not snapshot.lines and len(snapshot.text) <= MAX_FILE_NBYTES:
+            if self._indexed_lines.get(name) is not snapshot.lines:
                 self._rest()
                 with self._writing:
                     self._open.add(name, snapshot.text.replace("\r\n", "\n"))
@@ -320,13 +326,13 @@ class Elsewhere:
                 self._drop(name)
 
     def _take(self, name: str) -> None:
-        """Take a file in as it is now, or drop it."""
-        path = file_of(name)
+        """Take a file in as it is now, or drop it; of what is open, only the editor's text counts."""
+        path = None if name in self._open_names else file_of(name)
         signature = path and file_signature(path)
         if path is None or signature is None or self._why_not(path):
             self._drop(name)
             return
-        if name in self._indexed_lines or self._signatures.get(name) == signature:
+        if self._signatures.get(name) == signature:
             return
         try:
             text = read_regular(path, MAX_FILE_NBYTES).decode()

@@ -14,7 +14,7 @@ from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import gap_at
 from dg_lsp.suggest import elsewhere
-from dg_lsp.suggest.elsewhere import Elsewhere
+from dg_lsp.suggest.elsewhere import MAX_FILE_NBYTES, Elsewhere
 
 pytestmark = pytest.mark.asyncio
 ELSEWHERE = "\ndef area(x):\n    if x is None:\n        raise ValueError(x)\n"
@@ -147,6 +147,20 @@ async def test_of_an_open_document_what_the_editor_shows_counts(workspace: Works
     assert await workspace.precedents() == {"shapes.py:4": "raise OpenError(y)"}
     workspace.becomes(ELSEWHERE.replace("ValueError", "TypedError"), "shapes.py")
     assert await workspace.precedents() == {"shapes.py:4": "raise TypedError(y)"}
+    uri = (workspace.folder / "shapes.py").as_uri()
+    workspace.documents.close(uri)
+    workspace.index.closed(uri)
+    assert await workspace.precedents() == {"shapes.py:4": "raise ValueError(y)"}
+
+
+async def test_an_open_document_that_becomes_too_long_is_no_precedent(workspace: Workspace):
+    workspace.write("shapes.py", ELSEWHERE)
+    workspace.open("shapes.py", ELSEWHERE)
+    assert await workspace.precedents()
+    workspace.becomes(ELSEWHERE + "#" * MAX_FILE_NBYTES, "shapes.py")
+    assert await workspace.precedents() == {}
+    workspace.index.look_anew()
+    assert (await workspace.precedents(), workspace.index.files) == ({}, 0)
     uri = (workspace.folder / "shapes.py").as_uri()
     workspace.documents.close(uri)
     workspace.index.closed(uri)
