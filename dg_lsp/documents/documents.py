@@ -186,13 +186,14 @@ class Documents:
         for forgotten in closed[:-REMEMBERED_AFTER_CLOSING]:
             del self._edited[forgotten]
 
-    def forget(self, uri: str) -> None:
-        """Drop a document whose text is no longer known."""
+    def forget(self, uri: str) -> Snapshot | None:
+        """Drop a document whose text is no longer known, and tell what it was; None where it was not open."""
         lost = self._open.pop(uri, None)
         if lost:
             self._lost[uri] = lost
         self._edited.pop(uri, None)
         self._notebooks.rewritten(uri)
+        return lost
 
     def open_notebook(self, uri: str, cells: Sequence[NotebookCell]) -> None:
         """Take in which cells a notebook has; their texts come by `open`."""
@@ -242,7 +243,7 @@ class Documents:
         return [held for held in list(self._open.values()) if held.file_uri == file_uri]
 
     def uris(self) -> Sequence[str]:
-        """Of all open documents whose text is known."""
+        """Of all open documents whose text is known. In any thread."""
         return list(self._open)
 
     def others(self, uri: str) -> Sequence[Snapshot]:
@@ -250,7 +251,7 @@ class Documents:
         return [held for held in {**self._edited, **self._open}.values() if held.uri != uri]
 
     def known(self, uri: str) -> Snapshot | None:
-        """A document that is open, or was edited and closed lately."""
+        """A document that is open, or was edited and closed lately; without what is around it. In any thread."""
         return self._open.get(uri) or self._edited.get(uri)
 
     def edited(self, uri: str) -> bool:

@@ -302,11 +302,11 @@ class Elsewhere:
                     self._generation += 1
 
     def _shown(self, uri: str) -> Snapshot | None:
-        snapshot = self._documents.get(uri)
+        snapshot = self._documents.known(uri)
         return snapshot if snapshot and snapshot.policy.may_show else None
 
     def _suggests(self, uri: str) -> bool:
-        snapshot = self._documents.get(uri)
+        snapshot = self._documents.known(uri)
         return snapshot is not None and not snapshot.policy.off and _wanted(snapshot)
 
     def _walk(self) -> None:

@@ -13,6 +13,7 @@ from dg_lsp.config.configuration import Configuration
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import gap_at
+from dg_lsp.documents.notebooks import NOTHING_AROUND, NotebookCell, Notebooks
 from dg_lsp.suggest import elsewhere
 from dg_lsp.suggest.elsewhere import MAX_FILE_NBYTES, Elsewhere
 
@@ -207,6 +208,19 @@ async def test_no_more_files_are_taken_than_the_bounds_allow(workspace: Workspac
         workspace.write(f"b{number}.py", ELSEWHERE)
     await workspace.precedents()
     assert workspace.index.files == 2
+
+
+async def test_of_a_notebook_its_cells_are_taken_and_nothing_around_them_is_put_together(workspace, monkeypatch):
+    asked = list[str]()
+    monkeypatch.setattr(Notebooks, "around", lambda _, uri: asked.append(uri) or NOTHING_AROUND)
+    notebook = (workspace.folder / "n.ipynb").as_uri()
+    cell = f"vscode-notebook-cell:{notebook.removeprefix('file:')}#W0"
+    workspace.exclusions.look(notebook, [workspace.folder])
+    workspace.documents.open_notebook(notebook, [NotebookCell(uri=cell, is_code=True)])
+    workspace.documents.open(TextDocumentItem(uri=cell, language_id="python", version=1, text=ELSEWHERE))
+    workspace.index.opened(cell)
+    await eventually(lambda: workspace.index.is_complete)
+    assert ([*workspace.index._open.names()], asked) == ([cell], [])
 
 
 SHAPES = "class Circle:\n    def __init__(self, radius: float) -> None:\n        self.radius = radius\n"
