@@ -329,7 +329,8 @@ class Elsewhere:
         """Take a file in as it is now, or drop it; of what is open, only the editor's text counts."""
         path = None if name in self._open_names else file_of(name)
         signature = path and file_signature(path)
-        if path is None or signature is None or self._why_not(path):
+        # A cell's name is not its file's, which holds JSON.
+        if path is None or signature is None or path.as_uri() != name or self._why_not(path):
             self._drop(name)
             return
         if self._signatures.get(name) == signature:

@@ -221,6 +221,11 @@ async def test_of_a_notebook_its_cells_are_taken_and_nothing_around_them_is_put_
     workspace.index.opened(cell)
     await eventually(lambda: workspace.index.is_complete)
     assert ([*workspace.index._open.names()], asked) == ([cell], [])
+    workspace.write("n.ipynb", ELSEWHERE)
+    workspace.documents.close(cell)
+    workspace.index.closed(cell)
+    await eventually(lambda: workspace.index.is_complete)
+    assert ([*workspace.index._open.names()], workspace.index.files) == ([], 0), "a notebook's file is no code"
 
 
 SHAPES = "class Circle:\n    def __init__(self, radius: float) -> None:\n        self.radius = radius\n"
