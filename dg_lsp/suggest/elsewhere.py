@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dg_lsp.config.exclusion import Exclusions, file_of, innermost, name_of
+from dg_lsp.config.exclusion import Exclusions, Seen, file_of, innermost, name_of
 from dg_lsp.config.looking import Looking
 from dg_lsp.config.rereading import file_signature
 from dg_lsp.config.walking import files_below
@@ -186,8 +186,7 @@ class Elsewhere:
         """See what files that are not open are now, as far as that takes no time worth mentioning."""
         unsure = {each for each in names if not self._is_open(each) and not self._looking.is_fresh(each)}
         if unsure:
-            looks = [asyncio.ensure_future(self._looking.at(name)) for name in unsure]
-            await asyncio.wait(looks, timeout=WAIT_S)
+            await asyncio.wait([asyncio.ensure_future(self._looking.at(*unsure))], timeout=WAIT_S)
 
     @property
     def is_complete(self) -> bool:
@@ -237,15 +236,16 @@ class Elsewhere:
         folder = path and innermost(path, self._folders())
         return path.relative_to(folder).as_posix() if path and folder else name_of(name).rpartition("/")[2]
 
-    def _look(self, name: str) -> None:
+    def _look(self, name: str, seen: Seen) -> None:
         """See whether a file may be shown, and is as it was read."""
         path = file_of(name)
-        if path is None or self._why_not(path) or self._signatures.get(name) != file_signature(path):
+        if path is None or self._why_not(path, seen) or self._signatures.get(name) != file_signature(path):
             self._drop(name)
 
-    def _why_not(self, path: Path) -> str:
+    def _why_not(self, path: Path, seen: Seen | None = None) -> str:
         folders = self._folders()
-        return self._exclusions.reason(path.as_uri(), folders) if innermost(path, folders) else "it is in no folder"
+        inside = innermost(path, folders)
+        return self._exclusions.reason(path.as_uri(), folders, seen=seen) if inside else "it is in no folder"
 
     def _drop(self, name: str) -> None:
         with self._writing:

@@ -190,7 +190,7 @@ async def test_to_lose_a_notebook_puts_nothing_together(notebook, monkeypatch):
 
 async def test_files_are_looked_at_once_for_all_cells_and_not_for_each_key(notebook, monkeypatch):
     looked = list[str]()
-    monkeypatch.setattr(Exclusions, "look", lambda self, uri, folders: looked.append(uri))
+    monkeypatch.setattr(Exclusions, "look", lambda self, uri, *_: looked.append(uri))
     await notebook.begin(*("a = 1" for _ in range(50)))
     ends_s = time.monotonic() + 30
     while not looked:
