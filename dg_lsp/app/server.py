@@ -168,9 +168,8 @@ class DgServer(LanguageServer):
         if uri is not None and self.documents.is_notebook(uri):
             wanted[uri] = None
         for lost in self.documents.uris() if uri is None else self.documents.cells(uri) or [uri]:
-            snapshot = self.documents.get(lost)
             self.forget(lost)
-            self.documents.forget(lost)
+            snapshot = self.documents.forget(lost)
             if snapshot:
                 wanted[lost if lost == uri else snapshot.file_uri] = None
         for each in wanted:

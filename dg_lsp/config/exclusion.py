@@ -85,9 +85,9 @@ class Exclusions:
         self._excludes_files: dict[Path, Path] = {}
         self._reasons: dict[str, str] = {}
 
-    def look(self, uri: str, folders: Sequence[Path] = ()) -> None:
+    def look(self, uri: str, folders: Sequence[Path] = (), seen: Seen | None = None) -> None:
         """Work out whether a document is excluded. `folders`: those of the workspace."""
-        self._reasons[uri] = self.reason(uri, folders)
+        self._reasons[uri] = self.reason(uri, folders, seen=seen)
 
     def forget(self, uri: str) -> None:
         self._reasons.pop(uri, None)

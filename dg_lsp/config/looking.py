@@ -8,7 +8,11 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dg_lsp.config.exclusion import Seen
 
 log = logging.getLogger(__name__)
 
@@ -21,17 +25,40 @@ TRUSTED_S = 5.0
 SOON_S = 0.03
 """By then most keys are answered; a look beside them, in the same interpreter, holds them up."""
 AT_ONCE = 2
+"""Threads, beside those that hang."""
+TELL_AGAIN_S = 0.01
+"""Between two times that the event loop is told of what was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Look:
+    """One that is under way, or waits until a thread comes to it."""
+
+    uri: str
+    asked_s: float
+    done: asyncio.Future[None]
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    """A thread's rest of its batch, and since when it is at the look it is at."""
+
+    batch: deque[_Look] = field(default_factory=deque)
+    begun_s: float = field(default_factory=time.monotonic)
+    seen: Seen = field(default_factory=Seen)
+    seen_since_s: float = -math.inf
 
 
 class Looking:
-    """Calls `look(uri)` in threads that nobody waits for at the end, again and again as somebody asks.
+    """Calls `look(uri, seen)` in threads that nobody waits for at the end, again and again as somebody asks. Files that
+    are asked for together are looked at one after another, with what was `seen` since they were asked for.
 
     `looked(uri)` is told on the event loop, before anybody who waits goes on.
     """
 
     def __init__(
         self,
-        look: Callable[[str], None],
+        look: Callable[[str, Seen], None],
         looked: Callable[[str], None] = lambda uri: None,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -39,8 +66,15 @@ class Looking:
         self._looked = looked
         self._clock_s = clock_s
         self._looked_at_s: dict[str, float] = {}
-        self._turns = threading.Semaphore(AT_ONCE)
-        self._under_way: dict[str, tuple[float, asyncio.Future[None]]] = {}
+        self._under_way: dict[str, _Look] = {}
+        self._lock = threading.Lock()
+        """For what follows, which threads share."""
+        self._queue = deque[deque[_Look]]()
+        self._workers = set[_Worker]()
+        self._found = list[_Look]()
+        self._is_telling = False
+        self._forgot_s = -math.inf
+        """When something was forgotten last; what was seen before counts for no look from then on."""
 
     def is_fresh(self, uri: str) -> bool:
         return self._age_s(uri) < LOOK_AGAIN_S
@@ -49,47 +83,103 @@ class Looking:
         """Whether what the last look found may be gone by."""
         return self._age_s(uri) < TRUSTED_S
 
-    async def at(self, uri: str) -> None:
+    async def at(self, *uris: str) -> None:
         """Look, unless that was done a moment ago; what takes too long is no longer waited for, now or later."""
-        if self.is_fresh(uri):
-            return
-        begun_s, done = self._under_way.get(uri) or self._begin(uri)
-        left_s = begun_s + LOOK_S - self._clock_s()
-        if left_s > 0:
-            await asyncio.wait({done}, timeout=left_s)
+        stale = [uri for uri in dict.fromkeys(uris) if not self.is_fresh(uri)]
+        self._begin([uri for uri in stale if uri not in self._under_way])
+        for look in [self._under_way[uri] for uri in stale]:
+            left_s = look.asked_s + LOOK_S - self._clock_s()
+            if left_s > 0 and not look.done.done():
+                await asyncio.wait({look.done}, timeout=left_s)
 
     def forget(self, uri: str) -> None:
         """Look anew when asked next; a look under way may have come too early."""
         self._looked_at_s.pop(uri, None)
         self._under_way.pop(uri, None)
+        with self._lock:
+            self._forgot_s = time.monotonic()
 
     def _age_s(self, uri: str) -> float:
         return self._clock_s() - self._looked_at_s.get(uri, -math.inf)
 
-    def _begin(self, uri: str) -> tuple[float, asyncio.Future[None]]:
+    def _begin(self, uris: Sequence[str]) -> None:
+        loop, now_s = asyncio.get_running_loop(), self._clock_s()
+        batch = deque(_Look(uri=uri, asked_s=now_s, done=loop.create_future()) for uri in uris)
+        if batch:
+            self._under_way |= {look.uri: look for look in batch}
+            self._enqueue(batch)
+
+    def _enqueue(self, batch: deque[_Look]) -> None:
+        with self._lock:
+            self._queue.append(batch)
+            # Many at once would take the interpreter from the event loop.
+            if len(self._workers) >= AT_ONCE:
+                return
+            worker = _Worker()
+            self._workers.add(worker)
         loop = asyncio.get_running_loop()
-        job = self._under_way[uri] = self._clock_s(), loop.create_future()
+        loop.call_later(LOOK_S, self._replace_if_hung, worker)
+        threading.Thread(target=self._work, args=(worker, loop), name="look at files", daemon=True).start()
 
-        def finish() -> None:
-            if self._under_way.get(uri) is job:
-                self._looked_at_s[uri] = self._clock_s()
-                del self._under_way[uri]
-            self._looked(uri)
-            if not job[1].done():
-                job[1].set_result(None)
+    def _replace_if_hung(self, worker: _Worker) -> None:
+        """Let another thread go on with what one left that hangs; that one ends as soon as it can."""
+        with self._lock:
+            if worker not in self._workers:
+                return
+            left_s = worker.begun_s + LOOK_S - time.monotonic()
+            if left_s <= 0:
+                self._workers.remove(worker)
+        if left_s > 0:
+            asyncio.get_running_loop().call_later(left_s, self._replace_if_hung, worker)
+        else:
+            self._enqueue(worker.batch)
 
-        def work() -> None:
-            # Many at once would take the interpreter from the event loop; one that hangs has its turn for a while only.
-            has_turn = self._turns.acquire(timeout=LOOK_S)
+    def _work(self, worker: _Worker, loop: asyncio.AbstractEventLoop) -> None:
+        while look := self._next(worker):
             try:
-                self._look(uri)
+                self._look(look.uri, worker.seen)
             except Exception:  # whatever a file system comes up with
                 log.exception("The project of a document could not be looked at.")
-            finally:
-                if has_turn:
-                    self._turns.release()
-            with contextlib.suppress(RuntimeError):  # The loop is over.
-                loop.call_soon_threadsafe(finish)
+            with self._lock:
+                self._found.append(look)
+                tells, self._is_telling = not self._is_telling, True
+            if tells:
+                with contextlib.suppress(RuntimeError):  # The loop is over.
+                    loop.call_soon_threadsafe(self._tell)
 
-        threading.Thread(target=work, name="look at files", daemon=True).start()
-        return job
+    def _next(self, worker: _Worker) -> _Look | None:
+        """What a worker is to look at now; None where nothing is left, or another took its place."""
+        with self._lock:
+            if worker not in self._workers:
+                return None
+            worker.begun_s = time.monotonic()
+            if not worker.batch or worker.seen_since_s <= max(self._forgot_s, worker.begun_s - LOOK_AGAIN_S):
+                worker.seen, worker.seen_since_s = Seen(), worker.begun_s
+            while not worker.batch and self._queue:
+                worker.batch = self._queue.popleft()
+            if not worker.batch:
+                self._workers.remove(worker)
+                return None
+            return worker.batch.popleft()
+
+    def _tell(self) -> None:
+        """On the event loop: take in what was found until now, and what comes soon in one go."""
+        with self._lock:
+            found, self._found = self._found, []
+            self._is_telling = bool(found)
+        if found:
+            asyncio.get_running_loop().call_later(TELL_AGAIN_S, self._tell)
+        for look in found:
+            self._finish(look)
+
+    def _finish(self, look: _Look) -> None:
+        if self._under_way.get(look.uri) is look:
+            self._looked_at_s[look.uri] = self._clock_s()
+            del self._under_way[look.uri]
+        try:
+            self._looked(look.uri)
+        except Exception:
+            log.exception("What was found of a document's project could not be taken in.")
+        finally:
+            if not look.done.done():
+                look.done.set_result(None)

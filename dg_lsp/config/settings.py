@@ -201,5 +201,8 @@ def _expected(schema: Mapping[str, Any]) -> str:
 
 def _shown(value: object) -> str:
     # Not `repr`: a project's file may nest more deeply than that can follow.
-    shown = reprlib.repr(value)
+    try:
+        shown = reprlib.repr(value)
+    except ValueError:  # Python makes no text of one with thousands of digits, which TOML may have in hexadecimal.
+        shown = "a number that is too long"
     return shown if len(shown) <= 40 else f"{shown[:37]}..."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from dg_lsp.config.exclusion import Exclusions, Seen
@@ -20,7 +21,7 @@ def files_below(folders: Sequence[Path], exclusions: Exclusions, wanted: Callabl
     while left and entries < MAX_ENTRIES:
         inner = list[str]()
         with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
-            for entry in sorted(found, key=lambda entry: entry.name):
+            for entry in sorted(islice(found, MAX_ENTRIES - entries), key=lambda entry: entry.name):
                 entries += 1
                 if entry.name.startswith("."):
                     continue

@@ -7,6 +7,7 @@ text any more; it is known again when the editor sends all of it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,12 +20,16 @@ from dg_lsp.documents.notebooks import NOTHING_AROUND, Around, NotebookCell, Not
 from dg_lsp.documents.positions import Encoding, LineList, Lines, span_of
 from engine.core.sequences import common_ends
 
+log = logging.getLogger(__name__)
+
 REMEMBERED_AFTER_CLOSING = 8
 MOST_EDITS = 16
 """Of one notification, that are told one by one: each costs as much as the document is long, here and wherever somebody
 follows it. What changes at more places at once is replaced or formatted, and one edit."""
 NOT_OPEN = "The document is not open."
 """Why nothing can be done in one."""
+NO_POLICY = "What settings say of the document could not be told; the server's log says why."
+"""Why nothing is done in one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +127,7 @@ class Change:
 
 class Documents:
     """Open documents, and the last few that were edited and closed. `policy(uri, language)` is asked when a document is
-    opened and when `renew` is called, not for each key."""
+    opened and when `renew` is called, not for each key; where that fails, nothing is done in this one document."""
 
     def __init__(
         self, encoding: Encoding = "utf-16", policy: Callable[[str, str], Policy] = lambda uri, language: Policy()
@@ -145,7 +150,7 @@ class Documents:
             version=item.version,
             lines=Lines(item.text),
             encoding=self.encoding,
-            policy=self._policy(notebook or item.uri, item.language_id),
+            policy=self._policy_of(notebook or item.uri, item.language_id),
             notebook=notebook,
         )
         self._open[item.uri] = snapshot
@@ -186,13 +191,14 @@ class Documents:
         for forgotten in closed[:-REMEMBERED_AFTER_CLOSING]:
             del self._edited[forgotten]
 
-    def forget(self, uri: str) -> None:
-        """Drop a document whose text is no longer known."""
+    def forget(self, uri: str) -> Snapshot | None:
+        """Drop a document whose text is no longer known, and tell what it was; None where it was not open."""
         lost = self._open.pop(uri, None)
         if lost:
             self._lost[uri] = lost
         self._edited.pop(uri, None)
         self._notebooks.rewritten(uri)
+        return lost
 
     def open_notebook(self, uri: str, cells: Sequence[NotebookCell]) -> None:
         """Take in which cells a notebook has; their texts come by `open`."""
@@ -229,7 +235,7 @@ class Documents:
             for snapshot in list(held.values()):
                 if file_uri not in (None, snapshot.file_uri):
                     continue
-                policy = self._policy(snapshot.file_uri, snapshot.language)
+                policy = self._policy_of(snapshot.file_uri, snapshot.language)
                 if policy != snapshot.policy:
                     held[snapshot.uri] = replace(snapshot, policy=policy)
 
@@ -242,7 +248,7 @@ class Documents:
         return [held for held in list(self._open.values()) if held.file_uri == file_uri]
 
     def uris(self) -> Sequence[str]:
-        """Of all open documents whose text is known."""
+        """Of all open documents whose text is known. In any thread."""
         return list(self._open)
 
     def others(self, uri: str) -> Sequence[Snapshot]:
@@ -250,12 +256,19 @@ class Documents:
         return [held for held in {**self._edited, **self._open}.values() if held.uri != uri]
 
     def known(self, uri: str) -> Snapshot | None:
-        """A document that is open, or was edited and closed lately."""
+        """A document that is open, or was edited and closed lately; without what is around it. In any thread."""
         return self._open.get(uri) or self._edited.get(uri)
 
     def edited(self, uri: str) -> bool:
         """Whether a document was edited lately."""
         return uri in self._edited
+
+    def _policy_of(self, file_uri: str, language: str) -> Policy:
+        try:
+            return self._policy(file_uri, language)
+        except Exception:  # or others would go on by what held before
+            log.exception("What holds for a document could not be told.")
+            return Policy(off=NO_POLICY, may_show=False)
 
     def _in_notebook(self, snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, around=self._notebooks.around(snapshot.uri)) if snapshot.notebook else snapshot
@@ -268,7 +281,7 @@ class Documents:
         """Cells whose documents were open before go by what holds for the notebook."""
         for held in (self._open[cell.uri] for cell in cells if cell.uri in self._open):
             if held.notebook != notebook:
-                policy = self._policy(notebook, held.language)
+                policy = self._policy_of(notebook, held.language)
                 self._open[held.uri] = replace(held, notebook=notebook, policy=policy)
 
     def _found(self, uri: str, events: list[TextDocumentContentChangeEvent]) -> Snapshot | None:

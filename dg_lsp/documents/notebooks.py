@@ -47,7 +47,10 @@ class UnknownCells(EngineError):
 
 
 class Notebooks:
-    """The order of cells. `read(uri)` is the language of a cell's text, and the text; None where nobody knows it."""
+    """The order of cells. `read(uri)` is the language of a cell's text, and the text; None where nobody knows it.
+
+    For the event loop alone: in another thread, what stood around a cell could be kept after it changed.
+    """
 
     def __init__(self, read: Callable[[str], tuple[str, str] | None]) -> None:
         self._read = read

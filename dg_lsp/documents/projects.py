@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from dg_lsp.config.configuration import Configuration
-from dg_lsp.config.exclusion import Exclusions
+from dg_lsp.config.exclusion import Exclusions, Seen
 from dg_lsp.config.looking import SOON_S, Looking
 from dg_lsp.documents.documents import Documents, Policy, Snapshot
 
@@ -50,7 +50,7 @@ class Projects:
     async def look(self, uri: str) -> None:
         """Wait until a document's policy is what its project says now, and no other's is by a look that is old."""
         self.look_soon(uri)
-        await asyncio.gather(*map(self._looking.at, {self._documents.file_uri(uri), *self._outdated(uri)}))
+        await self._looking.at(self._documents.file_uri(uri), *self._outdated(uri))
 
     def look_soon(self, uri: str) -> None:
         """See to it that policies are what projects say, unless that of a document is so; a key that came just now is
@@ -65,7 +65,7 @@ class Projects:
         before = self._documents.get(uri)
         if before:
             self.look_soon(uri)
-            await asyncio.gather(*map(self._looking.at, self._outdated(uri)))
+            await self._looking.at(*self._outdated(uri))
         now = self._documents.get(uri)
         return now if before and now and now.lines is before.lines else None
 
@@ -87,23 +87,21 @@ class Projects:
 
     def _outdated(self, uri: str) -> list[str]:
         """Of a document's file and those that the model may see beside it, the ones of which too little is known."""
-        shown = {other.file_uri for other in self._documents.others(uri) if other.policy.may_show}
-        shown.add(self._documents.file_uri(uri))
-        return [each for each in shown if not self._looking.is_trusted(each)]
+        shown = (other.file_uri for other in self._documents.others(uri) if other.policy.may_show)
+        each_once = dict.fromkeys((self._documents.file_uri(uri), *shown))
+        return [each for each in each_once if not self._looking.is_trusted(each)]
 
     def _look_again(self) -> None:
         self._looks_soon = False
-        for file_uri in {held.file_uri for held in self._documents.others("")}:
-            if not self._looking.is_fresh(file_uri):
-                self._in_background(self._looking.at(file_uri))
+        self._in_background(self._looking.at(*(held.file_uri for held in self._documents.others(""))))
 
     def _looked(self, file_uri: str) -> None:
         self._documents.renew(file_uri)
         for snapshot in self._documents.of_file(file_uri)[:1]:
             self._renewed(snapshot)
 
-    def _look(self, file_uri: str) -> None:
+    def _look(self, file_uri: str, seen: Seen) -> None:
         self._configuration.look(file_uri)
-        self._exclusions.look(file_uri, self._configuration.folders)
+        self._exclusions.look(file_uri, self._configuration.folders, seen)
         for snapshot in self._documents.of_file(file_uri):
             self._reads(snapshot)

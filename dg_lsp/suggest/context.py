@@ -94,6 +94,10 @@ class ContextSelector:
         held = self._choices.get(snapshot.uri)
         if held and (held.others, held.budget_chars) == (others, budget_chars) and abs(held.line - line) <= FAR_LINES:
             return held.snippets
+        # Nobody tells when a document that was closed is no longer remembered.
+        for uri in [*self._readings]:
+            if self._documents.known(uri) is None:
+                self.forget(uri)
         readings = {other.uri: self.reading(other) for other in others}
         near, here = names(_around(snapshot, line)), read(snapshot)
         pieces = [piece for other in others for piece in _pieces(here, readings[other.uri], near)]

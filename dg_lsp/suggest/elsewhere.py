@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dg_lsp.config.exclusion import Exclusions, file_of, innermost, name_of
+from dg_lsp.config.exclusion import Exclusions, Seen, file_of, innermost, name_of
 from dg_lsp.config.looking import Looking
 from dg_lsp.config.rereading import file_signature
 from dg_lsp.config.walking import files_below
@@ -96,6 +96,8 @@ class Elsewhere:
         self._open = TextIndex(bucket_bits=10)
         self._indexed_lines: dict[str, Lines] = {}
         """Of each document in `_open`."""
+        self._open_names = set[str]()
+        """Of all open documents, as the thread saw them last; what their files hold is old."""
         self._signatures: dict[str, int] = {}
         """Of each file in `_files`, as it was read."""
         self._exclusions = Exclusions()
@@ -185,8 +187,7 @@ class Elsewhere:
         """See what files that are not open are now, as far as that takes no time worth mentioning."""
         unsure = {each for each in names if not self._is_open(each) and not self._looking.is_fresh(each)}
         if unsure:
-            looks = [asyncio.ensure_future(self._looking.at(name)) for name in unsure]
-            await asyncio.wait(looks, timeout=WAIT_S)
+            await asyncio.wait([asyncio.ensure_future(self._looking.at(*unsure))], timeout=WAIT_S)
 
     @property
     def is_complete(self) -> bool:
@@ -236,15 +237,16 @@ class Elsewhere:
         folder = path and innermost(path, self._folders())
         return path.relative_to(folder).as_posix() if path and folder else name_of(name).rpartition("/")[2]
 
-    def _look(self, name: str) -> None:
+    def _look(self, name: str, seen: Seen) -> None:
         """See whether a file may be shown, and is as it was read."""
         path = file_of(name)
-        if path is None or self._why_not(path) or self._signatures.get(name) != file_signature(path):
+        if path is None or self._why_not(path, seen) or self._signatures.get(name) != file_signature(path):
             self._drop(name)
 
-    def _why_not(self, path: Path) -> str:
+    def _why_not(self, path: Path, seen: Seen | None = None) -> str:
         folders = self._folders()
-        return self._exclusions.reason(path.as_uri(), folders) if innermost(path, folders) else "it is in no folder"
+        inside = innermost(path, folders)
+        return self._exclusions.reason(path.as_uri(), folders, seen=seen) if inside else "it is in no folder"
 
     def _drop(self, name: str) -> None:
         with self._writing:
@@ -278,16 +280,20 @@ class Elsewhere:
             time.sleep(min(left_s, IDLE_S))
 
     def _take_documents(self) -> None:
-        wanted = {_name(uri): snapshot for uri in self._documents.uris() if (snapshot := self._shown(uri))}
+        uris = self._documents.uris()
+        shown = [(_name(uri), snapshot) for uri in uris if (snapshot := self._shown(uri))]
+        wanted = {name: snapshot for name, snapshot in shown if len(snapshot.text) <= MAX_FILE_NBYTES}
         for name in [*self._indexed_lines]:
             if name not in wanted:
                 with self._writing:
                     del self._indexed_lines[name]
                     self._open.remove(name)
                     self._generation += 1
-                self._take(name)
+        were_open, self._open_names = self._open_names, {_name(uri) for uri in uris}
+        for name in were_open - self._open_names:
+            self._take(name)
         for name, snapshot in wanted.items():
-            if self._indexed_lines.get(name) is not snapshot.lines and len(snapshot.text) <= MAX_FILE_NBYTES:
+            if self._indexed_lines.get(name) is not snapshot.lines:
                 self._rest()
                 with self._writing:
                     self._open.add(name, snapshot.text.replace("\r\n", "\n"))
@@ -297,11 +303,11 @@ class Elsewhere:
                     self._generation += 1
 
     def _shown(self, uri: str) -> Snapshot | None:
-        snapshot = self._documents.get(uri)
+        snapshot = self._documents.known(uri)
         return snapshot if snapshot and snapshot.policy.may_show else None
 
     def _suggests(self, uri: str) -> bool:
-        snapshot = self._documents.get(uri)
+        snapshot = self._documents.known(uri)
         return snapshot is not None and not snapshot.policy.off and _wanted(snapshot)
 
     def _walk(self) -> None:
@@ -321,13 +327,14 @@ class Elsewhere:
                 self._drop(name)
 
     def _take(self, name: str) -> None:
-        """Take a file in as it is now, or drop it."""
-        path = file_of(name)
+        """Take a file in as it is now, or drop it; of what is open, only the editor's text counts."""
+        path = None if name in self._open_names else file_of(name)
         signature = path and file_signature(path)
-        if path is None or signature is None or self._why_not(path):
+        # A cell's name is not its file's, which holds JSON.
+        if path is None or signature is None or path.as_uri() != name or self._why_not(path):
             self._drop(name)
             return
-        if name in self._indexed_lines or self._signatures.get(name) == signature:
+        if self._signatures.get(name) == signature:
             return
         try:
             text = read_regular(path, MAX_FILE_NBYTES).decode()

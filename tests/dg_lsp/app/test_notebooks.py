@@ -10,6 +10,7 @@ import pytest
 
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.documents.gap import gap_at, window
+from dg_lsp.documents.notebooks import NOTHING_AROUND, Notebooks
 from tests.dg_lsp.app.test_server import Session
 
 pytestmark = pytest.mark.asyncio
@@ -179,9 +180,17 @@ async def test_where_nobody_knows_what_was_lost_a_notebook_is_asked_for_once(not
     assert [each["params"]["uri"] for each in notebook.said()] == [NOTEBOOK, "file:///w/a.py"]
 
 
+async def test_to_lose_a_notebook_puts_nothing_together(notebook, monkeypatch):
+    await notebook.begin(*("a = 1" for _ in range(300)))
+    asked = list[str]()
+    monkeypatch.setattr(Notebooks, "around", lambda _, uri: asked.append(uri) or NOTHING_AROUND)
+    notebook.server.lose(NOTEBOOK)
+    assert (notebook.server.documents.uris(), notebook.told[-1], asked) == ([], REOPEN, [])
+
+
 async def test_files_are_looked_at_once_for_all_cells_and_not_for_each_key(notebook, monkeypatch):
     looked = list[str]()
-    monkeypatch.setattr(Exclusions, "look", lambda self, uri, folders: looked.append(uri))
+    monkeypatch.setattr(Exclusions, "look", lambda self, uri, *_: looked.append(uri))
     await notebook.begin(*("a = 1" for _ in range(50)))
     ends_s = time.monotonic() + 30
     while not looked:

@@ -10,6 +10,7 @@ import pytest
 
 from dg_lsp.cli import run
 from dg_lsp.commands.files import changed_at, commit_of
+from dg_lsp.config import walking
 
 DAY_S = 86_400
 EARLY = int(time.time()) - 60 * DAY_S
@@ -44,6 +45,14 @@ def folder(tmp_path: Path) -> Path:
 def test_what_is_excluded_is_not_listed(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert run(["files", str(folder)]) == 0
     assert capsys.readouterr().out.splitlines() == ["a.py", "inner/b c.py", "inner/😋.py"]
+
+
+def test_a_folder_is_read_no_further_than_the_bound(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setattr(walking, "MAX_ENTRIES", 3)
+    for number in range(9):
+        (tmp_path / f"{number}.py").touch()
+    assert run(["files", str(tmp_path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 def test_it_tells_commit_and_last_changes(folder: Path, capsys: pytest.CaptureFixture[str]):

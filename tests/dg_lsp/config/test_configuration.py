@@ -220,6 +220,8 @@ def test_a_language_can_be_switched_in_one_folder(tmp_path):
         ("".join(f"{'a.' * 150}a{number} = 1\n" for number in range(200)), "Unknown setting 'a'"),
         ("enabled = " + "[" * 150 + "]" * 150, "The setting 'enabled' must be true or false, not [["),
         (f"{'k' * 60_000} = 1", "Unknown setting 'kkkk"),
+        (f"enabled = 0x{'F' * 4_000}", "must be true or false, not a number that is too long"),
+        (f"enabled = [{{a = 0x{'F' * 4_000}}}]", "must be true or false, not a number that is too long"),
     ],
 )
 def test_a_project_file_of_any_content_is_named_once(tmp_path, text, problem):

@@ -15,7 +15,15 @@ from lsprotocol.types import (
     TextDocumentItem,
 )
 
-from dg_lsp.documents.documents import MOST_EDITS, REMEMBERED_AFTER_CLOSING, Documents, Edit, smallest_edit
+from dg_lsp.documents.documents import (
+    MOST_EDITS,
+    NO_POLICY,
+    REMEMBERED_AFTER_CLOSING,
+    Documents,
+    Edit,
+    Policy,
+    smallest_edit,
+)
 from dg_lsp.documents.positions import Lines, range_of
 
 URI = "file:///a.py"
@@ -156,3 +164,21 @@ def test_other_documents_are_all_but_the_one():
     assert documents.edited("untitled:1")
     assert not documents.edited(URI)
     assert len(documents.others("file:///c.py")) == 2
+
+
+def test_a_document_of_which_nobody_can_say_what_holds_is_off_and_no_other(caplog):
+    off = ""
+
+    def policy(uri: str, language: str) -> Policy:
+        if uri == URI:
+            raise ValueError("what nobody thought of")
+        return Policy(off=off)
+
+    documents = Documents(policy=policy)
+    for uri in (URI, "untitled:1"):
+        documents.open(TextDocumentItem(uri=uri, language_id="python", version=1, text=""))
+    off = "Suggestions are switched off."
+    documents.renew()
+    assert documents.get(URI).policy == Policy(off=NO_POLICY, may_show=False)
+    assert documents.get("untitled:1").policy.off == off
+    assert "what nobody thought of" in caplog.text

@@ -9,7 +9,9 @@ import time
 import pytest
 
 from dg_lsp.app.server import DgServer
-from dg_lsp.config.looking import LOOK_AGAIN_S, LOOK_S, TRUSTED_S, Looking
+from dg_lsp.config import looking
+from dg_lsp.config.exclusion import Seen
+from dg_lsp.config.looking import AT_ONCE, LOOK_AGAIN_S, LOOK_S, TRUSTED_S, Looking
 from tests.dg_lsp.app.test_server import URI, Session
 
 
@@ -30,7 +32,7 @@ class Disk:
         self._server = server
         server.projects._looking = Looking(self._look, server.projects._looked, lambda: self.now_s)
 
-    def _look(self, uri: str) -> None:
+    def _look(self, uri: str, seen: Seen) -> None:
         self.answers.wait(10)
         time.sleep(0.0 if uri == URI else 0.1)
         self.looked_at.append(uri)
@@ -95,3 +97,31 @@ async def test_a_file_that_the_editor_says_changed_is_looked_at_before_the_next_
     assert (await server.projects.snapshot(uri)).policy.may_show
     await session.send("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 1}]})
     assert not (await server.projects.snapshot(uri)).policy.may_show
+
+
+async def known(server: DgServer, uris: list[str]) -> None:
+    server.projects.look_soon(uris[0])
+    async with asyncio.timeout(20):
+        while not all(map(server.projects._looking.is_fresh, uris)):
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.asyncio
+async def test_a_key_beside_many_documents_starts_few_threads_and_reads_their_folder_once(
+    session, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(looking, "LOOK_AGAIN_S", 60.0)
+    server, uris = session.server, [(tmp_path / f"{number}.py").as_uri() for number in range(200)]
+    await session.begin()
+    for uri in uris:
+        await session.open("a = 1\n", uri)
+    await known(server, uris)
+    patterns, start = server.projects._exclusions._patterns, threading.Thread.start
+    read, started = list[str](), list[str]()
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(thread.name), start(thread)))
+    monkeypatch.setattr(patterns, "get", lambda path: read.append(path.name) or "")
+    server.projects.look_anew()
+    await session.change("x", uris[0])
+    await known(server, uris)
+    assert started.count("look at files") <= AT_ONCE
+    assert read.count(".dgignore") == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumentItem
 
 from dg_lsp.config.settings import ContextSettings, Settings
-from dg_lsp.documents.documents import Documents, Policy, Snapshot
+from dg_lsp.documents.documents import REMEMBERED_AFTER_CLOSING, Documents, Policy, Snapshot
 from dg_lsp.suggest.context import CHARS_BY_TOKEN, FAR_LINES, ContextSelector, closeness, read
 
 HERE = "file:///w/app/main.py"
@@ -151,3 +151,16 @@ def test_a_document_is_read_again_for_another_text_not_for_another_policy():
     assert context_selector.reading(replace(other, policy=Policy(may_show=False))) is reading
     edited(documents, other.uri, "two = 2\n")
     assert context_selector.reading(documents.get(other.uri)).names == {"two"}
+
+
+def test_nothing_is_kept_of_documents_that_nobody_knows_any_more():
+    documents, context_selector = editor()
+    for number in range(REMEMBERED_AFTER_CLOSING + 4):
+        uri = f"file:///w/lib/n{number}.py"
+        opened(documents, uri, "")
+        edited(documents, uri, "class circle: radius = 1\n")
+        context_selector.snippets(document(documents), 0)
+        context_selector.forget(uri)
+        documents.close(uri)
+        context_selector.snippets(document(documents), 0)
+    assert {*context_selector._readings} == {other.uri for other in documents.others(HERE)}

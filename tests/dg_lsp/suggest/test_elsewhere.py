@@ -13,8 +13,9 @@ from dg_lsp.config.configuration import Configuration
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import gap_at
+from dg_lsp.documents.notebooks import NOTHING_AROUND, NotebookCell, Notebooks
 from dg_lsp.suggest import elsewhere
-from dg_lsp.suggest.elsewhere import Elsewhere
+from dg_lsp.suggest.elsewhere import MAX_FILE_NBYTES, Elsewhere
 
 pytestmark = pytest.mark.asyncio
 ELSEWHERE = "\ndef area(x):\n    if x is None:\n        raise ValueError(x)\n"
@@ -153,6 +154,20 @@ async def test_of_an_open_document_what_the_editor_shows_counts(workspace: Works
     assert await workspace.precedents() == {"shapes.py:4": "raise ValueError(y)"}
 
 
+async def test_an_open_document_that_becomes_too_long_is_no_precedent(workspace: Workspace):
+    workspace.write("shapes.py", ELSEWHERE)
+    workspace.open("shapes.py", ELSEWHERE)
+    assert await workspace.precedents()
+    workspace.becomes(ELSEWHERE + "#" * MAX_FILE_NBYTES, "shapes.py")
+    assert await workspace.precedents() == {}
+    workspace.index.look_anew()
+    assert (await workspace.precedents(), workspace.index.files) == ({}, 0)
+    uri = (workspace.folder / "shapes.py").as_uri()
+    workspace.documents.close(uri)
+    workspace.index.closed(uri)
+    assert await workspace.precedents() == {"shapes.py:4": "raise ValueError(y)"}
+
+
 async def test_a_document_that_becomes_excluded_is_none_at_once(workspace: Workspace):
     workspace.open("shapes.py", ELSEWHERE)
     assert await workspace.precedents()
@@ -193,6 +208,24 @@ async def test_no_more_files_are_taken_than_the_bounds_allow(workspace: Workspac
         workspace.write(f"b{number}.py", ELSEWHERE)
     await workspace.precedents()
     assert workspace.index.files == 2
+
+
+async def test_of_a_notebook_its_cells_are_taken_and_nothing_around_them_is_put_together(workspace, monkeypatch):
+    asked = list[str]()
+    monkeypatch.setattr(Notebooks, "around", lambda _, uri: asked.append(uri) or NOTHING_AROUND)
+    notebook = (workspace.folder / "n.ipynb").as_uri()
+    cell = f"vscode-notebook-cell:{notebook.removeprefix('file:')}#W0"
+    workspace.exclusions.look(notebook, [workspace.folder])
+    workspace.documents.open_notebook(notebook, [NotebookCell(uri=cell, is_code=True)])
+    workspace.documents.open(TextDocumentItem(uri=cell, language_id="python", version=1, text=ELSEWHERE))
+    workspace.index.opened(cell)
+    await eventually(lambda: workspace.index.is_complete)
+    assert ([*workspace.index._open.names()], asked) == ([cell], [])
+    workspace.write("n.ipynb", ELSEWHERE)
+    workspace.documents.close(cell)
+    workspace.index.closed(cell)
+    await eventually(lambda: workspace.index.is_complete)
+    assert ([*workspace.index._open.names()], workspace.index.files) == ([], 0), "a notebook's file is no code"
 
 
 SHAPES = "class Circle:\n    def __init__(self, radius: float) -> None:\n        self.radius = radius\n"
