@@ -39,6 +39,15 @@ def open_regular(path: Path) -> BinaryIO:
     raise NotRead(path, "is no ordinary file")
 
 
+def is_utf8(path: str | Path) -> bool:
+    """Whether a path is text, which can be kept and sent; where names are bytes, it may be none."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
     """A draft beside a file, which takes its place in one move at the end of the block; a cut leaves the old one."""
