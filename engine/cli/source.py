@@ -50,4 +50,5 @@ def show_or_write(source: TextFile, text: str, *, diff: bool, write: bool) -> No
     if write:
         replace_text(source, text)
     if diff or not write:
-        typer.echo(difference(source, text), nl=False)
+        # As bytes, whatever the terminal takes: `patch` needs those of the text and of the name.
+        typer.echo(difference(source, text).encode(errors="surrogateescape"), nl=False)

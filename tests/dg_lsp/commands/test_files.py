@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -44,6 +45,13 @@ def folder(tmp_path: Path) -> Path:
 def test_what_is_excluded_is_not_listed(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert run(["files", str(folder)]) == 0
     assert capsys.readouterr().out.splitlines() == ["a.py", "inner/b c.py", "inner/😋.py"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+def test_names_are_printed_as_they_are(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]):
+    (tmp_path / os.fsdecode(b"\xe9.py")).touch()
+    assert run(["files", str(tmp_path)]) == 0
+    assert capsysbinary.readouterr().out == b"\xe9.py\n"
 
 
 def test_it_tells_commit_and_last_changes(folder: Path, capsys: pytest.CaptureFixture[str]):

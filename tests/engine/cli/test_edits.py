@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,16 @@ def test_the_difference_is_printed_and_patch_takes_it(work: Path, capsys: pytest
         pytest.skip("there is no patch")
     subprocess.run(["patch", "-p1"], input=shown, text=True, check=True, capture_output=True)
     assert Path("a.py").read_text() == HEAD + NEW + TAIL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+def test_the_difference_has_the_bytes_of_a_name_and_a_text(work: Path, capsysbinary: pytest.CaptureFixture[bytes]):
+    Path("oracle.json").write_text(json.dumps({"cases": [{"text": f"▮# é\n{NEW}▮"}]}))
+    name = os.fsdecode(b"\xe9.py")
+    Path(name).write_text(f"# é\n{OLD}", encoding="utf-8")
+    assert call("rewrite", name, "--range", "2:1-5:1", "--strength", "1") == 0
+    shown = capsysbinary.readouterr().out
+    assert shown.startswith(b"--- a/\xe9.py\n+++ b/\xe9.py\n@@ -1,4 +1,4 @@\n # \xc3\xa9\n")
 
 
 def test_writing_prints_nothing_unless_told_to(work: Path, capsys: pytest.CaptureFixture[str]):
