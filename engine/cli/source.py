@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from engine.core.errors import BadInput
+from engine.core.files import is_utf8
 from engine.syntax.languages import language_of
 from engine.text.marked import MarkedText, gap_between, parse_position
 from engine.text.newlines import lines
@@ -25,9 +26,11 @@ def language_in(source: TextFile) -> str:
 
 
 def folder_of(source: TextFile) -> str:
-    """Where a file lies; where this command stands, for standard input."""
+    """Where a file lies; where this command stands, for standard input. Empty for a name that is not UTF-8, which can't
+    be sent, and which no adapter has."""
     path = source.path
-    return str(Path.cwd() if path is None else path.absolute().parent)
+    folder = str(Path.cwd() if path is None else path.absolute().parent)
+    return folder if is_utf8(folder) else ""
 
 
 def span_in(text: str, span: str) -> MarkedText:

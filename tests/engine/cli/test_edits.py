@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from dg_lsp.cli import run
+from engine.cli.source import folder_of
+from engine.text.textfile import read_text
 
 HEAD, TAIL = "# A file.\n", "print(grow(1))\n"
 OLD = "def grow(size):\n    size = size + 1\n    return size\n"
@@ -55,6 +57,15 @@ def test_the_difference_has_the_bytes_of_a_name_and_a_text(work: Path, capsysbin
     assert call("rewrite", name, "--range", "2:1-5:1", "--strength", "1") == 0
     shown = capsysbinary.readouterr().out
     assert shown.startswith(b"--- a/\xe9.py\n+++ b/\xe9.py\n@@ -1,4 +1,4 @@\n # \xc3\xa9\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+def test_no_folder_is_sent_whose_name_is_no_text(work: Path):
+    assert folder_of(read_text("a.py")) == str(work)
+    odd = work / os.fsdecode(b"\xe9")
+    odd.mkdir()
+    shutil.copy("a.py", odd)
+    assert folder_of(read_text(str(odd / "a.py"))) == ""
 
 
 def test_writing_prints_nothing_unless_told_to(work: Path, capsys: pytest.CaptureFixture[str]):
