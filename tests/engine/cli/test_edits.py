@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from dg_lsp.cli import run
+from engine.cli import fix
 from engine.cli.source import folder_of
 from engine.text.textfile import read_text
 
@@ -158,3 +160,15 @@ def test_what_can_not_be_mended_is_exit_code_1(work: Path, capsys: pytest.Captur
     assert call("fix", "broken.py", "--write") == 1
     assert "Nothing was found that mends the syntax" in capsys.readouterr().err
     assert Path("broken.py").read_text() == hopeless
+
+
+@pytest.mark.parametrize("engine", ["--engine", "--no-engine"])
+def test_what_takes_too_long_to_parse_is_a_sentence(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, engine: str
+):
+    monkeypatch.setattr(fix, "_PARSE_MS", 100.0, raising=False)
+    Path("deep.html").write_text("<a>" * 100_000)
+    began = time.thread_time()
+    assert run(["fix", "deep.html", "--model", "no/such-model", engine]) == 1
+    assert time.thread_time() - began < 5
+    assert "The syntax of deep.html can't be told within 0.1 s: give a smaller text." in capsys.readouterr().err
