@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 from pathlib import Path
 
 import typer
@@ -11,7 +12,6 @@ from engine.core.errors import BadInput
 from engine.core.files import is_utf8
 from engine.syntax.languages import language_of
 from engine.text.marked import MarkedText, gap_between, parse_position
-from engine.text.newlines import lines
 from engine.text.textfile import TextFile, replace_text
 
 _LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
@@ -44,7 +44,9 @@ def span_in(text: str, span: str) -> MarkedText:
 def difference(source: TextFile, text: str) -> str:
     """What `text` changes in a file, as a unified diff that `patch` takes."""
     name = source.name.lstrip("/") if source.path else "stdin"
-    diff = difflib.unified_diff(lines(source.text), lines(text), f"a/{name}", f"b/{name}")
+    # Split at line feeds alone, as `patch` does; for an editor a carriage return ends a line, too.
+    old, new = (io.StringIO(each, newline="\n").readlines() for each in (source.text, text))
+    diff = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff)
 
 

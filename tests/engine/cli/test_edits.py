@@ -13,7 +13,7 @@ import pytest
 
 from dg_lsp.cli import run
 from engine.cli import fix
-from engine.cli.source import folder_of
+from engine.cli.source import difference, folder_of
 from engine.text.textfile import read_text
 
 HEAD, TAIL = "# A file.\n", "print(grow(1))\n"
@@ -68,6 +68,20 @@ def test_no_folder_is_sent_whose_name_is_no_text(work: Path):
     odd.mkdir()
     shutil.copy("a.py", odd)
     assert folder_of(read_text(str(odd / "a.py"))) == ""
+
+
+def test_for_a_difference_only_a_line_feed_ends_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    old, new = "a\rb\r\nc\rd\r", "a\rB\r\nc\rd\r"
+    Path("a.py").write_bytes(old.encode())
+    shown = difference(read_text("a.py"), new)
+    assert shown == (
+        "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n-a\rb\r\n+a\rB\r\n c\rd\r\n\\ No newline at end of file\n"
+    )
+    if shutil.which("patch") is None:
+        pytest.skip("there is no patch")
+    subprocess.run(["patch", "-p1", "--binary"], input=shown.encode(), check=True, capture_output=True)
+    assert Path("a.py").read_bytes() == new.encode()
 
 
 def test_writing_prints_nothing_unless_told_to(work: Path, capsys: pytest.CaptureFixture[str]):
