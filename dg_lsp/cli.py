@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dg_lsp import __version__
+from engine.core.exits import escape_unencodable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ COMMANDS = {
 
 def main() -> None:
     """The console script: exits with 0, 1 (failed at work) or 2 (asked for something that can't be done as asked)."""
+    escape_unencodable()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -39,7 +40,7 @@ def files(
         if not exclusions.reason(path.as_uri(), [root])
     ]
     if not as_json:
-        typer.echo("".join(f"{path}\n" for path in paths), nl=False)
+        typer.echo(os.fsencode("".join(f"{path}\n" for path in paths)), nl=False)
         return
     changed = changed_at(root)
     listed = [{"path": path, "changed": changed.get(path)} for path in paths]

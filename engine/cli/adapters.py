@@ -17,7 +17,9 @@ from engine.models.adapters.metadata import (
     AdapterMetadata,
     all_adapters,
     fingerprint_of,
+    last_good,
     read_metadata,
+    readable,
     remove_adapter,
     switch_adapter,
 )
@@ -85,9 +87,10 @@ def whether_used(metadata: AdapterMetadata) -> str:
 def _lines(directory: Path, used: set[str]) -> list[str]:
     try:
         metadata = read_metadata(directory)
+        with readable(directory):
+            nbytes = sum(each.stat().st_size for each in last_good(directory).iterdir())
     except ModelError as error:
         return [str(error)]
-    nbytes = sum(each.stat().st_size for each in directory.iterdir())
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(metadata.created))
     commit = f" at {metadata.commit[:12]}" if metadata.commit else ""
     in_use = "in use now" if metadata.folder in used else "on"

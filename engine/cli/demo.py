@@ -12,7 +12,7 @@ from rich.console import Console
 
 from engine.cli.preview import figures, preview
 from engine.cli.watch import Watch
-from engine.core.exits import one_line_errors
+from engine.core.exits import escape_unencodable, one_line_errors
 from engine.core.names import BUNDLED
 from engine.core.request import FillRequest
 from engine.loader.catalog import bundled
@@ -67,4 +67,5 @@ def show(example: DemoExample, infiller: Infiller, console: Console) -> None:
 
 
 if __name__ == "__main__":
+    escape_unencodable()
     typer.run(main)

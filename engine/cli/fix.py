@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import typer
 
 from engine.cli.answers import answer
@@ -11,6 +13,9 @@ from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
 from engine.core.request import FillRequest
 from engine.text.textfile import read_text, writable_path
+
+_PARSE_MS = 3000.0
+"""Of the processor's time; a model gets no more to have its texts checked."""
 
 
 @one_line_errors()
@@ -35,9 +40,15 @@ def fix(
     if write:
         writable_path(source)
     from engine.analysis.parsed_text import parse_text
+    from engine.syntax.budget import Budget
     from engine.syntax.languages import language_of
 
-    parsed = parse_text(source.text, language_of(language) or "")
+    budget = Budget(_PARSE_MS, time.thread_time)
+    parsed = parse_text(source.text, language_of(language) or "", budget)
+    if parsed is None and budget.over():
+        raise EngineError(
+            f"The syntax of {source.name} can't be told within {_PARSE_MS / 1000:g} s: give a smaller text."
+        )
     if parsed and parsed.is_sound:
         typer.echo(f"{source.name} has no syntax problem.", err=True)
         return

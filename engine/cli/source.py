@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import io
 from pathlib import Path
 
 import typer
 
 from engine.core.errors import BadInput
+from engine.core.files import is_utf8
 from engine.syntax.languages import language_of
 from engine.text.marked import MarkedText, gap_between, parse_position
-from engine.text.newlines import lines
 from engine.text.textfile import TextFile, replace_text
 
 _LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
@@ -25,9 +26,11 @@ def language_in(source: TextFile) -> str:
 
 
 def folder_of(source: TextFile) -> str:
-    """Where a file lies; where this command stands, for standard input."""
+    """Where a file lies; where this command stands, for standard input. Empty for a name that is not UTF-8, which can't
+    be sent, and which no adapter has."""
     path = source.path
-    return str(Path.cwd() if path is None else path.absolute().parent)
+    folder = str(Path.cwd() if path is None else path.absolute().parent)
+    return folder if is_utf8(folder) else ""
 
 
 def span_in(text: str, span: str) -> MarkedText:
@@ -41,7 +44,9 @@ def span_in(text: str, span: str) -> MarkedText:
 def difference(source: TextFile, text: str) -> str:
     """What `text` changes in a file, as a unified diff that `patch` takes."""
     name = source.name.lstrip("/") if source.path else "stdin"
-    diff = difflib.unified_diff(lines(source.text), lines(text), f"a/{name}", f"b/{name}")
+    # Split at line feeds alone, as `patch` does; for an editor a carriage return ends a line, too.
+    old, new = (io.StringIO(each, newline="\n").readlines() for each in (source.text, text))
+    diff = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff)
 
 
@@ -50,4 +55,5 @@ def show_or_write(source: TextFile, text: str, *, diff: bool, write: bool) -> No
     if write:
         replace_text(source, text)
     if diff or not write:
-        typer.echo(difference(source, text), nl=False)
+        # As bytes, whatever the terminal takes: `patch` needs those of the text and of the name.
+        typer.echo(difference(source, text).encode(errors="surrogateescape"), nl=False)

@@ -1,8 +1,11 @@
-"""How a command ends: errors raised on purpose become one line on standard error and an exit code."""
+"""How a command ends: errors raised on purpose become one line on standard error and an exit code. What it
+prints never ends it."""
 
 from __future__ import annotations
 
+import io
 import signal
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -11,6 +14,14 @@ import typer
 from engine.core.errors import BadInput, EngineError
 
 BAD_INPUT, FAILURE = 2, 1
+
+
+def escape_unencodable() -> None:
+    """From now on, characters that a terminal or a pipe can't take are shown as escapes; what is printed as bytes is
+    left alone."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # no stream where there is no console
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,10 +39,25 @@ def open_regular(path: Path) -> BinaryIO:
     raise NotRead(path, "is no ordinary file")
 
 
+def is_utf8(path: str | Path) -> bool:
+    """Whether a path is text, which can be kept and sent; where names are bytes, it may be none."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
     """A draft beside a file, which takes its place in one move at the end of the block; a cut leaves the old one."""
     draft = path.with_name(f"{path.name}.new")
     draft.unlink(missing_ok=True)
-    yield draft
+    try:
+        yield draft
+    except BaseException:
+        # A full disk needs its room.
+        with suppress(OSError):
+            draft.unlink()
+        raise
     draft.replace(path)

@@ -4,6 +4,7 @@ syntax, with the code itself as the answer."""
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import random
 import zlib
@@ -16,8 +17,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from engine.core.errors import BadInput
+from engine.core.errors import BadInput, NotRead
+from engine.core.files import read_regular
 from engine.core.request import FillRequest
+from engine.core.sizes import decimal_bytes
 from engine.ipc.frames import shortened
 from engine.syntax.holes import Kind, holes
 from engine.syntax.languages import language_of
@@ -28,6 +31,8 @@ LONGEST = 240
 """Characters of a gap; what is longer is more than one asks a cursor for."""
 _SHORTEST_FILE, _LONGEST_FILE = 200, 400_000
 """Characters; what is shorter says nothing about the gap, what is longer is seldom written by hand."""
+_MOST_NBYTES = 256 << 20
+"""Of a file of tasks, packed and unpacked; the published ones have some ten MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +86,13 @@ def choose(tasks: Sequence[EvalTask], limit: int | None, seed: int) -> list[Eval
 
 def _text(path: Path) -> str:
     try:
-        data = path.read_bytes()
-        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
+        data = read_regular(path, _MOST_NBYTES)
+        if data[:2] == b"\x1f\x8b":
+            with gzip.open(io.BytesIO(data)) as unpacked:
+                data = unpacked.read(_MOST_NBYTES + 1)
+            if len(data) > _MOST_NBYTES:
+                raise NotRead(path, f"is larger than {decimal_bytes(_MOST_NBYTES)} when unpacked")
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise BadInput(f"{path} can't be read ({error.strerror or error}): name a file of tasks.") from None
     except (EOFError, zlib.error, UnicodeDecodeError):
@@ -141,8 +151,8 @@ def _files(folder: Path, wanted: str | None) -> Iterator[Path]:
 
 def _holes_of(path: Path, folder: Path, draw: float) -> Iterator[EvalTask]:
     try:
-        text = path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError):
+        text = read_regular(path, 4 * _LONGEST_FILE).decode()
+    except (OSError, NotRead, UnicodeDecodeError):
         return
     yield from _holes_in(
         path.relative_to(folder).as_posix(), language_of(path=path.name) or "", text, draw, 2 * len(KINDS)

@@ -11,10 +11,11 @@ import math
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -91,29 +92,44 @@ def quantize(checkpoint: Checkpoint, out: Path, on_percent: OnPercent | None = N
     """
     if any(tensor.pieces for tensor in checkpoint.tensors):
         raise ModelError(f"{checkpoint.name} is in 4 bit already: name the model in bfloat16.")
-    done = _begun(checkpoint, out)
-    files = _planned(checkpoint)
-    left = [sources for name, sources in files.items() if name not in done["lost"]]
-    needed = sum(nbytes for sources in left for *_, nbytes in _becoming(sources))
-    if needed > (free := shutil.disk_usage(out).free):
-        raise BadInput(
-            f"{out} needs {decimal_bytes(needed)} of disk, and {decimal_bytes(free)} are free: free some, or name "
-            "another directory."
-        )
-    for at, (name, sources) in enumerate(files.items(), start=1):
-        if name not in done["lost"]:
-            with reading(checkpoint.name), replacing(out / name) as draft:
-                lost = _write(draft, sources)
-            done["lost"][name] = lost
-            _keep(out, done)
-        if on_percent is not None:
-            on_percent(100 * at / len(files))
-    _finish(checkpoint, out, list(files))
+    with _writing(out):
+        done = _begun(checkpoint, out)
+        files = _planned(checkpoint)
+        left = [sources for name, sources in files.items() if name not in done["lost"]]
+        needed = sum(nbytes for sources in left for *_, nbytes in _becoming(sources))
+        if needed > (free := shutil.disk_usage(out).free):
+            raise BadInput(
+                f"{out} needs {decimal_bytes(needed)} of disk, and {decimal_bytes(free)} are free: free some, or name "
+                "another directory."
+            )
+        # Without it what is cut in the first file would be something else.
+        _keep(out, done)
+        for at, (name, sources) in enumerate(files.items(), start=1):
+            if name not in done["lost"]:
+                with replacing(out / name) as draft:
+                    lost = _write(draft, sources, checkpoint.name)
+                done["lost"][name] = lost
+                _keep(out, done)
+            if on_percent is not None:
+                on_percent(100 * at / len(files))
+        _finish(checkpoint, out, list(files))
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for lost in done["lost"].values():
         for kind, numbers in lost.items():
             sums[kind] = [before + more for before, more in zip(sums[kind], numbers, strict=True)]
     return {kind: (squares / there) ** 0.5 for kind, (squares, there) in sorted(sums.items()) if there}
+
+
+@contextmanager
+def _writing(out: Path) -> Generator[None]:
+    """Raises BadInput where the disk refuses. What is read within has `reading` around it."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(
+            f"{out} can't be written to ({error.strerror or error}): make room on its disk and run the same command "
+            "again, or name another directory."
+        ) from None
 
 
 def _begun(checkpoint: Checkpoint, out: Path) -> dict[str, Any]:
@@ -165,7 +181,7 @@ def _matrices(tensor: TensorHeader) -> Iterator[tuple[str, TensorHeader]]:
         yield f"{stem}{part}", replace(tensor, shape=(rows, inputs), offset=tensor.offset + at * nbytes, nbytes=nbytes)
 
 
-def _write(file: Path, sources: Sequence[Source]) -> dict[str, list[float]]:
+def _write(file: Path, sources: Sequence[Source], model: str) -> dict[str, list[float]]:
     """A safetensors file, tensor by tensor; squares lost and squares there, by kind of matrix."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     at = 0
@@ -177,15 +193,22 @@ def _write(file: Path, sources: Sequence[Source]) -> dict[str, list[float]]:
     lost: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     with file.open("wb") as stream:
         stream.write(len(content).to_bytes(8, "little") + content)
+        for part in _contents(sources, lost, model):
+            stream.write(part)
+    return lost
+
+
+def _contents(sources: Sequence[Source], lost: dict[str, list[float]], model: str) -> Iterator[bytes | memoryview]:
+    """The bytes of the tensors that are written; what is read for them is of `model`."""
+    with reading(model):
         for source in sources:
             if not source.matrices:
-                _copy(source.header, stream)
+                yield from _chunks(source.header)
             for name, matrix in source.matrices:
                 kind = [part for part in name.rpartition(".layers.")[2].split(".") if not part.isdecimal()]
                 for part in _quantized(matrix, lost[".".join(kind)]).values():
                     own: Any = part.contiguous().view(torch.uint8).flatten().numpy()
-                    stream.write(memoryview(own))
-    return lost
+                    yield memoryview(own)
 
 
 def _becoming(sources: Sequence[Source]) -> Iterator[tuple[str, str, tuple[int, ...], int]]:
@@ -218,7 +241,7 @@ def _quantized(matrix: TensorHeader, lost: list[float]) -> dict[str, Tensor]:
     return stored_int4({name: torch.cat([each[name] for each in read]) for name in read[0]})
 
 
-def _copy(tensor: TensorHeader, stream: BinaryIO) -> None:
+def _chunks(tensor: TensorHeader) -> Iterator[bytes]:
     left = tensor.nbytes
     with tensor.file.open("rb") as source:
         source.seek(tensor.offset)
@@ -226,7 +249,7 @@ def _copy(tensor: TensorHeader, stream: BinaryIO) -> None:
             part = source.read(min(left, _CHUNK_NBYTES))
             if not part:
                 raise ModelError(f"{tensor.file} is cut off: pull or copy the model again.")
-            stream.write(part)
+            yield part
             left -= len(part)
 
 
@@ -238,7 +261,9 @@ def _finish(checkpoint: Checkpoint, out: Path, files: Sequence[str]) -> None:
     )
     for file in checkpoint.path.iterdir():
         if file.is_file() and file.suffix in _BESIDE and file.name not in (INDEX_FILE, "config.json"):
-            shutil.copyfile(file, out / file.name)
+            with reading(checkpoint.name):
+                content = file.read_bytes()
+            (out / file.name).write_bytes(content)
     named = (tensor.name.rpartition(".") for tensor in headers if len(tensor.shape) == 2)
     ignored = {"lm_head", *(module for module, _, own in named if own == "weight")}
     config = {**checkpoint.config, "quantization_config": {**_CONFIG, "ignore": sorted(ignored)}}

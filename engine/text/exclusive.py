@@ -54,19 +54,22 @@ def exclusive(path: Path) -> Generator[Callable[[], bool]]:
 if sys.platform != "win32":
 
     def _flocked(descriptor: int) -> bool:
+        """Whether nobody else has it locked, as far as can be told."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError:
+            pass  # a file system without locks, or one that takes them only of who may write
         return True
 
     def _lease(descriptor: int) -> Literal["held", "refused", "unknown"]:
         """Until the file is closed. "refused": somebody has it open to write; "unknown": there are no leases here."""
         if sys.platform != "linux":
             return "unknown"
-        # The signal for somebody who waits is one that is ignored, as the usual one would end the process.
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         try:
+            # The signal for somebody who waits is one that is ignored, as the usual one would end the process.
+            fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         except BlockingIOError:
             return "refused"

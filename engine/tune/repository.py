@@ -4,6 +4,7 @@ them held out, those that changed lately read more often."""
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import subprocess
 import time
@@ -15,7 +16,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from engine.core.errors import BadInput, EngineError, NotRead
-from engine.core.files import read_regular
+from engine.core.files import is_utf8, read_regular
 from engine.core.processes import python_module
 from engine.syntax.languages import language_of
 from engine.train.corpus import Document, Split
@@ -72,7 +73,9 @@ class Repository:
 
 def list_files(folder: Path) -> Listing:
     """The files below `folder` that the model may see. The language server's side knows the rules: it is asked in a
-    process of its own. Raises BadInput for what is no folder."""
+    process of its own. Raises BadInput for what is no folder, or one whose name no adapter can keep."""
+    if not is_utf8(folder.resolve()):
+        raise BadInput(f"{folder} has a name that is not UTF-8: rename it.")
     command = [*python_module("dg_lsp"), "files", str(folder.resolve()), "--json"]
     try:
         asked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIST_S, check=False)
@@ -83,7 +86,11 @@ def list_files(folder: Path) -> Listing:
     if asked.returncode:
         said = asked.stderr.decode(errors="replace").strip().removeprefix("dg-lsp: ")
         raise BadInput(said) if asked.returncode == 2 else EngineError(f"The files of {folder} were not listed: {said}")
-    return msgspec.json.decode(asked.stdout, type=Listing)
+    try:
+        # Unlike msgspec's reader, this one takes names that are not UTF-8.
+        return msgspec.convert(json.loads(asked.stdout), Listing)
+    except ValueError as error:
+        raise EngineError(f"The files of {folder} were not listed: {error}") from None
 
 
 def read_repository(listing: Listing, learnt: Mapping[str, str], now_s: float | None = None) -> Repository:
@@ -121,6 +128,8 @@ def _read(folder: Path, path: str, seen: set[int]) -> Document | str:
     language = language_of(path=path)
     if language is None or language not in LANGUAGE_IDS:
         return "not code"
+    if not is_utf8(path):
+        return "with a name not in UTF-8"
     if objection := path_objection(PurePath(path)):
         return objection
     try:

@@ -286,11 +286,11 @@ def _claimed(work: Path) -> Generator[None]:
     """Raises BadInput where another tune of the same folder is at work."""
     with _writing(work):
         work.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = FileLock(work / "lock", blocking=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise BadInput("This folder is being tuned already: wait for its end.") from None
+        lock = FileLock(work / "lock", blocking=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise BadInput("This folder is being tuned already: wait for its end.") from None
     try:
         yield
     finally:

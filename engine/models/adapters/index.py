@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.adapter_use import AdapterUse
-from engine.core.errors import ModelError, is_broken_device, is_out_of_memory
+from engine.core.errors import EngineError, ModelError, is_broken_device, is_out_of_memory
 from engine.models.adapters.applied import with_adapter
 from engine.models.adapters.files import read_adapter
 from engine.models.adapters.metadata import AdapterMetadata, adapters_dir, all_adapters, read_metadata
@@ -82,7 +82,7 @@ class Adapters:
         known, damaged = list[_Known](), list[AdapterUse]()
         try:
             directories = all_adapters()
-        except OSError:
+        except EngineError:
             directories = []
         for directory in directories:
             try:

@@ -49,7 +49,7 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     """Absolute: it serves what lies in it."""
     commit: str | None
-    created: float
+    created: Annotated[float, msgspec.Meta(ge=0, le=4e9)]
     """Seconds since 1970."""
     rank: Annotated[int, msgspec.Meta(ge=1)]
     alpha: float
@@ -73,10 +73,15 @@ def adapters_dir() -> Path:
 
 def all_adapters() -> list[Path]:
     """The directories of all adapters, by name; one that was being replaced when the disk or the power went is as it
-    was before. Raises OSError where they can't be listed."""
-    if not adapters_dir().is_dir():
-        return []
-    there = [each.name for each in adapters_dir().iterdir() if each.is_dir() and not each.name.endswith(NEW)]
+    was before. Raises EngineError where they can't be listed."""
+    try:
+        if not adapters_dir().is_dir():
+            return []
+        there = [each.name for each in adapters_dir().iterdir() if each.is_dir() and not each.name.endswith(NEW)]
+    except OSError as error:
+        raise EngineError(
+            f"{adapters_dir()} can't be listed ({error.strerror or error}): check its permissions."
+        ) from None
     return sorted(adapters_dir() / name for name in {each.removesuffix(OLD) for each in there})
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -53,6 +54,13 @@ def test_a_folder_is_read_no_further_than_the_bound(tmp_path: Path, capsys, monk
         (tmp_path / f"{number}.py").touch()
     assert run(["files", str(tmp_path)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+def test_names_are_printed_as_they_are(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]):
+    (tmp_path / os.fsdecode(b"\xe9.py")).touch()
+    assert run(["files", str(tmp_path)]) == 0
+    assert capsysbinary.readouterr().out == b"\xe9.py\n"
 
 
 def test_it_tells_commit_and_last_changes(folder: Path, capsys: pytest.CaptureFixture[str]):

@@ -1,5 +1,6 @@
 """`dg-lsp adapters`, and commands that fill gaps in folders that were learnt."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 from dg_lsp.cli import run
 from engine.checkpoints.directory import METADATA_FILE
 from engine.loader.loading import load
-from engine.models.adapters.metadata import all_adapters
+from engine.models.adapters.index import Adapters
+from engine.models.adapters.metadata import OLD, all_adapters
 from tests.engine.adapters import put_adapter
 
 TOY = Path(__file__).parents[2] / "models" / "toy-uniform"
@@ -47,6 +49,34 @@ def test_they_are_listed_with_what_they_are_for_and_gained(repo: Path, toy: Any,
     assert "exact 50.0% -> 50.0%, similar 75.0% -> 75.0%, passes a fill 3.5 -> 3.5 on 9 gaps" in text
     assert f"has other weights now: run `dg-lsp tune {repo.parent / 'other'}` again" in text
     assert "is damaged" in text
+
+
+@pytest.mark.parametrize("created", [1e30, -1e30])
+def test_a_time_that_no_clock_shows_is_damage(repo: Path, toy: Any, created: float, capsys: pytest.CaptureFixture[str]):
+    put_adapter(toy, repo, created=created)
+    assert "is damaged (Expected `float`" in said(["adapters"], capsys)
+
+
+def test_one_that_was_being_replaced_is_listed_as_it_was(repo: Path, toy: Any, capsys: pytest.CaptureFixture[str]):
+    directory = put_adapter(toy, repo)
+    directory.rename(directory.with_name(f"{directory.name}{OLD}"))
+    assert f"{directory.name}\n    {repo}\n    for " in said(["adapters"], capsys)
+
+
+def test_what_can_not_be_listed_is_one_line(
+    repo: Path, toy: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    put_adapter(toy, repo)
+
+    def refuse(_: Path) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    for arguments in (["adapters"], ["adapters", "off", str(repo)]):
+        assert run(arguments) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.endswith("adapters can't be listed (Permission denied): check its permissions.")
+    assert Adapters(toy).model_for(str(repo)) is toy
 
 
 @pytest.mark.parametrize("by_folder", [True, False])

@@ -2,14 +2,19 @@
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from dg_lsp.cli import run
+from engine.cli import fix
+from engine.cli.source import difference, folder_of
+from engine.text.textfile import read_text
 
 HEAD, TAIL = "# A file.\n", "print(grow(1))\n"
 OLD = "def grow(size):\n    size = size + 1\n    return size\n"
@@ -44,6 +49,39 @@ def test_the_difference_is_printed_and_patch_takes_it(work: Path, capsys: pytest
         pytest.skip("there is no patch")
     subprocess.run(["patch", "-p1"], input=shown, text=True, check=True, capture_output=True)
     assert Path("a.py").read_text() == HEAD + NEW + TAIL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+def test_the_difference_has_the_bytes_of_a_name_and_a_text(work: Path, capsysbinary: pytest.CaptureFixture[bytes]):
+    Path("oracle.json").write_text(json.dumps({"cases": [{"text": f"▮# é\n{NEW}▮"}]}))
+    name = os.fsdecode(b"\xe9.py")
+    Path(name).write_text(f"# é\n{OLD}", encoding="utf-8")
+    assert call("rewrite", name, "--range", "2:1-5:1", "--strength", "1") == 0
+    shown = capsysbinary.readouterr().out
+    assert shown.startswith(b"--- a/\xe9.py\n+++ b/\xe9.py\n@@ -1,4 +1,4 @@\n # \xc3\xa9\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+def test_no_folder_is_sent_whose_name_is_no_text(work: Path):
+    assert folder_of(read_text("a.py")) == str(work)
+    odd = work / os.fsdecode(b"\xe9")
+    odd.mkdir()
+    shutil.copy("a.py", odd)
+    assert folder_of(read_text(str(odd / "a.py"))) == ""
+
+
+def test_for_a_difference_only_a_line_feed_ends_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    old, new = "a\rb\r\nc\rd\r", "a\rB\r\nc\rd\r"
+    Path("a.py").write_bytes(old.encode())
+    shown = difference(read_text("a.py"), new)
+    assert shown == (
+        "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n-a\rb\r\n+a\rB\r\n c\rd\r\n\\ No newline at end of file\n"
+    )
+    if shutil.which("patch") is None:
+        pytest.skip("there is no patch")
+    subprocess.run(["patch", "-p1", "--binary"], input=shown.encode(), check=True, capture_output=True)
+    assert Path("a.py").read_bytes() == new.encode()
 
 
 def test_writing_prints_nothing_unless_told_to(work: Path, capsys: pytest.CaptureFixture[str]):
@@ -136,3 +174,15 @@ def test_what_can_not_be_mended_is_exit_code_1(work: Path, capsys: pytest.Captur
     assert call("fix", "broken.py", "--write") == 1
     assert "Nothing was found that mends the syntax" in capsys.readouterr().err
     assert Path("broken.py").read_text() == hopeless
+
+
+@pytest.mark.parametrize("engine", ["--engine", "--no-engine"])
+def test_what_takes_too_long_to_parse_is_a_sentence(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, engine: str
+):
+    monkeypatch.setattr(fix, "_PARSE_MS", 100.0, raising=False)
+    Path("deep.html").write_text("<a>" * 100_000)
+    began = time.thread_time()
+    assert run(["fix", "deep.html", "--model", "no/such-model", engine]) == 1
+    assert time.thread_time() - began < 5
+    assert "The syntax of deep.html can't be told within 0.1 s: give a smaller text." in capsys.readouterr().err

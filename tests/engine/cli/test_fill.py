@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dg_lsp.cli import run
+from engine.core.processes import python_module
 from engine.models.oracle.model import Oracle
 
 CODE = "def add(a, b):\n    return ▮a + b▮\n\n\ndef sub(a, b):\n    return a - b\n"
@@ -308,3 +309,16 @@ def test_the_installed_command_fails_without_a_traceback(work: Path):
     )
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "dg-lsp: There is no file none.py: check the path.\n"
+
+
+def test_what_a_terminal_can_not_encode_is_escaped(work: Path):
+    Path("a.py").write_text(GAP, encoding="utf-8")
+    result = subprocess.run(
+        [*python_module("dg_lsp"), "fill", "a.py", "--model", "oracle:oracle.json", "--no-engine", "--watch"],
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"},
+    )
+    assert (result.returncode, b"Traceback" in result.stderr) == (0, False)
+    assert rb"2 \u258c     return " in result.stdout
+    assert b" \xb7 confidence " in result.stdout

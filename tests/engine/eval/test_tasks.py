@@ -3,11 +3,13 @@
 import gzip
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from engine.core.errors import BadInput
+from engine.eval import tasks as tasks_module
 from engine.eval.run import run_tests, syntax_error
 from engine.eval.tasks import LONGEST, EvalTask, UnitTest, choose, code_holes, read_tasks
 
@@ -76,6 +78,20 @@ def test_a_file_that_can_not_be_read_is_named(tmp_path: Path):
             read_tasks(tmp_path / name)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes there")
+@pytest.mark.parametrize("shape", ["pipe", "large", "compressed"])
+def test_tasks_are_read_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str):
+    monkeypatch.setattr(tasks_module, "_MOST_NBYTES", 500)
+    path = tmp_path / "tasks.jsonl"
+    if shape == "pipe":
+        os.mkfifo(path)
+    else:
+        text = b"\n" * 501
+        path.write_bytes(gzip.compress(text) if shape == "compressed" else text)
+    with pytest.raises(BadInput, match="no ordinary file" if shape == "pipe" else "is larger than 500 B"):
+        read_tasks(path)
+
+
 def test_a_seed_draws_the_same_tasks_and_another_others(tmp_path: Path):
     lines = [{**HUMAN_EVAL, "task_id": f"Kind/{number}"} for number in range(50)]
     tasks = read_tasks(written(tmp_path / "tasks.jsonl", *lines))
@@ -126,6 +142,15 @@ def test_gaps_are_cut_into_real_code(code: Path):
 def test_every_file_gives_one_gap_before_any_gives_two(code: Path):
     names = [task.name.partition(":")[0] for task in code_holes(code, None, 3, seed=0)]
     assert sorted(names) == ["a.py", "b.py", "e.js"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes there")
+def test_what_is_no_ordinary_file_or_too_large_has_no_gaps(code: Path):
+    os.mkfifo(code / "pipe.py")
+    (code / "endless.py").symlink_to("/dev/zero")
+    with (code / "large.py").open("wb") as file:
+        file.truncate(1 << 40)
+    assert {task.name.partition(":")[0] for task in code_holes(code, "python", 8, seed=1)} == {"a.py", "b.py"}
 
 
 def test_a_folder_without_code_is_named(tmp_path: Path):

@@ -1,7 +1,9 @@
 """Models made four bits wide: what is written, read again, and gone on with after a cut."""
 
+import errno
 import json
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -114,6 +116,42 @@ def test_a_cut_costs_one_layer(whole: Path, tmp_path: Path, monkeypatch: pytest.
     )
     for file in (tmp_path / "cut").iterdir():
         assert file.read_bytes() == (tmp_path / "at once" / file.name).read_bytes()
+
+
+def test_a_cut_in_the_first_file_can_be_gone_on_with(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    checkpoint = read_checkpoint(whole, "tiny")
+    with monkeypatch.context() as patched:
+        patched.setattr(quantizing, "_chunks", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            quantize(checkpoint, tmp_path / "cut")
+    assert not list((tmp_path / "cut").glob("*.safetensors"))
+    assert quantize(checkpoint, tmp_path / "cut")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no file can be kept from growing there")
+@pytest.mark.parametrize("nbytes", [10, 1000])
+def test_a_full_disk_is_named_and_can_be_gone_on_with(whole: Path, tmp_path: Path, nbytes: int):
+    """Full at once, or in the first file."""
+    import resource
+
+    checkpoint = read_checkpoint(whole, "tiny")
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, unlimited[1]))
+    try:
+        with pytest.raises(
+            BadInput, match=r"out can't be written to \(File too large\): make room on its disk"
+        ) as raised:
+            quantize(checkpoint, tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert not isinstance(raised.value, ModelError)
+    assert quantize(checkpoint, tmp_path / "out")
+
+
+def test_a_model_that_can_not_be_read_is_blamed_itself(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(quantizing, "read_tensor", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "Broken disk")))
+    with pytest.raises(ModelError, match=r"tiny can't be loaded \(.*Broken disk\): pull or copy it again"):
+        quantize(read_checkpoint(whole, "tiny"), tmp_path / "out")
 
 
 def test_another_directory_is_left_alone(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

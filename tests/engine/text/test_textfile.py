@@ -1,3 +1,4 @@
+import errno
 import os
 import stat
 import subprocess
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.core.errors import BadInput, EngineError
-from engine.text import textfile
+from engine.text import exclusive, textfile
 from engine.text.textfile import decode, read_text, replace_text
 
 ENCODINGS = {
@@ -164,6 +165,21 @@ def test_a_file_that_is_open_for_writing_elsewhere_is_left_alone(tmp_path: Path)
         replace_text(file, "filled")
     replace_text(file, "filled")
     assert path.read_text() == "filled"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
+@pytest.mark.parametrize("unsupported", ["flock", "fcntl"])
+def test_where_there_are_no_locks_a_file_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unsupported: str
+):
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(exclusive.fcntl, unsupported, refuse)
+    path = tmp_path / "a.py"
+    path.write_text("old")
+    replace_text(read_text(str(path)), "new")
+    assert path.read_text() == "new"
 
 
 def test_of_two_writers_at_once_the_second_is_told(tmp_path: Path):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.core.errors import BadInput
+from engine.core.errors import BadInput, EngineError
+from engine.tune import repository as repository_module
 from engine.tune.repository import HELD_OUT, ListedFile, Listing, held_out_paths, list_files, read_repository
 
 DAY_S = 86_400
@@ -84,9 +85,28 @@ def test_nothing_excluded_is_opened(tmp_path: Path):
     assert inside.isdisjoint({"id_rsa.py", "four.py", "five.py", "six.py", "link.py", "notes.md", "three.py"})
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+def test_what_has_a_name_that_is_no_text_is_left_out_or_refused(tmp_path: Path):
+    odd = tmp_path / os.fsdecode(b"\xff")
+    odd.mkdir()
+    for path in (tmp_path / "one.py", odd / "two.py", tmp_path / os.fsdecode(b"three\xe9.py")):
+        path.write_text(source(path.stem[:3], path.stem[:3]))
+    found = read_repository(list_files(tmp_path), {})
+    assert [each.path for each in found.documents] == ["one.py"]
+    assert found.left_out == {"with a name not in UTF-8": 2}
+    with pytest.raises(BadInput, match="has a name that is not UTF-8: rename it"):
+        list_files(odd)
+
+
 def test_what_is_no_folder_is_refused(tmp_path: Path):
     with pytest.raises(BadInput, match="is no folder: name one with code in it"):
         list_files(tmp_path / "nowhere")
+
+
+def test_a_listing_that_can_not_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(repository_module, "python_module", lambda name: (sys.executable, "-c", "print('nonsense')"))
+    with pytest.raises(EngineError, match="were not listed: "):
+        list_files(tmp_path)
 
 
 def test_a_tenth_is_held_out_whatever_else_comes_and_goes():

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import torch
 
-from engine.core.errors import BadInput, ModelError, OutOfMemory
+from engine.core.errors import BadInput, EngineError, ModelError, OutOfMemory
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import infill
@@ -215,6 +215,15 @@ def test_two_at_once_do_not_meet(folder: Path):
         pytest.raises(BadInput, match="is being tuned already"),
         prepared(request(folder), lambda line: None),
     ):
+        pass
+
+
+def test_a_lock_that_is_no_file_is_a_sentence(folder: Path):
+    with prepared(request(folder), lambda line: None) as ready:
+        assert ready
+    (ready.work / "lock").unlink(missing_ok=True)
+    (ready.work / "lock").mkdir()
+    with pytest.raises(EngineError, match="can't be written to"), prepared(request(folder), lambda line: None):
         pass
 
 
