@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -41,9 +41,16 @@ COUNTED_SLACK = 4
 """Of the unused slots one in so many counts, and the first: they are easy, and would be most of a wide canvas."""
 INNER = 4
 """Gaps that are drawn inside 64 tokens of context; more than fit beside it."""
-TWICE = 2
-"""Canvases of the gap that an example ends at, whose suffix is in its context."""
+COPIES = 3
+"""Canvases of the gap that an example ends at, whose suffix is in its context as when it is served; the first may be
+blank, the others differ in what is known. Gaps inside have what room these leave."""
+FED = 3
+"""One row in so many is denoised twice: see Canvases.conditioned."""
+SHARPENED = 0.7
+"""Divides the logits that a canvas is fed, as a served one's are in the mean (see engine.decoding.sampling)."""
 NO_CANVAS = -1
+_Place = tuple[int, int, list[int], list[int]]
+"""The number of an example, where in it a gap begins, its text, and what follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +62,8 @@ class Canvases:
     """What belongs at each canvas position."""
     canvas: Tensor
     """What stands there: the truth, or noise."""
+    blank: Tensor
+    """What stood there when nothing of the gap was known."""
     asked: Tensor
     """Which positions are in question, bool: those that are masked, or under uniform noise all of the gap."""
     owner: Tensor
@@ -70,8 +79,9 @@ class Canvases:
 
     @property
     def conditioned(self) -> slice:
-        """Rows that are denoised twice, fed their own first answer: a quarter of them."""
-        return slice(0, -(-len(self.canvas) // 4))
+        """Rows that are denoised twice, fed their own answer over a blank canvas. Part of each of their gaps is known,
+        as from the second step of a served one on."""
+        return slice(0, _fed(len(self.canvas)))
 
     @property
     def counted(self) -> Tensor:
@@ -116,28 +126,44 @@ def _hidden(gap: Sequence[int], rng: random.Random, blank: float) -> list[bool]:
 def canvas_batch(rows_of_context: Iterable[ContextRow], recipe: Recipe, width: int, rng: random.Random) -> Canvases:
     """Rows of context, at most `width` tokens each, with as many canvases as fit beside them."""
     size = int(width * recipe.canvas_share)
-    rows = [(row, _beside(row, recipe, size, rng)) for row in rows_of_context]
-    fillers = {"truth": PAD, "canvas": PAD, "asked": False, "owner": NO_CANVAS}
+    rows = [*rows_of_context]
+    partly = replace(recipe, blank_share=0.0)
+    kinds = [partly if number < _fed(len(rows)) else recipe for number in range(len(rows))]
+    fillers = {"truth": PAD, "canvas": PAD, "blank": PAD, "asked": False, "owner": NO_CANVAS}
     fillers |= dict.fromkeys(("example", "cut", "position", "begin"), 0)
-    parts = stacked([beside for _, beside in rows], size, fillers)
+    parts = stacked([_beside(row, kind, size, rng) for row, kind in zip(rows, kinds, strict=True)], size, fillers)
     parts["asked"] = parts["asked"].bool()
-    return Canvases(contexts=contexts([row for row, _ in rows], width), **parts)
+    return Canvases(contexts=contexts(rows, width), **parts)
+
+
+def _fed(rows: int) -> int:
+    return -(-rows // FED)
+
+
+def _places(row: ContextRow, recipe: Recipe, rng: random.Random) -> Iterator[tuple[_Place, Recipe]]:
+    """Gaps of a row's examples and what their noise is, those that matter most first."""
+    ends = [(index, len(each.context), each.gap, each.after) for index, each in enumerate(row.examples) if each.gap]
+    inner = [(index, gap.cut, gap.gap, gap.after) for index, each in enumerate(row.examples) for gap in each.inner]
+    partly = replace(recipe, blank_share=0.0)
+    for copy in range(COPIES):
+        yield from ((place, partly if copy else recipe) for place in rng.sample(ends, len(ends)))
+        # Of a single token nothing can be known in part.
+        ends = [place for place in ends if len(place[2]) > 1]
+    yield from ((place, recipe) for place in rng.sample(inner, len(inner)))
 
 
 def _beside(row: ContextRow, recipe: Recipe, room: int, rng: random.Random) -> list[tuple[int, ...]]:
     """The tokens of a row's canvases, at most `room`, as in Canvases part by part."""
-    places: list[tuple[int, int, list[int], list[int]]] = []
-    for index, example in enumerate(row.examples):
-        if example.gap:
-            places += [(index, len(example.context), example.gap, example.after)] * TWICE
-        places += [(index, inner.cut, inner.gap, inner.after) for inner in example.inner]
+    unknown = replace(recipe, blank_share=1.0)
     beside: list[tuple[int, ...]] = []
     owner = 0
-    for index, cut, text, after in rng.sample(places, len(places)):
+    for (index, cut, text, after), noise in _places(row, recipe, rng):
         gap, pinned = _canvas(text, after, recipe, rng)
         if gap and len(beside) + len(gap) + len(pinned) <= room:
-            canvas, asked = noised(gap, recipe, rng)
-            tokens = zip([*gap, *pinned], [*canvas, *pinned], [*asked, *[False] * len(pinned)], strict=True)
+            canvas, asked = noised(gap, noise, rng)
+            blank, _ = noised(gap, unknown, rng)
+            parts = ([*each, *pinned] for each in (gap, canvas, blank))
+            tokens = zip(*parts, [*asked, *[False] * len(pinned)], strict=True)
             sees = (owner, index, row.starts[index] + cut)
             beside += [(*token, *sees, cut + at, cut) for at, token in enumerate(tokens)]
             owner += 1
@@ -174,29 +200,29 @@ def canvas_losses(network: GemmaNetwork, batch: Canvases) -> tuple[Tensor, Tenso
     """Mean cross-entropies in nats: of the canvas tokens that are counted, and both of their contexts."""
     store: dict[int, tuple[Tensor, Tensor]] = {}
     of_contexts = context_losses(network, batch.contexts, store)
-    hidden = decode_rows(network, batch, store, _signal(network, batch, store))
+    hidden = decode_rows(network, batch, store, signal(network, batch, store))
     counted, cap = batch.counted, network.module.final_logit_softcapping
     canvas = capped_cross_entropy(hidden[counted], network.module.lm_head.weight, batch.truth[counted], cap)
     return canvas, *of_contexts
 
 
-def decode_rows(network: GemmaNetwork, batch: Canvases, store: KeysAndValues, signal: Tensor | None) -> Tensor:
+def decode_rows(network: GemmaNetwork, batch: Canvases, store: KeysAndValues, fed: Tensor | None) -> Tensor:
     """Hidden states [B, C, E] of canvases over the context whose keys and values are in `store`."""
-    return network.decode(batch.canvas, batch.position, _attend(network, batch, store), signal)
+    return network.decode(batch.canvas, batch.position, _attend(network, batch, store), fed)
 
 
 @torch.no_grad()
-def _signal(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Tensor:
+def signal(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Tensor:
     """Self-conditioning [B, C, E] of the rows that have it; known positions speak for themselves."""
     rows = batch.conditioned
-    part = of_tensors(lambda tensor: tensor[rows], batch)
+    part = of_tensors(lambda tensor: tensor[rows], replace(batch, canvas=batch.blank))
     first = {index: (key[rows].detach(), value[rows].detach()) for index, (key, value) in store.items()}
     hidden = decode_rows(network, part, first, None)
     own = network.embed(part.truth)
-    own[part.asked] = network.soft_embeddings(network.logits(hidden[part.asked])).to(own.dtype)
-    signal = own.new_zeros(*batch.canvas.shape, own.shape[-1])
-    signal[rows] = own
-    return signal
+    own[part.asked] = network.soft_embeddings(network.logits(hidden[part.asked]) / SHARPENED).to(own.dtype)
+    fed = own.new_zeros(*batch.canvas.shape, own.shape[-1])
+    fed[rows] = own
+    return fed
 
 
 def _attend(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Attend:

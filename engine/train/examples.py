@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from engine.models.prompts.layout import EDIT_TOKENS, END, EOS, Layout
 from engine.syntax.holes import Hole, Kind, holes
@@ -103,11 +102,11 @@ class Examples:
         start = self._start(before, room) if gap else 0
         window = before[start : start + room * CHARACTERS]
         found = self._inner(window, self._corpus.language(document), inner, start, text)
-        pieces, cuts = self._pieces(window, [hole.start for hole in found])
+        pieces, ends_at = self._tokens(window)
         # Behind a gap that follows, the prefix must be whole at its end.
         lost = max(0, len(pieces) - room) if gap else 0
         prefix = pieces[lost : lost + room]
-        if gap is None and ends and len(pieces) < room:
+        if gap is None and ends and len(window) == len(text) and len(pieces) < room:
             prefix = [*prefix, EOS]
         if len(prefix) < 4:
             return None
@@ -120,8 +119,10 @@ class Examples:
             after=suffix[: self._ahead],
             inner=[
                 made
-                for hole, cut in zip(found, cuts, strict=True)
-                if 0 <= cut - lost <= min(room, len(prefix))
+                for hole in found
+                # Whoever asks inside a token has it cut there; behind it, these would be other tokens.
+                if ends_at[cut := bisect_right(ends_at, hole.start) - 1] == hole.start
+                and 0 <= cut - lost <= min(room, len(prefix))
                 and (made := self._made(text, start, hole, ahead + cut - lost, ends))
             ],
         )
@@ -185,8 +186,9 @@ class Examples:
 
     def _head(self, text: str, tokens: int, ends: bool) -> list[int]:
         """The first tokens of a text, and where it ends within them, that it does."""
-        ids = self._encode(text[: tokens * 3 * CHARACTERS])
-        return ids[:tokens] if len(ids) >= tokens or not ends else [*ids, EOS]
+        head = text[: tokens * 3 * CHARACTERS]
+        ids = self._encode(head)
+        return [*ids, EOS] if ends and len(head) == len(text) and len(ids) < tokens else ids[:tokens]
 
     def _start(self, before: str, room: int) -> int:
         """Where the prefix begins: at a line, where it does not fit as a whole."""
@@ -194,16 +196,10 @@ class Examples:
         line = before.find("\n", start, start + len(before) // 4) if start else -1
         return line + 1 if line >= 0 else start
 
-    def _pieces(self, window: str, starts: Sequence[int]) -> tuple[list[int], list[int]]:
-        """The window's tokens with a boundary at each of `starts`, and how many lie before each."""
-        edges = [0, *starts, len(window)]
-        parts = [window[a:b] for a, b in pairwise(edges)]
-        ids: list[int] = []
-        cuts: list[int] = []
-        for part in self._corpus.tokenizer.encode_batch_fast(parts, add_special_tokens=False):
-            ids += part.ids
-            cuts.append(len(ids))
-        return ids, cuts[:-1]
+    def _tokens(self, window: str) -> tuple[list[int], list[int]]:
+        """The window's tokens, and in characters where the first begins and each ends."""
+        encoding = self._corpus.tokenizer.encode(window, add_special_tokens=False)
+        return encoding.ids, [0, *(end for _, end in encoding.offsets)]
 
     def _extra(self, document: int, text: str, gap: Hole | None, room: int) -> tuple[list[list[int]], list[Edit]]:
         rng = self._rng
@@ -225,8 +221,9 @@ class Examples:
         """Lines elsewhere in the file that share a name with the gap, as if they had just been written or renamed."""
         rng, whole = self._rng, self._corpus.text(document)
         names = set(_NAME.findall(text[gap.start : gap.end]))
-        seen = set(text.split("\n"))
-        lines = [line for line in whole.split("\n") if line not in seen and names & set(_NAME.findall(line))]
+        # The text may be indented less than it is in the file.
+        seen = {line.strip() for line in text.split("\n")}
+        lines = [line for line in whole.split("\n") if line.strip() not in seen and names & set(_NAME.findall(line))]
         others = sorted(set(_NAME.findall(whole[:20_000])))
         edits: list[Edit] = []
         for line in rng.sample(lines, min(count, len(lines))):

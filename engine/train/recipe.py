@@ -65,8 +65,8 @@ class Recipe:
     """Of the canvases with a suffix, those that are as wide as they need to be; the others' unused slots are padded."""
     narrow_share: float = 0.0
     """Those that are too narrow: text up to their last slot, as nothing is unused there."""
-    blank_share: float = 0.5
-    """Canvases of which nothing is known yet, as a fill begins."""
+    blank_share: float = 0.85
+    """Canvases of which nothing is known yet, as a fill begins, among those that need not be known in part."""
     runs_on: bool = False
     """A fact of the model: see engine.models.base."""
     steps: int = 4

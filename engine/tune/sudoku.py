@@ -83,6 +83,7 @@ RECIPE = Recipe(
     step_tokens=48 * _CONTEXT,
     next_token_weight=0.0,
     pinned=1,
+    blank_share=0.5,
     steps=48,
     widths=(CELLS,),
     rates=Rates(matrices=0.02, rest=0.004),
@@ -186,10 +187,10 @@ def _batch(drawn: Sequence[tuple[str, Board]], tokenizer: Path, rng: random.Rand
         rows[-1].add(Example(context=context, gap=None, after=[], inner=[]))
         truth = [ids[str(digit)] for digit in board]
         canvas, open_ = noised(truth, RECIPE, rng)
-        tokens = zip([*truth, EOS], [*canvas, EOS], [*open_, False], strict=True)
+        tokens = zip([*truth, EOS], [*canvas, EOS], [*canvas, EOS], [*open_, False], strict=True)
         cut = len(context)
         beside.append([(*token, 0, 0, cut, cut + at, cut) for at, token in enumerate(tokens)])
-    fillers = {"truth": PAD, "canvas": PAD, "asked": False, "owner": NO_CANVAS}
+    fillers = {"truth": PAD, "canvas": PAD, "blank": PAD, "asked": False, "owner": NO_CANVAS}
     fillers |= dict.fromkeys(("example", "cut", "position", "begin"), 0)
     parts = stacked(beside, CELLS + 1, fillers)
     parts["asked"] = parts["asked"].bool()

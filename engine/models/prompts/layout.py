@@ -18,9 +18,9 @@ EDIT_TOKENS = 24
 """Of an edit's old text and of its new one, at the most."""
 RESERVED = 16
 """Ids below this one are control tokens and never part of a text."""
-WIDTHS = (*range(33), *range(36, 65, 4), *range(72, 129, 8))
+WIDTHS = (*range(65), *range(72, 129, 8))
 """Gap widths in tokens that the causal head tells apart: the answer to WIDTH is the token RESERVED + the index of the
-first that is wide enough."""
+first that is wide enough. As a canvas that is too wide must be filled, each width that is trained is told exactly."""
 
 
 def width_token(tokens: int) -> int:

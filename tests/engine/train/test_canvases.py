@@ -16,6 +16,7 @@ from engine.train.canvases import (
     canvas_losses,
     decode_rows,
     noised,
+    signal,
 )
 from engine.train.contexts import context_losses, filled_rows
 from engine.train.examples import Examples
@@ -106,9 +107,9 @@ def widths(**shares: Any) -> tuple[set[int], int]:
     found: set[int] = set()
     padded = 0
     for seed in range(10):
-        made = batch(seed=seed, free_share=0.0, span_share=1.0, blank_share=1.0, **shares)
+        made = batch(seed=seed, free_share=0.0, span_share=1.0, **shares)
         for row, places in canvases(made):
-            found.add(int(made.asked[row, places].sum()))
+            found.add(int((made.blank[row, places] == MASK).sum()))
             padded += bool((made.truth[row, places] == PAD).any())
     return found, padded
 
@@ -154,7 +155,7 @@ def test_canvases_of_a_row_do_not_see_each_other_nor_what_comes_behind_their_cut
     assert not torch.equal(hidden(network, replace(made, canvas=inside))[row, places[:1]], before[:1])
 
 
-def test_a_quarter_of_the_rows_see_their_own_first_answer():
+def test_some_rows_see_their_own_first_answer():
     network, made = random_network(), batch("uniform")
     with torch.no_grad():
         fed = canvas_losses(network, made)[0]
@@ -162,6 +163,48 @@ def test_a_quarter_of_the_rows_see_their_own_first_answer():
     blind = torch.nn.functional.cross_entropy(logits, made.truth[made.asked])
     assert made.conditioned == slice(0, 1)
     assert abs(float(fed) - float(blind)) > 1e-4
+
+
+def test_of_gaps_that_are_fed_an_answer_something_is_known():
+    blank: dict[bool, list[bool]] = {True: [], False: []}
+    for seed in range(30):
+        made = batch(seed=seed, fitting_share=1.0, free_share=0.0, blank_share=1.0)
+        for row, places in canvases(made):
+            if (made.blank[row, places] == MASK).sum() >= 8:
+                fed = row < made.conditioned.stop
+                blank[fed].append(torch.equal(made.canvas[row, places], made.blank[row, places]))
+    assert sum(blank[True]) < len(blank[True]) / 5
+    assert sum(blank[False]) > len(blank[False]) / 4
+
+
+@torch.no_grad()
+def test_what_is_fed_is_the_answer_over_a_blank_canvas_whatever_is_known_of_it():
+    network, made = random_network(), batch()
+    store: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+    context_losses(network, made.contexts, store)
+    fed = signal(network, made, store)
+    assert fed[made.conditioned].any()
+    assert not fed[made.conditioned.stop :].any()
+    assert not torch.equal(made.canvas, made.blank)
+    assert torch.equal(fed, signal(network, replace(made, canvas=made.blank), store))
+    assert not torch.equal(fed, signal(network, replace(made, blank=made.canvas), store))
+
+
+def test_what_is_served_comes_first_gaps_that_end_a_context_before_those_inside():
+    inside = 0
+    for seed in range(20):
+        made = batch(seed=seed)
+        for row in range(len(made.canvas)):
+            own = [places for at, places in canvases(made) if at == row]
+            ends = [ends_its_context(made, row, places) for places in own]
+            assert ends == sorted(ends, reverse=True)
+            inside += ends.count(False)
+    assert inside > 20
+
+
+def ends_its_context(made: Canvases, row: int, places: torch.Tensor) -> bool:
+    cut = int(made.cut[row, places[0]])
+    return bool(made.contexts.filling[row, cut - 1])
 
 
 @torch.no_grad()

@@ -7,14 +7,14 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from engine.models.prompts.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
-from engine.train import assessment
+from engine.train import assessment, examples
 from engine.train.assessment import assess
 from engine.train.contexts import NOTHING, ContextRow, Contexts, attend_within, context_losses, contexts, filled_rows
 from engine.train.corpus import Document
-from engine.train.examples import SHORTEST, Example, Examples, followed
+from engine.train.examples import LONGEST_GAP, SHORTEST, Example, Examples, followed
 from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe
-from engine.train.tokenizer import save_tokenizer, train_tokenizer
+from engine.train.tokenizer import encode, save_tokenizer, train_tokenizer
 from tests.engine.train.packages import python_code
 from tests.engine.train.tiny import random_network, tiny, toy_corpus
 
@@ -93,6 +93,13 @@ def test_gaps_inside_are_cut_where_they_begin(code: PackedCorpus):
     assert found > 50
 
 
+def test_gaps_inside_leave_a_text_its_own_tokens(code: PackedCorpus):
+    for example in drawn(code, gap_share=0.0):
+        prefix = example.context[example.context.index(PREFIX) + 1 :]
+        # What room cuts off may have been the rest of a word.
+        assert encode(code.tokenizer, code.tokenizer.decode(prefix))[: len(prefix) - 8] == prefix[:-8]
+
+
 def test_snippets_come_from_neighbouring_files(code: PackedCorpus):
     seen = 0
     for example in drawn(code, room=300, snippet_share=1.0):
@@ -115,6 +122,19 @@ def test_recent_edits_share_a_name_with_the_gap(code: PackedCorpus):
         assert SUFFIX not in context or context.index(TO) < context.index(SUFFIX)
 
 
+def test_recent_edits_say_no_line_of_the_text_however_it_is_indented(code: PackedCorpus):
+    seen = 0
+    for example in drawn(code, room=300, gap_share=1.0, edit_share=1.0, seeds=200):
+        context = example.context
+        parts = context[context.index(PREFIX) + 1 :] + (example.gap or [])
+        lines = {line.strip() for line in code.tokenizer.decode(parts).split("\n")}
+        for at in [at for at, token in enumerate(context) if token == TO]:
+            end = next(place for place in range(at + 1, len(context)) if context[place] in (EDIT, SUFFIX, PREFIX))
+            assert code.tokenizer.decode(context[at + 1 : end]).strip() not in lines
+            seen += 1
+    assert seen > 30
+
+
 def test_each_example_is_asked_for_its_width_by_a_token_of_its_own():
     asked = 0
     for made, row in [(batch(seed=seed), row) for seed in range(5) for row in range(3)]:
@@ -130,7 +150,7 @@ def test_each_example_is_asked_for_its_width_by_a_token_of_its_own():
 
 
 def test_widths_are_told_apart_up_to_the_longest():
-    assert [width_token(n) - width_token(0) for n in (0, 1, 32, 33, 36, 37, 64, 65)] == [0, 1, 32, 33, 33, 34, 40, 41]
+    assert [width_token(n) - width_token(0) for n in (0, 1, 33, LONGEST_GAP, 65, 72, 73)] == [0, 1, 33, 64, 65, 65, 66]
     assert width_token(10**6) == width_token(WIDTHS[-1])
 
 
@@ -215,3 +235,11 @@ def test_an_assessment_is_of_fixed_gaps(monkeypatch: pytest.MonkeyPatch):
 def test_files_that_end_say_so(code: PackedCorpus):
     ended = [example for example in drawn(code, gap_share=0.0, room=300) if example.context[-1] == EOS]
     assert 5 < len(ended) < 55
+
+
+def test_a_text_that_is_cut_off_does_not_say_that_it_ends(code: PackedCorpus, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(examples, "FUNCTIONS", 0.0)
+    monkeypatch.setattr(examples, "CHARACTERS", 2)
+    texts = [code.text(index) for index in range(len(code))]
+    ended = [example.context for example in drawn(code, gap_share=0.0, room=300) if example.context[-1] == EOS]
+    assert all(any(text.endswith(code.tokenizer.decode(ids[-20:-1])) for text in texts) for ids in ended)
