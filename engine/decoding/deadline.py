@@ -20,13 +20,17 @@ class Deadline:
         """What was done before is not a step."""
         self._last = self._clock()
 
-    def passed(self) -> bool:
-        """A step is done: whether another one as long as the longest so far would end too late."""
+    def step_is_done(self) -> bool:
+        """Take in how long a step was, since the last one or since it began; whether another is too late."""
         now = self._clock()
         if self._last is not None:
             self._longest = max(self._longest, now - self._last)
         self._last = now
-        return self._lacks(now + self._spare)
+        return self.passed()
+
+    def passed(self) -> bool:
+        """Whether another step, as long as the longest so far, would end too late."""
+        return self._lacks(self._clock() + self._spare)
 
     def has_room(self) -> bool:
         """Whether what takes as long as the longest step, and is the last that is done, would end in time."""

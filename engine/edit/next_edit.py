@@ -49,7 +49,7 @@ def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = t
     """By what lines would be, and where they begin."""
     places = yield from _places(request, text, deadline)
     for place in places:
-        if len(candidates) == request.n or place.likely + _READ * _NATS < LIKELY or deadline.passed():
+        if len(candidates) == request.n or place.likely + _READ * _NATS < LIKELY or deadline.step_is_done():
             break
         if any(place.start < end and start < place.end for each in candidates for start, end in [_span(each)]):
             continue

@@ -169,7 +169,7 @@ class _Fixing:
         hopeless: set[int] = set()
         for _ in range(_ROUNDS):
             region = self._next(now, hopeless) if now else None
-            if now is None or region is None or self._deadline.passed():
+            if now is None or region is None or self._deadline.step_is_done():
                 break
             found = yield from self._fixes(now, region)
             if found:
@@ -198,7 +198,7 @@ class _Fixing:
             self._check_ms = _CHECK_MS
             fixes: list[Fix] = []
             for site in sites:
-                if self._deadline.passed():
+                if self._deadline.step_is_done():
                     return _best_first(fixes)
                 fixes += yield from self._tried(now, site, way)
             if fixes:

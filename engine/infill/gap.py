@@ -67,7 +67,6 @@ class Gap:
         prompt = prompt or model.prompt(request)
         deadline = deadline or Deadline(None, 0.0, time.perf_counter)
         context = model.encode(prompt.context)
-        deadline.step_begins()
         return cls(
             model=model,
             request=request,
@@ -84,7 +83,7 @@ class Gap:
 
     def _step_is_done(self) -> bool:
         self.steps += 1
-        return self.should_stop()
+        return self.deadline.step_is_done()
 
     @property
     def suffix(self) -> tuple[int, ...]:
@@ -152,6 +151,7 @@ class Gap:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
         `changes`. `slack`: unused slots may be padded, but in the rows `full`. `looks`: it is done for what is said of
         each position, and what stands there in the end is no answer."""
+        self.deadline.step_begins()
         if self.elsewhere is not None:
             steps = changes.get("max_steps", self.sampling.max_steps)
             return self._denoised_elsewhere(self.elsewhere, canvas, widths, steps, looks=looks)
@@ -200,6 +200,7 @@ class Gap:
     ) -> Generator[Step, Logits, tuple[Logits, Distributions]]:
         """A first step at which nothing is taken: what the model says of each open position, before and after what may
         not stand there is taken out. `top`: as many of the likeliest tokens, too."""
+        self.deadline.step_begins()
         logits = yield Step(
             rows=Rows(
                 contexts=canvas.contexts,
@@ -211,7 +212,7 @@ class Gap:
             ),
             draft=lambda: self.draft(canvas, widths),
         )
-        self.steps += 1
+        self._step_is_done()
         bans = Bans()
         constrain(bans, logits, canvas.open.nonzero())
         return logits, look(logits, bans, top=top)

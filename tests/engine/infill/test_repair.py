@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.analysis.questions import Check
-from engine.core.request import Candidate, Draft, FillRequest
+from engine.core.request import Candidate, Draft, FillRequest, Precedent
 from engine.decoding.executor import drive
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted, discover
@@ -214,6 +214,24 @@ def test_no_pass_begins_that_would_end_behind_the_deadline(deadline_s: float, la
     assert filled.steps >= 1
     # All is used that there is time for: less than another pass was left.
     assert model.now > deadline_s - 1.1
+
+
+class SlowReader(Slow):
+    """Reads for four times as long as a pass takes."""
+
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        self.now += 3 * self.pass_s
+        return super().score(context, gaps, suffix)
+
+
+def test_what_was_done_before_the_first_step_makes_no_step_longer():
+    case = Case(text="x = ▮a + b + c + d + e + f + g + h + i + j + k + l + m▮\n", reveal=1)
+    model, gap = SlowReader("oracle", [case]), gap_at_markers(case.text)
+    elsewhere = (Precedent(text="another(one)", origin="a.py:1"),)
+    request = FillRequest(
+        prefix=gap.prefix, suffix=gap.suffix, language="python", max_tokens=40, deadline_ms=9500, precedents=elsewhere
+    )
+    assert drive(model, infill(model, request, clock=model.clock)).steps == 4
 
 
 @pytest.mark.parametrize("deadline_s", [2.5, 4.5, 7.1])
