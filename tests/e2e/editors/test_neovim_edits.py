@@ -143,6 +143,8 @@ def test_a_part_of_a_proposal_can_be_refused(editor: Neovim):
     assert word in editor.lua(f"return vim.fn.getcompletion('Dg not {word[:2]}', 'cmdline')")
     editor.command("Dg not nonsense")
     editor.told("`nonsense` is no part of what is proposed.")
+    editor.command("Dg not")
+    editor.told("Say what shall be something else: `:Dg not {text}`.")
     editor.command(f"Dg not {word}")
     wait_until(lambda: any(SHADES[1] in text for _, _, text, _ in editor.marks("dg.preview")), "something else")
     assert not any(word in text for _, _, text, _ in editor.marks("dg.preview"))

@@ -119,6 +119,8 @@ function M.strike(text)
     notify.warn("Nothing is proposed; `:Dg rewrite` asks for something.")
   elseif not held.others then
     notify.warn("Only what a rewrite proposes can be asked for anew in part.")
+  elseif text == "" then
+    notify.warn("Say what shall be something else: `:Dg not {text}`.")
   else
     local candidate = held.candidates[held.index]
     local struck = proposal.ranges(held.buf, candidate, held.client.offset_encoding, text)
