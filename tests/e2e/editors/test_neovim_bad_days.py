@@ -74,6 +74,17 @@ def test_a_huge_file_a_remote_file_and_a_scratch_buffer_are_left_alone(newest, s
         assert editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
 
 
+@pytest.mark.parametrize("naming", ["file x.py", "write x.py"])
+def test_a_buffer_is_served_once_it_has_a_name(nvim_program, shared: Home, naming: str):
+    with neovim(nvim_program, shared, cmd=SERVE) as editor:
+        editor.command("enew | setlocal filetype=python")
+        editor.input(":Dg status<CR>")
+        editor.told("This buffer has no name yet; write it to a file to get suggestions.")
+        assert editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
+        editor.command(naming)
+        editor.attached()
+
+
 def test_a_read_only_buffer_is_not_rewritten(newest, shared: Home):
     with neovim(newest, shared, cmd=SERVE) as editor:
         editor.open(ADD, insert=False)

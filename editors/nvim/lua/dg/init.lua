@@ -63,6 +63,13 @@ local function follow_server()
       end
     end,
   })
+  -- Writing gives a name without the first of them.
+  vim.api.nvim_create_autocmd({ "BufFilePost", "BufWritePost" }, {
+    group = group,
+    callback = function(event)
+      server.look_again(event.buf)
+    end,
+  })
 end
 
 ---@param given? table As in |dg-options|

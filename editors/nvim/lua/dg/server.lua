@@ -81,6 +81,18 @@ local function root_dir(buf, on_dir)
   end
 end
 
+--- What a buffer was refused for may be over, as where it has a name by now.
+---@param buf integer
+function M.look_again(buf)
+  if guard.refused[buf] then
+    -- As if it were opened now: Neovim starts what it has enabled, or nothing.
+    vim.api.nvim_exec_autocmds(
+      "FileType",
+      { group = "nvim.lsp.enable", buffer = buf, modeline = false }
+    )
+  end
+end
+
 ---@param code integer
 ---@param signal integer
 ---@param id integer
