@@ -75,6 +75,47 @@ def test_a_selection_of_characters_is_rewritten_after_a_prompt(editor: Neovim):
     wait_until(lambda: editor.text == BY_TWO, "the rewritten text")
 
 
+OWN_KEYS = """
+_G.own = {}
+for _, key in ipairs({ "<CR>", "<Esc>", "<Tab>", "<S-Tab>" }) do
+  vim.keymap.set("n", key, function() table.insert(_G.own, key) end, { buffer = 0 })
+end
+"""
+
+
+def presses_their_own_keys(editor: Neovim) -> None:
+    editor.lua("_G.own = {}")
+    editor.input("<CR><Tab><S-Tab><Esc>")
+    keys = ["<CR>", "<Tab>", "<S-Tab>", "<Esc>"]
+    wait_until(lambda: editor.lua("return _G.own") == keys, "the user's own mappings")
+
+
+def test_keys_that_a_proposal_took_are_given_back(editor: Neovim):
+    editor.open("▮" + LINES, insert=False)
+    editor.ready()
+    editor.lua(OWN_KEYS)
+    editor.input(":3Dg rewrite by two<CR>")
+    proposed(editor)
+    editor.input("<Tab><S-Tab><Esc>")
+    wait_until(lambda: not editor.lua(PROPOSED), "the proposal's end")
+    assert editor.lua("return _G.own") == []
+    presses_their_own_keys(editor)
+
+
+def test_keys_that_a_proposal_and_a_next_edit_took_are_given_back_in_any_order(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT, keys=True) as editor:
+        editor.open("▮" + LINES, insert=False)
+        editor.lua(OWN_KEYS)
+        buf = editor.nvim.current.buffer.number
+        takes = (f"map_edit({buf})", f"map_next_edit({{ {buf} }})")
+        for first, second in (takes, takes[::-1]):
+            for order in ("edit next_edit", "next_edit edit"):
+                editor.lua(f"local keys = require('dg.keys') keys.{first} keys.{second}")
+                for owner in order.split():
+                    editor.lua(f"require('dg.keys').unmap_{owner}()")
+                presses_their_own_keys(editor)
+
+
 def test_lines_that_are_marked_stay_in_a_rewrite(editor: Neovim):
     editor.open("▮" + LINES, insert=False)
     editor.ready()

@@ -56,7 +56,7 @@ function M.close()
   vim.api.nvim_clear_autocmds({ group = group })
   if held then
     held.view.close(held.buf)
-    require("dg.keys").unmap_edit(held.buf)
+    require("dg.keys").unmap_edit()
   end
 end
 
