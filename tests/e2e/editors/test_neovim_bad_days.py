@@ -19,6 +19,8 @@ from tests.e2e.editors.neovim import Neovim, neovim
 from tests.e2e.editors.programs import programs
 from tests.engine.processes import Home, home, wait_until
 
+OFF = "vim.lsp.enable('dg', false)"
+
 
 @pytest.fixture
 def odd(tmp_path: Path) -> Path:
@@ -52,6 +54,27 @@ def test_a_crash_loop_ends_with_a_sentence_and_a_restart_helps(nvim_program, sha
         editor.lua("require('dg.config').current.cmd = ...", SERVE)
         editor.input("<Esc>:Dg restart<CR>A")
         editor.sees("a + b")
+
+
+@pytest.mark.parametrize(
+    ("stop", "hangs"),
+    [("client:stop()", False), ("client:stop(true)", False), (OFF, False), (OFF, True)],
+)
+def test_a_server_that_neovim_was_told_to_stop_stays_so(nvim_program, shared: Home, stop: str, hangs: bool):
+    left = "return #vim.lsp.get_clients({ name = 'dg', _uninitialized = true })"
+    with neovim(nvim_program, shared, cmd=SERVE) as editor:
+        editor.open(ADD, insert=False)
+        editor.attached()
+        server = editor.server_pid()
+        if hangs:
+            os.kill(server, signal.SIGSTOP)
+        editor.lua(f"local client = vim.lsp.get_clients({{ name = 'dg' }})[1] {stop}")
+        if hangs:
+            os.kill(server, signal.SIGKILL)
+        wait_until(lambda: not psutil.pid_exists(server), "the server's end")
+        # One that crashed would be started again by then.
+        editor.lua("vim.wait(1000)")
+        assert editor.lua(left) == 0
 
 
 def test_a_server_that_is_too_old_is_named(newest, shared: Home, odd: Path):
