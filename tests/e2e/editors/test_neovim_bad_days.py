@@ -15,6 +15,7 @@ pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editor
 
 from tests.e2e.cases import ADD, CALL
 from tests.e2e.editors.conftest import PATIENT, SERVE
+from tests.e2e.editors.edit_cases import SLOW_OLD
 from tests.e2e.editors.neovim import Neovim, neovim
 from tests.e2e.editors.programs import programs
 from tests.engine.processes import Home, home, wait_until
@@ -75,6 +76,21 @@ def test_a_server_that_neovim_was_told_to_stop_stays_so(nvim_program, shared: Ho
         # One that crashed would be started again by then.
         editor.lua("vim.wait(1000)")
         assert editor.lua(left) == 0
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_rewrite_ends_with_its_server(nvim_program, shared: Home, crashes: bool):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT, edit={"strength": 1}) as editor:
+        editor.open("▮" + SLOW_OLD, insert=False)
+        editor.ready()
+        editor.input(":2Dg rewrite<Space>faster<CR>")
+        wait_until(lambda: editor.marks("dg.working"), "the work's beginning")
+        if crashes:
+            os.kill(editor.server_pid(), signal.SIGKILL)
+        else:
+            editor.command("Dg restart")
+        wait_until(lambda: editor.marks("dg.working") == [], "its end")
+        assert not editor.lua("return require('dg.edit').is_busy()")
 
 
 def test_a_server_that_is_too_old_is_named(newest, shared: Home, odd: Path):

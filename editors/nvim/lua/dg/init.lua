@@ -58,6 +58,7 @@ local function follow_server()
         ghost().enable(event.buf, false)
         require("dg.next_edit").enable(event.buf, false)
         if client:is_stopped() then
+          require("dg.edit").ended(client)
           require("dg.status").set({ state = "stopped" })
         end
       end
