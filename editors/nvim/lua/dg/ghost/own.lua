@@ -40,7 +40,7 @@ local function draw()
   clear()
   local held = current()
   local rest = held and suggestion.rest(shown.buf, held)
-  if not rest or rest == "" then
+  if not rest then
     shown = nil
     return
   end
