@@ -149,6 +149,49 @@ def test_a_proposal_can_be_a_diff_in_a_split(newest, shared: Home):
         assert not editor.nvim.current.window.options["diff"]
 
 
+def test_closing_the_diff_leaves_the_proposal(nvim_program, shared: Home):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT, keys=True, edit={"view": "split"}) as editor:
+        editor.open("▮" + LINES, insert=False)
+        editor.ready()
+        editor.lua(OWN_KEYS)
+        for close in ("wincmd l | close", "only", "wincmd l | enew | close"):
+            editor.input(":3Dg rewrite by two<CR>")
+            wait_until(lambda: editor.lua(PROPOSED), "a proposal")
+            editor.command(close)
+            assert not editor.lua(PROPOSED)
+            assert not editor.nvim.current.window.options["diff"]
+            presses_their_own_keys(editor)
+        editor.command("Dg accept")
+        editor.told("Nothing is proposed")
+        assert editor.text == LINES
+
+
+def test_a_proposal_for_a_buffer_in_no_window_waits_there(nvim_program, shared: Home):
+    options = {"settings": PATIENT, "edit": {"view": "split", "strength": 1}}
+    with neovim(nvim_program, shared, cmd=SERVE, **options) as editor:
+        editor.open("▮" + SLOW_OLD, insert=False)
+        editor.ready()
+        editor.input(":2Dg rewrite<Space>faster<CR>")
+        editor.command("enew")
+        wait_until(lambda: editor.lua(PROPOSED), "a proposal")
+        editor.command("buffer file.py")
+        assert any("9, 8, 7" in text for _, _, text, _ in editor.marks("dg.preview"))
+        editor.command("Dg accept")
+        assert editor.text == SLOW_NEW
+
+
+def test_a_diff_in_another_tab_shows_the_next_proposal_too(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT, edit={"view": "split"}) as editor:
+        editor.open("▮" + SHADE, insert=False)
+        editor.ready()
+        editor.input(":2Dg rewrite another<CR>")
+        wait_until(lambda: editor.lua(PROPOSED), "a proposal")
+        editor.command("tabnew")
+        editor.command("Dg next")
+        editor.command("tabprevious")
+        assert any(SHADES[1] in buffer[:] for buffer in editor.nvim.buffers)
+
+
 def test_proposals_can_be_chosen_from(editor: Neovim):
     editor.open("▮" + SHADE, insert=False)
     editor.ready()

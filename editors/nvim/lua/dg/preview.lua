@@ -67,6 +67,8 @@ end
 ---@param others dg.Others?
 function M.open(buf, client, candidates, others)
   M.close()
+  -- A diff stands beside the buffer's window.
+  local view = vim.fn.bufwinid(buf) ~= -1 and config.current.edit.view or "inline"
   open = {
     buf = buf,
     client = client,
@@ -74,7 +76,7 @@ function M.open(buf, client, candidates, others)
     tick = vim.api.nvim_buf_get_changedtick(buf),
     index = 1,
     others = others,
-    view = require("dg.view." .. config.current.edit.view),
+    view = require("dg.view." .. view),
   }
   show()
   require("dg.keys").map_edit(buf)
