@@ -38,7 +38,7 @@ async def next_edit(ls: EditorSession, params: InlineEditParams) -> dict[str, An
 def _edit(snapshot: Snapshot, place: EditPlace) -> dict[str, Any]:
     span = range_of(snapshot.lines, place.start, place.end, snapshot.encoding)
     return {
-        "text": place.text,
+        "text": place.text.replace("\r\n", "\n"),
         "range": {
             "start": {"line": span.start.line, "character": span.start.character},
             "end": {"line": span.end.line, "character": span.end.character},

@@ -58,6 +58,18 @@ async def test_what_follows_an_edit_is_answered_as_copilot_does(each: Window):
     assert await next_edits(each) == []
 
 
+async def test_lines_of_an_edit_end_in_line_feeds_whatever_ends_those_of_the_document(each: Window):
+    text = "first = measured(size)\r\nsecond = measured(size)\r\n"
+    each.open(f"▮{text}")
+    start = text.index("size")
+    each.editor.replace(start, start + len("size"), "\r\n    width\r\n")
+    (edit,) = await next_edits(each)
+    assert edit["text"] == "\n    width\n"
+    start = each.editor.buffer.text.index("size")
+    each.editor.replace(start, start + len("size"), edit["text"].replace("\n", "\r\n"))
+    assert await next_edits(each) == []
+
+
 async def test_another_version_or_no_document_is_answered_with_nothing(each: Window):
     renamed(each)
     stale = {"uri": each.editor.buffer.uri, "version": each.editor.buffer.version - 1}

@@ -155,7 +155,13 @@ export class Edits implements vscode.Disposable {
       return await vscode.window.withProgress(options, async (_, cancelled) => {
         const params = { command: work.command, arguments: [argument] };
         const sent = this.server.client?.sendRequest(ExecuteCommandRequest.type, params, cancelled);
-        return (await sent) as Proposals | undefined;
+        const answer = await sent?.catch((error: unknown) => {
+          // Whoever cancels knows.
+          if (!cancelled.isCancellationRequested) {
+            throw error;
+          }
+        });
+        return cancelled.isCancellationRequested ? undefined : (answer as Proposals | undefined);
       });
     } catch (error) {
       this.say(error instanceof Error ? error.message : String(error));

@@ -188,3 +188,24 @@ test("the canvas settles beside the lines that it will replace", async () => {
   equal(edits.preview.current?.candidate.text.includes("3, 2, 1"), true);
   await run("reject");
 });
+
+test("a rewrite that is cancelled ends without a word", async () => {
+  const { edits } = await ready();
+  const editor = await open(SLOW, "slow.py");
+  selectLine(editor, 1);
+  edits.said = "";
+  const { withProgress } = vscode.window;
+  const pressed = new vscode.CancellationTokenSource();
+  // Nothing presses a notification's button here.
+  const cancellable: typeof withProgress = (options, task) =>
+    withProgress(options, (progress) => task(progress, pressed.token));
+  Object.assign(vscode.window, { withProgress: cancellable });
+  try {
+    const asked = run("rewrite", { instruction: "", strength: 1 });
+    await until(() => edits.canvas.lines.join("").length > 0, "a draft");
+    pressed.cancel();
+    equal([await asked, edits.said, edits.preview.current], [false, "", undefined]);
+  } finally {
+    Object.assign(vscode.window, { withProgress });
+  }
+});

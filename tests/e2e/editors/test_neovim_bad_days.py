@@ -15,9 +15,12 @@ pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editor
 
 from tests.e2e.cases import ADD, CALL
 from tests.e2e.editors.conftest import PATIENT, SERVE
+from tests.e2e.editors.edit_cases import SLOW_OLD
 from tests.e2e.editors.neovim import Neovim, neovim
 from tests.e2e.editors.programs import programs
 from tests.engine.processes import Home, home, wait_until
+
+OFF = "vim.lsp.enable('dg', false)"
 
 
 @pytest.fixture
@@ -54,6 +57,42 @@ def test_a_crash_loop_ends_with_a_sentence_and_a_restart_helps(nvim_program, sha
         editor.sees("a + b")
 
 
+@pytest.mark.parametrize(
+    ("stop", "hangs"),
+    [("client:stop()", False), ("client:stop(true)", False), (OFF, False), (OFF, True)],
+)
+def test_a_server_that_neovim_was_told_to_stop_stays_so(nvim_program, shared: Home, stop: str, hangs: bool):
+    left = "return #vim.lsp.get_clients({ name = 'dg', _uninitialized = true })"
+    with neovim(nvim_program, shared, cmd=SERVE) as editor:
+        editor.open(ADD, insert=False)
+        editor.attached()
+        server = editor.server_pid()
+        if hangs:
+            os.kill(server, signal.SIGSTOP)
+        editor.lua(f"local client = vim.lsp.get_clients({{ name = 'dg' }})[1] {stop}")
+        if hangs:
+            os.kill(server, signal.SIGKILL)
+        wait_until(lambda: not psutil.pid_exists(server), "the server's end")
+        # One that crashed would be started again by then.
+        editor.lua("vim.wait(1000)")
+        assert editor.lua(left) == 0
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_rewrite_ends_with_its_server(nvim_program, shared: Home, crashes: bool):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT, edit={"strength": 1}) as editor:
+        editor.open("▮" + SLOW_OLD, insert=False)
+        editor.ready()
+        editor.input(":2Dg rewrite<Space>faster<CR>")
+        wait_until(lambda: editor.marks("dg.working"), "the work's beginning")
+        if crashes:
+            os.kill(editor.server_pid(), signal.SIGKILL)
+        else:
+            editor.command("Dg restart")
+        wait_until(lambda: editor.marks("dg.working") == [], "its end")
+        assert not editor.lua("return require('dg.edit').is_busy()")
+
+
 def test_a_server_that_is_too_old_is_named(newest, shared: Home, odd: Path):
     with neovim(newest, shared, cmd=[str(odd / "outdated"), "serve"]) as editor:
         editor.open(ADD)
@@ -72,6 +111,17 @@ def test_a_huge_file_a_remote_file_and_a_scratch_buffer_are_left_alone(newest, s
         assert "on another machine" in editor.lua(refused)
         editor.command("new | setlocal buftype=nofile filetype=python")
         assert editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
+
+
+@pytest.mark.parametrize("naming", ["file x.py", "write x.py"])
+def test_a_buffer_is_served_once_it_has_a_name(nvim_program, shared: Home, naming: str):
+    with neovim(nvim_program, shared, cmd=SERVE) as editor:
+        editor.command("enew | setlocal filetype=python")
+        editor.input(":Dg status<CR>")
+        editor.told("This buffer has no name yet; write it to a file to get suggestions.")
+        assert editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
+        editor.command(naming)
+        editor.attached()
 
 
 def test_a_read_only_buffer_is_not_rewritten(newest, shared: Home):

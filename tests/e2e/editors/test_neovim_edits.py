@@ -75,6 +75,47 @@ def test_a_selection_of_characters_is_rewritten_after_a_prompt(editor: Neovim):
     wait_until(lambda: editor.text == BY_TWO, "the rewritten text")
 
 
+OWN_KEYS = """
+_G.own = {}
+for _, key in ipairs({ "<CR>", "<Esc>", "<Tab>", "<S-Tab>" }) do
+  vim.keymap.set("n", key, function() table.insert(_G.own, key) end, { buffer = 0 })
+end
+"""
+
+
+def presses_their_own_keys(editor: Neovim) -> None:
+    editor.lua("_G.own = {}")
+    editor.input("<CR><Tab><S-Tab><Esc>")
+    keys = ["<CR>", "<Tab>", "<S-Tab>", "<Esc>"]
+    wait_until(lambda: editor.lua("return _G.own") == keys, "the user's own mappings")
+
+
+def test_keys_that_a_proposal_took_are_given_back(editor: Neovim):
+    editor.open("▮" + LINES, insert=False)
+    editor.ready()
+    editor.lua(OWN_KEYS)
+    editor.input(":3Dg rewrite by two<CR>")
+    proposed(editor)
+    editor.input("<Tab><S-Tab><Esc>")
+    wait_until(lambda: not editor.lua(PROPOSED), "the proposal's end")
+    assert editor.lua("return _G.own") == []
+    presses_their_own_keys(editor)
+
+
+def test_keys_that_a_proposal_and_a_next_edit_took_are_given_back_in_any_order(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT, keys=True) as editor:
+        editor.open("▮" + LINES, insert=False)
+        editor.lua(OWN_KEYS)
+        buf = editor.nvim.current.buffer.number
+        takes = (f"map_edit({buf})", f"map_next_edit({{ {buf} }})")
+        for first, second in (takes, takes[::-1]):
+            for order in ("edit next_edit", "next_edit edit"):
+                editor.lua(f"local keys = require('dg.keys') keys.{first} keys.{second}")
+                for owner in order.split():
+                    editor.lua(f"require('dg.keys').unmap_{owner}()")
+                presses_their_own_keys(editor)
+
+
 def test_lines_that_are_marked_stay_in_a_rewrite(editor: Neovim):
     editor.open("▮" + LINES, insert=False)
     editor.ready()
@@ -106,6 +147,49 @@ def test_a_proposal_can_be_a_diff_in_a_split(newest, shared: Home):
         wait_until(lambda: editor.text == BY_TWO, "the rewritten text")
         assert len(editor.nvim.windows) == 1
         assert not editor.nvim.current.window.options["diff"]
+
+
+def test_closing_the_diff_leaves_the_proposal(nvim_program, shared: Home):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT, keys=True, edit={"view": "split"}) as editor:
+        editor.open("▮" + LINES, insert=False)
+        editor.ready()
+        editor.lua(OWN_KEYS)
+        for close in ("wincmd l | close", "only", "wincmd l | enew | close"):
+            editor.input(":3Dg rewrite by two<CR>")
+            wait_until(lambda: editor.lua(PROPOSED), "a proposal")
+            editor.command(close)
+            assert not editor.lua(PROPOSED)
+            assert not editor.nvim.current.window.options["diff"]
+            presses_their_own_keys(editor)
+        editor.command("Dg accept")
+        editor.told("Nothing is proposed")
+        assert editor.text == LINES
+
+
+def test_a_proposal_for_a_buffer_in_no_window_waits_there(nvim_program, shared: Home):
+    options = {"settings": PATIENT, "edit": {"view": "split", "strength": 1}}
+    with neovim(nvim_program, shared, cmd=SERVE, **options) as editor:
+        editor.open("▮" + SLOW_OLD, insert=False)
+        editor.ready()
+        editor.input(":2Dg rewrite<Space>faster<CR>")
+        editor.command("enew")
+        wait_until(lambda: editor.lua(PROPOSED), "a proposal")
+        editor.command("buffer file.py")
+        assert any("9, 8, 7" in text for _, _, text, _ in editor.marks("dg.preview"))
+        editor.command("Dg accept")
+        assert editor.text == SLOW_NEW
+
+
+def test_a_diff_in_another_tab_shows_the_next_proposal_too(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT, edit={"view": "split"}) as editor:
+        editor.open("▮" + SHADE, insert=False)
+        editor.ready()
+        editor.input(":2Dg rewrite another<CR>")
+        wait_until(lambda: editor.lua(PROPOSED), "a proposal")
+        editor.command("tabnew")
+        editor.command("Dg next")
+        editor.command("tabprevious")
+        assert any(SHADES[1] in buffer[:] for buffer in editor.nvim.buffers)
 
 
 def test_proposals_can_be_chosen_from(editor: Neovim):
@@ -143,6 +227,8 @@ def test_a_part_of_a_proposal_can_be_refused(editor: Neovim):
     assert word in editor.lua(f"return vim.fn.getcompletion('Dg not {word[:2]}', 'cmdline')")
     editor.command("Dg not nonsense")
     editor.told("`nonsense` is no part of what is proposed.")
+    editor.command("Dg not")
+    editor.told("Say what shall be something else: `:Dg not {text}`.")
     editor.command(f"Dg not {word}")
     wait_until(lambda: any(SHADES[1] in text for _, _, text, _ in editor.marks("dg.preview")), "something else")
     assert not any(word in text for _, _, text, _ in editor.marks("dg.preview"))

@@ -56,6 +56,31 @@ def test_typing_along_needs_no_model_and_taking_the_rest_doubles_nothing(editor:
     wait_until(lambda: editor.text == CALL.replace("▮", ""), "the call")
 
 
+def test_tab_is_itself_where_nothing_of_a_suggestion_is_left(editor: Neovim):
+    editor.open(ADD)
+    editor.command("setlocal noexpandtab softtabstop=0")
+    editor.sees("a + b")
+    editor.input("a +")
+    editor.sees(" b")
+    # Before Neovim tells anybody of the cursor.
+    assert editor.lua("vim.api.nvim_put({ ' b' }, 'c', false, true) return require('dg').accept()") is False
+    editor.sees("")
+    editor.input("<Tab>")
+    wait_until(lambda: editor.text == ADD.replace("▮", "").replace("b\n", "b\t\n"), "the tab in the text")
+
+
+def test_a_suggestion_that_is_left_at_once_goes_nowhere_else(editor: Neovim):
+    editor.open(CALL)
+    editor.sees("compute(first, second)")
+    editor.input("comp")
+    editor.sees("ute(first, second)")
+    editor.input("<Tab><Esc>")
+    wait_until(lambda: editor.nvim.api.get_mode()["mode"] == "n", "the mode's end")
+    # What was put off until then is done.
+    editor.lua("vim.wait(50)")
+    assert editor.text in (CALL.replace("▮", ""), "value = comp\nprint(value)\n")
+
+
 def test_what_takes_another_way_is_hidden(editor: Neovim):
     editor.open(ADD)
     editor.sees("a + b")

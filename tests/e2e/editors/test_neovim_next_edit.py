@@ -72,6 +72,17 @@ def test_it_is_shown_reached_accepted_and_undone_in_one_step(editor: Neovim):
     wait_until(lambda: editor.text == HALF, "the text as it was")
 
 
+def test_lines_of_a_file_with_carriage_returns_come_without_them(editor: Neovim):
+    editor.open("▮first = measured(size)\nsecond = measured(size)\n", insert=False)
+    editor.command("setlocal fileformat=dos | write | edit | setlocal indentexpr= noautoindent")
+    editor.ready()
+    editor.input("/size<CR>ciw<CR>width<CR><Esc>")
+    assert [text for _, _, text, _ in shown(editor) if text] == ["\nwidth\n"]
+    editor.input("<M-a>")
+    wait_until(lambda: "size" not in editor.text, "the edit in the text")
+    assert editor.text == "first = measured(\nwidth\n)\nsecond = measured(\nwidth\n)\n"
+
+
 def test_tab_is_the_user_s_own_while_nothing_is_shown(editor: Neovim):
     editor.lua("vim.keymap.set('n', '<Tab>', function() _G.own = (_G.own or 0) + 1 end)")
     editor.open("▮" + OLD, insert=False)

@@ -119,6 +119,14 @@ function M.cancel()
   return held ~= nil
 end
 
+--- A server has ended, and Neovim calls nobody back for what it was asked.
+---@param client vim.lsp.Client
+function M.ended(client)
+  if under_way and under_way.client.id == client.id then
+    M.cancel()
+  end
+end
+
 ---@return boolean
 function M.is_busy()
   return under_way ~= nil

@@ -13,6 +13,10 @@ function M.refusal(buf)
   if vim.bo[buf].buftype ~= "" then
     return "This buffer is no file."
   end
+  -- Without a name it would be the same document as any other that has none.
+  if name == "" then
+    return "This buffer has no name yet; write it to a file to get suggestions."
+  end
   if name:match("^%a[%w+.-]+://") then
     return "This file is on another machine; start Neovim there to get suggestions."
   end

@@ -58,9 +58,17 @@ local function follow_server()
         ghost().enable(event.buf, false)
         require("dg.next_edit").enable(event.buf, false)
         if client:is_stopped() then
+          require("dg.edit").ended(client)
           require("dg.status").set({ state = "stopped" })
         end
       end
+    end,
+  })
+  -- Writing gives a name without the first of them.
+  vim.api.nvim_create_autocmd({ "BufFilePost", "BufWritePost" }, {
+    group = group,
+    callback = function(event)
+      server.look_again(event.buf)
     end,
   })
 end

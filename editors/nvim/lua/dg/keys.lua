@@ -64,8 +64,57 @@ function M.map()
   end
 end
 
----@type { buf: integer, mode: string, key: string, was: table }[]
+---@class dg.Mapped
+---@field owner "edit"|"next_edit"
+---@field buf integer
+---@field mode string
+---@field key string
+---@field was table What the key was before, as from maparg()
+
+---@type dg.Mapped[] The newest last
 local mapped = {}
+
+---@param owner "edit"|"next_edit"
+---@param buf integer
+---@param mode string
+---@param key string
+---@param rhs string|function
+---@param opts vim.keymap.set.Opts
+local function take(owner, buf, mode, key, rhs, opts)
+  local was = vim.api.nvim_buf_call(buf, function()
+    return vim.fn.maparg(key, mode, false, true)
+  end)
+  mapped[#mapped + 1] = { owner = owner, buf = buf, mode = mode, key = key, was = was }
+  opts.buffer = buf
+  vim.keymap.set(mode, key, rhs, opts)
+end
+
+--- What was mapped before comes back, the newest first, and where somebody has taken the key since, with that one's end.
+---@param owner "edit"|"next_edit"
+local function give_back(owner)
+  for index = #mapped, 1, -1 do
+    local held = mapped[index]
+    if held.owner == owner then
+      table.remove(mapped, index)
+      local since = vim.iter(mapped):skip(index - 1):find(function(other)
+        return other.buf == held.buf
+          and other.mode == held.mode
+          and vim.keycode(other.key) == vim.keycode(held.key)
+      end)
+      if since then
+        since.was = held.was
+      elseif vim.api.nvim_buf_is_valid(held.buf) then
+        -- Somebody else's map of that key may have replaced it.
+        pcall(vim.keymap.del, held.mode, held.key, { buffer = held.buf })
+        if held.was.buffer == 1 then
+          vim.api.nvim_buf_call(held.buf, function()
+            vim.fn.mapset(held.was)
+          end)
+        end
+      end
+    end
+  end
+end
 
 --- While a next edit is shown. Ghost text at the cursor comes first; where nothing is to be done, the key is the user's.
 ---@param bufs integer[]
@@ -75,32 +124,18 @@ function M.map_next_edit(bufs)
     local key = M.chosen()[action]
     for _, buf in ipairs(key and bufs or {}) do
       for _, mode in ipairs(modes) do
-        local was = vim.api.nvim_buf_call(buf, function()
-          return vim.fn.maparg(key, mode, false, true)
-        end)
-        mapped[#mapped + 1] = { buf = buf, mode = mode, key = key, was = was }
-        vim.keymap.set(mode, key, function()
+        take("next_edit", buf, mode, key, function()
           local dg = require("dg")
           local ghost = action == "next_edit" and mode == "i" and dg.accept()
           return (ghost or dg[action]()) and "" or key
-        end, { buffer = buf, expr = true })
+        end, { expr = true })
       end
     end
   end
 end
 
 function M.unmap_next_edit()
-  for _, held in ipairs(mapped) do
-    if vim.api.nvim_buf_is_valid(held.buf) then
-      pcall(vim.keymap.del, held.mode, held.key, { buffer = held.buf })
-      if held.was.buffer == 1 then
-        vim.api.nvim_buf_call(held.buf, function()
-          vim.fn.mapset(held.was)
-        end)
-      end
-    end
-  end
-  mapped = {}
+  give_back("next_edit")
 end
 
 --- While an edit is proposed.
@@ -108,19 +143,13 @@ end
 function M.map_edit(buf)
   for action, key in pairs(M.chosen()) do
     if action:match("^edit_") then
-      vim.keymap.set("n", key, plug(action), { buffer = buf, remap = true })
+      take("edit", buf, "n", key, plug(action), { remap = true })
     end
   end
 end
 
----@param buf integer
-function M.unmap_edit(buf)
-  for action, key in pairs(M.chosen()) do
-    if action:match("^edit_") and vim.api.nvim_buf_is_valid(buf) then
-      -- Somebody else's map of that key may have replaced it.
-      pcall(vim.keymap.del, "n", key, { buffer = buf })
-    end
-  end
+function M.unmap_edit()
+  give_back("edit")
 end
 
 return M

@@ -56,7 +56,7 @@ function M.close()
   vim.api.nvim_clear_autocmds({ group = group })
   if held then
     held.view.close(held.buf)
-    require("dg.keys").unmap_edit(held.buf)
+    require("dg.keys").unmap_edit()
   end
 end
 
@@ -67,6 +67,8 @@ end
 ---@param others dg.Others?
 function M.open(buf, client, candidates, others)
   M.close()
+  -- A diff stands beside the buffer's window.
+  local view = vim.fn.bufwinid(buf) ~= -1 and config.current.edit.view or "inline"
   open = {
     buf = buf,
     client = client,
@@ -74,7 +76,7 @@ function M.open(buf, client, candidates, others)
     tick = vim.api.nvim_buf_get_changedtick(buf),
     index = 1,
     others = others,
-    view = require("dg.view." .. config.current.edit.view),
+    view = require("dg.view." .. view),
   }
   show()
   require("dg.keys").map_edit(buf)
@@ -119,6 +121,8 @@ function M.strike(text)
     notify.warn("Nothing is proposed; `:Dg rewrite` asks for something.")
   elseif not held.others then
     notify.warn("Only what a rewrite proposes can be asked for anew in part.")
+  elseif text == "" then
+    notify.warn("Say what shall be something else: `:Dg not {text}`.")
   else
     local candidate = held.candidates[held.index]
     local struck = proposal.ranges(held.buf, candidate, held.client.offset_encoding, text)

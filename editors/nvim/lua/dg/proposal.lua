@@ -87,6 +87,10 @@ end
 ---@param text string
 ---@return lsp.Range[]
 function M.ranges(buf, candidate, encoding, text)
+  -- Nothing is found everywhere.
+  if text == "" then
+    return {}
+  end
   local found = {}
   for number, line in pairs(coming(buf, candidate, encoding)) do
     local function position(col)

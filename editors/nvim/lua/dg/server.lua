@@ -8,6 +8,7 @@ local M = {}
 M.NAME = "dg"
 M.NEEDS = "0.1.0"
 local CRASHES_COUNT_MS = 3 * 60 * 1000
+local SIGTERM = 15
 
 ---@type integer[] When it crashed, in milliseconds
 local crashes = {}
@@ -81,11 +82,31 @@ local function root_dir(buf, on_dir)
   end
 end
 
+--- What a buffer was refused for may be over, as where it has a name by now.
+---@param buf integer
+function M.look_again(buf)
+  if guard.refused[buf] then
+    -- As if it were opened now: Neovim starts what it has enabled, or nothing.
+    vim.api.nvim_exec_autocmds(
+      "FileType",
+      { group = "nvim.lsp.enable", buffer = buf, modeline = false }
+    )
+  end
+end
+
+---@return boolean
+local function is_enabled()
+  -- Not every 0.11 can tell.
+  return not vim.lsp.is_enabled or vim.lsp.is_enabled(M.NAME)
+end
+
 ---@param code integer
 ---@param signal integer
 ---@param id integer
 local function on_exit(code, signal, id)
-  if stopping[id] or vim.v.exiting ~= vim.NIL then
+  -- A server that is told to end does so without an error, or by the signal that Neovim gives it.
+  local told = code == 0 and (signal == 0 or signal == SIGTERM)
+  if stopping[id] or told or vim.v.exiting ~= vim.NIL then
     stopping[id] = nil
     return
   end
@@ -96,7 +117,11 @@ local function on_exit(code, signal, id)
   crashes[#crashes + 1] = now
   vim.schedule(function()
     if #crashes <= config.current.restarts then
-      vim.defer_fn(M.start, 200 * #crashes)
+      vim.defer_fn(function()
+        if is_enabled() then
+          M.start()
+        end
+      end, 200 * #crashes)
       return
     end
     M.stop()

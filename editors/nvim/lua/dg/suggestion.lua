@@ -19,7 +19,7 @@ function M.cursor()
   return row - 1, col
 end
 
---- What of a suggestion is still to come at the cursor; nil where the text has taken another way.
+--- What of a suggestion is still to come at the cursor; nil where nothing is, or the text has taken another way.
 ---@param buf integer
 ---@param suggestion dg.Suggestion
 ---@return string?
@@ -35,7 +35,8 @@ function M.rest(buf, suggestion)
   end
   local lines = vim.api.nvim_buf_get_text(buf, start_row, start_col, row, col, {})
   local typed = table.concat(lines, "\n")
-  return vim.startswith(suggestion.text, typed) and suggestion.text:sub(#typed + 1) or nil
+  local left = #suggestion.text > #typed and vim.startswith(suggestion.text, typed)
+  return left and suggestion.text:sub(#typed + 1) or nil
 end
 
 --- The first word, the first line, or all of a text.
@@ -72,7 +73,7 @@ end
 ---@return boolean
 function M.take(buf, suggestion, portion)
   local rest = M.rest(buf, suggestion)
-  if not rest or rest == "" then
+  if not rest then
     return false
   end
   local part = M.head(rest, portion)

@@ -85,6 +85,8 @@ end
 ---@param portion "all"|"word"|"line"
 ---@return boolean
 function M.accept(portion)
+  -- Keys that came together move the cursor without an event between them.
+  drop_outdated(vim.api.nvim_get_current_buf())
   -- Neovim's own way replaces the range as it was when asked for, and doubles what was typed since.
   return vim.lsp.inline_completion.get({
     on_accept = function(item)

@@ -40,7 +40,7 @@ local function draw()
   clear()
   local held = current()
   local rest = held and suggestion.rest(shown.buf, held)
-  if not rest or rest == "" then
+  if not rest then
     shown = nil
     return
   end
@@ -172,8 +172,10 @@ function M.accept(portion)
   end
   -- The text may not change inside an <expr> mapping.
   vim.schedule(function()
-    clear()
-    suggestion.take(buf, held, portion)
+    if current() == held then
+      clear()
+      suggestion.take(buf, held, portion)
+    end
   end)
   return true
 end

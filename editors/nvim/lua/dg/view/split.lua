@@ -4,7 +4,15 @@ local M = {}
 ---@type { buf: integer, win: integer, scratch: integer }?
 local open
 
----@param buf integer
+local function leave()
+  local held = open
+  open = nil
+  if held and vim.api.nvim_win_is_valid(held.win) then
+    vim.api.nvim_win_call(held.win, vim.cmd.diffoff)
+  end
+end
+
+---@param buf integer In a window of this tab
 ---@return integer scratch
 local function split(buf)
   local win = vim.fn.bufwinid(buf)
@@ -15,6 +23,16 @@ local function split(buf)
   open = { buf = buf, win = win, scratch = scratch }
   vim.api.nvim_win_call(win, vim.cmd.diffthis)
   vim.api.nvim_win_call(vim.fn.bufwinid(scratch), vim.cmd.diffthis)
+  -- Whoever closes the diff leaves the proposal, which can't be seen any more.
+  vim.api.nvim_create_autocmd("BufWipeout", {
+    buffer = scratch,
+    callback = function()
+      if open and open.scratch == scratch then
+        leave()
+        require("dg.preview").close()
+      end
+    end,
+  })
   return scratch
 end
 
@@ -27,7 +45,7 @@ function M.show(buf, lines, footer)
   vim.bo[scratch].modifiable = true
   vim.api.nvim_buf_set_lines(scratch, 0, -1, false, lines)
   vim.bo[scratch].modifiable = false
-  vim.wo[vim.fn.bufwinid(scratch)].winbar = footer:gsub("%%", "%%%%")
+  vim.wo[vim.fn.win_findbuf(scratch)[1]].winbar = footer:gsub("%%", "%%%%")
   vim.cmd.diffupdate()
 end
 
@@ -36,13 +54,10 @@ function M.close(buf)
   if not open or open.buf ~= buf then
     return
   end
-  local held = open
-  open = nil
-  if vim.api.nvim_win_is_valid(held.win) then
-    vim.api.nvim_win_call(held.win, vim.cmd.diffoff)
-  end
-  if vim.api.nvim_buf_is_valid(held.scratch) then
-    vim.api.nvim_buf_delete(held.scratch, { force = true })
+  local scratch = open.scratch
+  leave()
+  if vim.api.nvim_buf_is_valid(scratch) then
+    vim.api.nvim_buf_delete(scratch, { force = true })
   end
 end
 
