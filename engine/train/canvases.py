@@ -129,11 +129,17 @@ def canvas_batch(rows_of_context: Iterable[ContextRow], recipe: Recipe, width: i
     rows = [*rows_of_context]
     partly = replace(recipe, blank_share=0.0)
     kinds = [partly if number < _fed(len(rows)) else recipe for number in range(len(rows))]
+    made = [_beside(row, kind, size, rng) for row, kind in zip(rows, kinds, strict=True)]
+    return side_by_side(contexts(rows, width), made, size)
+
+
+def side_by_side(made: Contexts, beside: Sequence[Sequence[tuple[int, ...]]], size: int) -> Canvases:
+    """Rows of context with at most `size` canvas tokens beside each, as in Canvases part by part."""
     fillers = {"truth": PAD, "canvas": PAD, "blank": PAD, "asked": False, "owner": NO_CANVAS}
     fillers |= dict.fromkeys(("example", "cut", "position", "begin"), 0)
-    parts = stacked([_beside(row, kind, size, rng) for row, kind in zip(rows, kinds, strict=True)], size, fillers)
+    parts = stacked(beside, size, fillers)
     parts["asked"] = parts["asked"].bool()
-    return Canvases(contexts=contexts(rows, width), **parts)
+    return Canvases(contexts=made, **parts)
 
 
 def _fed(rows: int) -> int:

@@ -30,9 +30,9 @@ from engine.models.adapters.applied import with_pairs
 from engine.models.base import Model
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
-from engine.models.prompts.layout import EOS, PAD, Layout
-from engine.train.canvases import NO_CANVAS, Canvases, noised
-from engine.train.contexts import ContextRow, contexts, stacked
+from engine.models.prompts.layout import EOS, Layout
+from engine.train.canvases import Canvases, noised, side_by_side
+from engine.train.contexts import ContextRow, contexts
 from engine.train.corpus import Split
 from engine.train.examples import Example
 from engine.train.export import export
@@ -190,11 +190,7 @@ def _batch(drawn: Sequence[tuple[str, Board]], tokenizer: Path, rng: random.Rand
         tokens = zip([*truth, EOS], [*canvas, EOS], [*canvas, EOS], [*open_, False], strict=True)
         cut = len(context)
         beside.append([(*token, 0, 0, cut, cut + at, cut) for at, token in enumerate(tokens)])
-    fillers = {"truth": PAD, "canvas": PAD, "blank": PAD, "asked": False, "owner": NO_CANVAS}
-    fillers |= dict.fromkeys(("example", "cut", "position", "begin"), 0)
-    parts = stacked(beside, CELLS + 1, fillers)
-    parts["asked"] = parts["asked"].bool()
-    return Canvases(contexts=contexts(rows, _CONTEXT), **parts)
+    return side_by_side(contexts(rows, _CONTEXT), beside, CELLS + 1)
 
 
 def make_base(out: Path, steps: int, report: Callable[[str], None], seed: int = 0) -> None:

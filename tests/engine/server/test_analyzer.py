@@ -9,6 +9,7 @@ import pytest
 from engine.ipc.messages import Analyze, AnalyzeReply, EngineMessage, Failed
 from engine.server.analyzer import Analyzer
 from engine.server.checker import Checker
+from tests.engine.server.test_checker import checking
 
 BROKEN = "x = (\n" + "y = (1\n" * 2_000
 SOUND = "x = 1\n"
@@ -32,13 +33,11 @@ class Client:
 
 @pytest.mark.asyncio
 async def test_a_number_in_use_is_refused_and_the_first_is_answered():
-    checker = Checker()
-    await checker.start()
-    client = Client(checker)
-    client.analyze(BROKEN)
-    client.analyze(SOUND)
-    refusal, answer = await client.next(), await client.next()
-    await checker.close()
+    async with checking() as checker:
+        client = Client(checker)
+        client.analyze(BROKEN)
+        client.analyze(SOUND)
+        refusal, answer = await client.next(), await client.next()
     assert isinstance(refusal, Failed)
     assert refusal.code == "bad_request"
     assert isinstance(answer, AnalyzeReply)
@@ -47,16 +46,14 @@ async def test_a_number_in_use_is_refused_and_the_first_is_answered():
 
 @pytest.mark.asyncio
 async def test_a_number_used_again_gets_the_answer_to_its_own_text():
-    checker = Checker()
-    await checker.start()
-    client = Client(checker)
-    client.analyze(BROKEN)
-    # The checker has begun with it.
-    await asyncio.sleep(0.05)
-    client.analyzer.cancel(1, 7)
-    client.analyze(SOUND)
-    cancelled, answer = await client.next(), await client.next()
-    await checker.close()
+    async with checking() as checker:
+        client = Client(checker)
+        client.analyze(BROKEN)
+        # The checker has begun with it.
+        await asyncio.sleep(0.05)
+        client.analyzer.cancel(1, 7)
+        client.analyze(SOUND)
+        cancelled, answer = await client.next(), await client.next()
     assert isinstance(cancelled, Failed)
     assert isinstance(answer, AnalyzeReply)
     assert not answer.analysis.errors
