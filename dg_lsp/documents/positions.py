@@ -12,12 +12,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Literal
 
 from lsprotocol.types import Position, Range
 
 from engine.core.line_ends import LINE_END
+from engine.text.newlines import lines
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
@@ -99,8 +100,8 @@ class LineList:
 
 def _split(text: str) -> list[str]:
     """Lines with their line breaks; the last one, which may be empty, has none."""
-    ends = (match.end() for match in LINE_END.finditer(text))
-    return [text[start:end] for start, end in pairwise((0, *ends, len(text)))]
+    found = lines(text)
+    return found if found and found[-1][-1] not in "\r\n" else [*found, ""]
 
 
 def offset_at(lines: Lines, position: Position, encoding: Encoding) -> int:
