@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
-	@echo "make test    run the tests, those in real editors aside"
+	@echo "make test    run the tests, but for those with real editors or a real vLLM server; some minutes"
 	@echo "make test-fast  run those without processes and models, within a minute"
 	@echo "make explore  run the property tests with ten times as many examples, others each time"
 	@echo "make test-editors  install Neovim, VS Code and Emacs in a cache, and run the tests in them (Debian, npm)"

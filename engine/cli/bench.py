@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from engine.bench.families import SHAPES
+from engine.cli.options import DeviceName
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.names import BUNDLED, Device
@@ -34,7 +35,7 @@ def bench(
             help="Instead: random weights in this shape, with -int4 or -nvfp4 behind it in 4 bit.",
         ),
     ] = None,
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda")] = "auto",
+    device: DeviceName = "auto",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer figures, under a minute.")] = False,
     part: Annotated[list[str] | None, typer.Option(help="Only this part; several may be named.")] = None,
 ) -> None:

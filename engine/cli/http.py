@@ -17,7 +17,7 @@ _DEFAULT = EngineOptions()
 
 @one_line_errors()
 def http(
-    host: Annotated[str, typer.Option(help="Whose requests are taken; beyond this machine only with a token.")] = (
+    host: Annotated[str, typer.Option(help="The address to listen on; one that others can reach needs a token.")] = (
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = PORT,

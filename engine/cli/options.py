@@ -9,12 +9,19 @@ import typer
 MAX_SEED = 2**63 - 1
 FileName = Annotated[str, typer.Argument(metavar="FILE", help="The file; - is standard input.")]
 ModelName = Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")]
-DeviceName = Annotated[str, typer.Option(metavar="auto|cpu|cuda")]
+DeviceName = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where the model runs.")]
 AnyModel = Annotated[
     str | None,
-    typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.", show_default="the engine's, else bundled"),
+    typer.Option(
+        metavar="NAME|PATH|HUB-ID|SERVER",
+        help="See `dg-lsp models`; SERVER is vllm+https://HOST:PORT/MODEL.",
+        show_default="the engine's, else bundled",
+    ),
 ]
-AnyDevice = Annotated[str | None, typer.Option(metavar="auto|cpu|cuda", show_default="the engine's, else auto")]
+AnyDevice = Annotated[
+    str | None,
+    typer.Option(metavar="auto|cpu|cuda", help="Where the model runs.", show_default="the engine's, else auto"),
+]
 ByEngine = Annotated[
     bool,
     typer.Option("--engine/--no-engine", help="Ask the engine that editors share, or load the model for this alone."),

@@ -28,7 +28,12 @@ def rewrite(
     range_: Annotated[
         str, typer.Option("--range", metavar="L:C-L:C", help="What to rewrite; lines and columns count from 1.")
     ],
-    instruction: Annotated[str, typer.Option("-m", metavar="TEXT", help="What to do, for models that listen.")] = "",
+    instruction: Annotated[
+        str,
+        typer.Option(
+            "--instruction", "-m", metavar="TEXT", help="What to do; the bundled model follows no instructions."
+        ),
+    ] = "",
     strength: Annotated[
         float,
         typer.Option(
