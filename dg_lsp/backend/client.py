@@ -231,7 +231,8 @@ class EngineClient:
         task.add_done_callback(self._background.discard)
 
     def _hold_off(self, times: int) -> float:
-        delay_s = min(self.timeouts.first_retry_s * 2**times, self.timeouts.last_retry_s)
+        # Doubled no oftener than a number can be.
+        delay_s = min(self.timeouts.first_retry_s * 2 ** min(times, 16), self.timeouts.last_retry_s)
         self._retry_at = time.monotonic() + delay_s
         return delay_s
 

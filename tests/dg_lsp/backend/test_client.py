@@ -15,6 +15,7 @@ import pytest
 
 from dg_lsp.backend.client import EngineClient, EngineFailure, Launch, Timeouts
 from dg_lsp.backend.launch import difference
+from engine.core.errors import BadInput
 from engine.core.processes import python_module
 from engine.core.request import FillRequest
 from engine.core.version import __version__
@@ -533,6 +534,25 @@ async def test_a_starter_that_fails_is_quoted_and_tried_again_later(place):
     with pytest.raises(EngineFailure, match="No torch here"):
         await client.status()
     await asyncio.sleep(0.15)
+    assert (await client.status()).served == 0
+    await client.close()
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_could_not_start_for_a_whole_day_is_started_once_it_can(place):
+    tries = 0
+
+    async def launch() -> Launch:
+        nonlocal tries
+        tries += 1
+        if tries <= 1100:
+            raise BadInput("No torch here.")
+        return Launch(model="oracle:/none.json")
+
+    client = EngineClient(launch, timeouts=Timeouts(start_s=WAIT_S, first_retry_s=0.0))
+    for _ in range(1100):
+        with pytest.raises(EngineFailure, match="No torch here"):
+            await client.status()
     assert (await client.status()).served == 0
     await client.close()
 
