@@ -146,11 +146,11 @@ class EngineClient:
         except _TooSoon:
             raise
         except TimeoutError:
-            raise self._start_failed(
+            raise self._no_engine(
                 f"The engine did not start within {self.timeouts.start_s:g} s; run `dg-lsp doctor`."
             ) from None
         except (EngineFailure, BadInput) as error:
-            raise self._start_failed(str(error)) from None
+            raise self._no_engine(str(error)) from None
         self._failures = 0
         return connection
 
@@ -160,9 +160,14 @@ class EngineClient:
         if time.monotonic() < self._retry_at:
             raise _TooSoon("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
         self._show(messages.EngineState(name="starting"))
-        await started(begin(await self._launch()))
-        while not (connection := await self._find()):
-            await asyncio.sleep(0.1)
+        try:
+            await started(begin(await self._launch()))
+            while not (connection := await self._find()):
+                await asyncio.sleep(0.1)
+        except BaseException:  # a start that takes too long is cancelled
+            self._hold_off(self._failures)
+            self._failures += 1
+            raise
         return connection
 
     async def _find(self) -> EngineConnection | None:
@@ -188,9 +193,7 @@ class EngineClient:
         connection.listen()
         return connection
 
-    def _start_failed(self, message: str) -> EngineFailure:
-        self._hold_off(self._failures)
-        self._failures += 1
+    def _no_engine(self, message: str) -> EngineFailure:
         self._show(messages.EngineState(name="off" if self._stopped else "error", message=message))
         return EngineFailure("unavailable", message)
 

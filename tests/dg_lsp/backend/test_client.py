@@ -20,7 +20,7 @@ from engine.core.processes import python_module
 from engine.core.request import FillRequest
 from engine.core.version import __version__
 from engine.ipc.frames import MAX_FRAME_NBYTES, FrameSplitter, frame
-from engine.ipc.messages import Challenge, ClientMessage, Done, EngineState, Hello, Notice, Warm, Welcome
+from engine.ipc.messages import Challenge, ClientMessage, Done, EngineState, Failed, Hello, Notice, Warm, Welcome
 from engine.ipc.peercred import listener
 from engine.ipc.protocol import VERSION, pack, unpack_from_client
 from tests.engine.processes import WAIT_S, Home, as_root, home, running, served_by_another
@@ -392,6 +392,22 @@ async def test_an_engine_of_another_release_without_windows_is_replaced_at_the_h
                 assert (await client.status()).engine == __version__
                 assert "off" not in [state.name for state in states]
         assert await asyncio.to_thread(process.wait, WAIT_S) == 0
+
+
+@pytest.mark.asyncio
+async def test_an_engine_of_another_version_delays_no_start_once_it_is_gone(place):
+    place.runtime.mkdir(mode=0o700)
+
+    async def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(pack(Failed(id=None, code="version", message="")))
+        writer.close()
+
+    async with client_of(place, Timeouts(start_s=WAIT_S, first_retry_s=10 * WAIT_S)) as (client, _):
+        async with await asyncio.start_unix_server(meet, place.socket_path):
+            for _ in range(3):
+                with pytest.raises(EngineFailure, match="another version"):
+                    await client.status()
+        assert (await client.status()).served == 0
 
 
 @pytest.mark.asyncio
