@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Generator
 
 from dg_lsp.backend.client import EngineClient, EngineFailure
@@ -29,8 +28,6 @@ class Resident:
         self._board = board
         self._long = frozenset[object]()
         self._warming: asyncio.Task[None] | None = None
-        self.retry_at_s = 0.0
-        """When a model that could not be loaded may be tried again, monotonic seconds."""
         self.instructions: bool | None = None
         """Whether the model follows instructions; None: nobody asked it yet."""
         self._device = ""
@@ -60,11 +57,10 @@ class Resident:
     def forget(self) -> None:
         """The engine is gone; the next one may be another on another device."""
         self.learned(device="", instructions=None)
-        self.retry_at_s = 0.0
 
     def warm(self) -> None:
-        """See to it that the model is loaded, in the background."""
-        if self._warming is None and time.monotonic() >= self.retry_at_s:
+        """See to it that the model is loaded, in the background. How often that is tried is the engine's to say."""
+        if self._warming is None:
             self._warming = asyncio.create_task(self._warm(), name="warm the engine")
 
     async def wait_until_ready(self) -> bool:
@@ -132,7 +128,6 @@ class Resident:
             await self.client.warm()
             await self.learn()
         except EngineFailure as failure:
-            self.retry_at_s = time.monotonic() + self.client.timeouts.reload_s
             self._board.trouble(str(failure))
         else:
             self._board.trouble("")

@@ -33,8 +33,6 @@ class Timeouts:
     """For the engine to say what it is, where an answer waits for that."""
     load_s: float = 60.0
     """How long somebody who asked for suggestions waits for the model."""
-    reload_s: float = 10.0
-    """Between two attempts to load a model that could not be loaded."""
     return_s: float = 1.0
     """Between looks for an engine that was stopped and may be started again."""
     first_retry_s: float = 1.0

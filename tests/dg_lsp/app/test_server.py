@@ -131,7 +131,6 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     snapshot = server.documents.open(TextDocumentItem(uri=URI, language_id="python", version=1, text="a = \n"))
     server.resident.learned(device="cuda:0", instructions=False)
     assert server.resident.deadline_ms == GPU_DEADLINE_MS
-    server.resident.retry_at_s = time.monotonic() + 1000
     server.analyses.found(snapshot, 0, Analysis(errors=(SyntaxErrorRegion(start=0, end=4, spots=(), what=""),)))
     server.suggester.debounce.max_delay_ms = 150
     for at_ms in (0, 10, 20):
@@ -143,7 +142,6 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     server.engine_is(EngineState(name="starting"))
     assert server.resident.deadline_ms == CPU_DEADLINE_MS
     assert server.resident.instructions is None
-    assert server.resident.retry_at_s == 0
     assert await server.analyses.at(snapshot, 0) == NOTHING
     assert server.suggester.debounce.delay_ms(20) == 0
     assert server.chosen_engine.other == ""
@@ -165,6 +163,32 @@ class NoStatus:
 async def test_an_edit_that_is_done_is_not_lost_with_the_engine():
     resident = Resident(NoStatus(), StatusBoard(lambda _: None))  # type: ignore[arg-type]
     assert (await resident.edit(FillRequest(prefix="", suffix=""), "edit a")).width == 1
+
+
+class LoadsAtLast:
+    """An engine whose model can be loaded from the second time on."""
+
+    timeouts = Timeouts()
+    state = EngineState(name="error")
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def warm(self) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            raise EngineFailure("model", "The model's files are being copied.")
+        self.state = EngineState(name="ready")
+
+    async def status(self) -> Any:
+        raise EngineFailure("unavailable", "The engine ended before it answered: try again.")
+
+
+@pytest.mark.asyncio
+async def test_a_model_that_could_not_be_loaded_is_there_as_soon_as_the_engine_tries_again():
+    resident = Resident(LoadsAtLast(), StatusBoard(lambda _: None))  # type: ignore[arg-type]
+    assert not await resident.wait_until_ready()
+    assert await resident.wait_until_ready()
 
 
 @pytest.mark.asyncio
