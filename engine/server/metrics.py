@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TypedDict
 
 from engine.core.percentiles import percentile
 from engine.ipc.messages import Percentiles
@@ -13,9 +13,8 @@ from engine.ipc.messages import Percentiles
 _KEPT = 512
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsReading:
-    """The metrics at one moment, fields as in `EngineStatus`."""
+class MetricsReading(TypedDict):
+    """The metrics at one moment, as `EngineStatus` takes them."""
 
     served: int
     forwards: int

@@ -134,7 +134,7 @@ class EngineServer:
         """How the engine is."""
         now = time.monotonic()
         queued, running = self.scheduler.counts()
-        reading = self._metrics.read()
+        info = self._worker.info
         loaded = self._worker.loaded_since
         context_tokens, cached_tokens = self._worker.context_tokens
         return EngineStatus(
@@ -142,8 +142,8 @@ class EngineServer:
             engine=__version__,
             protocol=VERSION,
             model=self._settings.model,
-            device=self._worker.device or self._settings.device,
-            instructions=self._worker.instructions,
+            device=info.device if info else self._settings.device,
+            instructions=info.instructions if info else None,
             device_asked=self._settings.device,
             unload_after_s=self._settings.unload_after_s,
             exit_after_s=self._settings.exit_after_s,
@@ -156,19 +156,13 @@ class EngineServer:
             rss_nbytes=memory.rss_nbytes(),
             device_nbytes=memory.device_nbytes() if self._worker.torch_imported else 0,
             device_total_nbytes=memory.device_total_nbytes() if self._worker.torch_imported else 0,
-            memory=self._worker.memory,
+            memory=info.memory if info else None,
             adapters=self._worker.adapters_used,
             clients=tuple(connection.name for connection in self._clients()),
             queued=queued,
             running=running,
-            served=reading.served,
             failed=self.scheduler.failures(),
-            encode_ms=reading.encode_ms,
-            step_ms=reading.step_ms,
-            total_ms=reading.total_ms,
-            forwards=reading.forwards,
-            shared_forwards=reading.shared_forwards,
-            tokens_per_forward=reading.tokens_per_forward,
+            **self._metrics.read(),
             cached_tokens=cached_tokens,
             context_tokens=context_tokens,
             checker_restarts=self._checker.restarts,

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from engine.analysis.questions import Check, Reply
 from engine.core.adapter_use import AdapterUse
 from engine.core.errors import is_broken_device
-from engine.core.memory_plan import MemoryPlan
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import Done, Drafted, EngineState, Failed, Fill, FillReply, Warm
 from engine.server import memory
@@ -25,7 +24,7 @@ from engine.server.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from engine.models.adapters.index import Adapters
-    from engine.models.base import Model
+    from engine.models.base import Model, ModelInfo
     from engine.models.kv_cache import KVCache
     from engine.models.logits import Logits
 
@@ -123,22 +122,10 @@ class Worker(threading.Thread):
         return (cache.tokens_asked, cache.tokens_reused) if cache else (0, 0)
 
     @property
-    def device(self) -> str:
-        """Where the weights are, as the model says; empty while there are none."""
+    def info(self) -> ModelInfo | None:
+        """What the model says of itself; None while there are no weights."""
         model = self._model
-        return model.info.device if model is not None else ""
-
-    @property
-    def instructions(self) -> bool | None:
-        """Whether the model follows instructions; None while there are no weights."""
-        model = self._model
-        return model.info.instructions if model is not None else None
-
-    @property
-    def memory(self) -> MemoryPlan | None:
-        """What the model was planned to take; None while there are no weights."""
-        model = self._model
-        return model.info.memory if model is not None else None
+        return model.info if model is not None else None
 
     @property
     def adapters_used(self) -> tuple[AdapterUse, ...]:
