@@ -18,6 +18,7 @@ from engine.core.errors import is_broken_device
 from engine.core.request import Filled, FillRequest
 from engine.ipc.messages import Done, Drafted, EngineState, Failed, Fill, FillReply, Warm
 from engine.server import memory
+from engine.server.failures import failure_of
 from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Scheduler
 from engine.server.watchdog import Watchdog
@@ -34,7 +35,7 @@ _RETRY_LOAD_S = 10.0
 _SHORTAGES = 3
 """Requests in a row that run out of memory, each tried twice, until the weights are given back."""
 _REST_S = 3600.0
-_WARM_UP_AFTER_S = 0.1
+_WARM_UP_AFTER_S, _WARM_UP_MS = 0.1, 1000.0
 _SHOW_S = 0.1
 """Between two words on how far a load has come."""
 
@@ -225,11 +226,18 @@ class Worker(threading.Thread):
             return False
 
     def _warm_up(self, model: Model) -> None:
-        self._warmed_up = True
-        from engine.server.warmup import warm_up
+        """Fill a gap that nobody asked for: a first pass through code and kernels takes several times as long as the
+        next."""
+        from engine.decoding.executor import drive
+        from engine.edit.answering import answering
 
+        self._warmed_up = True
+        # Without a language: the process that checks syntax warms up by itself.
+        request = FillRequest(
+            prefix="def warm_up(values):\n    return sorted(", suffix=")\n", max_tokens=8, deadline_ms=_WARM_UP_MS
+        )
         try:
-            warm_up(model)
+            drive(model, answering(model, request))
         except BaseException as error:  # noqa: BLE001 whatever it is, requests will say so
             _log.warning("the first fill failed: %s", error)
         memory.settle()
@@ -336,8 +344,6 @@ class Worker(threading.Thread):
         self._scheduler.finish(job, FillReply(id=job.id, filled=filled))
 
     def _fail(self, job: Job, error: BaseException) -> None:
-        from engine.server.failures import failure_of
-
         code, message = failure_of(error, "this request")
         self._abandon(job)
         if code == "out_of_memory":
@@ -389,8 +395,6 @@ class Worker(threading.Thread):
 
             return Adapters(model), None
         except BaseException as error:  # noqa: BLE001 whatever it is, the engine goes on and says so
-            from engine.server.failures import failure_of
-
             code, message = failure_of(error, "loading the model")
             self.broken |= is_broken_device(error)
             return None, Failed(id=None, code="model" if code == "bad_request" else code, message=message)
