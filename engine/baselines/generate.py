@@ -16,7 +16,7 @@ from engine.baselines.released_class import released_class
 from engine.core.request import Filled, FillRequest
 from engine.models.base import ModelInfo, Sampling
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.prompts.layout import Layout
+from engine.models.prompts.layout import context_ids
 from engine.text.newlines import with_line_feeds
 
 _NEVER = 1e-12
@@ -61,4 +61,4 @@ def _all_known(model: DiffusionGemma, request: FillRequest) -> list[int]:
     limit = model.info.context_limit
     after = model.tokenize(with_line_feeds(request.suffix))[: int(_SUFFIX_SHARE * limit)]
     before = model.tokenize(with_line_feeds(request.prefix))[-int(_PREFIX_SHARE * limit) :]
-    return list(Layout().context(request.language, after, before))
+    return context_ids(request.language, after, before)

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
-from engine.models.prompts.layout import EDIT_TOKENS, END, EOS, Layout
+from engine.models.prompts.layout import EDIT_TOKENS, END, EOS, context_ids
 from engine.syntax.holes import Hole, Kind, holes
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import Recipe
@@ -73,7 +73,6 @@ class Examples:
     def __init__(self, corpus: PackedCorpus, recipe: Recipe, rng: random.Random, best: bool = False) -> None:
         """`best`: mostly of those documents that weigh most."""
         self._corpus, self._recipe, self._rng, self._best = corpus, recipe, rng, best
-        self._layout = Layout()
         self._ahead = recipe.shape.canvas if recipe.free_share else recipe.pinned
 
     def size(self, room: int) -> int:
@@ -111,7 +110,7 @@ class Examples:
         if len(prefix) < 4:
             return None
         later = suffix if self._recipe.repeated else suffix[self._recipe.pinned :]
-        context = self._layout.context(self._corpus.language(document), later, prefix, snippets, edits)
+        context = context_ids(self._corpus.language(document), later, prefix, snippets, edits)
         ahead = len(context) - len(prefix)
         return Example(
             context=context,

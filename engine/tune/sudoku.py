@@ -30,7 +30,7 @@ from engine.models.adapters.applied import with_pairs
 from engine.models.base import Model
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
-from engine.models.prompts.layout import EOS, Layout
+from engine.models.prompts.layout import EOS, context_ids
 from engine.train.canvases import Canvases, noised, side_by_side
 from engine.train.contexts import ContextRow, contexts
 from engine.train.corpus import Split
@@ -182,7 +182,7 @@ def _batch(drawn: Sequence[tuple[str, Board]], tokenizer: Path, rng: random.Rand
     rows: list[ContextRow] = []
     beside: list[list[tuple[int, ...]]] = []
     for asked, board in drawn:
-        context = Layout().context("", [EOS], [ids[each] for each in f"{asked}\n"])
+        context = context_ids("", [EOS], [ids[each] for each in f"{asked}\n"])
         rows.append(ContextRow())
         rows[-1].add(Example(context=context, gap=None, after=[], inner=[]))
         truth = [ids[str(digit)] for digit in board]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
 LANGUAGES = {"python": 7, "ipython": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
@@ -28,33 +27,21 @@ def width_token(tokens: int) -> int:
     return RESERVED + min(bisect_left(WIDTHS, tokens), len(WIDTHS) - 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """The token ids between the parts of a context."""
-
-    bos: int = BOS
-    suffix: int = SUFFIX
-    prefix: int = PREFIX
-    snippet: int = SNIPPET
-    edit: int = EDIT
-    to: int = TO
-
-    def context(
-        self,
-        language: str,
-        later: Sequence[int],
-        prefix: Sequence[int],
-        snippets: Sequence[Sequence[int]] = (),
-        edits: Sequence[tuple[Sequence[int], Sequence[int]]] = (),
-    ) -> list[int]:
-        """[<bos> language (<snippet> text)* (<edit> old <to> new)* (<suffix> later)? <prefix> prefix]"""
-        ids = [self.bos]
-        if language in LANGUAGES:
-            ids.append(LANGUAGES[language])
-        for snippet in snippets:
-            ids += [self.snippet, *snippet]
-        for old, new in edits:
-            ids += [self.edit, *old, self.to, *new]
-        if later:
-            ids += [self.suffix, *later]
-        return [*ids, self.prefix, *prefix]
+def context_ids(
+    language: str,
+    later: Sequence[int],
+    prefix: Sequence[int],
+    snippets: Sequence[Sequence[int]] = (),
+    edits: Sequence[tuple[Sequence[int], Sequence[int]]] = (),
+) -> list[int]:
+    """[<bos> language (<snippet> text)* (<edit> old <to> new)* (<suffix> later)? <prefix> prefix]"""
+    ids = [BOS]
+    if language in LANGUAGES:
+        ids.append(LANGUAGES[language])
+    for snippet in snippets:
+        ids += [SNIPPET, *snippet]
+    for old, new in edits:
+        ids += [EDIT, *old, TO, *new]
+    if later:
+        ids += [SUFFIX, *later]
+    return [*ids, PREFIX, *prefix]

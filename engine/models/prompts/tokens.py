@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
-from engine.models.prompts.layout import EDIT_TOKENS, EOS, Layout
+from engine.models.prompts.layout import EDIT_TOKENS, EOS, context_ids
 from engine.models.prompts.window import CHARACTERS
 from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
@@ -52,7 +52,7 @@ class TokenPrompt(PromptLayout):
         edit_room = sum(2 + len(old) + len(new) for old, new in edits)
         prefix = self.before(request, limit - later_room - (snippet_room if snippets else 0) - edit_room)
         return Prompt(
-            context=tuple(Layout().context(request.language, later, prefix, snippets, edits)),
+            context=tuple(context_ids(request.language, later, prefix, snippets, edits)),
             suffix=tuple(near),
         )
 
