@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from statistics import fmean
 
 from engine.core.request import Syntax
 from engine.decoding.slack import run_on
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted
+from engine.infill.tokens import token_bounds
 from engine.models.base import READ_ON
 
 _LEAST = 1e-12
@@ -104,10 +105,5 @@ def offsets(gap: Gap, found: Hypothesis) -> list[tuple[int, int]]:
 
 def _places(gap: Gap, found: Hypothesis) -> list[tuple[int, int]]:
     """(start, end) of each token in what the hypothesis's tokens say; negative before the cursor."""
-    spelled = [gap.model.vocabulary.bytes[token] for token in (*gap.committed, *found.ids)]
-    data = b"".join(spelled)
-    bytes_ = list(accumulate(map(len, spelled), initial=0))[len(gap.committed) :]
-    # The end of a text cuts a character in two at most, which counts as one.
-    characters = bytes_ if data.isascii() else [len(data[:end].decode(errors="replace")) for end in bytes_]
-    ends = [end - len(gap.prompt.head) for end in characters]
-    return list(pairwise(ends))
+    bounds = token_bounds(gap.model, (*gap.committed, *found.ids))[len(gap.committed) :]
+    return list(pairwise(at - len(gap.prompt.head) for at in bounds))

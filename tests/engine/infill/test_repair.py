@@ -88,6 +88,13 @@ def test_what_is_cut_ends_at_its_last_sound_line():
     check("def f():\n    ▮a = 1\n    b = (▮\n\nc = 3\n", "a = 1", "cut")
 
 
+def test_what_is_cut_behind_a_character_keeps_all_tokens_of_it():
+    case = "def f():\n    ▮a = 1  # 😋\n    b = (▮\n\nc = 3\n"
+    (candidate,), _ = ask(case)
+    assert (candidate.text, candidate.syntax) == ("a = 1  # 😋", "cut")
+    assert candidate.tokens == len(Oracle("oracle", [Case(text=case)]).tokenize(candidate.text))
+
+
 def test_what_can_not_be_saved_is_not_offered():
     check("x = ▮)(▮\ny = 2\n", None, "")
 
