@@ -79,6 +79,17 @@ def stop() -> bool:
     return found
 
 
+def engine_lock() -> FileLock | None:
+    """What the one running engine holds, now held; None where another holds it. Raises BadInput."""
+    lock = FileLock(lock_path(), mode=0o600)
+    with runtime_dir_usable():
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return None
+    return lock
+
+
 def _arguments(settings: EngineOptions) -> list[str]:
     return [
         *("--model", settings.model),
@@ -122,19 +133,9 @@ def _end(silence: NoAnswer) -> None:
 
 def _is_gone(ends: float) -> bool:
     """Whether no engine holds the lock, now or by then."""
-    while _is_locked():
+    while (lock := engine_lock()) is None:
         if time.monotonic() > ends:
             return False
         time.sleep(_POLL_S)
-    return True
-
-
-def _is_locked() -> bool:
-    lock = FileLock(lock_path(), mode=0o600)
-    with runtime_dir_usable():
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            return True
     lock.release()
-    return False
+    return True

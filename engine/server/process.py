@@ -17,13 +17,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from filelock import FileLock, Timeout
-
 from engine.core import runtime_paths
 from engine.core.errors import BadInput, EngineError
 from engine.core.names import ORACLE, Device
 from engine.core.version import __version__
 from engine.ipc.client import welcome
+from engine.server.launch import engine_lock
 from engine.server.server import EngineServer
 from engine.server.settings import EngineOptions
 
@@ -55,9 +54,8 @@ def run(settings: EngineOptions) -> bool:
 
 @contextlib.contextmanager
 def _the_only_one() -> Generator[bool]:
-    lock = FileLock(runtime_paths.lock_path(), mode=0o600)
     ends = time.monotonic() + _LOCK_S
-    while not _try(lock):
+    while (lock := engine_lock()) is None:
         if welcome():
             yield False
             return
@@ -71,15 +69,6 @@ def _the_only_one() -> Generator[bool]:
         yield True
     finally:
         lock.release()
-
-
-def _try(lock: FileLock) -> bool:
-    with runtime_paths.runtime_dir_usable():
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            return False
-    return True
 
 
 def _run_loop(settings: EngineOptions, why_no_log: str) -> bool:
