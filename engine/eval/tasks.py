@@ -21,8 +21,8 @@ from engine.core.errors import BadInput, NotRead
 from engine.core.files import read_regular
 from engine.core.request import FillRequest
 from engine.core.sizes import decimal_bytes
+from engine.eval.holes import Kind, holes
 from engine.ipc.frames import shortened
-from engine.syntax.holes import Kind, holes
 from engine.syntax.languages import language_of
 
 KINDS: tuple[Kind, ...] = ("rest_of_line", "line", "block", "arguments")

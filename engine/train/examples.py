@@ -11,8 +11,8 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
+from engine.eval.holes import Hole, Kind, holes
 from engine.models.prompts.layout import EDIT_TOKENS, END, EOS, context_ids
-from engine.syntax.holes import Hole, Kind, holes
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import Recipe
 from engine.train.tokenizer import encode

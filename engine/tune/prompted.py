@@ -12,10 +12,10 @@ from typing import get_args
 
 from engine.core.errors import BadInput
 from engine.core.request import FillRequest, Snippet
+from engine.eval.holes import holes
 from engine.models.base import Prompt
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
-from engine.syntax.holes import holes
 from engine.train.canvases import Canvases, canvas_batch
 from engine.train.contexts import ContextRow
 from engine.train.corpus import Split

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from engine.eval.holes import holes
 from engine.syntax.brackets import Brackets, brackets_near
 from engine.syntax.extent import cut_to_extent, extent, undoubled
-from engine.syntax.holes import holes
 from engine.syntax.languages import language_of
 from tests.engine.syntax.test_languages import CASES
 

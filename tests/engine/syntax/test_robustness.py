@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.eval.holes import holes
 from engine.syntax.brackets import brackets_near
 from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, extent, undoubled
 from engine.syntax.heads import longest_valid_head
-from engine.syntax.holes import holes
 from engine.syntax.languages import GRAMMARS, language_of
 from engine.syntax.validator import Validator
 from tests.engine.syntax.test_languages import CASES

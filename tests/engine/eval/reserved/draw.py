@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import PurePath
 
+from engine.eval.holes import Kind, holes
 from engine.eval.reserved.packages import (
     HOLES,
     HoleKind,
@@ -25,7 +26,6 @@ from engine.eval.reserved.packages import (
     reserved_sources,
     truth_sha,
 )
-from engine.syntax.holes import Kind, holes
 
 COUNT = 300
 """Of each split."""

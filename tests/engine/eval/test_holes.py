@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.syntax.holes import KINDS, Hole, Kind, holes
+from engine.eval.holes import KINDS, Hole, Kind, holes
 
 CODE = '''import os
 
