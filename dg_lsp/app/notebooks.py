@@ -31,7 +31,7 @@ async def did_change(ls: DgServer, params: types.DidChangeNotebookDocumentParams
     except UnknownCells as error:
         ls.editor.complain(str(error))
         ls.lose(uri)
-    except Exception:
+    except Exception:  # whatever it is, half of the change may be done
         ls.lose(uri)
         raise
     for content in cells.text_content or ():

@@ -144,7 +144,7 @@ class DgServer(LanguageServer):
             self.acceptance.changed(change)
             self.next_edits.changed(change)
             self.suggester.changed(change, time.monotonic() * 1000)
-        except Exception:
+        except Exception:  # whatever it is, some may have heard of the change and others not
             self.lose(uri)
             raise
         self.projects.look_soon(uri)

@@ -204,7 +204,7 @@ async def open_connection(
 
     try:
         return await answer_or_silence(connect(), lambda: connection and connection.peer(), timeouts)
-    except BaseException:
+    except BaseException:  # who gives up, too, leaves no connection behind
         if connection is not None:
             connection.close()
         raise

@@ -178,7 +178,7 @@ class Looking:
             del self._under_way[look.uri]
         try:
             self._looked(look.uri)
-        except Exception:
+        except Exception:  # whatever it is, others were found with it
             log.exception("What was found of a document's project could not be taken in.")
         finally:
             if not look.done.done():

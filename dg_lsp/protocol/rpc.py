@@ -224,7 +224,7 @@ def converter() -> Converter:
         params = understood(value)
         try:
             return as_initialize(params, kind)
-        except Exception:
+        except Exception:  # each kind of value that is wrong raises another
             if not isinstance(params, dict):
                 raise
         kept = _salvaged_fields(cast(dict[str, Any], params), kind, structures)

@@ -32,7 +32,7 @@ def open_regular(path: Path) -> BinaryIO:
     # Looked at before it is opened, since to open a device may do something, and after, since it may have changed; to
     # open a folder fails by itself.
     if path.is_dir() or stat.S_ISREG(path.stat().st_mode):
-        stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT))  # noqa: SIM115
+        stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT))  # noqa: SIM115 who asked closes it
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             return stream
         stream.close()

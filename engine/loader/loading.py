@@ -139,7 +139,7 @@ def _remote(name: str) -> Model:
 def _failures(doing: str, way_out: str) -> Generator[None]:
     try:
         yield
-    except BaseException as error:
+    except BaseException as error:  # a panic of Rust is no Exception
         if is_out_of_memory(error):
             raise OutOfMemory(f"{doing} ran out of memory: {way_out}.") from error
         if is_panic(error):

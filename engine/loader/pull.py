@@ -109,7 +109,7 @@ def pull(plan: Plan) -> Checkpoint:
         tasks = [pool.submit(hf_hub_download, plan.hub_id, name) for name in plan.files]
         try:
             folders = {Path(task.result()).parent.name for task in tasks}
-        except BaseException:
+        except BaseException:  # at Ctrl-C, too, or the pool would first download the rest
             pool.shutdown(cancel_futures=True)
             raise
     if folders != {plan.commit}:

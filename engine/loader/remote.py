@@ -44,7 +44,7 @@ def open_remote(name: str) -> Remote:
     except TimeoutError:
         client.close()
         raise ServerAway(f"The server at {address.url} gave no answer within {PROBE_S:g} s.") from None
-    except BaseException:
+    except BaseException:  # whatever it is, the client has a thread of its own
         client.close()
         raise
 

@@ -57,7 +57,7 @@ def start(settings: EngineOptions) -> subprocess.Popen[bytes] | None:
         )
         try:
             return process if _wait_for_answer(process, said) else None
-        except BaseException:
+        except BaseException:  # at Ctrl-C, too, or it might come up with nobody there
             process.kill()
             process.wait()
             raise

@@ -22,7 +22,7 @@ def capped_cross_entropy(hidden: Tensor, table: Tensor, targets: Tensor, cap: fl
         dtype = torch.get_autocast_dtype(device)
         hidden, table = hidden.to(dtype), table.to(dtype)
     with torch.autocast(device, enabled=False):
-        return _CappedCrossEntropy.apply(hidden, table, targets, cap)  # type: ignore[no-any-return]
+        return _CappedCrossEntropy.apply(hidden, table, targets, cap)
 
 
 class _CappedCrossEntropy(torch.autograd.Function):

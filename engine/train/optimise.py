@@ -83,8 +83,9 @@ class BatchedMuon(torch.optim.Optimizer):
     def __init__(self, matrices: Sequence[Tensor], lr: float, weight_decay: float) -> None:
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
 
+    # Nobody gives a closure, whose loss would be what is returned.
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Apply the gradients; a parameter without one stays as it is."""
         for group in self.param_groups:
             alike: defaultdict[torch.Size, list[Tensor]] = defaultdict(list)

@@ -39,7 +39,7 @@ class FrozenPacked(PackedWeights):
         self.packed.put(expert, parts)
 
     def product(self, states: Tensor, expert: int) -> Tensor:
-        return _FrozenProduct.apply(states, self.packed, expert)  # type: ignore[no-any-return]
+        return _FrozenProduct.apply(states, self.packed, expert)
 
 
 class _FrozenProduct(torch.autograd.Function):
@@ -63,10 +63,10 @@ class _Recomputed(Network):
     """Keeps of each layer what goes in and what attention looks at; the rest is computed again on the way back."""
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return checkpoint(super().before, layer, hidden, cos, sin, use_reentrant=False)  # type: ignore[no-any-return]
+        return checkpoint(super().before, layer, hidden, cos, sin, use_reentrant=False)
 
     def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
-        return checkpoint(super().after, layer, hidden, attended, index, use_reentrant=False)  # type: ignore[no-any-return]
+        return checkpoint(super().after, layer, hidden, attended, index, use_reentrant=False)
 
 
 class RecomputedGemma(_Recomputed, GemmaNetwork):

@@ -132,7 +132,7 @@ class Adapters:
         assert isinstance(self.model, CanvasModel)
         try:
             self._loaded[key] = with_adapter(self.model, read_adapter(known.directory))
-        except Exception as error:
+        except Exception as error:  # whatever is wrong with it, the model answers without
             if is_broken_device(error):
                 raise
             why = str(error) if isinstance(error, ModelError) else f"The adapter of {known.metadata.folder} failed."

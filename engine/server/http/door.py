@@ -105,7 +105,7 @@ class _Punctual(H11Protocol):
         self._header_s = bounds.header_s
         self._late: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._expect_header()
 
