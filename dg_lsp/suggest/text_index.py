@@ -56,23 +56,16 @@ KEYWORDS = frozenset(
 """Of many languages: what one may call a name and another may not is rarely told apart by more."""
 
 
-class _Shapes(dict[str, str]):
-    """The shape of a token: a name's is any other's."""
-
-    def __missing__(self, token: str) -> str:
-        if len(self) > 50_000:
-            self.clear()
-        is_word = token[:1].isalpha() or token[:1] == "_"
-        shape = self[token] = _NAME if is_word and token not in KEYWORDS else token
-        return shape
-
-
-_shapes = _Shapes()
+@lru_cache(maxsize=1 << 14)
+def _token_shape(token: str) -> str:
+    """A name's is any other's."""
+    is_word = token[:1].isalpha() or token[:1] == "_"
+    return _NAME if is_word and token not in KEYWORDS else token
 
 
 def is_name_token(token: str) -> bool:
     """Whether a token is a name that may be another in another place."""
-    return _shapes[token] is _NAME
+    return _token_shape(token) is _NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,7 +352,7 @@ def _shaped(line: str) -> tuple[str, ...]:
 
 
 def _shape(tokens: Sequence[str]) -> tuple[str, ...]:
-    return tuple(map(_shapes.__getitem__, tokens))
+    return tuple(map(_token_shape, tokens))
 
 
 def _short_hash(value: object) -> int:
