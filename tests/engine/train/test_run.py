@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from engine.train.contexts import Contexts
 from engine.train.recipe import Recipe
 from engine.train.run import BatchSource, Sitting, batches, step_losses, train
 from engine.train.shapes import BRANCH, deepened, new_model, trained_parameters
-from engine.train.state import CHECKPOINT, TrainingState, newest_state, open_state, read_curve
+from engine.train.state import CHECKPOINT, CURVE, TrainingState, newest_state, open_state, read_curve
 from tests.engine.train.tiny import CPU, tiny, toy_corpus
 
 quiet = lambda line: None  # noqa: E731
@@ -127,6 +128,42 @@ def test_the_curve_forgets_what_a_cut_undid(tmp_path: Path):
     longer = run(tmp_path, tiny(steps=40))
     assert [point.step for point in read_curve(tmp_path)] == [10, 20, 30, 40]
     assert longer.step == 40
+
+
+def test_a_run_goes_on_though_its_curve_was_cut_within_a_line(tmp_path: Path):
+    run(tmp_path, tiny(steps=20), pause_after=15)
+    with (tmp_path / CURVE).open("a") as curve:
+        curve.write('{"step": 3')
+    assert [point.step for point in read_curve(tmp_path)] == [10]
+    assert run(tmp_path, tiny(steps=20)).step == 20
+    assert [point.step for point in read_curve(tmp_path)] == [10, 20]
+
+
+def test_the_curve_of_a_run_that_was_cut_before_its_first_save_begins_anew(tmp_path: Path):
+    run(tmp_path, tiny(steps=10))
+    (tmp_path / CHECKPOINT).unlink()
+    with (tmp_path / CURVE).open("a") as curve:
+        curve.write('{"step": 3')
+    run(tmp_path, tiny(steps=10))
+    assert [point.step for point in read_curve(tmp_path)] == [10]
+
+
+def test_a_branch_that_was_cut_while_it_was_copied_is_branched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run(tmp_path / "origin", tiny(), pause_after=3)
+    whole = shutil.copyfile
+
+    def cut(source: Path, target: Path) -> Path:
+        if Path(source).name != CHECKPOINT:
+            return whole(source, target)
+        Path(target).write_bytes(Path(source).read_bytes()[:1000])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "copyfile", cut)
+    branch = tmp_path / "branch"
+    with pytest.raises(KeyboardInterrupt):
+        open_state(tiny(), branch, 0, torch.device("cpu"), tmp_path / "origin")
+    monkeypatch.undo()
+    assert open_state(tiny(), branch, 0, torch.device("cpu"), tmp_path / "origin").step == 3
 
 
 def test_looking_at_a_run_leaves_its_end_alone(tmp_path: Path):
