@@ -73,7 +73,7 @@ def tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
 def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> dict[Split, int]:
     """Write both splits for `PackedCorpus`, with the model's tokenizer. Returns the tokens of each.
 
-    Raises BadInput where there is too little to learn from.
+    Raises BadInput where there is too little to learn from, OSError where the disk refuses.
     """
     tokens = {
         split: sum(len(encode(tokenizer, each.text)) for each in repository.of(split)) for split in get_args(Split)
@@ -86,7 +86,8 @@ def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> dic
             "Name a folder with more code; `dg-lsp files` lists what may be read of one."
         )
     (out / "tokenizer").mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(out / "tokenizer" / "tokenizer.json"))
+    # Its own `save` tells of a full disk by an error that is none of the operating system's.
+    (out / "tokenizer" / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
     for split in tokens:
         pack(repository.of(split), out / "packed" / split)
     return tokens

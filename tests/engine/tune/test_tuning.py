@@ -227,6 +227,18 @@ def test_a_lock_that_is_no_file_is_a_sentence(folder: Path):
         pass
 
 
+def test_a_disk_that_refuses_the_tokenizer_is_a_sentence(folder: Path):
+    with prepared(request(folder), lambda line: None) as ready:
+        assert ready
+    (ready.work / "corpus" / "tokenizer" / "tokenizer.json").unlink()
+    (ready.work / "corpus" / "tokenizer" / "tokenizer.json").mkdir()
+    with (
+        pytest.raises(EngineError, match=r"can't be written to .* make room on its disk"),
+        prepared(request(folder), lambda line: None),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("name", ["masked", "chat"])
 def test_every_family_and_layout_is_tuned_and_served_with_what_it_learnt(name: str, folder: Path, released: Path):
     path = released if name == "chat" else TOY.with_name("toy-masked")
