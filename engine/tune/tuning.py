@@ -111,7 +111,7 @@ class TuningResult:
 @contextmanager
 def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
     """Read the folder, load the model, and see what it would take; None where nothing changed since the adapter that is
-    there was made. Raises BadInput for what can't be tuned."""
+    there was made. Raises BadInput for what can't be tuned, EngineError where the disk refuses or weights change."""
     checkpoint = find(request.model)
     fingerprint = fingerprint_of(checkpoint)
     directory = adapter_path(request.folder, fingerprint)
@@ -131,6 +131,10 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
         say(summary(listing, repository, tokens))
         model = load(request.model, request.device).model
         assert isinstance(model, DiffusionGemma | Masked)
+        if model.info.fingerprint != fingerprint:
+            raise EngineError(
+                f"The weights of {checkpoint.name} changed while they were read: run the same command again."
+            )
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
         lessons = lessons_of(model, repository, work / "corpus", recipe, request.seed)
         sitting = Sitting(device=torch.device(model.info.device), save_every_s=SAVE_EVERY_S)
@@ -239,7 +243,7 @@ def _metadata(
 
     return AdapterMetadata(
         model=ready.checkpoint.name,
-        fingerprint=fingerprint_of(ready.checkpoint),
+        fingerprint=ready.model.info.fingerprint,
         folder=ready.listing.folder,
         commit=ready.listing.commit,
         created=time.time(),

@@ -12,14 +12,17 @@ import msgspec
 import pytest
 import torch
 
+from engine.checkpoints.directory import SINGLE_FILE
 from engine.core.errors import BadInput, EngineError, ModelError, OutOfMemory
+from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import infill
+from engine.loader.loading import Infiller, load
 from engine.models.adapters.applied import with_adapter
 from engine.models.adapters.files import WEIGHTS_FILE, Adapter, read_adapter, write_adapter
 from engine.models.adapters.metadata import AdapterMetadata, adapters_dir, fingerprint_of
-from engine.tune import measure
+from engine.tune import measure, tuning
 from engine.tune.learn import CHECKPOINT, parameters_of
 from engine.tune.lora import ALPHA, RANK, pairs_of
 from engine.tune.tuning import HELD_OUT, LEARNT, OUTSIDE, Prepared, TuningRequest, learning, prepared, tune
@@ -188,6 +191,40 @@ def test_an_adapter_of_other_weights_is_no_beginning(folder: Path):
     metadata = msgspec.structs.replace(held.metadata, fingerprint="of others")
     write_adapter(ready.directory, replace(held, metadata=metadata))
     with pytest.raises(BadInput, match="belongs to other weights"), prepared(other, lambda line: None):
+        pass
+
+
+def changed_weights(path: Path) -> None:
+    """Others in their place, as an update brings them."""
+    weights = bytearray((path / SINGLE_FILE).read_bytes())
+    weights[min(len(weights), 1 << 20) // 2] ^= 1
+    (path / "others").write_bytes(weights)
+    (path / "others").replace(path / SINGLE_FILE)
+
+
+def test_an_adapter_belongs_to_the_weights_that_it_was_trained_on(folder: Path, tmp_path: Path):
+    model = Path(shutil.copytree(TOY, tmp_path / "model"))
+    with prepared(replace(request(folder), model=str(model)), lambda line: None) as found:
+        ready = all_of(found)
+        before = fingerprint_of(ready.checkpoint)
+        changed_weights(model)
+        assert fingerprint_of(ready.checkpoint) != before
+        assert tune(ready, lambda line: None, Seen().count, lambda: False)
+    assert read_adapter(ready.directory).metadata.fingerprint == before
+
+
+def test_weights_that_change_while_they_are_read_are_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    model = Path(shutil.copytree(TOY, tmp_path / "model"))
+
+    def load_later(name: str, device: Device) -> Infiller:
+        changed_weights(model)
+        return load(name, device)
+
+    monkeypatch.setattr(tuning, "load", load_later)
+    asked = replace(request(folder), model=str(model))
+    with pytest.raises(EngineError, match="changed while"), prepared(asked, lambda line: None):
         pass
 
 
