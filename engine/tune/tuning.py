@@ -16,7 +16,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from engine.checkpoints.directory import Checkpoint
-from engine.core.errors import BadInput, EngineError
+from engine.core.errors import BadInput, EngineError, ModelError
 from engine.core.files import replacing
 from engine.core.names import Device
 from engine.core.runtime_paths import data_dir
@@ -27,7 +27,7 @@ from engine.loader.loading import load
 from engine.models.adapters.applied import with_pairs
 from engine.models.adapters.files import Adapter, read_adapter, write_adapter
 from engine.models.adapters.low_rank import LowRankLinear
-from engine.models.adapters.metadata import AdapterFigures, AdapterMetadata, adapter_path, fingerprint_of
+from engine.models.adapters.metadata import AdapterFigures, AdapterMetadata, adapter_path, fingerprint_of, last_good
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
 from engine.train.corpus import Split
@@ -82,8 +82,10 @@ class Prepared:
     listing: Listing
     repository: Repository
     tokens: Mapping[Split, int]
-    earlier: Adapter | None
-    """Goes on from it."""
+    last: Adapter | None
+    """That is there, on or off."""
+    start: Adapter | None
+    """Goes on from it; None: from the model alone."""
     model: DiffusionGemma | Masked
     lessons: TuningLessons
     plan: TuningPlan
@@ -93,6 +95,11 @@ class Prepared:
     work: Path
     run: Path
     """In `work`: what is kept of this very run until it is done."""
+
+    @property
+    def served(self) -> Adapter | None:
+        """What the folder is answered with; None: the model alone."""
+        return self.last if self.last and self.last.metadata.on else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +112,7 @@ class TuningResult:
     schedule: Schedule
     gained: bool
     kept: Path | None
-    """Where the adapter is; None: an earlier one is no worse and stays."""
+    """Where the adapter is; None: the one that was there is no worse and stays."""
 
 
 @contextmanager
@@ -118,12 +125,12 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
     work = data_dir() / "tune" / directory.name
     listing = list_files(request.folder)
     with _claimed(work):
-        earlier = read_adapter(directory) if directory.exists() and not request.anew else None
-        if earlier is not None and earlier.metadata.fingerprint != fingerprint:
-            raise BadInput(f"The adapter in {directory} belongs to other weights: remove it, or begin --anew.")
-        learnt = _learnt(work) if earlier else {}
+        last = _last(directory, fingerprint, anew=request.anew)
+        learnt = _learnt(work) if last and not request.anew else {}
+        # What gained nothing has nothing to go on from.
+        start = last if learnt else None
         repository = read_repository(listing, learnt)
-        if earlier is not None and learnt == repository.digests:
+        if start is not None and learnt == repository.digests:
             yield None
             return
         with _writing(work):
@@ -138,9 +145,9 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
         lessons = lessons_of(model, repository, work / "corpus", recipe, request.seed)
         sitting = Sitting(device=torch.device(model.info.device), save_every_s=SAVE_EVERY_S)
-        with learning(model, earlier, request.seed) as (network, pairs):
+        with learning(model, start, request.seed) as (network, pairs):
             planned = plan(network, pairs, lessons, sitting)
-        run = work / f"run-{_identity(request, repository, earlier)}"
+        run = work / f"run-{_identity(request, repository, last, start)}"
         for other in work.glob("run-*"):
             if other != run:
                 shutil.rmtree(other)
@@ -152,7 +159,8 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             listing=listing,
             repository=repository,
             tokens=tokens,
-            earlier=earlier,
+            last=last,
+            start=start,
             model=model,
             lessons=lessons.with_recipe(recipe),
             plan=replace(planned, steps=steps),
@@ -171,13 +179,13 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     if not gaps:
         raise BadInput("The files that are held out have no gap to measure on: name a folder with more code.")
     tasks = {HELD_OUT: gaps, OUTSIDE: outside_gaps(ready.request.gaps)}
-    own = None if ready.earlier is None else ready.earlier.metadata
+    own = None if ready.served is None else ready.served.metadata
     usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
-    served = with_pairs(ready.model, ready.earlier.tensors, ALPHA / RANK) if ready.earlier else ready.model
+    served = with_pairs(ready.model, ready.served.tensors, ALPHA / RANK) if ready.served else ready.model
     before = {name: _measured(ready, served, f"before, {name}", own, usual, counting) for name, own in tasks.items()}
     # The plan does not count the contexts that were read for it.
     served.forget()
-    with learning(ready.model, ready.earlier, ready.request.seed) as (network, pairs):
+    with learning(ready.model, ready.start, ready.request.seed) as (network, pairs):
         recipe = ready.lessons.recipe
         state = learn(network, pairs, ready.lessons, recipe, ready.run, {}, ready.sitting, say, should_pause)
     if state is None:
@@ -188,13 +196,16 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     after = {name: _measured(ready, served, f"after, {name}", own, schedule, counting) for name, own in tasks.items()}
     gained = state.gained and quality(after[HELD_OUT]) > quality(before[HELD_OUT])
     kept = None
-    if gained or ready.earlier is None:
+    if gained or ready.last is None:
         adapter = Adapter(metadata=_metadata(ready, before, after, schedule, on=gained), tensors=tensors)
         write_adapter(ready.directory, adapter)
         kept = ready.directory
-    if gained:
-        with _writing(ready.work), replacing(ready.work / LEARNT) as draft:
-            draft.write_bytes(msgspec.json.encode(ready.repository.digests))
+        with _writing(ready.work):
+            if gained:
+                with replacing(ready.work / LEARNT) as draft:
+                    draft.write_bytes(msgspec.json.encode(ready.repository.digests))
+            else:
+                (ready.work / LEARNT).unlink(missing_ok=True)
     shutil.rmtree(ready.run, ignore_errors=True)
     return TuningResult(before=before, after=after, state=state, schedule=schedule, gained=gained, kept=kept)
 
@@ -258,11 +269,27 @@ def _metadata(
     )
 
 
-def _identity(request: TuningRequest, repository: Repository, earlier: Adapter | None) -> str:
+def _last(directory: Path, fingerprint: str, *, anew: bool) -> Adapter | None:
+    """The adapter that is there, on or off. One that can't be used is none to what begins `anew`; else it raises
+    ModelError where it is damaged, BadInput where it belongs to other weights."""
+    if not last_good(directory).exists():
+        return None
+    try:
+        last = read_adapter(directory)
+        if last.metadata.fingerprint != fingerprint:
+            raise BadInput(f"The adapter in {directory} belongs to other weights: remove it, or begin --anew.")
+    except (ModelError, BadInput):
+        if anew:
+            return None
+        raise
+    return last
+
+
+def _identity(request: TuningRequest, repository: Repository, last: Adapter | None, start: Adapter | None) -> str:
     """Of all that decides what a run learns and measures, but for its length, which its first start decides."""
     about = (request.seed, request.gaps, request.minutes, sorted(repository.digests.items()), RANK, ALPHA)
     weights = [(each.path, each.weight) for each in repository.documents]
-    begun = earlier.metadata.created if earlier else None
+    begun = last and (last.metadata.created, last.metadata.on, start is not None)
     return hashlib.sha256(msgspec.json.encode((about, weights, begun))).hexdigest()[:12]
 
 

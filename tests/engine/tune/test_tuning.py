@@ -18,13 +18,15 @@ from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import infill
+from engine.eval.report import Figures, figures
 from engine.loader.loading import Infiller, load
 from engine.models.adapters.applied import with_adapter
 from engine.models.adapters.files import WEIGHTS_FILE, Adapter, read_adapter, write_adapter
-from engine.models.adapters.metadata import AdapterMetadata, adapters_dir, fingerprint_of
+from engine.models.adapters.metadata import OLD, AdapterMetadata, adapters_dir, fingerprint_of
 from engine.tune import measure, tuning
 from engine.tune.learn import CHECKPOINT, parameters_of
 from engine.tune.lora import ALPHA, RANK, pairs_of
+from engine.tune.measure import Schedule
 from engine.tune.tuning import HELD_OUT, LEARNT, OUTSIDE, Prepared, TuningRequest, learning, prepared, tune
 
 ROOT = Path(__file__).parents[3]
@@ -120,7 +122,7 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
 
 
 @contextmanager
-def learnt(folder: Path) -> Generator[Prepared]:
+def learnt(folder: Path, *, on: bool = True) -> Generator[Prepared]:
     """The folder has an adapter that has learnt all of it."""
     with prepared(request(folder), lambda line: None) as found:
         ready = all_of(found)
@@ -141,7 +143,7 @@ def learnt(folder: Path) -> Generator[Prepared]:
         max_steps=8,
         sure=0.5,
         threshold=None,
-        on=True,
+        on=on,
     )
     write_adapter(ready.directory, Adapter(metadata=metadata, tensors=tensors))
     (ready.work / LEARNT).write_bytes(msgspec.json.encode(ready.repository.digests))
@@ -154,20 +156,95 @@ def test_it_goes_on_from_the_adapter_that_is_there_on_what_changed(folder: Path)
     with prepared(request(folder), lambda line: None) as found:
         assert found is None
     changed = next(each.path for each in earlier.repository.of("train"))
-    with (folder / changed).open("a") as end:
-        end.write("\n\ndef added(value):\n    return value\n")
+    add_code(folder, changed)
     with prepared(request(folder), lambda line: None) as found:
         ready = all_of(found)
         weights = {each.path: each.weight for each in ready.repository.documents}
         assert weights.pop(changed) == 3
         assert {*weights.values()} == {1}
-        with learning(ready.model, ready.earlier, 0) as (_, pairs):
+        with learning(ready.model, ready.start, 0) as (_, pairs):
             begun = parameters_of(pairs)
             name, (a, b) = next(iter(held.tensors.items()))
             assert torch.equal(begun[f"{name}.lora_A"], a.float())
             assert torch.equal(begun[f"{name}.lora_B"], b.float())
     with prepared(request(folder, anew=True), lambda line: None) as found:
-        assert all_of(found).earlier is None
+        assert all_of(found).start is None
+
+
+def add_code(folder: Path, path: str) -> None:
+    with (folder / path).open("a") as end:
+        end.write("\n\ndef added(value):\n    return value\n")
+
+
+Measured = list[tuple[Any, Schedule | None]]
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
+    """Which model was measured with which schedule. It fills nothing: nothing is gained."""
+    seen: Measured = []
+    found = figures("as it was", [])
+
+    def note(model: Any, tasks: Any, schedule: Schedule | None, *rest: object) -> Figures:
+        seen.append((model, schedule))
+        return found
+
+    monkeypatch.setattr(tuning, "measure", note)
+    return seen
+
+
+def test_an_adapter_that_is_off_is_not_what_served(folder: Path, measured: Measured):
+    with learnt(folder, on=False) as earlier:
+        pass
+    add_code(folder, earlier.repository.of("train")[0].path)
+    with prepared(request(folder), lambda line: None) as found:
+        ready = all_of(found)
+        assert ready.served is None
+        assert ready.start is not None
+        assert tune(ready, lambda line: None, Seen().count, lambda: True) is None
+    assert measured == [(ready.model, None)] * 2
+
+
+def test_one_that_gained_nothing_is_no_beginning(folder: Path, measured: Measured):
+    with prepared(request(folder), lambda line: None) as found:
+        ready = all_of(found)
+        # Of an adapter that was there before.
+        (ready.work / LEARNT).write_bytes(msgspec.json.encode(ready.repository.digests))
+        result = tune(ready, lambda line: None, Seen().count, lambda: False)
+    assert result is not None
+    assert not result.gained
+    assert not read_adapter(ready.directory).metadata.on
+    with prepared(request(folder), lambda line: None) as found:
+        again = all_of(found)
+        assert again.start is None
+        assert again.served is None
+
+
+def test_one_that_serves_stays_where_beginning_anew_gains_nothing(folder: Path, measured: Measured):
+    with learnt(folder) as earlier:
+        # As a cut leaves it while one gives way to another.
+        earlier.directory.rename(earlier.directory.with_name(earlier.directory.name + OLD))
+    with prepared(request(folder, anew=True), lambda line: None) as found:
+        ready = all_of(found)
+        assert ready.start is None
+        result = tune(ready, lambda line: None, Seen().count, lambda: False)
+    assert result is not None
+    assert result.kept is None
+    assert [schedule and schedule.max_steps for _, schedule in measured[:2]] == [8, 8]
+    assert all(model is not ready.model for model, _ in measured[:2])
+    kept = read_adapter(ready.directory).metadata
+    assert kept.on
+    assert kept.created == 1.0
+    with prepared(request(folder), lambda line: None) as found:
+        assert found is None
+
+
+def test_beginning_anew_is_the_way_out_where_an_adapter_is_damaged(folder: Path, measured: Measured):
+    with learnt(folder) as earlier:
+        (earlier.directory / WEIGHTS_FILE).write_bytes(b"cut off")
+    with prepared(request(folder, anew=True), lambda line: None) as found:
+        assert tune(all_of(found), lambda line: None, Seen().count, lambda: False)
+    assert not read_adapter(earlier.directory).metadata.on
 
 
 def test_a_damaged_adapter_is_named_with_the_way_out(folder: Path):
@@ -187,7 +264,8 @@ def test_an_adapter_of_other_weights_is_no_beginning(folder: Path):
     with prepared(other, lambda line: None) as found:
         ready = all_of(found)
         assert ready.directory != earlier.directory
-        assert ready.earlier is None
+        assert ready.start is None
+        assert ready.served is None
     metadata = msgspec.structs.replace(held.metadata, fingerprint="of others")
     write_adapter(ready.directory, replace(held, metadata=metadata))
     with pytest.raises(BadInput, match="belongs to other weights"), prepared(other, lambda line: None):
