@@ -179,12 +179,7 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     if not gaps:
         raise BadInput("The files that are held out have no gap to measure on: name a folder with more code.")
     tasks = {HELD_OUT: gaps, OUTSIDE: outside_gaps(ready.request.gaps)}
-    own = None if ready.served is None else ready.served.metadata
-    usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
-    served = with_pairs(ready.model, ready.served.tensors, ALPHA / RANK) if ready.served else ready.model
-    before = {name: _measured(ready, served, f"before, {name}", own, usual, counting) for name, own in tasks.items()}
-    # The plan does not count the contexts that were read for it.
-    served.forget()
+    before = _before(ready, tasks, counting)
     with learning(ready.model, ready.start, ready.request.seed) as (network, pairs):
         recipe = ready.lessons.recipe
         state = learn(network, pairs, ready.lessons, recipe, ready.run, {}, ready.sitting, say, should_pause)
@@ -232,6 +227,17 @@ def summary(listing: Listing, repository: Repository, tokens: Mapping[Split, int
         f"files with {tokens['held-out']:,} tokens held out to measure on."
         + (f" Left out: {left_out}." if left_out else "")
     )
+
+
+def _before(ready: Prepared, tasks: Mapping[str, Sequence[EvalTask]], counting: Counting) -> dict[str, Figures]:
+    """As the folder is served; nothing of it stays in memory."""
+    own = ready.served and ready.served.metadata
+    usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
+    served = with_pairs(ready.model, ready.served.tensors, ALPHA / RANK) if ready.served else ready.model
+    before = {name: _measured(ready, served, f"before, {name}", gaps, usual, counting) for name, gaps in tasks.items()}
+    # The contexts that were read for it are in the model's cache, whatever weights read them; the plan counts none.
+    ready.model.forget()
+    return before
 
 
 def _measured(

@@ -205,6 +205,16 @@ def test_an_adapter_that_is_off_is_not_what_served(folder: Path, measured: Measu
     assert measured == [(ready.model, None)] * 2
 
 
+def test_what_was_read_to_measure_an_adapter_is_let_go_before_it_learns(folder: Path):
+    with learnt(folder) as earlier:
+        pass
+    add_code(folder, earlier.repository.of("train")[0].path)
+    with prepared(request(folder), lambda line: None) as found:
+        ready = all_of(found)
+        assert tune(ready, lambda line: None, Seen().count, lambda: True) is None
+        assert ready.model.cache.nbytes == 0
+
+
 def test_one_that_gained_nothing_is_no_beginning(folder: Path, measured: Measured):
     with prepared(request(folder), lambda line: None) as found:
         ready = all_of(found)
