@@ -70,6 +70,10 @@ class Repository:
     def of(self, split: Split) -> list[Document]:
         return [each for each in self.documents if each.split == split]
 
+    def weighted(self, weights: Mapping[str, int]) -> Repository:
+        """The same, each file read so often, by path."""
+        return replace(self, documents=tuple(replace(each, weight=weights[each.path]) for each in self.documents))
+
 
 def list_files(folder: Path) -> Listing:
     """The files below `folder` that the model may see. The language server's side knows the rules: it is asked in a
@@ -93,10 +97,8 @@ def list_files(folder: Path) -> Listing:
         raise EngineError(f"The files of {folder} were not listed: {error}") from None
 
 
-def read_repository(listing: Listing, learnt: Mapping[str, str], now_s: float | None = None) -> Repository:
-    """Read the files of a listing, and nothing else. `learnt`: digests of what an adapter that is to go on has learnt,
-    by path; empty for a new one."""
-    now_s = time.time() if now_s is None else now_s
+def read_repository(listing: Listing) -> Repository:
+    """Read the files of a listing, and nothing else."""
     left_out: Counter[str] = Counter()
     seen: set[int] = set()
     found: list[Document] = []
@@ -107,11 +109,21 @@ def read_repository(listing: Listing, learnt: Mapping[str, str], now_s: float | 
             left_out[read] += 1
             continue
         digests[listed.path] = hashlib.sha256(read.text.encode()).hexdigest()[:16]
-        is_new = bool(learnt) and learnt.get(listed.path) != digests[listed.path]
-        found.append(replace(read, weight=_recency(listed.changed, now_s) * (_NEW if is_new else 1)))
+        found.append(read)
     held_out = held_out_paths(digests)
     documents = (replace(each, split="held-out") if each.path in held_out else each for each in found)
     return Repository(documents=tuple(documents), left_out=left_out, digests=digests)
+
+
+def weights_of(
+    listing: Listing, repository: Repository, learnt: Mapping[str, str], now_s: float | None = None
+) -> dict[str, int]:
+    """How often each file is read, by path, as of now. `learnt`: digests of what an adapter that is to go on has
+    learnt, by path; empty for a new one."""
+    now_s = time.time() if now_s is None else now_s
+    changed = {each.path: each.changed for each in listing.files}
+    new = {path for path, digest in repository.digests.items() if learnt and learnt.get(path) != digest}
+    return {path: _recency(changed[path], now_s) * (_NEW if path in new else 1) for path in repository.digests}
 
 
 def held_out_paths(paths: Iterable[str]) -> frozenset[str]:

@@ -33,7 +33,7 @@ from engine.models.masked.model import Masked
 from engine.train.corpus import Split
 from engine.train.run import Sitting
 from engine.tune.learn import TuningState, learn, parameters_of, put, steps_of
-from engine.tune.lessons import recipe_of, tokenizer_of, write_corpus
+from engine.tune.lessons import count_tokens, recipe_of, tokenizer_of, write_corpus
 from engine.tune.lora import (
     ALPHA,
     RANK,
@@ -47,13 +47,13 @@ from engine.tune.lora import (
 from engine.tune.measure import FITS, Schedule, fit, held_out_gaps, kept_figures, measure, outside_gaps, quality
 from engine.tune.plan import TuningPlan, plan
 from engine.tune.prompted import TuningLessons, lessons_of
-from engine.tune.repository import Listing, Repository, list_files, read_repository
+from engine.tune.repository import Listing, Repository, list_files, read_repository, weights_of
 
 PASSES = 4
 """Times that a repository is read, at the most."""
 SAVE_EVERY_S = 30.0
 HELD_OUT, OUTSIDE = "held out", "outside"
-LEARNT, STEPS = "learnt.json", "steps"
+LEARNT, BEGUN = "learnt.json", "begun.json"
 Say = Callable[[str], None]
 Counting = Callable[[str, int], Callable[[], None]]
 """(what is done, how often) -> to be called after each."""
@@ -71,6 +71,14 @@ class TuningRequest:
     seed: int = 0
     anew: bool = False
     """Begin with the model alone, though there is an adapter to go on from."""
+
+
+class _Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run keeps to once it has begun: a machine is never as fast twice, and what changed lately grows old."""
+
+    steps: int
+    weights: dict[str, int]
+    """How often files are read, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +137,12 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
         learnt = _learnt(work) if last and not request.anew else {}
         # What gained nothing has nothing to go on from.
         start = last if learnt else None
-        repository = read_repository(listing, learnt)
+        repository = read_repository(listing)
         if start is not None and learnt == repository.digests:
             yield None
             return
-        with _writing(work):
-            tokens = write_corpus(repository, tokenizer_of(checkpoint), work / "corpus")
+        tokenizer = tokenizer_of(checkpoint)
+        tokens = count_tokens(repository, tokenizer)
         say(summary(listing, repository, tokens))
         model = load(request.model, request.device).model
         assert isinstance(model, DiffusionGemma | Masked)
@@ -142,16 +150,18 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             raise EngineError(
                 f"The weights of {checkpoint.name} changed while they were read: run the same command again."
             )
+        run = work / f"run-{_identity(request, repository, model.info.device, last, start)}"
+        begun = _begun(run)
+        repository = repository.weighted(begun.weights if begun else weights_of(listing, repository, learnt))
+        with _writing(work):
+            write_corpus(repository, tokenizer, work / "corpus")
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
         lessons = lessons_of(model, repository, work / "corpus", recipe, request.seed)
         sitting = Sitting(device=torch.device(model.info.device), save_every_s=SAVE_EVERY_S)
         with learning(model, start, request.seed) as (network, pairs):
             planned = plan(network, pairs, lessons, sitting)
-        run = work / f"run-{_identity(request, repository, last, start)}"
-        for other in work.glob("run-*"):
-            if other != run:
-                shutil.rmtree(other)
-        steps = _steps(run, min(steps_of(recipe), max(1, int(request.minutes * 60 / planned.step_s))))
+        in_time = max(1, int(request.minutes * 60 / planned.step_s))
+        steps = begun.steps if begun else min(steps_of(recipe), in_time)
         recipe = replace(recipe, tokens=steps * recipe.step_tokens)
         yield Prepared(
             request=request,
@@ -179,6 +189,7 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     if not gaps:
         raise BadInput("The files that are held out have no gap to measure on: name a folder with more code.")
     tasks = {HELD_OUT: gaps, OUTSIDE: outside_gaps(ready.request.gaps)}
+    _begin(ready, say)
     before = _before(ready, tasks, counting)
     with learning(ready.model, ready.start, ready.request.seed) as (network, pairs):
         recipe = ready.lessons.recipe
@@ -291,24 +302,33 @@ def _last(directory: Path, fingerprint: str, *, anew: bool) -> Adapter | None:
     return last
 
 
-def _identity(request: TuningRequest, repository: Repository, last: Adapter | None, start: Adapter | None) -> str:
-    """Of all that decides what a run learns and measures, but for its length, which its first start decides."""
+def _identity(
+    request: TuningRequest, repository: Repository, device: str, last: Adapter | None, start: Adapter | None
+) -> str:
+    """Of all that decides what a run learns and measures, but for what is told when it begins."""
     about = (request.seed, request.gaps, request.minutes, sorted(repository.digests.items()), RANK, ALPHA)
-    weights = [(each.path, each.weight) for each in repository.documents]
     begun = last and (last.metadata.created, last.metadata.on, start is not None)
-    return hashlib.sha256(msgspec.json.encode((about, weights, begun))).hexdigest()[:12]
+    return hashlib.sha256(msgspec.json.encode((about, device, begun))).hexdigest()[:12]
 
 
-def _steps(run: Path, planned: int) -> int:
-    """Of a run: as it was planned when it first began, as a machine is never as fast twice."""
-    path = run / STEPS
+def _begun(run: Path) -> _Begun | None:
+    """None where it is still to begin."""
     with suppress(OSError, ValueError):
-        return int(path.read_text(encoding="utf-8"))
-    with _writing(run):
-        run.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as draft:
-            draft.write_text(str(planned), encoding="utf-8")
-    return planned
+        return msgspec.json.decode((run / BEGUN).read_bytes(), type=_Begun)
+    return None
+
+
+def _begin(ready: Prepared, say: Say) -> None:
+    """Keep what the run is to keep to, and drop any other run of the folder."""
+    with _writing(ready.work):
+        for other in ready.work.glob("run-*"):
+            if other != ready.run:
+                say("The run that was paused is dropped: files or settings have changed since.")
+                shutil.rmtree(other)
+        ready.run.mkdir(exist_ok=True)
+        weights = {each.path: each.weight for each in ready.repository.documents}
+        with replacing(ready.run / BEGUN) as draft:
+            draft.write_bytes(msgspec.json.encode(_Begun(steps=ready.plan.steps, weights=weights)))
 
 
 def _learnt(work: Path) -> dict[str, str]:

@@ -9,7 +9,15 @@ import pytest
 
 from engine.core.errors import BadInput, EngineError
 from engine.tune import repository as repository_module
-from engine.tune.repository import HELD_OUT, ListedFile, Listing, held_out_paths, list_files, read_repository
+from engine.tune.repository import (
+    HELD_OUT,
+    ListedFile,
+    Listing,
+    held_out_paths,
+    list_files,
+    read_repository,
+    weights_of,
+)
 
 DAY_S = 86_400
 SOURCE = "".join(f"def {{name}}_{number}(value):\n    return value + {{add}} * {number}\n\n\n" for number in range(6))
@@ -48,7 +56,7 @@ def repository(folder: Path) -> Path:
 
 def test_only_what_may_be_shown_is_learnt(tmp_path: Path):
     listing = list_files(repository(tmp_path / "repository"))
-    found = read_repository(listing, {})
+    found = read_repository(listing)
     assert [each.path for each in found.documents] == ["app/copy_of_two.py", "app/one.py"]
     assert found.left_out == {
         "near duplicate": 1,
@@ -75,7 +83,7 @@ def test_nothing_excluded_is_opened(tmp_path: Path):
     script = (
         "import sys\nfrom pathlib import Path\n"
         "from engine.tune.repository import list_files, read_repository\n"
-        "read_repository(list_files(Path(sys.argv[1])), {})\n"
+        "read_repository(list_files(Path(sys.argv[1])))\n"
     )
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])
     environment = {**os.environ, "PYTHONPATH": path}
@@ -91,7 +99,7 @@ def test_what_has_a_name_that_is_no_text_is_left_out_or_refused(tmp_path: Path):
     odd.mkdir()
     for path in (tmp_path / "one.py", odd / "two.py", tmp_path / os.fsdecode(b"three\xe9.py")):
         path.write_text(source(path.stem[:3], path.stem[:3]))
-    found = read_repository(list_files(tmp_path), {})
+    found = read_repository(list_files(tmp_path))
     assert [each.path for each in found.documents] == ["one.py"]
     assert found.left_out == {"with a name not in UTF-8": 2}
     with pytest.raises(BadInput, match="has a name that is not UTF-8: rename it"):
@@ -131,7 +139,7 @@ def weights(folder: Path, changed: dict[str, int | None], learnt: dict[str, str]
         commit=None,
         files=tuple(ListedFile(path=name, changed=at) for name, at in changed.items()),
     )
-    return {each.path: each.weight for each in read_repository(listing, learnt, now_s=1000 * DAY_S).documents}
+    return weights_of(listing, read_repository(listing), learnt, now_s=1000 * DAY_S)
 
 
 def test_what_changed_lately_is_read_more_often(tmp_path: Path):
@@ -144,6 +152,6 @@ def test_what_an_adapter_has_not_learnt_is_read_more_often(tmp_path: Path):
     listing = Listing(
         folder=str(tmp_path), commit=None, files=(ListedFile(path="same.py"), ListedFile(path="other.py"))
     )
-    digests = dict(read_repository(listing, {}).digests)
+    digests = dict(read_repository(listing).digests)
     found = weights(tmp_path, {"same.py": None, "other.py": None, "more.py": None}, digests | {"other.py": "changed"})
     assert found == {"same.py": 1, "other.py": 3, "more.py": 3}

@@ -1,6 +1,8 @@
 """A small repository, from its files to its adapter."""
 
 import shutil
+import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -88,6 +90,7 @@ def test_before_it_starts_it_says_what_it_takes_and_learns_nothing(folder: Path,
     assert "tokens to learn from" in said
     assert not adapters_dir().exists()
     assert not [name for name in files(state) if CHECKPOINT in name]
+    assert not ready.run.exists(), "how long it is to be is decided when it begins"
 
 
 def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_was_done(folder: Path):
@@ -119,6 +122,56 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
     # Nothing of the run is left but what the next one goes on from.
     assert not ready.run.exists()
     assert (ready.work / LEARNT).exists() == result.gained
+
+
+def paused(asked: TuningRequest) -> Prepared:
+    with prepared(asked, lambda line: None) as found:
+        ready = all_of(found)
+        assert tune(ready, lambda line: None, Seen().count, lambda: True) is None
+    assert (ready.run / CHECKPOINT).exists()
+    return ready
+
+
+def test_a_look_at_another_plan_leaves_a_paused_run_alone(folder: Path):
+    ready = paused(request(folder))
+    with prepared(replace(request(folder), minutes=0.04), lambda line: None) as found:
+        assert all_of(found).run != ready.run
+    assert (ready.run / CHECKPOINT).exists()
+
+
+def test_a_paused_run_goes_on_however_late(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    git = ["git", "-C", str(folder), "-c", "user.name=someone", "-c", "user.email=someone@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *command], check=True)
+    ready = paused(request(folder))
+    batch = ready.lessons.batch(3)
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s + 40 * 86_400)
+    with prepared(request(folder), lambda line: None) as found:
+        again = all_of(found)
+        assert again.run == ready.run
+        assert again.plan.steps == ready.plan.steps
+        assert again.repository == ready.repository
+        assert torch.equal(again.lessons.batch(3).truth, batch.truth)
+        assert {each.weight for each in again.repository.documents} == {3}
+    with prepared(replace(request(folder), seed=1), lambda line: None) as found:
+        assert {each.weight for each in all_of(found).repository.documents} == {2}
+
+
+def test_a_paused_run_whose_files_changed_is_dropped_with_a_word(folder: Path):
+    ready = paused(request(folder))
+    add_code(folder, ready.repository.of("train")[0].path)
+    lines: list[str] = []
+    with prepared(request(folder), lines.append) as found:
+        again = all_of(found)
+        assert ready.run.exists()
+        assert tune(again, lines.append, Seen().count, lambda: True) is None
+    assert [line for line in lines if "files or settings have changed" in line]
+    assert not ready.run.exists()
+    lines.clear()
+    with prepared(request(folder), lines.append) as found:
+        assert tune(all_of(found), lines.append, Seen().count, lambda: True) is None
+    assert not [line for line in lines if "changed" in line]
 
 
 @contextmanager
