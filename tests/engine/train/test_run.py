@@ -10,6 +10,8 @@ from engine.core.errors import BadInput
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.canvases import Canvases
 from engine.train.contexts import Contexts
+from engine.train.corpus import Document
+from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe
 from engine.train.run import BatchSource, Sitting, batches, step_losses, train
 from engine.train.shapes import BRANCH, deepened, new_model, trained_parameters
@@ -78,6 +80,20 @@ def test_workers_make_the_same_batches():
     for a, b in zip(here, there, strict=True):
         assert type(a) is type(b)
         assert all(torch.equal(x, y) for x, y in zip(tensors(a), tensors(b), strict=True))
+
+
+def test_a_corpus_that_is_packed_anew_is_read_anew(tmp_path: Path):
+    corpus = Path(shutil.copytree(toy_corpus(), tmp_path / "corpus"))
+    source = BatchSource(corpus=corpus, recipe=tiny(), seed=0)
+    source.batch(0, 0)
+    texts = [PackedCorpus(corpus, "train").text(index) for index in range(3)]
+    pack(
+        [Document(split="train", language="python", package="", path=text[:9], text=text) for text in texts],
+        corpus / "packed" / "train",
+    )
+    copied = replace(source, corpus=Path(shutil.copytree(corpus, tmp_path / "copy")))
+    for a, b in zip(tensors(source.batch(0, 0)), tensors(copied.batch(0, 0)), strict=True):
+        assert torch.equal(a, b)
 
 
 def tensors(batch: Any) -> list[torch.Tensor]:
