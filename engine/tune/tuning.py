@@ -47,7 +47,7 @@ from engine.tune.lora import (
 from engine.tune.measure import FITS, Schedule, fit, held_out_gaps, kept_figures, measure, outside_gaps, quality
 from engine.tune.plan import TuningPlan, plan
 from engine.tune.prompted import TuningLessons, lessons_of
-from engine.tune.repository import Listing, Repository, list_files, read_repository, weights_of
+from engine.tune.repository import Learnt, Listing, Repository, list_files, read_repository, weights_of
 
 PASSES = 4
 """Times that a repository is read, at the most."""
@@ -94,6 +94,8 @@ class Prepared:
     """That is there, on or off."""
     start: Adapter | None
     """Goes on from it; None: from the model alone."""
+    learnt: Learnt | None
+    """What `last` was taught, where that decides what is held out."""
     model: DiffusionGemma | Masked
     lessons: TuningLessons
     plan: TuningPlan
@@ -134,13 +136,21 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
     listing = list_files(request.folder)
     with _claimed(work):
         last = _last(directory, fingerprint, anew=request.anew)
-        learnt = _learnt(work) if last and not request.anew else {}
-        # What gained nothing has nothing to go on from.
-        start = last if learnt else None
-        repository = read_repository(listing)
-        if start is not None and learnt == repository.digests:
+        learnt = _learnt(work, last)
+        # Where it begins anew, too: what is gained over an adapter can't be told on what that one has learnt.
+        repository = read_repository(listing, learnt)
+        if not request.anew and learnt is not None and learnt.digests == repository.digests:
             yield None
             return
+        if learnt is not None and not repository.of("held-out"):
+            say("None of the files that were held out is left: this begins with the model alone.")
+            learnt, repository = None, read_repository(listing)
+        elif last is not None and learnt is None and not request.anew:
+            say(
+                "The adapter that is there gained nothing, or what it has learnt is not known: this begins with the "
+                "model alone."
+            )
+        start = None if request.anew or learnt is None else last
         tokenizer = tokenizer_of(checkpoint)
         tokens = count_tokens(repository, tokenizer)
         say(summary(listing, repository, tokens))
@@ -152,7 +162,8 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             )
         run = work / f"run-{_identity(request, repository, model.info.device, last, start)}"
         begun = _begun(run)
-        repository = repository.weighted(begun.weights if begun else weights_of(listing, repository, learnt))
+        weights = begun.weights if begun else weights_of(listing, repository, learnt if start else None)
+        repository = repository.weighted(weights)
         with _writing(work):
             write_corpus(repository, tokenizer, work / "corpus")
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
@@ -171,6 +182,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             tokens=tokens,
             last=last,
             start=start,
+            learnt=learnt,
             model=model,
             lessons=lessons.with_recipe(recipe),
             plan=replace(planned, steps=steps),
@@ -209,7 +221,7 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
         with _writing(ready.work):
             if gained:
                 with replacing(ready.work / LEARNT) as draft:
-                    draft.write_bytes(msgspec.json.encode(ready.repository.digests))
+                    draft.write_bytes(msgspec.json.encode(_taught(ready, adapter.metadata.created)))
             else:
                 (ready.work / LEARNT).unlink(missing_ok=True)
     shutil.rmtree(ready.run, ignore_errors=True)
@@ -331,11 +343,19 @@ def _begin(ready: Prepared, say: Say) -> None:
             draft.write_bytes(msgspec.json.encode(_Begun(steps=ready.plan.steps, weights=weights)))
 
 
-def _learnt(work: Path) -> dict[str, str]:
-    """Digests of what the adapter has learnt, by path; empty where that is not known."""
+def _learnt(work: Path, last: Adapter | None) -> Learnt | None:
+    """What the adapter that is there was taught; None where that is not known, as of one that gained nothing."""
     with suppress(OSError, ValueError):
-        return msgspec.json.decode((work / LEARNT).read_bytes(), type=dict[str, str])
-    return {}
+        learnt = msgspec.json.decode((work / LEARNT).read_bytes(), type=Learnt)
+        if last is not None and learnt.adapter == last.metadata.created:
+            return learnt
+    return None
+
+
+def _taught(ready: Prepared, created: float) -> Learnt:
+    """What an adapter was taught that was made of all this."""
+    earlier = ready.learnt.sides if ready.learnt else {}
+    return Learnt(adapter=created, digests=dict(ready.repository.digests), sides=earlier | ready.repository.sides)
 
 
 @contextmanager

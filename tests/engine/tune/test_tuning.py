@@ -19,16 +19,17 @@ from engine.core.errors import BadInput, EngineError, ModelError, OutOfMemory
 from engine.core.names import Device
 from engine.core.request import FillRequest
 from engine.decoding.executor import drive
-from engine.infill.pipeline import infill
 from engine.eval.report import Figures, figures
+from engine.infill.pipeline import infill
 from engine.loader.loading import Infiller, load
 from engine.models.adapters.applied import with_adapter
 from engine.models.adapters.files import WEIGHTS_FILE, Adapter, read_adapter, write_adapter
 from engine.models.adapters.metadata import OLD, AdapterMetadata, adapters_dir, fingerprint_of
 from engine.tune import measure, tuning
-from engine.tune.learn import CHECKPOINT, parameters_of
+from engine.tune.learn import CHECKPOINT, TuningState, parameters_of
 from engine.tune.lora import ALPHA, RANK, pairs_of
 from engine.tune.measure import Schedule
+from engine.tune.repository import Learnt
 from engine.tune.tuning import HELD_OUT, LEARNT, OUTSIDE, Prepared, TuningRequest, learning, prepared, tune
 
 ROOT = Path(__file__).parents[3]
@@ -199,7 +200,8 @@ def learnt(folder: Path, *, on: bool = True) -> Generator[Prepared]:
         on=on,
     )
     write_adapter(ready.directory, Adapter(metadata=metadata, tensors=tensors))
-    (ready.work / LEARNT).write_bytes(msgspec.json.encode(ready.repository.digests))
+    found = Learnt(adapter=1.0, digests=dict(ready.repository.digests), sides=ready.repository.sides)
+    (ready.work / LEARNT).write_bytes(msgspec.json.encode(found))
     yield ready
 
 
@@ -272,15 +274,73 @@ def test_one_that_gained_nothing_is_no_beginning(folder: Path, measured: Measure
     with prepared(request(folder), lambda line: None) as found:
         ready = all_of(found)
         # Of an adapter that was there before.
-        (ready.work / LEARNT).write_bytes(msgspec.json.encode(ready.repository.digests))
+        (ready.work / LEARNT).touch()
         result = tune(ready, lambda line: None, Seen().count, lambda: False)
     assert result is not None
     assert not result.gained
     assert not read_adapter(ready.directory).metadata.on
+    assert not (ready.work / LEARNT).exists()
     with prepared(request(folder), lambda line: None) as found:
         again = all_of(found)
         assert again.start is None
         assert again.served is None
+
+
+@pytest.mark.parametrize("kept", ["as it was kept before", "of another adapter"])
+def test_an_adapter_of_which_nobody_knows_what_it_has_learnt_is_no_beginning(kept: str, folder: Path):
+    with learnt(folder) as earlier:
+        digests = dict(earlier.repository.digests)
+    other = Learnt(adapter=2.0, digests=digests, sides=earlier.repository.sides)
+    (earlier.work / LEARNT).write_bytes(msgspec.json.encode(digests if kept == "as it was kept before" else other))
+    lines: list[str] = []
+    with prepared(request(folder), lines.append) as found:
+        ready = all_of(found)
+        assert ready.start is None
+        assert ready.served is not None
+    assert "what it has learnt is not known: this begins with the model alone" in lines[0]
+
+
+def test_what_was_learnt_once_is_remembered_as_long_as_it_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    with learnt(folder) as earlier:
+        pass
+    add_code(folder, earlier.repository.of("train")[0].path)
+    # After it is better than before.
+    better = iter((1.0, 0.0))
+    monkeypatch.setattr(tuning, "quality", lambda found: next(better))
+    monkeypatch.setattr(TuningState, "gained", True)
+    with prepared(request(folder), lambda line: None) as found:
+        result = tune(all_of(found), lambda line: None, Seen().count, lambda: False)
+    assert result is not None
+    assert result.gained
+    kept = msgspec.json.decode((earlier.work / LEARNT).read_bytes(), type=Learnt)
+    assert kept.adapter == read_adapter(earlier.directory).metadata.created
+    assert earlier.repository.sides.items() < kept.sides.items()
+    with prepared(request(folder), lambda line: None) as found:
+        assert found is None
+
+
+def test_what_begins_anew_is_compared_on_texts_that_the_other_has_not_learnt(folder: Path):
+    with learnt(folder) as earlier:
+        pass
+    for path in folder.rglob("*.py"):
+        path.rename(path.with_name(f"renamed_{path.name}"))
+    with prepared(request(folder, anew=True), lambda line: None) as found:
+        held_out = [each.text for each in all_of(found).repository.of("held-out")]
+    assert held_out == [each.text for each in earlier.repository.of("held-out")]
+
+
+def test_where_nothing_that_was_held_out_is_left_it_begins_anew(folder: Path):
+    with learnt(folder) as earlier:
+        pass
+    for each in earlier.repository.of("held-out"):
+        (folder / each.path).unlink()
+    lines: list[str] = []
+    with prepared(request(folder), lines.append) as found:
+        ready = all_of(found)
+        assert ready.start is None
+        assert ready.repository.of("held-out")
+        assert {each.weight for each in ready.repository.documents} == {1}
+    assert "held out is left: this begins with the model alone" in lines[0]
 
 
 def test_one_that_serves_stays_where_beginning_anew_gains_nothing(folder: Path, measured: Measured):
