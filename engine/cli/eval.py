@@ -59,7 +59,7 @@ def evaluate(
     with _interruptible(out):
         chosen, source = chosen_tasks(tasks, holes, lang, limit, seed)
         about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
-        with Results(out, about) as results:
+        with Results(out, about, ", or choose another --out") as results:
             if all((row.name, task.name) in results for row in rows for task in chosen):
                 about["device"] = "results of an earlier run"
             else:

@@ -90,7 +90,7 @@ def _plan(ready: Prepared) -> str:
     from engine.tune.measure import FITS
 
     plan, gaps = ready.plan, ready.request.gaps
-    goes_on = " It goes on from the adapter that is there." if ready.earlier else ""
+    goes_on = " It goes on from the adapter that is there." if ready.start else ""
     return (
         f"{plan.steps} steps, about {spent(plan.seconds)} of learning with the machine to itself, and "
         f"{binary_bytes(plan.nbytes)} of memory, {binary_bytes(plan.resident)} of it for the model and what runs it; "

@@ -45,24 +45,23 @@ class Result:
 class Results:
     """The results of a run, in memory and, where there is a folder, in it."""
 
-    def __init__(self, folder: Path | None, about: Mapping[str, Any]) -> None:
-        """`about`: everything that another run must share to go on here. Raises BadInput where it does not, or where
-        another run is at work there, EngineError where the folder can't be written to."""
-        self._folder = folder
+    def __init__(self, folder: Path | None, about: Mapping[str, Any], otherwise: str = "") -> None:
+        """`about`: everything that another run must share to go on here. `otherwise`: how errors end, where there is
+        another way out than to mend the folder. Raises BadInput where it does not, or where another run is at work
+        there, EngineError where the folder can't be written to."""
+        self._folder, self._otherwise = folder, otherwise
         self._known: dict[tuple[str, str], Result] = {}
         self._file: IO[str] | None = None
         with ExitStack() as held:
             if folder is not None:
-                with _writing(folder):
+                with _writing(folder, otherwise):
                     folder.mkdir(parents=True, exist_ok=True)
                     try:
                         held.enter_context(FileLock(folder / _LOCK, blocking=False))
                     except Timeout:
-                        raise BadInput(
-                            f"Another run is at work in {folder}: wait for its end, or choose another --out."
-                        ) from None
-                    _claim(folder, about)
-                    self._known = {(each.row, each.task): each for each in _read(folder / _FILE)}
+                        raise BadInput(f"Another run is at work in {folder}: wait for its end{otherwise}.") from None
+                    _claim(folder, about, otherwise)
+                    self._known = {(each.row, each.task): each for each in _read(folder / _FILE, otherwise)}
                     self._file = held.enter_context((folder / _FILE).open("a", encoding="utf-8"))
             self._held = held.pop_all()
 
@@ -70,7 +69,7 @@ class Results:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _writing(self._folder):
+        with _writing(self._folder, self._otherwise):
             self._held.close()
 
     def __contains__(self, row_and_task: tuple[str, str]) -> bool:
@@ -80,7 +79,7 @@ class Results:
         """Keep one, at once. Raises EngineError where the folder can't be written to."""
         self._known[result.row, result.task] = result
         if self._file:
-            with _writing(self._folder):
+            with _writing(self._folder, self._otherwise):
                 self._file.write(json.dumps(asdict(result)) + "\n")
                 self._file.flush()
 
@@ -89,15 +88,17 @@ class Results:
 
 
 @contextmanager
-def _writing(folder: Path | None) -> Generator[None]:
+def _writing(folder: Path | None, otherwise: str) -> Generator[None]:
     """The folder's disk may be full or gone. Raises EngineError."""
     try:
         yield
     except OSError as error:
-        raise EngineError(f"{folder} can't be written to ({error.strerror}): choose another --out.") from None
+        raise EngineError(
+            f"{folder} can't be written to ({error.strerror}): make room on its disk{otherwise}."
+        ) from None
 
 
-def _claim(folder: Path, about: Mapping[str, Any]) -> None:
+def _claim(folder: Path, about: Mapping[str, Any], otherwise: str) -> None:
     path = folder / _ABOUT
     if not path.exists():
         # In one move: a run that is killed here leaves nothing that the next one can't read.
@@ -108,10 +109,10 @@ def _claim(folder: Path, about: Mapping[str, Any]) -> None:
     with suppress(ValueError):
         before = json.loads(path.read_text(encoding="utf-8"))
     if before != json.loads(json.dumps(about)):
-        raise BadInput(f"{folder} holds a run with other settings or weights: choose another --out, or remove it.")
+        raise BadInput(f"{folder} holds a run with other settings or weights: remove it{otherwise}.")
 
 
-def _read(path: Path) -> list[Result]:
+def _read(path: Path, otherwise: str) -> list[Result]:
     """What is there; a last line that was cut off is dropped from the file."""
     if not path.exists():
         return []
@@ -120,7 +121,7 @@ def _read(path: Path) -> list[Result]:
     try:
         found = [Result(**json.loads(line)) for line in whole]
     except (ValueError, TypeError):
-        raise BadInput(f"{path} is damaged: choose another --out, or remove it.") from None
+        raise BadInput(f"{path} is damaged: remove it{otherwise}.") from None
     with path.open("r+b") as file:
         file.truncate(sum(map(len, whole)))
     return found

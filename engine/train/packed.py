@@ -93,6 +93,12 @@ class PackedCorpus:
         return [at for at in near if packages[at] == packages[index]]
 
 
+def packed_ns(corpus: Path, split: Split) -> int:
+    """When a split was packed, in nanoseconds since 1970; 0 where it was not."""
+    path = corpus / "packed" / split / "documents.npy"
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
 def _drawn(cumulative: NDArray[np.int64], rng: random.Random) -> int:
     return int(np.searchsorted(cumulative, rng.randrange(int(cumulative[-1])), side="right"))
 

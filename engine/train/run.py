@@ -27,7 +27,7 @@ from engine.train.corpus import Split
 from engine.train.examples import Examples
 from engine.train.masked_rows import MaskedRows, masked_loss
 from engine.train.optimise import schedule
-from engine.train.packed import PackedCorpus
+from engine.train.packed import PackedCorpus, packed_ns
 from engine.train.recipe import Recipe
 from engine.train.state import CHECKPOINT, PLATEAU, Point, TrainingState, add_point, open_state, save
 
@@ -165,7 +165,9 @@ class BatchSource(Dataset[Batch]):
         """The batch of a step before which so many context tokens were read."""
         rng = random.Random(f"{self.seed}/{split}/{step}")
         recipe = self.recipe
-        examples = Examples(_packed(self.corpus, split), recipe, rng, tokens >= recipe.plateau_tokens)
+        examples = Examples(
+            _packed(self.corpus, split, packed_ns(self.corpus, split)), recipe, rng, tokens >= recipe.plateau_tokens
+        )
         width = recipe.contexts[step % len(recipe.contexts)]
         if tokens >= recipe.canvases_from:
             return canvas_batch(filled_rows(examples, recipe.rows(width), width, INNER), recipe, width, rng)
@@ -187,5 +189,6 @@ def to_device(batch: B, device: torch.device) -> B:
 
 
 @cache
-def _packed(corpus: Path, split: Split) -> PackedCorpus:
+def _packed(corpus: Path, split: Split, written_ns: int) -> PackedCorpus:
+    """Opened once, and again where it was written anew."""
     return PackedCorpus(corpus, split)

@@ -41,20 +41,22 @@ def open_state(
 
     Raises BadInput for a checkpoint or weights of another shape, and a `start_from` that holds neither.
     """
-    begins = not (folder / CHECKPOINT).exists()
-    if begins and start_from is not None and (start_from / CHECKPOINT).exists():
+    if start_from is not None and not (folder / CHECKPOINT).exists() and (start_from / CHECKPOINT).exists():
         folder.mkdir(parents=True, exist_ok=True)
+        # The checkpoint last: what has one is a run.
         for name in (CURVE, PLATEAU, CHECKPOINT):
             if (start_from / name).exists():
-                shutil.copyfile(start_from / name, folder / name)
-        begins = False
-    if begins:
-        return _state(recipe, folder, seed, device, _exported(start_from) if start_from is not None else None)
-    state = _state(recipe, folder, seed, device, _saved(folder, recipe))
-    points = [point for point in read_curve(folder) if point.step <= state.step]
-    (folder / CURVE).unlink(missing_ok=True)
-    for point in points:
-        add_point(folder, point)
+                with replacing(folder / name) as draft:
+                    shutil.copyfile(start_from / name, draft)
+    if (folder / CHECKPOINT).exists():
+        saved = _saved(folder, recipe)
+    else:
+        saved = _exported(start_from) if start_from is not None else None
+    state = _state(recipe, folder, seed, device, saved)
+    if (folder / CURVE).exists():
+        kept = [_line(point) for point in read_curve(folder) if point.step <= state.step]
+        with replacing(folder / CURVE) as draft:
+            draft.write_text("".join(kept), encoding="utf-8")
     return state
 
 
@@ -92,15 +94,20 @@ class Point:
 
 
 def read_curve(folder: Path) -> list[Point]:
+    """What is there, without a last line that was cut off."""
     path = folder / CURVE
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [Point(**json.loads(line)) for line in lines]
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    return [Point(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
 def add_point(folder: Path, point: Point) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / CURVE).open("a", encoding="utf-8") as curve:
-        curve.write(json.dumps(asdict(point)) + "\n")
+        curve.write(_line(point))
+
+
+def _line(point: Point) -> str:
+    return json.dumps(asdict(point)) + "\n"
 
 
 def _saved(folder: Path, recipe: Recipe) -> dict[str, Any]:

@@ -70,11 +70,8 @@ def tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
     return (read_masked_tokenizer if checkpoint.family == "masked" else read_tokenizer)(checkpoint)
 
 
-def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> dict[Split, int]:
-    """Write both splits for `PackedCorpus`, with the model's tokenizer. Returns the tokens of each.
-
-    Raises BadInput where there is too little to learn from.
-    """
+def count_tokens(repository: Repository, tokenizer: Tokenizer) -> dict[Split, int]:
+    """Of both splits. Raises BadInput where there is too little to learn from."""
     tokens = {
         split: sum(len(encode(tokenizer, each.text)) for each in repository.of(split)) for split in get_args(Split)
     }
@@ -85,11 +82,16 @@ def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> dic
             f"{'file' if files == 1 else 'files'} of code, and {LEAST_TOKENS:,} in two files or more are needed. "
             "Name a folder with more code; `dg-lsp files` lists what may be read of one."
         )
-    (out / "tokenizer").mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(out / "tokenizer" / "tokenizer.json"))
-    for split in tokens:
-        pack(repository.of(split), out / "packed" / split)
     return tokens
+
+
+def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> None:
+    """Write both splits for `PackedCorpus`, with the model's tokenizer. Raises OSError where the disk refuses."""
+    (out / "tokenizer").mkdir(parents=True, exist_ok=True)
+    # Its own `save` tells of a full disk by an error that is none of the operating system's.
+    (out / "tokenizer" / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
+    for split in get_args(Split):
+        pack(repository.of(split), out / "packed" / split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@ how many steps a canvas needs and how sure an answer has to be to be shown unask
 
 from __future__ import annotations
 
+import random
 import sysconfig
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -53,8 +54,9 @@ def held_out_gaps(repository: Repository, count: int) -> tuple[list[EvalTask], l
     """Gaps in the files that nothing is learnt of: `count` to report on, and half as many others to choose settings
     by."""
     texts = [(each.path, each.language, each.text) for each in repository.of("held-out")]
-    gaps = text_holes(texts, count + count // 2, seed=0)
-    # Every third, so that both come from all files.
+    dealt = text_holes(texts, count + count // 2, seed=0)
+    # They come file by file in turn: of three files, every third gap would be of the same one.
+    gaps = random.Random(0).sample(dealt, len(dealt))
     return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3]
 
 

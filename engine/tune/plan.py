@@ -78,13 +78,7 @@ def plan(
         # What one layer keeps while it is computed again.
         plain, largest = _kept(trainable(network, recompute=False), row, narrow, sitting, pairs)
         kept += plain // len(network.layers)
-    usual, narrow = _row(lessons, recipe.contexts[0], sitting)
-    row_s: list[float] = []
-    for _ in range(_TIMED):
-        # Processor time, as others are at work as well.
-        began = time.process_time()
-        total_loss(step_losses(network, usual, sitting), narrow).backward()
-        row_s.append((time.process_time() - began) / torch.get_num_threads())
+    row_s = [_row_s(network, lessons, recipe.contexts[0], sitting) for _ in range(_TIMED)]
     parameters = parameters_of(pairs).values()
     for each in parameters:
         each.grad = None
@@ -113,6 +107,22 @@ def _row(lessons: TuningLessons, width: int, sitting: Sitting) -> tuple[Batch, R
     """One row so wide, and a recipe of such rows alone."""
     recipe = replace(lessons.recipe, contexts=(width,), step_tokens=width)
     return to_device(lessons.with_recipe(recipe).batch(0), sitting.device), recipe
+
+
+def _row_s(network: Trainable, lessons: TuningLessons, width: int, sitting: Sitting) -> float:
+    """Seconds that one row takes, from its making to its gradients."""
+    on_gpu = sitting.device.type == "cuda"
+    # Processor time, as others are at work as well; of a GPU only the clock tells.
+    now_s = time.perf_counter if on_gpu else time.process_time
+    began = now_s()
+    row, recipe = _row(lessons, width, sitting)
+    made = now_s()
+    total_loss(step_losses(network, row, sitting), recipe).backward()
+    if on_gpu:
+        torch.cuda.synchronize(sitting.device)
+        return now_s() - began
+    # One thread makes it, all of them compute.
+    return made - began + (now_s() - made) / torch.get_num_threads()
 
 
 def _kept(

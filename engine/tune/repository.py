@@ -58,6 +58,17 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[ListedFile, ...]
 
 
+class Learnt(msgspec.Struct, frozen=True, kw_only=True):
+    """What an adapter was taught."""
+
+    adapter: float
+    """When it was made."""
+    digests: dict[str, str]
+    """Of the texts as they were then, by path."""
+    sides: dict[str, Split]
+    """By digest, of these texts and of all that those had before which it goes on from."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
     documents: tuple[Document, ...]
@@ -69,6 +80,15 @@ class Repository:
 
     def of(self, split: Split) -> list[Document]:
         return [each for each in self.documents if each.split == split]
+
+    @property
+    def sides(self) -> dict[str, Split]:
+        """By digest."""
+        return {self.digests[each.path]: each.split for each in self.documents}
+
+    def weighted(self, weights: Mapping[str, int]) -> Repository:
+        """The same, each file read so often, by path."""
+        return replace(self, documents=tuple(replace(each, weight=weights[each.path]) for each in self.documents))
 
 
 def list_files(folder: Path) -> Listing:
@@ -93,10 +113,8 @@ def list_files(folder: Path) -> Listing:
         raise EngineError(f"The files of {folder} were not listed: {error}") from None
 
 
-def read_repository(listing: Listing, learnt: Mapping[str, str], now_s: float | None = None) -> Repository:
-    """Read the files of a listing, and nothing else. `learnt`: digests of what an adapter that is to go on has learnt,
-    by path; empty for a new one."""
-    now_s = time.time() if now_s is None else now_s
+def read_repository(listing: Listing, learnt: Learnt | None = None) -> Repository:
+    """Read the files of a listing, and nothing else. Of what is `learnt` none is held out, nor the other way round."""
     left_out: Counter[str] = Counter()
     seen: set[int] = set()
     found: list[Document] = []
@@ -107,20 +125,49 @@ def read_repository(listing: Listing, learnt: Mapping[str, str], now_s: float | 
             left_out[read] += 1
             continue
         digests[listed.path] = hashlib.sha256(read.text.encode()).hexdigest()[:16]
-        is_new = bool(learnt) and learnt.get(listed.path) != digests[listed.path]
-        found.append(replace(read, weight=_recency(listed.changed, now_s) * (_NEW if is_new else 1)))
-    held_out = held_out_paths(digests)
+        found.append(read)
+    held_out = held_out_paths(digests, {} if learnt is None else _known_sides(digests, learnt))
     documents = (replace(each, split="held-out") if each.path in held_out else each for each in found)
     return Repository(documents=tuple(documents), left_out=left_out, digests=digests)
 
 
-def held_out_paths(paths: Iterable[str]) -> frozenset[str]:
+def weights_of(
+    listing: Listing, repository: Repository, learnt: Learnt | None, now_s: float | None = None
+) -> dict[str, int]:
+    """How often each file is read, by path, as of now. `learnt`: what an adapter that is to go on was taught."""
+    now_s = time.time() if now_s is None else now_s
+    changed = {each.path: each.changed for each in listing.files}
+    return {
+        path: _recency(changed[path], now_s) * (1 if learnt is None or digest in learnt.sides else _NEW)
+        for path, digest in repository.digests.items()
+    }
+
+
+def held_out_paths(paths: Iterable[str], known: Mapping[str, Split] | None = None) -> frozenset[str]:
     """Those of which nothing is learnt: a tenth, by a hash of folder and name, so that a file stays on its side
-    whatever else comes and goes; of a few files enough to measure on."""
-    ranks = {path: int.from_bytes(hashlib.sha256(path.encode(errors="surrogateescape")).digest()[:8]) for path in paths}
-    chosen = {path for path, rank in ranks.items() if rank < HELD_OUT * (1 << 64)}
-    least = min(_FEWEST, len(ranks) // 2)
-    return frozenset(chosen if len(chosen) >= least else sorted(ranks, key=ranks.__getitem__)[:least])
+    whatever else comes and goes; of a few files enough to measure on. Files whose side is `known` stay there, so that
+    it may be fewer."""
+    paths, known = {*paths}, known or {}
+    chosen = {path for path in paths if known.get(path) == "held-out"}
+    least = min(_FEWEST, len(paths) // 2)
+    for path in sorted(paths - known.keys(), key=_rank):
+        if _rank(path) < HELD_OUT or len(chosen) < least:
+            chosen.add(path)
+    return frozenset(chosen)
+
+
+def _rank(path: str) -> float:
+    """In [0, 1)."""
+    return int.from_bytes(hashlib.sha256(path.encode(errors="surrogateescape")).digest()[:8]) / (1 << 64)
+
+
+def _known_sides(digests: Mapping[str, str], learnt: Learnt) -> dict[str, Split]:
+    """Of the files whose text, or the one that they had before, is known, by path."""
+    known: dict[str, Split] = {}
+    for path, digest in digests.items():
+        if side := learnt.sides.get(digest) or learnt.sides.get(learnt.digests.get(path, "")):
+            known[path] = side
+    return known
 
 
 def _read(folder: Path, path: str, seen: set[int]) -> Document | str:

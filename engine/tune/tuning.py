@@ -16,7 +16,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from engine.checkpoints.directory import Checkpoint
-from engine.core.errors import BadInput, EngineError
+from engine.core.errors import BadInput, EngineError, ModelError
 from engine.core.files import replacing
 from engine.core.names import Device
 from engine.core.runtime_paths import data_dir
@@ -27,13 +27,13 @@ from engine.loader.loading import load
 from engine.models.adapters.applied import with_pairs
 from engine.models.adapters.files import Adapter, read_adapter, write_adapter
 from engine.models.adapters.low_rank import LowRankLinear
-from engine.models.adapters.metadata import AdapterFigures, AdapterMetadata, adapter_path, fingerprint_of
+from engine.models.adapters.metadata import AdapterFigures, AdapterMetadata, adapter_path, fingerprint_of, last_good
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
 from engine.train.corpus import Split
 from engine.train.run import Sitting
 from engine.tune.learn import TuningState, learn, parameters_of, put, steps_of
-from engine.tune.lessons import recipe_of, tokenizer_of, write_corpus
+from engine.tune.lessons import count_tokens, recipe_of, tokenizer_of, write_corpus
 from engine.tune.lora import (
     ALPHA,
     RANK,
@@ -47,13 +47,13 @@ from engine.tune.lora import (
 from engine.tune.measure import FITS, Schedule, fit, held_out_gaps, kept_figures, measure, outside_gaps, quality
 from engine.tune.plan import TuningPlan, plan
 from engine.tune.prompted import TuningLessons, lessons_of
-from engine.tune.repository import Listing, Repository, list_files, read_repository
+from engine.tune.repository import Learnt, Listing, Repository, list_files, read_repository, weights_of
 
 PASSES = 4
 """Times that a repository is read, at the most."""
 SAVE_EVERY_S = 30.0
 HELD_OUT, OUTSIDE = "held out", "outside"
-LEARNT, STEPS = "learnt.json", "steps"
+LEARNT, BEGUN = "learnt.json", "begun.json"
 Say = Callable[[str], None]
 Counting = Callable[[str, int], Callable[[], None]]
 """(what is done, how often) -> to be called after each."""
@@ -73,6 +73,14 @@ class TuningRequest:
     """Begin with the model alone, though there is an adapter to go on from."""
 
 
+class _Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run keeps to once it has begun: a machine is never as fast twice, and what changed lately grows old."""
+
+    steps: int
+    weights: dict[str, int]
+    """How often files are read, by path."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """All that is known before anything is learnt."""
@@ -82,8 +90,12 @@ class Prepared:
     listing: Listing
     repository: Repository
     tokens: Mapping[Split, int]
-    earlier: Adapter | None
-    """Goes on from it."""
+    last: Adapter | None
+    """That is there, on or off."""
+    start: Adapter | None
+    """Goes on from it; None: from the model alone."""
+    learnt: Learnt | None
+    """What `last` was taught, where that decides what is held out."""
     model: DiffusionGemma | Masked
     lessons: TuningLessons
     plan: TuningPlan
@@ -93,6 +105,11 @@ class Prepared:
     work: Path
     run: Path
     """In `work`: what is kept of this very run until it is done."""
+
+    @property
+    def served(self) -> Adapter | None:
+        """What the folder is answered with; None: the model alone."""
+        return self.last if self.last and self.last.metadata.on else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,42 +122,57 @@ class TuningResult:
     schedule: Schedule
     gained: bool
     kept: Path | None
-    """Where the adapter is; None: an earlier one is no worse and stays."""
+    """Where the adapter is; None: the one that was there is no worse and stays."""
 
 
 @contextmanager
 def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
     """Read the folder, load the model, and see what it would take; None where nothing changed since the adapter that is
-    there was made. Raises BadInput for what can't be tuned."""
+    there was made. Raises BadInput for what can't be tuned, EngineError where the disk refuses or weights change."""
     checkpoint = find(request.model)
     fingerprint = fingerprint_of(checkpoint)
     directory = adapter_path(request.folder, fingerprint)
     work = data_dir() / "tune" / directory.name
     listing = list_files(request.folder)
     with _claimed(work):
-        earlier = read_adapter(directory) if directory.exists() and not request.anew else None
-        if earlier is not None and earlier.metadata.fingerprint != fingerprint:
-            raise BadInput(f"The adapter in {directory} belongs to other weights: remove it, or begin --anew.")
-        learnt = _learnt(work) if earlier else {}
+        last = _last(directory, fingerprint, anew=request.anew)
+        learnt = _learnt(work, last)
+        # Where it begins anew, too: what is gained over an adapter can't be told on what that one has learnt.
         repository = read_repository(listing, learnt)
-        if earlier is not None and learnt == repository.digests:
+        if not request.anew and learnt is not None and learnt.digests == repository.digests:
             yield None
             return
-        with _writing(work):
-            tokens = write_corpus(repository, tokenizer_of(checkpoint), work / "corpus")
+        if learnt is not None and not repository.of("held-out"):
+            say("None of the files that were held out is left: this begins with the model alone.")
+            learnt, repository = None, read_repository(listing)
+        elif last is not None and learnt is None and not request.anew:
+            say(
+                "The adapter that is there gained nothing, or what it has learnt is not known: this begins with the "
+                "model alone."
+            )
+        start = None if request.anew or learnt is None else last
+        tokenizer = tokenizer_of(checkpoint)
+        tokens = count_tokens(repository, tokenizer)
         say(summary(listing, repository, tokens))
         model = load(request.model, request.device).model
         assert isinstance(model, DiffusionGemma | Masked)
+        if model.info.fingerprint != fingerprint:
+            raise EngineError(
+                f"The weights of {checkpoint.name} changed while they were read: run the same command again."
+            )
+        run = work / f"run-{_identity(request, repository, model.info.device, last, start)}"
+        begun = _begun(run)
+        weights = begun.weights if begun else weights_of(listing, repository, learnt if start else None)
+        repository = repository.weighted(weights)
+        with _writing(work):
+            write_corpus(repository, tokenizer, work / "corpus")
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
         lessons = lessons_of(model, repository, work / "corpus", recipe, request.seed)
         sitting = Sitting(device=torch.device(model.info.device), save_every_s=SAVE_EVERY_S)
-        with learning(model, earlier, request.seed) as (network, pairs):
+        with learning(model, start, request.seed) as (network, pairs):
             planned = plan(network, pairs, lessons, sitting)
-        run = work / f"run-{_identity(request, repository, earlier)}"
-        for other in work.glob("run-*"):
-            if other != run:
-                shutil.rmtree(other)
-        steps = _steps(run, min(steps_of(recipe), max(1, int(request.minutes * 60 / planned.step_s))))
+        in_time = max(1, int(request.minutes * 60 / planned.step_s))
+        steps = begun.steps if begun else min(steps_of(recipe), in_time)
         recipe = replace(recipe, tokens=steps * recipe.step_tokens)
         yield Prepared(
             request=request,
@@ -148,7 +180,9 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             listing=listing,
             repository=repository,
             tokens=tokens,
-            earlier=earlier,
+            last=last,
+            start=start,
+            learnt=learnt,
             model=model,
             lessons=lessons.with_recipe(recipe),
             plan=replace(planned, steps=steps),
@@ -167,13 +201,9 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     if not gaps:
         raise BadInput("The files that are held out have no gap to measure on: name a folder with more code.")
     tasks = {HELD_OUT: gaps, OUTSIDE: outside_gaps(ready.request.gaps)}
-    own = None if ready.earlier is None else ready.earlier.metadata
-    usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
-    served = with_pairs(ready.model, ready.earlier.tensors, ALPHA / RANK) if ready.earlier else ready.model
-    before = {name: _measured(ready, served, f"before, {name}", own, usual, counting) for name, own in tasks.items()}
-    # The plan does not count the contexts that were read for it.
-    served.forget()
-    with learning(ready.model, ready.earlier, ready.request.seed) as (network, pairs):
+    _begin(ready, say)
+    before = _before(ready, tasks, counting)
+    with learning(ready.model, ready.start, ready.request.seed) as (network, pairs):
         recipe = ready.lessons.recipe
         state = learn(network, pairs, ready.lessons, recipe, ready.run, {}, ready.sitting, say, should_pause)
     if state is None:
@@ -184,13 +214,16 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     after = {name: _measured(ready, served, f"after, {name}", own, schedule, counting) for name, own in tasks.items()}
     gained = state.gained and quality(after[HELD_OUT]) > quality(before[HELD_OUT])
     kept = None
-    if gained or ready.earlier is None:
+    if gained or ready.last is None:
         adapter = Adapter(metadata=_metadata(ready, before, after, schedule, on=gained), tensors=tensors)
         write_adapter(ready.directory, adapter)
         kept = ready.directory
-    if gained:
-        with _writing(ready.work), replacing(ready.work / LEARNT) as draft:
-            draft.write_bytes(msgspec.json.encode(ready.repository.digests))
+        with _writing(ready.work):
+            if gained:
+                with replacing(ready.work / LEARNT) as draft:
+                    draft.write_bytes(msgspec.json.encode(_taught(ready, adapter.metadata.created)))
+            else:
+                (ready.work / LEARNT).unlink(missing_ok=True)
     shutil.rmtree(ready.run, ignore_errors=True)
     return TuningResult(before=before, after=after, state=state, schedule=schedule, gained=gained, kept=kept)
 
@@ -219,6 +252,17 @@ def summary(listing: Listing, repository: Repository, tokens: Mapping[Split, int
     )
 
 
+def _before(ready: Prepared, tasks: Mapping[str, Sequence[EvalTask]], counting: Counting) -> dict[str, Figures]:
+    """As the folder is served; nothing of it stays in memory."""
+    own = ready.served and ready.served.metadata
+    usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
+    served = with_pairs(ready.model, ready.served.tensors, ALPHA / RANK) if ready.served else ready.model
+    before = {name: _measured(ready, served, f"before, {name}", gaps, usual, counting) for name, gaps in tasks.items()}
+    # The contexts that were read for it are in the model's cache, whatever weights read them; the plan counts none.
+    ready.model.forget()
+    return before
+
+
 def _measured(
     ready: Prepared,
     model: DiffusionGemma | Masked,
@@ -239,7 +283,7 @@ def _metadata(
 
     return AdapterMetadata(
         model=ready.checkpoint.name,
-        fingerprint=fingerprint_of(ready.checkpoint),
+        fingerprint=ready.model.info.fingerprint,
         folder=ready.listing.folder,
         commit=ready.listing.commit,
         created=time.time(),
@@ -254,31 +298,64 @@ def _metadata(
     )
 
 
-def _identity(request: TuningRequest, repository: Repository, earlier: Adapter | None) -> str:
-    """Of all that decides what a run learns and measures, but for its length, which its first start decides."""
+def _last(directory: Path, fingerprint: str, *, anew: bool) -> Adapter | None:
+    """The adapter that is there, on or off. One that can't be used is none to what begins `anew`; else it raises
+    ModelError where it is damaged, BadInput where it belongs to other weights."""
+    if not last_good(directory).exists():
+        return None
+    try:
+        last = read_adapter(directory)
+        if last.metadata.fingerprint != fingerprint:
+            raise BadInput(f"The adapter in {directory} belongs to other weights: remove it, or begin --anew.")
+    except (ModelError, BadInput):
+        if anew:
+            return None
+        raise
+    return last
+
+
+def _identity(
+    request: TuningRequest, repository: Repository, device: str, last: Adapter | None, start: Adapter | None
+) -> str:
+    """Of all that decides what a run learns and measures, but for what is told when it begins."""
     about = (request.seed, request.gaps, request.minutes, sorted(repository.digests.items()), RANK, ALPHA)
-    weights = [(each.path, each.weight) for each in repository.documents]
-    begun = earlier.metadata.created if earlier else None
-    return hashlib.sha256(msgspec.json.encode((about, weights, begun))).hexdigest()[:12]
+    begun = last and (last.metadata.created, last.metadata.on, start is not None)
+    return hashlib.sha256(msgspec.json.encode((about, device, begun))).hexdigest()[:12]
 
 
-def _steps(run: Path, planned: int) -> int:
-    """Of a run: as it was planned when it first began, as a machine is never as fast twice."""
-    path = run / STEPS
+def _begun(run: Path) -> _Begun | None:
+    """None where it is still to begin."""
     with suppress(OSError, ValueError):
-        return int(path.read_text(encoding="utf-8"))
-    with _writing(run):
-        run.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as draft:
-            draft.write_text(str(planned), encoding="utf-8")
-    return planned
+        return msgspec.json.decode((run / BEGUN).read_bytes(), type=_Begun)
+    return None
 
 
-def _learnt(work: Path) -> dict[str, str]:
-    """Digests of what the adapter has learnt, by path; empty where that is not known."""
+def _begin(ready: Prepared, say: Say) -> None:
+    """Keep what the run is to keep to, and drop any other run of the folder."""
+    with _writing(ready.work):
+        for other in ready.work.glob("run-*"):
+            if other != ready.run:
+                say("The run that was paused is dropped: files or settings have changed since.")
+                shutil.rmtree(other)
+        ready.run.mkdir(exist_ok=True)
+        weights = {each.path: each.weight for each in ready.repository.documents}
+        with replacing(ready.run / BEGUN) as draft:
+            draft.write_bytes(msgspec.json.encode(_Begun(steps=ready.plan.steps, weights=weights)))
+
+
+def _learnt(work: Path, last: Adapter | None) -> Learnt | None:
+    """What the adapter that is there was taught; None where that is not known, as of one that gained nothing."""
     with suppress(OSError, ValueError):
-        return msgspec.json.decode((work / LEARNT).read_bytes(), type=dict[str, str])
-    return {}
+        learnt = msgspec.json.decode((work / LEARNT).read_bytes(), type=Learnt)
+        if last is not None and learnt.adapter == last.metadata.created:
+            return learnt
+    return None
+
+
+def _taught(ready: Prepared, created: float) -> Learnt:
+    """What an adapter was taught that was made of all this."""
+    earlier = ready.learnt.sides if ready.learnt else {}
+    return Learnt(adapter=created, digests=dict(ready.repository.digests), sides=earlier | ready.repository.sides)
 
 
 @contextmanager

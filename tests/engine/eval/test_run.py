@@ -191,6 +191,19 @@ def test_two_runs_can_not_write_to_one_folder(tmp_path: Path):
         pass
 
 
+def test_another_folder_is_named_only_where_one_can_be_chosen(tmp_path: Path):
+    (tmp_path / "results.jsonl").write_text("nonsense\n")
+    with pytest.raises(BadInput, match=r"is damaged: remove it, or choose another --out\.$"):
+        Results(tmp_path, {}, ", or choose another --out")
+    with pytest.raises(BadInput, match=r"is damaged: remove it\.$"):
+        Results(tmp_path, {})
+    with pytest.raises(BadInput, match=r"other settings or weights: remove it\.$"):
+        Results(tmp_path, {"seed": 1})
+    (tmp_path / "file").touch()
+    with pytest.raises(EngineError, match=r"can't be written to .*: make room on its disk\.$"):
+        Results(tmp_path / "file" / "below", {})
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
 def test_a_full_disk_is_said_in_a_sentence_and_the_rest_is_kept(tmp_path: Path):
     import resource

@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ from engine.core.errors import BadInput
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.canvases import Canvases
 from engine.train.contexts import Contexts
+from engine.train.corpus import Document
+from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe
 from engine.train.run import BatchSource, Sitting, batches, step_losses, train
 from engine.train.shapes import BRANCH, deepened, new_model, trained_parameters
-from engine.train.state import CHECKPOINT, TrainingState, newest_state, open_state, read_curve
+from engine.train.state import CHECKPOINT, CURVE, TrainingState, newest_state, open_state, read_curve
 from tests.engine.train.tiny import CPU, tiny, toy_corpus
 
 quiet = lambda line: None  # noqa: E731
@@ -79,6 +82,20 @@ def test_workers_make_the_same_batches():
         assert all(torch.equal(x, y) for x, y in zip(tensors(a), tensors(b), strict=True))
 
 
+def test_a_corpus_that_is_packed_anew_is_read_anew(tmp_path: Path):
+    corpus = Path(shutil.copytree(toy_corpus(), tmp_path / "corpus"))
+    source = BatchSource(corpus=corpus, recipe=tiny(), seed=0)
+    source.batch(0, 0)
+    texts = [PackedCorpus(corpus, "train").text(index) for index in range(3)]
+    pack(
+        [Document(split="train", language="python", package="", path=text[:9], text=text) for text in texts],
+        corpus / "packed" / "train",
+    )
+    copied = replace(source, corpus=Path(shutil.copytree(corpus, tmp_path / "copy")))
+    for a, b in zip(tensors(source.batch(0, 0)), tensors(copied.batch(0, 0)), strict=True):
+        assert torch.equal(a, b)
+
+
 def tensors(batch: Any) -> list[torch.Tensor]:
     parts = [getattr(batch, each.name) for each in fields(batch)]
     return [t for part in parts for t in ([part] if isinstance(part, torch.Tensor) else tensors(part))]
@@ -127,6 +144,42 @@ def test_the_curve_forgets_what_a_cut_undid(tmp_path: Path):
     longer = run(tmp_path, tiny(steps=40))
     assert [point.step for point in read_curve(tmp_path)] == [10, 20, 30, 40]
     assert longer.step == 40
+
+
+def test_a_run_goes_on_though_its_curve_was_cut_within_a_line(tmp_path: Path):
+    run(tmp_path, tiny(steps=20), pause_after=15)
+    with (tmp_path / CURVE).open("a") as curve:
+        curve.write('{"step": 3')
+    assert [point.step for point in read_curve(tmp_path)] == [10]
+    assert run(tmp_path, tiny(steps=20)).step == 20
+    assert [point.step for point in read_curve(tmp_path)] == [10, 20]
+
+
+def test_the_curve_of_a_run_that_was_cut_before_its_first_save_begins_anew(tmp_path: Path):
+    run(tmp_path, tiny(steps=10))
+    (tmp_path / CHECKPOINT).unlink()
+    with (tmp_path / CURVE).open("a") as curve:
+        curve.write('{"step": 3')
+    run(tmp_path, tiny(steps=10))
+    assert [point.step for point in read_curve(tmp_path)] == [10]
+
+
+def test_a_branch_that_was_cut_while_it_was_copied_is_branched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run(tmp_path / "origin", tiny(), pause_after=3)
+    whole = shutil.copyfile
+
+    def cut(source: Path, target: Path) -> Path:
+        if Path(source).name != CHECKPOINT:
+            return whole(source, target)
+        Path(target).write_bytes(Path(source).read_bytes()[:1000])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "copyfile", cut)
+    branch = tmp_path / "branch"
+    with pytest.raises(KeyboardInterrupt):
+        open_state(tiny(), branch, 0, torch.device("cpu"), tmp_path / "origin")
+    monkeypatch.undo()
+    assert open_state(tiny(), branch, 0, torch.device("cpu"), tmp_path / "origin").step == 3
 
 
 def test_looking_at_a_run_leaves_its_end_alone(tmp_path: Path):

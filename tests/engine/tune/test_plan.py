@@ -3,12 +3,26 @@
 import json
 import subprocess
 import sys
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from engine.loader.checkpoint import read_checkpoint
+from engine.loader.loading import load
 from engine.loader.quantizing import quantize
+from engine.models.gemma.model import DiffusionGemma
+from engine.train.canvases import Canvases
+from engine.train.corpus import Split
+from engine.train.run import BatchSource, step_losses
+from engine.tune import plan as planning
+from engine.tune.lessons import Lessons
+from engine.tune.plan import plan
+from engine.tune.tuning import learning
+from tests.engine.train.tiny import CPU, tiny, toy_corpus
 
 ROOT = Path(__file__).parents[3]
 TOY = ROOT / "tests" / "models" / "toy-experts"
@@ -64,3 +78,43 @@ def test_memory_is_told_to_within_a_tenth(model: Path, tmp_path: Path):
     assert abs(said["planned"] - said["peak"]) < 0.1 * said["peak"], said
     # What comes on top is more than the tenth's error would hide.
     assert abs(said["planned"] - said["peak"]) < said["training"], said
+
+
+ON_GPU_S, MADE_S = 0.05, 0.02
+"""Of one row: while the processor has nothing to do, and before it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slow(Lessons):
+    def batch(self, step: int, split: Split = "train") -> Canvases:
+        time.sleep(MADE_S)
+        return Lessons.batch(self, step, split)
+
+
+def test_time_on_a_gpu_is_that_of_the_clock_with_what_is_still_at_work_there(monkeypatch: pytest.MonkeyPatch):
+    """A processor of many cores is told of a GPU that computes while it waits, if somebody waits for it."""
+    queued: list[float] = []
+
+    def launched(network: Any, batch: Any, sitting: Any) -> dict[str, torch.Tensor]:
+        queued.append(ON_GPU_S)
+        return step_losses(network, batch, CPU)
+
+    def synchronized(device: torch.device) -> None:
+        while queued:
+            time.sleep(queued.pop())
+
+    monkeypatch.setattr(planning, "step_losses", launched)
+    monkeypatch.setattr(planning, "to_device", lambda batch, device: batch)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 16)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronized)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 0))
+    rows = 4
+    recipe = replace(tiny(), contexts=(96,), step_tokens=rows * 96, tokens=rows * 96, canvases_from=0, decay=0)
+    lessons = Slow(source=BatchSource(corpus=toy_corpus(), recipe=recipe, seed=0))
+    model = load(str(TOY), "cpu").model
+    assert isinstance(model, DiffusionGemma)
+    with learning(model, None, 0) as (network, pairs):
+        planned = plan(network, pairs, lessons, replace(CPU, device=torch.device("cuda")))
+    assert planned.step_s >= rows * (ON_GPU_S + MADE_S)
+    assert not queued

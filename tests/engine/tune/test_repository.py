@@ -9,7 +9,17 @@ import pytest
 
 from engine.core.errors import BadInput, EngineError
 from engine.tune import repository as repository_module
-from engine.tune.repository import HELD_OUT, ListedFile, Listing, held_out_paths, list_files, read_repository
+from engine.tune.repository import (
+    HELD_OUT,
+    Learnt,
+    ListedFile,
+    Listing,
+    Repository,
+    held_out_paths,
+    list_files,
+    read_repository,
+    weights_of,
+)
 
 DAY_S = 86_400
 SOURCE = "".join(f"def {{name}}_{number}(value):\n    return value + {{add}} * {number}\n\n\n" for number in range(6))
@@ -48,7 +58,7 @@ def repository(folder: Path) -> Path:
 
 def test_only_what_may_be_shown_is_learnt(tmp_path: Path):
     listing = list_files(repository(tmp_path / "repository"))
-    found = read_repository(listing, {})
+    found = read_repository(listing)
     assert [each.path for each in found.documents] == ["app/copy_of_two.py", "app/one.py"]
     assert found.left_out == {
         "near duplicate": 1,
@@ -75,7 +85,7 @@ def test_nothing_excluded_is_opened(tmp_path: Path):
     script = (
         "import sys\nfrom pathlib import Path\n"
         "from engine.tune.repository import list_files, read_repository\n"
-        "read_repository(list_files(Path(sys.argv[1])), {})\n"
+        "read_repository(list_files(Path(sys.argv[1])))\n"
     )
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])
     environment = {**os.environ, "PYTHONPATH": path}
@@ -91,7 +101,7 @@ def test_what_has_a_name_that_is_no_text_is_left_out_or_refused(tmp_path: Path):
     odd.mkdir()
     for path in (tmp_path / "one.py", odd / "two.py", tmp_path / os.fsdecode(b"three\xe9.py")):
         path.write_text(source(path.stem[:3], path.stem[:3]))
-    found = read_repository(list_files(tmp_path), {})
+    found = read_repository(list_files(tmp_path))
     assert [each.path for each in found.documents] == ["one.py"]
     assert found.left_out == {"with a name not in UTF-8": 2}
     with pytest.raises(BadInput, match="has a name that is not UTF-8: rename it"):
@@ -123,7 +133,69 @@ def test_of_a_few_files_one_is_held_out():
     assert held_out_paths(["a.py"]) == set()
 
 
-def weights(folder: Path, changed: dict[str, int | None], learnt: dict[str, str]) -> dict[str, int]:
+def listed(folder: Path) -> Listing:
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.py"))
+    return Listing(folder=str(folder), commit=None, files=tuple(ListedFile(path=path) for path in paths))
+
+
+def learnt_of(repository: Repository) -> Learnt:
+    return Learnt(adapter=1.0, digests=dict(repository.digests), sides=repository.sides)
+
+
+@pytest.fixture
+def twelve(tmp_path: Path) -> Path:
+    """As many files, three of them held out."""
+    (tmp_path / "src").mkdir()
+    for number in range(12):
+        (tmp_path / "src" / f"m{number}.py").write_text(source(f"m{number}", f"width_{number} + {number}"))
+    assert len(read_repository(listed(tmp_path)).of("held-out")) == 3
+    return tmp_path
+
+
+def test_while_an_adapter_goes_on_a_text_stays_on_its_side(twelve: Path):
+    first = read_repository(listed(twelve))
+    learnt = learnt_of(first)
+    (twelve / "src").rename(twelve / "lib")
+    moved = read_repository(listed(twelve), learnt)
+    assert {*moved.digests}.isdisjoint(first.digests)
+    assert moved.sides == first.sides
+    (twelve / moved.of("held-out")[0].path).unlink()
+    fewer = read_repository(listed(twelve), learnt_of(moved))
+    assert len(fewer.of("held-out")) == 2
+    assert fewer.sides.items() < first.sides.items()
+    # By their names alone another one would be held out.
+    assert read_repository(listed(twelve)).sides != fewer.sides
+
+
+def test_a_file_that_was_edited_stays_on_its_side(twelve: Path):
+    first = read_repository(listed(twelve))
+    for path in (twelve / "src").iterdir():
+        path.write_text(path.read_text() + f"\n\ndef added_{path.stem}(value):\n    return value\n")
+    for gone in first.of("held-out")[1:]:
+        (twelve / gone.path).unlink()
+    edited = read_repository(listed(twelve), learnt_of(first))
+    assert [each.path for each in edited.of("held-out")] == [first.of("held-out")[0].path]
+
+
+def test_new_files_take_the_places_of_those_that_were_held_out(twelve: Path):
+    first = read_repository(listed(twelve))
+    (twelve / first.of("held-out")[0].path).unlink()
+    for number in range(2):
+        (twelve / "src" / f"new{number}.py").write_text(source(f"new{number}", f"height_{number} - {number}"))
+    held_out = {each.path for each in read_repository(listed(twelve), learnt_of(first)).of("held-out")}
+    assert len(held_out) == 3
+    assert {each.path for each in first.of("held-out")[1:]} < held_out
+
+
+def test_what_was_learnt_once_is_not_new_when_it_comes_back_under_another_name(twelve: Path):
+    first = read_repository(listed(twelve))
+    (twelve / "src" / "m1.py").rename(twelve / "src" / "other.py")
+    listing = listed(twelve)
+    found = weights_of(listing, read_repository(listing, learnt_of(first)), learnt_of(first))
+    assert {*found.values()} == {1}
+
+
+def weights(folder: Path, changed: dict[str, int | None], learnt: Learnt | None = None) -> dict[str, int]:
     for name in changed:
         (folder / name).write_text(source(name.partition(".")[0], name.partition(".")[0] * 2))
     listing = Listing(
@@ -131,19 +203,24 @@ def weights(folder: Path, changed: dict[str, int | None], learnt: dict[str, str]
         commit=None,
         files=tuple(ListedFile(path=name, changed=at) for name, at in changed.items()),
     )
-    return {each.path: each.weight for each in read_repository(listing, learnt, now_s=1000 * DAY_S).documents}
+    return weights_of(listing, read_repository(listing), learnt, now_s=1000 * DAY_S)
 
 
 def test_what_changed_lately_is_read_more_often(tmp_path: Path):
     changed = {"new.py": 990 * DAY_S, "some.py": 950 * DAY_S, "old.py": 100 * DAY_S, "none.py": None}
-    assert weights(tmp_path, changed, {}) == {"new.py": 3, "some.py": 2, "old.py": 1, "none.py": 1}
+    assert weights(tmp_path, changed) == {"new.py": 3, "some.py": 2, "old.py": 1, "none.py": 1}
 
 
 def test_what_an_adapter_has_not_learnt_is_read_more_often(tmp_path: Path):
-    weights(tmp_path, {"same.py": None, "other.py": None}, {})
+    weights(tmp_path, {"same.py": None, "other.py": None})
     listing = Listing(
         folder=str(tmp_path), commit=None, files=(ListedFile(path="same.py"), ListedFile(path="other.py"))
     )
-    digests = dict(read_repository(listing, {}).digests)
-    found = weights(tmp_path, {"same.py": None, "other.py": None, "more.py": None}, digests | {"other.py": "changed"})
+    digests = read_repository(listing).digests
+    learnt = Learnt(
+        adapter=1.0,
+        digests={**digests, "other.py": "changed"},
+        sides={digests["same.py"]: "train", "changed": "train"},
+    )
+    found = weights(tmp_path, {"same.py": None, "other.py": None, "more.py": None}, learnt)
     assert found == {"same.py": 1, "other.py": 3, "more.py": 3}
