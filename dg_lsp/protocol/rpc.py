@@ -113,6 +113,8 @@ class Rpc(LanguageServerProtocol):
             raise JsonRpcInvalidRequest("The server is initialized already.")
         if not self._initialized and method not in (types.INITIALIZE, types.EXIT):
             raise JsonRpcServerNotInitialized("The server is not initialized yet.")
+        if "id" in fields and _is_notification(method):
+            raise JsonRpcInvalidRequest("Only a notification can say this.")
         if "id" in fields and not self._is_known(method):
             raise JsonRpcMethodNotFound.of(method)
 
@@ -164,9 +166,8 @@ class Rpc(LanguageServerProtocol):
         kind = PARAMS.get(method)
         if kind is None or "error" in data:
             return super().structure_message(data)
-        if ("id" in data) == (method in NOTIFICATIONS):
-            needed = "notification" if method in NOTIFICATIONS else "request"
-            raise JsonRpcInvalidRequest(f"Only a {needed} can say this.")
+        if "id" not in data and not _is_notification(method):
+            raise JsonRpcInvalidRequest("Only a request can say this.")
         message: Any = super().structure_message({**data, "params": None})
         message.params = msgspec.convert(within_texts(data.get("params")), kind)
         return message
@@ -262,6 +263,12 @@ def _salvaged(value: Any, kind: Any, structures: Callable[[Any, Any], bool]) -> 
             kept = [_salvaged_fields(cast(dict[str, Any], value), kind, structures)]
         kept = [held for held in kept if held is not _NOTHING and structures(held, kind)]
     return kept[0] if kept else _NOTHING
+
+
+def _is_notification(method: str) -> bool:
+    """Whether a message of that name gets no answer, by the protocol or by `messages`."""
+    about = types.METHOD_TO_TYPES.get(method)
+    return not about[1] if about else method in NOTIFICATIONS
 
 
 def _params_type(method: str) -> Any:

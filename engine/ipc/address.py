@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from engine.core.files import replacing
-from engine.core.runtime_paths import has_runtime_dir, socket_path, tcp_address_path, uses_tcp
+from engine.core.runtime_paths import has_runtime_dir, lock_path, socket_path, tcp_address_path, uses_tcp
 from engine.ipc.peercred import is_own, listener
 
 
@@ -55,8 +56,44 @@ def write_tcp_address(address: TcpAddress) -> None:
 
 
 def forget_address() -> None:
-    """Remove what clients find the engine by."""
-    (tcp_address_path() if uses_tcp() else socket_path()).unlink(missing_ok=True)
+    """Remove what clients find the engine by, whoever left it: the lock is to be held."""
+    _address_path().unlink(missing_ok=True)
+
+
+class Claim:
+    """The lock and the address of an engine, as they are when it has begun to listen.
+
+    Others may come in their place while it lives: the folder of both may go with the user's last session, and the next
+    engine makes it anew. A file system gives no other file the number of the lock as long as that is held open.
+    """
+
+    def __init__(self) -> None:
+        """Raises OSError."""
+        self._address = _address_path()
+        self._ids = {path: _file_id(path) for path in (lock_path(), self._address)}
+
+    def holds(self) -> bool:
+        """Whether both are still where they were. Raises OSError where nobody can tell."""
+        return all(_file_id(path) == known for path, known in self._ids.items())
+
+    def forget(self) -> None:
+        """Remove what clients find the engine by, unless another's may be there."""
+        with suppress(OSError):
+            if self.holds():
+                self._address.unlink()
+
+
+def _address_path() -> Path:
+    return tcp_address_path() if uses_tcp() else socket_path()
+
+
+def _file_id(path: Path) -> tuple[int, int] | None:
+    """Device and number on it; None where there is no file. Raises OSError."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _read_tcp_address(path: Path) -> TcpAddress | None:

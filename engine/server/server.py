@@ -9,8 +9,10 @@ import logging
 import os
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -20,7 +22,7 @@ from engine.core import runtime_paths
 from engine.core.errors import BadInput
 from engine.core.server_address import destination
 from engine.core.version import __version__
-from engine.ipc.address import TcpAddress, forget_address, write_tcp_address
+from engine.ipc.address import Claim, TcpAddress, forget_address, write_tcp_address
 from engine.ipc.messages import EngineState, EngineStatus, Failed, Notice, Welcome
 from engine.ipc.peercred import is_own, peer_of
 from engine.ipc.protocol import VERSION, pack
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _JOIN_S = 0.5
+_LOOK_S = 1.0
+"""Between looks at whether lock and address are still this engine's."""
 _BACKLOG = 128
 """Connections that wait to be taken; one more is refused by the system, which looks as if no engine ran."""
 _STARTER_S = 10.0
@@ -92,16 +96,17 @@ class EngineServer:
         # Before there is a socket, which a process that is being made would have, too.
         await self._checker.start()
         self._door = await self._open_door()
-        listener = await self._listen()
+        listener, claim = await self._listen()
         self._worker.start()
-        watch = asyncio.create_task(self._watch(), name="watch")
+        watches = [asyncio.create_task(watch, name="watch") for watch in (self._watch(), self._watch_claim(claim))]
         try:
             await self._ending.wait()
         finally:
-            watch.cancel()
-            listener.close()
+            for watch in watches:
+                watch.cancel()
             # Gone before the lock is: whoever gets the lock next puts its own there.
-            forget_address()
+            claim.forget()
+            listener.close()
             await self._say_farewell()
         await asyncio.to_thread(self._worker.join, _JOIN_S)
         return not self._is_broken
@@ -182,21 +187,28 @@ class EngineServer:
             ) from None
         return await open_door(self._settings, self, next(self._numbers))
 
-    async def _listen(self) -> asyncio.Server:
+    async def _listen(self) -> tuple[asyncio.Server, Claim]:
         with runtime_paths.runtime_dir_usable():
             # What an engine that was killed left behind; the lock says that it lives no more.
             forget_address()
-            if not runtime_paths.uses_tcp():
-                path = runtime_paths.socket_path()
-                bound = socket.socket(socket.AF_UNIX)
-                bound.bind(str(path))
-                # Before anybody can connect.
-                path.chmod(0o600)
-                return await asyncio.start_unix_server(self._meet, sock=bound, backlog=_BACKLOG)
-            listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
-            port = listener.sockets[0].getsockname()[1]
-            write_tcp_address(TcpAddress(port=port, secret=self.secret, pid=os.getpid()))
-            return listener
+            listener = await (self._listen_by_tcp() if runtime_paths.uses_tcp() else self._listen_by_socket())
+            return listener, Claim()
+
+    async def _listen_by_socket(self) -> asyncio.Server:
+        path = runtime_paths.socket_path()
+        bound = socket.socket(socket.AF_UNIX)
+        bound.bind(str(path))
+        # Before anybody can connect.
+        path.chmod(0o600)
+        # Its own cleaning up goes by the number of the file alone; on another device, a successor's may have the same.
+        kept = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+        return await asyncio.start_unix_server(self._meet, sock=bound, backlog=_BACKLOG, **kept)
+
+    async def _listen_by_tcp(self) -> asyncio.Server:
+        listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
+        port = listener.sockets[0].getsockname()[1]
+        write_tcp_address(TcpAddress(port=port, secret=self.secret, pid=os.getpid()))
+        return listener
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Over TCP nobody says who a client is; there it has a secret to know.
@@ -281,6 +293,19 @@ class EngineServer:
                 _log.error("%s", trouble)
                 self.scheduler.fail_all("internal", "The model hung or broke; the engine is being replaced.")
                 self._ending.set()
+
+    async def _watch_claim(self, claim: Claim) -> None:
+        """End once no window can find this engine any more."""
+        # Where a file system hangs, so does this thread, and nobody waits for it.
+        thread = ThreadPoolExecutor(1, "claim")
+        holds = True
+        while holds:
+            await asyncio.sleep(_LOOK_S)
+            # What can't be looked at may well be there.
+            with contextlib.suppress(OSError):
+                holds = await self._loop.run_in_executor(thread, claim.holds)
+        _log.info("ending: its address is gone")
+        self._ending.set()
 
     def _trouble_of_worker(self) -> str:
         if self._worker.broken:

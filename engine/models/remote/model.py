@@ -128,16 +128,18 @@ class Remote:
                 served = self._served or await self._known()
                 self._look()
                 await asyncio.sleep(min(_PAUSE_S * self.waiting, _LONGEST_PAUSE_S, within_ms / 4000))
-                steps = self._steps_within(ends - time.monotonic(), max_steps)
-                tasks = [asyncio.create_task(self._one(served, order, steps, choices)) for order in orders]
-                began = time.monotonic()
-                await asyncio.wait(tasks)
+            began = time.monotonic()
+            steps = self._steps_within(ends - began, max_steps)
+            tasks = [asyncio.create_task(self._one(served, order, steps, choices)) for order in orders]
+            _, late = await asyncio.wait(tasks, timeout=ends - began)
+            took_ms = (time.monotonic() - began) * 1000
+            if late:
+                self._gave_up(took_ms, steps)
             # Who is refused waits for no step.
-            if not all(task.exception() for task in tasks):
-                self._took((time.monotonic() - began) * 1000 / steps)
+            elif not all(task.exception() for task in tasks):
+                self._took(took_ms / steps)
         except TimeoutError:
-            if self._step_ms is not None:
-                self._step_ms *= 1 + WEIGHT
+            pass  # No step was asked for.
         finally:
             for task in tasks:
                 task.cancel()
@@ -235,4 +237,10 @@ class Remote:
         return max(1, min(most, int(left_s * 1000 / self._step_ms)))
 
     def _took(self, step_ms: float) -> None:
-        self._step_ms = running_average(self._step_ms, step_ms)
+        # What is held after a silence was guessed in it.
+        self._step_ms = step_ms if self._silences else running_average(self._step_ms, step_ms)
+
+    def _gave_up(self, waited_ms: float, steps: int) -> None:
+        """Guess what a step takes, so that fewer are asked for within the same time. Waiting longer than for one step
+        tells nothing, so no guess is above `waited_ms`."""
+        self._step_ms = max(self._step_ms or 0.0, waited_ms / max(1.0, steps / (1 + WEIGHT)))

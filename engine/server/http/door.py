@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 import h11
@@ -98,35 +99,67 @@ def http_token(settings: EngineOptions) -> str:
 
 
 class _Punctual(H11Protocol):
-    """Drops who begins a request and does not get to the end of its header."""
+    """Drops who begins a request and does not get to its end, or does not take an answer. The application's own bounds
+    end a request, not its connection: whoever has one may still drip a body into it, or keep its end from being sent.
+    """
 
     def __init__(self, config: uvicorn.Config, state: ServerState, bounds: HttpBounds) -> None:
         super().__init__(config=config, server_state=state, app_state={})
-        self._header_s = bounds.header_s
-        self._late: asyncio.TimerHandle | None = None
+        self._header, self._rest, self._unsent = (
+            _Timeout(after_s, self._drop) for after_s in (bounds.header_s, bounds.body_s, bounds.body_s)
+        )
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._expect_header()
+        # Told of every byte that waits to be sent; a closing transport waits for them without end.
+        transport.set_write_buffer_limits(high=0)
+        self._header.hold(True)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._expect_header()
+        self._header.hold(self.conn.their_state is h11.IDLE)
+        self._await_rest()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._await_rest()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unsent.hold(True)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unsent.hold(False)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._forget()
+        for timeout in (self._header, self._rest, self._unsent):
+            timeout.hold(False)
 
-    def _expect_header(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
-            self._forget()
-        elif self._late is None:
-            self._late = self.loop.call_later(self._header_s, self.transport.abort)
+    def _await_rest(self) -> None:
+        """Of a body that nobody reads any more."""
+        self._rest.hold(self.conn.their_state is h11.SEND_BODY and self.cycle.response_complete)
 
-    def _forget(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _drop(self) -> None:
+        self.transport.abort()
+
+
+class _Timeout:
+    """Calls `late` where something holds for that long without a break."""
+
+    def __init__(self, after_s: float, late: Callable[[], None]) -> None:
+        self._after_s = after_s
+        self._late = late
+        self._timer: asyncio.TimerHandle | None = None
+
+    def hold(self, holds: bool) -> None:
+        """Say whether it holds from now on."""
+        if holds and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._after_s, self._late)
+        elif not holds and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 def _bound(address: HttpAddress) -> socket.socket:

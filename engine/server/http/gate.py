@@ -109,8 +109,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 self._count(scope, message["status"])
             ended = message["type"] == "http.response.body" and not message.get("more_body", False)
-            async with asyncio.timeout(self._bounds.body_s):
-                await send(message)
+            await send(message)
 
         left = [body]
 

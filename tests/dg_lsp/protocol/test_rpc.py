@@ -10,14 +10,16 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lsprotocol.types import CodeActionParams, Position
+from lsprotocol.types import METHOD_TO_TYPES, CodeActionParams, Position, message_direction
 from pygls.exceptions import JsonRpcException
 
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.framing import read
+from dg_lsp.protocol.messages import NOTIFICATIONS
 from dg_lsp.protocol.rpc import Rpc, converter
+from tests.dg_lsp.app.test_server import Session
 
 any_text = st.text(st.sampled_from("ab\ud83d\ude0b😋") | st.characters())
 
@@ -146,3 +148,21 @@ def test_the_first_thing_that_is_wrong_is_enough():
         converter().structure(
             {"textDocument": {"uri": "file:///a.py"}, "range": range_, "context": context}, CodeActionParams
         )
+
+
+@pytest.mark.asyncio
+async def test_a_notification_that_is_sent_as_a_request_is_answered_once_and_not_carried_out():
+    session = Session()
+    await session.begin()
+    session.told.clear()
+    of_clients = [
+        method
+        for method, about in METHOD_TO_TYPES.items()
+        if not about[1] and message_direction(method) != "serverToClient"
+    ]
+    proper = {"$/cancelRequest": {"id": 99}, "$/setTrace": {"value": "off"}, **PARAMS}
+    sent = [*of_clients, *NOTIFICATIONS]
+    for id_, method in enumerate(sent):
+        await session.send(method, proper.get(method, {"settings": {}}), id=id_)
+    assert [(each.get("id"), "error" in each) for each in session.told] == [(id_, True) for id_ in range(len(sent))]
+    assert session.server.documents.uris() == []

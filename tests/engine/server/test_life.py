@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -341,6 +342,27 @@ def test_tracebacks_of_crashes_are_kept(place):
     kept = (place.logs / "engine.crash").read_text()
     assert kept.count("Fatal Python error: Segmentation fault") == 2
     assert kept.count("started: pid") == 3
+
+
+def test_an_engine_whose_folder_went_away_ends_and_gives_its_port_back(place):
+    with running(place, "--http", "127.0.0.1:0") as process:
+        with place.client() as wire:
+            host, _, port = wire.status().http.rpartition(":")
+            # As /run/user does with a user's last session, while what is detached lives on.
+            shutil.rmtree(place.runtime)
+            assert process.wait(WAIT_S) == 0
+        socket.create_server((host, int(port))).close()
+    assert "ending: its address is gone" in place.log()
+
+
+def test_an_engine_that_ends_leaves_the_socket_of_its_successor_alone(place):
+    with running(place, "--exit-after", "0.5") as first:
+        first.send_signal(signal.SIGSTOP)
+        shutil.rmtree(place.runtime)
+        with running(place) as second:
+            first.send_signal(signal.SIGCONT)
+            assert first.wait(WAIT_S) == 0
+            assert pid_of(place) == second.pid
 
 
 def test_a_stale_socket_file_is_in_nobodys_way(place):

@@ -68,6 +68,29 @@ def complaint(wire: Wire) -> str:
     return f"{reply.code}: {reply.message}"
 
 
+@pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
+def test_a_folder_that_can_not_be_looked_at_ends_no_engine_and_holds_none_up(place, monkeypatch, hangs):
+    looked, released = threading.Event(), threading.Event()
+
+    def look(_: object) -> bool:
+        looked.set()
+        if hangs:
+            released.wait(60)
+        raise OSError
+
+    monkeypatch.setattr("engine.server.server._LOOK_S", 0.01)
+    with serving(place) as server, place.client() as wire:
+        with monkeypatch.context() as patch:
+            patch.setattr("engine.ipc.address.Claim.holds", look)
+            for _ in range(1 if hangs else 3):
+                looked.clear()
+                assert looked.wait(60)
+            wire.fill(1, "x = ")
+            assert isinstance(wire.reply(1), FillReply)
+        released.set()
+        assert server.status().state.name == "ready"
+
+
 def test_a_client_that_says_nothing_is_not_waited_for(place):
     with serving(place, bounds=Bounds(handshake_s=0.1)):
         wire = place.connect()

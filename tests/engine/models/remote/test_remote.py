@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import shutil
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -365,6 +367,53 @@ def test_fewer_steps_are_asked_for_where_time_is_short(server: FakeServer):
     filled(remote, deadline_ms=150)
     first, second = (body["vllm_xargs"]["diffusion_max_steps"] for body in server.completions)
     assert second < first
+
+
+@pytest.mark.parametrize("silent", ["when asked for a fill", "before that"])
+def test_after_an_outage_as_many_steps_are_asked_for_as_before(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, silent: str
+):
+    remote = load(server.model)
+    model: Any = remote.model
+    filled(remote)
+    with monkeypatch.context() as patch:
+        if silent == "before that":
+            model._served = None
+            patch.setattr(model, "_known", lambda: asyncio.sleep(60))
+        else:
+            server.faults += ["slow"] * 30
+        for _ in range(30):
+            with suppress(ModelError):
+                filled(remote, deadline_ms=50)
+    server.faults.clear()
+    for _ in range(4):
+        filled(remote, deadline_ms=10_000)
+    asked = [body["vllm_xargs"]["diffusion_max_steps"] for body in server.completions]
+    assert asked[-1] == asked[0]
+
+
+def test_a_server_that_became_slow_is_asked_for_fewer_steps_until_it_answers(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+):
+    model: Any = load(server.model).model
+    order, asked, step_s = _order(model), list[int](), 0.001
+
+    async def one(_served: Any, _order: Any, steps: int, _choices: int) -> CanvasReply:
+        asked.append(steps)
+        await asyncio.sleep(steps * step_s)
+        return CanvasReply(ids=order.ids, log_probabilities=(0.0,) * 7, choices=())
+
+    def answers() -> bool:
+        with suppress(ModelError):
+            return any(model.denoise([order], max_steps=40, choices=0, within_ms=200).result(10))
+        return False
+
+    monkeypatch.setattr(model, "_one", one)
+    assert answers()
+    step_s = 0.03
+    assert any(answers() for _ in range(15))
+    assert asked[0] == 40
+    assert asked[-1] < 7
 
 
 def test_requests_that_fail_at_once_say_nothing_of_how_long_steps_take(server: FakeServer):

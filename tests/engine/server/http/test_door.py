@@ -20,6 +20,7 @@ from engine.core.request import FillRequest, Snippet
 from engine.ipc.messages import Fill, FillReply
 from engine.loader.loading import load
 from engine.models.oracle.model import Case, Oracle
+from engine.server.http import door as door_module
 from engine.server.http.app import shown_name
 from engine.server.settings import HttpBounds, Limits
 from tests.dg_lsp.app.test_server import Session
@@ -325,6 +326,55 @@ def test_a_header_that_drips_is_not_waited_for(place):
             assert connection.getresponse().read()
             time.sleep(0.3)
         connection.close()
+
+
+def test_those_whose_bodies_drip_on_after_the_answer_lock_nobody_out(place, monkeypatch):
+    monkeypatch.setenv(HTTP_TOKEN, "token")
+    known = "Authorization: Bearer token\r\n"
+    head = "POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
+    with (
+        door(place, http_bounds=HttpBounds(connections=4, body_s=0.3)) as (client, _),
+        contextlib.ExitStack() as stack,
+    ):
+        dripping: dict[socket.socket, bytes] = {}
+        for more, told in ((known, b"HTTP/1.1 408"), ("", b"HTTP/1.1 401"), ("Origin: null\r\n", b"HTTP/1.1 403")):
+            sock = stack.enter_context(socket.create_connection((client.host, client.port), 30))
+            sock.sendall(f"{head}{more}\r\n{{".encode())
+            dripping[sock] = told
+        for sock, told in dripping.items():
+            assert sock.recv(1000).startswith(told)
+
+        def all_are_dropped() -> bool:
+            time.sleep(0.03)
+            for sock in list(dripping):
+                try:
+                    sock.sendall(b"x")
+                except OSError:
+                    del dripping[sock]
+            return not dripping
+
+        wait_until(all_are_dropped, "the connections to be closed", timeout_s=10)
+        wait_until(lambda: client.ask("GET", "/health").status == 200, "room", timeout_s=10)
+
+
+@pytest.mark.parametrize("count", [20, 400], ids=["within asyncio's buffer", "beyond it"])
+def test_who_reads_no_answer_is_dropped(place, monkeypatch, count):
+    bind = door_module._bound
+
+    def bound(address: HttpAddress) -> socket.socket:
+        sock = bind(address)
+        # Those that it takes have it, too.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        return sock
+
+    monkeypatch.setattr(door_module, "_bound", bound)
+    with door(place, http_bounds=HttpBounds(body_s=0.3)) as (client, server), socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        deaf.connect((client.host, client.port))
+        deaf.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * count)
+        connections = server._door._state.connections
+        wait_until(lambda: connections, "the connection")
+        wait_until(lambda: not connections, "its end", timeout_s=10)
 
 
 def test_one_request_too_many_is_told_to_come_again(place):
