@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from engine.core.errors import NotRead
+from engine.core.errors import EngineError, NotRead
 from engine.core.sizes import decimal_bytes
 
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -46,6 +46,15 @@ def is_utf8(path: str | Path) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+@contextmanager
+def writing(folder: Path | None, way_out: str, kind: type[EngineError] = EngineError) -> Generator[None]:
+    """A folder's disk may be full or gone: that is raised as an error of that `kind`, which ends in the way out."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{folder} can't be written to ({error.strerror or error}): {way_out}.") from None
 
 
 @contextmanager

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
 from filelock import FileLock, Timeout
 
-from engine.core.errors import BadInput, EngineError
-from engine.core.files import replacing
+from engine.core.errors import BadInput
+from engine.core.files import replacing, writing
 
 _FILE, _ABOUT, _LOCK = "results.jsonl", "run.json", "run.lock"
 
@@ -54,7 +54,7 @@ class Results:
         self._file: IO[str] | None = None
         with ExitStack() as held:
             if folder is not None:
-                with _writing(folder, otherwise):
+                with self._writing():
                     folder.mkdir(parents=True, exist_ok=True)
                     try:
                         held.enter_context(FileLock(folder / _LOCK, blocking=False))
@@ -69,7 +69,7 @@ class Results:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _writing(self._folder, self._otherwise):
+        with self._writing():
             self._held.close()
 
     def __contains__(self, row_and_task: tuple[str, str]) -> bool:
@@ -79,23 +79,15 @@ class Results:
         """Keep one, at once. Raises EngineError where the folder can't be written to."""
         self._known[result.row, result.task] = result
         if self._file:
-            with _writing(self._folder, self._otherwise):
+            with self._writing():
                 self._file.write(json.dumps(asdict(result)) + "\n")
                 self._file.flush()
 
     def of(self, row: str, tasks: set[str]) -> list[Result]:
         return [each for each in self._known.values() if each.row == row and each.task in tasks]
 
-
-@contextmanager
-def _writing(folder: Path | None, otherwise: str) -> Generator[None]:
-    """The folder's disk may be full or gone. Raises EngineError."""
-    try:
-        yield
-    except OSError as error:
-        raise EngineError(
-            f"{folder} can't be written to ({error.strerror}): make room on its disk{otherwise}."
-        ) from None
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(self._folder, f"make room on its disk{self._otherwise}")
 
 
 def _claim(folder: Path, about: Mapping[str, Any], otherwise: str) -> None:

@@ -11,8 +11,7 @@ import math
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from engine.checkpoints.directory import (
 )
 from engine.checkpoints.packed import INT4_GROUP
 from engine.core.errors import BadInput, ModelError
-from engine.core.files import replacing
+from engine.core.files import replacing, writing
 from engine.core.sizes import decimal_bytes
 from engine.models.quantized.int4 import quantize_int4, stored_int4
 from engine.models.weights import OnPercent, read_tensor
@@ -92,7 +91,8 @@ def quantize(checkpoint: Checkpoint, out: Path, on_percent: OnPercent | None = N
     """
     if any(tensor.pieces for tensor in checkpoint.tensors):
         raise ModelError(f"{checkpoint.name} is in 4 bit already: name the model in bfloat16.")
-    with _writing(out):
+    # What is read within has `reading` around it.
+    with writing(out, "make room on its disk and run the same command again, or name another directory", BadInput):
         done = _begun(checkpoint, out)
         files = _planned(checkpoint)
         left = [sources for name, sources in files.items() if name not in done["lost"]]
@@ -118,18 +118,6 @@ def quantize(checkpoint: Checkpoint, out: Path, on_percent: OnPercent | None = N
         for kind, numbers in lost.items():
             sums[kind] = [before + more for before, more in zip(sums[kind], numbers, strict=True)]
     return {kind: (squares / there) ** 0.5 for kind, (squares, there) in sorted(sums.items()) if there}
-
-
-@contextmanager
-def _writing(out: Path) -> Generator[None]:
-    """Raises BadInput where the disk refuses. What is read within has `reading` around it."""
-    try:
-        yield
-    except OSError as error:
-        raise BadInput(
-            f"{out} can't be written to ({error.strerror or error}): make room on its disk and run the same command "
-            "again, or name another directory."
-        ) from None
 
 
 def _begun(checkpoint: Checkpoint, out: Path) -> dict[str, Any]:

@@ -150,8 +150,8 @@ def held_out_paths(paths: Iterable[str], known: Mapping[str, Split] | None = Non
     paths, known = {*paths}, known or {}
     chosen = {path for path in paths if known.get(path) == "held-out"}
     least = min(_FEWEST, len(paths) // 2)
-    for path in sorted(paths - known.keys(), key=_rank):
-        if _rank(path) < HELD_OUT or len(chosen) < least:
+    for rank, path in sorted((_rank(path), path) for path in paths - known.keys()):
+        if rank < HELD_OUT or len(chosen) < least:
             chosen.add(path)
     return frozenset(chosen)
 

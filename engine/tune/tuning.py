@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import BadInput, EngineError, ModelError
-from engine.core.files import replacing
+from engine.core.files import replacing, writing
 from engine.core.names import Device
 from engine.core.runtime_paths import data_dir
 from engine.eval.report import Figures
@@ -54,6 +54,8 @@ PASSES = 4
 SAVE_EVERY_S = 30.0
 HELD_OUT, OUTSIDE = "held out", "outside"
 LEARNT, BEGUN = "learnt.json", "begun.json"
+_WAY_OUT = "make room on its disk and run the same command again"
+"""Where the disk refuses."""
 Say = Callable[[str], None]
 Counting = Callable[[str, int], Callable[[], None]]
 """(what is done, how often) -> to be called after each."""
@@ -164,7 +166,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
         begun = _begun(run)
         weights = begun.weights if begun else weights_of(listing, repository, learnt if start else None)
         repository = repository.weighted(weights)
-        with _writing(work):
+        with writing(work, _WAY_OUT):
             write_corpus(repository, tokenizer, work / "corpus")
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
         lessons = lessons_of(model, repository, work / "corpus", recipe, request.seed)
@@ -218,7 +220,7 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
         adapter = Adapter(metadata=_metadata(ready, before, after, schedule, on=gained), tensors=tensors)
         write_adapter(ready.directory, adapter)
         kept = ready.directory
-        with _writing(ready.work):
+        with writing(ready.work, _WAY_OUT):
             if gained:
                 with replacing(ready.work / LEARNT) as draft:
                     draft.write_bytes(msgspec.json.encode(_taught(ready, adapter.metadata.created)))
@@ -332,7 +334,7 @@ def _begun(run: Path) -> _Begun | None:
 
 def _begin(ready: Prepared, say: Say) -> None:
     """Keep what the run is to keep to, and drop any other run of the folder."""
-    with _writing(ready.work):
+    with writing(ready.work, _WAY_OUT):
         for other in ready.work.glob("run-*"):
             if other != ready.run:
                 say("The run that was paused is dropped: files or settings have changed since.")
@@ -361,7 +363,7 @@ def _taught(ready: Prepared, created: float) -> Learnt:
 @contextmanager
 def _claimed(work: Path) -> Generator[None]:
     """Raises BadInput where another tune of the same folder is at work."""
-    with _writing(work):
+    with writing(work, _WAY_OUT):
         work.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(work / "lock", blocking=False)
         try:
@@ -372,15 +374,3 @@ def _claimed(work: Path) -> Generator[None]:
         yield
     finally:
         lock.release()
-
-
-@contextmanager
-def _writing(folder: Path) -> Generator[None]:
-    """Raises EngineError where the disk is full or gone."""
-    try:
-        yield
-    except OSError as error:
-        raise EngineError(
-            f"{folder} can't be written to ({error.strerror or error}): make room on its disk and run the same command "
-            "again."
-        ) from None
