@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.eval.holes import Hole, Kind, holes
@@ -28,6 +29,8 @@ _OFTEN: dict[Kind, int] = {
 }
 KINDS: tuple[Kind, ...] = tuple(kind for kind, times in _OFTEN.items() for _ in range(times))
 """Kinds of gaps, each as often as it is drawn relative to the others."""
+SIGNATURES = 0.75
+"""Contexts with parts of neighbouring files that have signatures of these instead, where a name in the text has one."""
 FUNCTIONS = 0.5
 """Texts that are a function which begins with its docstring."""
 ALONE, IMPORTS = 0.5, 0.3
@@ -44,6 +47,12 @@ _SUFFIX_SHARE, _SNIPPET_SHARE = 0.4, 0.35
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 _DOCSTRING = re.compile(r'"""[\s\S]*?"""\n?|\'\'\'[\s\S]*?\'\'\'\n?|/\*\*[\s\S]*?\*/\n?')
 _IMPORT = re.compile(r"^(?:import|from) [^\n(\\]+$", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:async +)?(?:def|class) +(\w+)[^\n]*\n(?:[ \t)][^\n]*\n|\n)*", re.MULTILINE)
+"""What stands at the top of a file, to its end."""
+_SIGNATURE = re.compile(r"(?:[^\n]*\n){0,12}?[^\n]*:(?=[ \t]*\n)")
+_MEMBER = re.compile(r"^    (?:async +)?def (?:__init__|[^\W_]\w*)\([^\n]*:$", re.MULTILINE)
+MEMBERS = 8
+"""Of a class whose signature is told, at the most."""
 Edit = tuple[list[int], list[int]]
 """Old and new text in tokens."""
 
@@ -212,6 +221,8 @@ class Examples:
 
     def _snippets(self, document: int, text: str, room: int) -> list[list[int]]:
         rng = self._rng
+        if rng.random() < SIGNATURES and (said := signatures(self._corpus, document, text, room * CHARACTERS, rng)):
+            return [self._encode(said)[:room]]
         best = related_parts(self._corpus, document, text, room * CHARACTERS, rng)[: rng.randint(1, 2)]
         each = room // max(1, len(best))
         return [ids for part, _ in best if (ids := self._encode(part)[: rng.randint(each // 2, each)])]
@@ -250,6 +261,32 @@ def related_parts(
             part = whole[start : start + characters]
             parts.append((len(names & set(_NAME.findall(part))), part, other))
     return [(part, other) for _, part, other in sorted(parts, reverse=True)]
+
+
+def signatures(corpus: PackedCorpus, document: int, text: str, characters: int, rng: random.Random) -> str:
+    """How what neighbouring files define is used: those of names in the text, and of one other for each."""
+    names, used, others = set(_NAME.findall(text)), dict[str, str](), dict[str, str]()
+    near = corpus.neighbours(document) if corpus.language(document) == "python" else []
+    for other in near:
+        for found in _DEFINED.finditer(corpus.text(other)):
+            if signature := _SIGNATURE.match(found[0]):
+                members = _MEMBER.findall(found[0])[:MEMBERS] if found[0].startswith("class") else []
+                (used if found[1] in names else others).setdefault(found[1], _joined(signature[0], members))
+    few = rng.sample(sorted(others), min(len(others), len(used)))
+    told = [*used.values(), *(others[name] for name in few)]
+    rng.shuffle(told)
+    kept: list[str] = []
+    for each in told:
+        if len(each) < characters:
+            characters -= len(each) + 1
+            kept.append(each)
+    return "".join(f"{each}\n" for each in kept)
+
+
+def _joined(signature: str, members: Sequence[str]) -> str:
+    """In one line, as the language server tells it, and one for each member."""
+    line = re.sub(r"(?<=[(\[{]) | ?,? (?=[)\]}])", "", " ".join(map(str.strip, signature.split("\n"))))
+    return "\n".join([line, *members])
 
 
 def followed(example: Example) -> list[int]:

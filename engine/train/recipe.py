@@ -32,7 +32,7 @@ class Recipe:
     """Tokens after which the run goes on with all layers, made from these."""
     steady: int = 20_000_000
     """Tokens after which the rates fall, as one over the square root of the tokens read."""
-    canvases_from: int = 20_000_000
+    canvases_from: int = 15_000_000
     """Tokens before the first canvas. The sooner they begin, the fewer there are beside a row for the same number in
     the end, and the more steps learn from them: first steps are few, whatever their size."""
     decay: int = 15_000_000

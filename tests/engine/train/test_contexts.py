@@ -11,7 +11,7 @@ from engine.train import assessment, examples
 from engine.train.assessment import assess
 from engine.train.contexts import NOTHING, ContextRow, Contexts, attend_within, context_losses, contexts, filled_rows
 from engine.train.corpus import Document
-from engine.train.examples import LONGEST_GAP, SHORTEST, Example, Examples, followed
+from engine.train.examples import LONGEST_GAP, SHORTEST, Example, Examples, followed, signatures
 from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe
 from engine.train.tokenizer import encode, save_tokenizer, train_tokenizer
@@ -98,6 +98,49 @@ def test_gaps_inside_leave_a_text_its_own_tokens(code: PackedCorpus):
         prefix = example.context[example.context.index(PREFIX) + 1 :]
         # What room cuts off may have been the rest of a word.
         assert encode(code.tokenizer, code.tokenizer.decode(prefix))[: len(prefix) - 8] == prefix[:-8]
+
+
+def test_signatures_say_how_what_neighbours_define_is_used(tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("signatures")
+    shapes = """class Square(Shape):
+    side: int
+
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+    def _check(self):
+        pass
+
+
+def area(
+    shape: Shape,
+    unit: str = "m",
+) -> float:
+    if shape:
+        return 1.0
+
+
+def unrelated(a):
+    return a
+"""
+    texts = {"shapes": shapes, "use": "from shapes import Square, area\n\nprint(area(Square(2)))\n"}
+    documents = [
+        Document(split="train", language="python", package="p", path=f"{name}.py", text=text)
+        for name, text in texts.items()
+    ]
+    save_tokenizer(train_tokenizer([shapes], 400), folder / "tokenizer")
+    pack(documents, folder / "packed" / "train")
+    corpus = PackedCorpus(folder, "train")
+    said = signatures(corpus, 1, texts["use"], 400, random.Random(0))
+    assert set(said.splitlines()) == {
+        "class Square(Shape):",
+        "    def __init__(self, side: int) -> None:",
+        'def area(shape: Shape, unit: str = "m") -> float:',
+        "def unrelated(a):",
+    }
+    assert "    def __init__" in said.partition("class Square(Shape):\n")[2].splitlines()[0]
+    assert signatures(corpus, 1, "nothing of it", 400, random.Random(0)) == ""
+    assert len(signatures(corpus, 1, texts["use"], 40, random.Random(0))) <= 40
 
 
 def test_snippets_come_from_neighbouring_files(code: PackedCorpus):
