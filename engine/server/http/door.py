@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from operator import itemgetter
 
 import h11
 import uvicorn
@@ -105,12 +106,14 @@ class _Punctual(H11Protocol):
 
     def __init__(self, config: uvicorn.Config, state: ServerState, bounds: HttpBounds) -> None:
         super().__init__(config=config, server_state=state, app_state={})
+        self._most = bounds.connections
         self._header, self._rest, self._unsent = (
             _Timeout(after_s, self._drop) for after_s in (bounds.header_s, bounds.body_s, bounds.body_s)
         )
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
+        self._make_room()
         # Told of every byte that waits to be sent; a closing transport waits for them without end.
         transport.set_write_buffer_limits(high=0)
         self._header.hold(True)
@@ -136,6 +139,13 @@ class _Punctual(H11Protocol):
         super().connection_lost(exc)
         for timeout in (self._header, self._rest, self._unsent):
             timeout.hold(False)
+
+    def _make_room(self) -> None:
+        """Of those that are kept between two requests, the one that rests longest gives way to who comes."""
+        others = (each for each in self.connections if isinstance(each, _Punctual))
+        resting = [(timer.when(), each) for each in others if (timer := each.timeout_keep_alive_task)]
+        if resting and len(self.connections) >= self._most:
+            min(resting, key=itemgetter(0))[1].shutdown()
 
     def _await_rest(self) -> None:
         """Of a body that nobody reads any more."""

@@ -328,6 +328,19 @@ def test_a_header_that_drips_is_not_waited_for(place):
         connection.close()
 
 
+def test_who_comes_gets_the_place_of_who_rests_longest(place):
+    with door(place, http_bounds=HttpBounds(connections=3)) as (client, _), contextlib.ExitStack() as stack:
+        kept = [http.client.HTTPConnection(client.host, client.port, timeout=30) for _ in range(6)]
+        for connection in kept:
+            stack.callback(connection.close)
+            connection.request("GET", "/health")
+            answer = connection.getresponse()
+            assert (answer.status, bool(answer.read())) == (200, True)
+        assert kept[0].sock.recv(1) == b""
+        kept[-1].request("GET", "/health")
+        assert kept[-1].getresponse().status == 200
+
+
 def test_those_whose_bodies_drip_on_after_the_answer_lock_nobody_out(place, monkeypatch):
     monkeypatch.setenv(HTTP_TOKEN, "token")
     known = "Authorization: Bearer token\r\n"
