@@ -174,6 +174,21 @@ def test_a_document_that_the_server_lost_track_of_is_sent_again(nvim_program, sh
         assert editor.lua("return require('dg.status').current.state") in ("ready", "busy")
 
 
+def test_a_buffer_that_was_changed_without_a_server_is_followed_by_the_next(nvim_program, shared: Home):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT, restarts=0) as editor:
+        editor.open(ADD)
+        editor.sees("a + b")
+        os.kill(editor.server_pid(), signal.SIGKILL)
+        editor.told("The server ended 1 times by itself")
+        editor.input("a")
+        wait_until(lambda: "return a" in editor.text, "the key without a server")
+        editor.command("Dg restart")
+        editor.sees(" + b")
+        editor.input(" +")
+        wait_until(lambda: _known(editor) == zlib.crc32(editor.text.encode()), "the text as it is")
+        editor.sees(" b")
+
+
 def test_leaving_the_editor_ends_the_server(newest, shared: Home):
     with neovim(newest, shared, cmd=SERVE, settings=PATIENT) as editor:
         editor.open(ADD)

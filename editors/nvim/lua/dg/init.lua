@@ -45,6 +45,7 @@ local function follow_server()
     callback = function(event)
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == server.NAME then
+        server.follow(event.buf)
         ghost().enable(event.buf, require("dg.config").current.ghost.enabled)
         require("dg.next_edit").enable(event.buf, true)
       end

@@ -157,6 +157,49 @@ function M.configure(handlers)
   })
 end
 
+---@param of function
+---@param name string
+local function upvalue(of, name)
+  for index = 1, debug.getinfo(of, "u").nups do
+    local found, value = debug.getupvalue(of, index)
+    if found == name then
+      return value
+    end
+  end
+end
+
+---@type table<integer, true>
+local followed = {}
+
+--- A buffer that is changed while no server is there is listened to no longer, by any Neovim so far, but stands among those
+--- that are: whoever comes next would hear of no change. So it is taken off that list, by a listener that ends with Neovim's.
+---@param buf integer That a server is attached to
+function M.follow(buf)
+  if followed[buf] then
+    return
+  end
+  local function forget()
+    followed[buf] = nil
+  end
+  followed[buf] = vim.api.nvim_buf_attach(buf, false, {
+    on_lines = function()
+      if #vim.lsp.get_clients({ bufnr = buf, _uninitialized = true }) > 0 then
+        return
+      end
+      forget()
+      local attach = upvalue(vim.lsp.buf_attach_client, "buf_attach")
+      local listened = attach and upvalue(attach, "attached_buffers")
+      if listened then
+        listened[buf] = nil
+      end
+      return true
+    end,
+    -- Without it a reload would be the end.
+    on_reload = function() end,
+    on_detach = forget,
+  }) or nil
+end
+
 --- Send the text of a document anew, of which the server has lost track.
 ---@param client_id integer
 ---@param uri string
