@@ -21,6 +21,7 @@ from tests.e2e.editors.programs import programs
 from tests.engine.processes import Home, home, wait_until
 
 OFF = "vim.lsp.enable('dg', false)"
+STARTED = "return #vim.lsp.get_clients({ name = 'dg', _uninitialized = true })"
 
 
 @pytest.fixture
@@ -62,7 +63,6 @@ def test_a_crash_loop_ends_with_a_sentence_and_a_restart_helps(nvim_program, sha
     [("client:stop()", False), ("client:stop(true)", False), (OFF, False), (OFF, True)],
 )
 def test_a_server_that_neovim_was_told_to_stop_stays_so(nvim_program, shared: Home, stop: str, hangs: bool):
-    left = "return #vim.lsp.get_clients({ name = 'dg', _uninitialized = true })"
     with neovim(nvim_program, shared, cmd=SERVE) as editor:
         editor.open(ADD, insert=False)
         editor.attached()
@@ -75,7 +75,25 @@ def test_a_server_that_neovim_was_told_to_stop_stays_so(nvim_program, shared: Ho
         wait_until(lambda: not psutil.pid_exists(server), "the server's end")
         # One that crashed would be started again by then.
         editor.lua("vim.wait(1000)")
-        assert editor.lua(left) == 0
+        assert editor.lua(STARTED) == 0
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_server_that_hangs_is_killed_for_a_restart(nvim_program, shared: Home, odd: Path, early: bool):
+    cmd = [str(odd / "hanging"), "serve"] if early else SERVE
+    with neovim(nvim_program, shared, cmd=cmd, settings=PATIENT) as editor:
+        editor.open(ADD)
+        if early:
+            wait_until(lambda: editor.lua(STARTED), "the server's beginning")
+            editor.lua("require('dg.config').current.cmd = ...", SERVE)
+        else:
+            editor.sees("a + b")
+        (server,) = editor.lua("return vim.api.nvim_get_proc_children(vim.fn.getpid())")
+        os.kill(server, signal.SIGSTOP)
+        editor.input("<Esc>:Dg restart<CR>A")
+        wait_until(lambda: not psutil.pid_exists(server), "the server's end")
+        editor.sees("a + b")
+        assert editor.lua(STARTED) == 1
 
 
 @pytest.mark.parametrize("crashes", [False, True])

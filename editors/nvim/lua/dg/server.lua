@@ -8,12 +8,15 @@ local M = {}
 M.NAME = "dg"
 M.NEEDS = "0.1.0"
 local CRASHES_COUNT_MS = 3 * 60 * 1000
+local ENDS_MS = 2000
 local SIGTERM = 15
 
 ---@type integer[] When it crashed, in milliseconds
 local crashes = {}
 ---@type table<integer, true> Clients that were asked to end
 local stopping = {}
+---@type table<vim.lsp.rpc.PublicClient, integer>
+local pids = setmetatable({}, { __mode = "k" })
 
 ---@return string? program Path of `dg-lsp`
 local function find()
@@ -45,9 +48,17 @@ function M.command()
     "The server dg-lsp was not found; run `pipx install .` in a clone of dg-lsp, or set `cmd` in setup()."
 end
 
+---@return vim.lsp.Client[] clients Those that do not answer yet, or are to end, too
+local function all()
+  return vim.lsp.get_clients({ name = M.NAME, _uninitialized = true })
+end
+
 ---@return vim.lsp.Client?
 function M.client(buf)
-  return vim.lsp.get_clients({ name = M.NAME, bufnr = buf })[1]
+  local clients = vim.lsp.get_clients({ name = M.NAME, bufnr = buf })
+  return vim.iter(clients):find(function(client)
+    return not client:is_stopped()
+  end)
 end
 
 ---@param client vim.lsp.Client
@@ -135,6 +146,21 @@ local function on_exit(code, signal, id)
   end)
 end
 
+--- Neovim does not tell which process it has started.
+---@param dispatchers vim.lsp.rpc.Dispatchers
+---@return vim.lsp.rpc.PublicClient
+local function spawn(dispatchers)
+  local function children()
+    return vim.api.nvim_get_proc_children(vim.fn.getpid())
+  end
+  local before = children()
+  local rpc = vim.lsp.rpc.start(assert(M.command()), dispatchers, { env = config.current.cmd_env })
+  pids[rpc] = vim.iter(children()):find(function(pid)
+    return not vim.list_contains(before, pid)
+  end)
+  return rpc
+end
+
 --- Tell Neovim of the server. `handlers` are for its own messages.
 ---@param handlers table<string, lsp.Handler>
 function M.configure(handlers)
@@ -143,10 +169,7 @@ function M.configure(handlers)
   capabilities.textDocument.inlineCompletion = { dynamicRegistration = false }
   capabilities.experimental = { dgStatus = true, dgReopen = true }
   vim.lsp.config(M.NAME, {
-    cmd = function(dispatchers)
-      local command = assert(M.command())
-      return vim.lsp.rpc.start(command, dispatchers, { env = config.current.cmd_env })
-    end,
+    cmd = spawn,
     root_dir = root_dir,
     capabilities = capabilities,
     init_options = config.current.settings,
@@ -218,25 +241,30 @@ function M.start()
 end
 
 function M.stop()
-  for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
+  for _, client in ipairs(all()) do
     stopping[client.id] = true
+    -- Neovim stops only those that have answered.
+    if not client.initialized then
+      client:stop()
+    end
   end
   vim.lsp.enable(M.NAME, false)
 end
 
 function M.restart()
   crashes = {}
-  local clients = vim.lsp.get_clients({ name = M.NAME })
   M.stop()
-  vim.wait(2000, function()
-    return vim.iter(clients):all(function(client)
-      return client:is_stopped()
-    end)
-  end, 20)
-  for _, client in ipairs(clients) do
-    if not client:is_stopped() then
-      client:stop(true)
+  local function ended()
+    return #all() == 0
+  end
+  if not vim.wait(ENDS_MS, ended, 20) then
+    -- Neovim's own way of force leaves a process be that is stopped itself.
+    for _, client in ipairs(all()) do
+      if pids[client.rpc] then
+        vim.uv.kill(pids[client.rpc], "sigkill")
+      end
     end
+    vim.wait(ENDS_MS, ended, 20)
   end
   M.start()
 end
