@@ -142,6 +142,49 @@ def test_a_buffer_is_served_once_it_has_a_name(nvim_program, shared: Home, namin
         editor.attached()
 
 
+@pytest.mark.parametrize("naming", ["file other.py", "saveas other.py"])
+def test_a_buffer_that_gets_another_name_is_another_document(nvim_program, shared: Home, naming: str):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT) as editor:
+        editor.open(ADD)
+        editor.sees("a + b")
+        editor.input("<Esc>")
+        editor.lua(NOTIFIED)
+        editor.command(naming)
+        editor.attached()
+        editor.input("Aa")
+        editor.sees(" + b")
+        assert _known(editor) == zlib.crc32(editor.text.encode())
+        told = editor.lua("return _G.notified")
+        assert ["textDocument/didClose", "file.py"] in told
+        assert ["textDocument/didOpen", "other.py"] in told
+        assert not [name for method, name in told if name == "file.py" and method != "textDocument/didClose"]
+
+
+def test_a_proposal_ends_where_its_buffer_gets_another_name(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT, edit={"strength": 1}) as editor:
+        editor.open("▮" + SLOW_OLD, insert=False)
+        editor.ready()
+        editor.input(":2Dg rewrite<Space>faster<CR>")
+        wait_until(lambda: editor.marks("dg.working"), "the work's beginning")
+        editor.command("file other.py")
+        wait_until(lambda: editor.marks("dg.working") == [], "its end")
+        assert not editor.lua("return require('dg.edit').is_busy()")
+        assert not editor.lua("return require('dg.preview').is_open()")
+
+
+NOTIFIED = """
+_G.notified = {}
+local client = vim.lsp.get_clients({ name = "dg" })[1]
+local notify = client.rpc.notify
+client.rpc.notify = function(method, params)
+  if method:match("^textDocument/did") and params.textDocument then
+    table.insert(_G.notified, { method, vim.fs.basename(params.textDocument.uri) })
+  end
+  return notify(method, params)
+end
+"""
+
+
 def test_a_read_only_buffer_is_not_rewritten(newest, shared: Home):
     with neovim(newest, shared, cmd=SERVE) as editor:
         editor.open(ADD, insert=False)

@@ -65,6 +65,14 @@ local function follow_server()
       end
     end,
   })
+  -- Neovim tells servers of a name only when the buffer is written.
+  vim.api.nvim_create_autocmd("BufFilePre", {
+    group = group,
+    callback = function(event)
+      require("dg.edit").left(event.buf)
+      server.rename(event.buf)
+    end,
+  })
   -- Writing gives a name without the first of them.
   vim.api.nvim_create_autocmd({ "BufFilePost", "BufWritePost" }, {
     group = group,

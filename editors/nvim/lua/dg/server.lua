@@ -105,6 +105,23 @@ function M.look_again(buf)
   end
 end
 
+--- A buffer's name is about to change, and with it the document that it is.
+---@param buf integer
+function M.rename(buf)
+  for _, client in ipairs(all()) do
+    if client.attached_buffers[buf] then
+      guard.refused[buf] = "This buffer gets another name."
+      vim.lsp.buf_detach_client(buf, client.id)
+    end
+  end
+  -- Also where the name was refused.
+  vim.schedule(function()
+    if vim.api.nvim_buf_is_loaded(buf) then
+      M.look_again(buf)
+    end
+  end)
+end
+
 ---@return boolean
 local function is_enabled()
   -- Not every 0.11 can tell.
