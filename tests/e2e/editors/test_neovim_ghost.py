@@ -69,6 +69,32 @@ def test_tab_is_itself_where_nothing_of_a_suggestion_is_left(editor: Neovim):
     wait_until(lambda: editor.text == ADD.replace("▮", "").replace("b\n", "b\t\n"), "the tab in the text")
 
 
+CLOSING = "vim.keymap.set('i', '(', '()<Left>')"
+
+
+def test_what_stands_behind_the_cursor_by_now_is_not_doubled(editor: Neovim):
+    editor.lua(CLOSING)
+    editor.open(CALL)
+    editor.sees("compute(first, second)")
+    # At once, before any answer to the last key can be there.
+    editor.input("compute(<Tab>")
+    wait_until(lambda: editor.text == CALL.replace("▮", ""), "the call")
+
+
+def test_what_stands_behind_the_cursor_by_now_is_not_lost(editor: Neovim):
+    editor.lua(CLOSING)
+    editor.open(CALL)
+    editor.sees("compute(first, second)")
+    editor.input("compute(")
+    editor.sees("first, second)")
+    editor.lua("local row, col = unpack(vim.api.nvim_win_get_cursor(0)) " + CHANGED_BEHIND)
+    assert editor.lua("return require('dg').accept()") is False
+    assert editor.text == "value = compute(# note\nprint(value)\n"
+
+
+CHANGED_BEHIND = "vim.api.nvim_buf_set_text(0, row - 1, col, row - 1, col + 1, { '# note' })"
+
+
 def test_a_suggestion_that_is_left_at_once_goes_nowhere_else(editor: Neovim):
     editor.open(CALL)
     editor.sees("compute(first, second)")

@@ -5,7 +5,11 @@ local suggestion = require("dg.suggestion")
 local M = {}
 
 local METHOD = "textDocument/inlineCompletion"
----@type table<integer, [integer, integer]> By buffer: the cursor when its latest suggestion was asked for
+---@class dg.Asked The cursor when suggestions were asked for, and what stood behind it on its line
+---@field col integer
+---@field behind string
+
+---@type table<integer, table<integer|"latest", dg.Asked>> By buffer, and by the version of its text since insert mode began
 local asked = {}
 
 ---@param buf integer
@@ -13,16 +17,20 @@ local asked = {}
 ---@return dg.Suggestion
 local function converted(buf, item)
   local row, col = suggestion.cursor()
-  local at = asked[buf] or { row, col }
-  local range = item.range and { item.range:to_extmark() } or { row, col, row, col }
+  local known = asked[buf] or {}
+  -- An answer may be older than what was asked for last. Our server says which text it was made for.
+  local version = vim.tbl_get(item, "command", "arguments", 1, "version")
+  local at = known[version] or known.latest or { col = col, behind = "" }
+  local start_row, start_col, end_col = row, col, col
+  if item.range then
+    start_row, start_col, _, end_col = item.range:to_extmark()
+  end
   return {
     text = type(item.insert_text) == "string" and item.insert_text or item.insert_text.value,
-    start_row = range[1],
-    start_col = range[2],
-    end_row = range[3],
-    end_col = range[4],
-    asked_row = at[1],
-    asked_col = at[2],
+    start_row = start_row,
+    start_col = start_col,
+    behind = at.behind,
+    replaces = math.max(end_col - at.col, 0),
     command = item.command,
     client_id = item.client_id,
   }
@@ -64,10 +72,16 @@ end
 
 function M.setup()
   local group = vim.api.nvim_create_augroup("dg.ghost", { clear = true })
-  vim.api.nvim_create_autocmd("CursorMovedI", {
+  vim.api.nvim_create_autocmd({ "CursorMovedI", "TextChangedI" }, {
     group = group,
     callback = function(event)
       drop_outdated(event.buf)
+    end,
+  })
+  vim.api.nvim_create_autocmd("InsertLeave", {
+    group = group,
+    callback = function(event)
+      asked[event.buf] = nil
     end,
   })
   vim.api.nvim_create_autocmd("LspRequest", {
@@ -76,7 +90,11 @@ function M.setup()
       local request = event.data.request
       local pending = request.type == "pending" and request.method == METHOD
       if pending and event.buf == vim.api.nvim_get_current_buf() then
-        asked[event.buf] = { suggestion.cursor() }
+        local _, col = suggestion.cursor()
+        local at = { col = col, behind = vim.api.nvim_get_current_line():sub(col + 1) }
+        local known = asked[event.buf] or {}
+        known[vim.lsp.util.buf_versions[event.buf]], known.latest = at, at
+        asked[event.buf] = known
       end
     end,
   })
