@@ -179,6 +179,44 @@ def test_the_bundled_model_suggests(newest):
         assert shown.strip() in editor.text
 
 
+OTHER = """
+vim.lsp.config("other", {
+  root_markers = {},
+  cmd = function()
+    local function answer(method)
+      return method == "initialize" and { capabilities = { inlineCompletionProvider = true } }
+        or method == "textDocument/inlineCompletion" and { items = { { insertText = "another" } } }
+        or nil
+    end
+    return {
+      request = function(method, _, done)
+        vim.schedule(function() done(nil, answer(method)) end)
+        return true, 1
+      end,
+      notify = function() return true end,
+      is_closing = function() return false end,
+      terminate = function() end,
+    }
+  end,
+})
+vim.lsp.enable("other")
+vim.lsp.inline_completion.enable()
+"""
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_ghost_text_of_other_servers_stays(newest, shared: Home, enabled: bool):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT, ghost={"enabled": enabled}) as editor:
+        editor.lua(OTHER)
+        editor.open(ADD, insert=False)
+        editor.attached()
+        if enabled:
+            editor.command("lua vim.lsp.enable('dg', false)")
+            wait_until(lambda: editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 1, "the server's end")
+        editor.input("A")
+        editor.sees("another")
+
+
 def test_no_key_is_mapped_unless_asked(nvim_program, shared: Home):
     with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT) as editor:
         mapped = "return vim.iter({ 'n', 'i', 'x' }):map(vim.api.nvim_get_keymap):flatten():filter(function(map)"

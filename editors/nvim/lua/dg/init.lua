@@ -46,7 +46,7 @@ local function follow_server()
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == server.NAME then
         server.follow(event.buf)
-        ghost().enable(event.buf, require("dg.config").current.ghost.enabled)
+        ghost().attach(client, event.buf)
         require("dg.next_edit").enable(event.buf, true)
       end
     end,
@@ -56,7 +56,7 @@ local function follow_server()
     callback = function(event)
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == server.NAME then
-        ghost().enable(event.buf, false)
+        ghost().detach(client, event.buf)
         require("dg.next_edit").enable(event.buf, false)
         if client:is_stopped() then
           require("dg.edit").ended(client)

@@ -1,4 +1,5 @@
 --- Ghost text by Neovim itself, from 0.12 on.
+local config = require("dg.config")
 local server = require("dg.server")
 local suggestion = require("dg.suggestion")
 
@@ -43,11 +44,32 @@ local function completor(buf)
   return found and vim.tbl_get(capability, "all", "inline_completion", "active", buf) or nil
 end
 
+--- Whether a buffer shows suggestions is for all of its servers to use: it is switched on for ours, and never off.
+---@param client vim.lsp.Client
 ---@param buf integer
----@param enabled boolean
-function M.enable(buf, enabled)
-  vim.lsp.inline_completion.enable(enabled, { bufnr = buf })
-  M.refresh()
+function M.attach(client, buf)
+  if config.current.ghost.enabled then
+    vim.lsp.inline_completion.enable(true, { bufnr = buf })
+    -- Where that is on already, Neovim takes the client in a little later.
+    vim.defer_fn(M.refresh, 0)
+  else
+    vim.lsp.inline_completion.enable(false, { client_id = client.id })
+  end
+end
+
+---@param drawn table
+local function hide(drawn)
+  drawn.current = nil
+  drawn:hide()
+end
+
+---@param client vim.lsp.Client
+---@param buf integer
+function M.detach(client, buf)
+  local drawn = completor(buf)
+  if drawn and drawn.current and drawn.current.client_id == client.id then
+    hide(drawn)
+  end
 end
 
 --- Ask again, where somebody is waiting.
@@ -65,8 +87,7 @@ local function drop_outdated(buf)
   local item = drawn and drawn.current
   local client = item and vim.lsp.get_client_by_id(item.client_id)
   if client and client.name == server.NAME and not suggestion.rest(buf, converted(buf, item)) then
-    drawn.current = nil
-    drawn:hide()
+    hide(drawn)
   end
 end
 

@@ -123,12 +123,16 @@ local function ask(kind, index)
 end
 
 ---@param buf integer
----@param on boolean
-function M.enable(buf, on)
+function M.detach(_, buf)
   vim.api.nvim_clear_autocmds({ group = group, buffer = buf })
-  if not on then
-    M.dismiss()
-    enabled[buf] = nil
+  M.dismiss()
+  enabled[buf] = nil
+end
+
+---@param buf integer
+function M.attach(_, buf)
+  M.detach(_, buf)
+  if not config.current.ghost.enabled then
     return
   end
   enabled[buf] = true
