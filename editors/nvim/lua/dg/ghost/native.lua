@@ -1,5 +1,6 @@
 --- Ghost text by Neovim itself, from 0.12 on.
 local config = require("dg.config")
+local keys = require("dg.keys")
 local server = require("dg.server")
 local suggestion = require("dg.suggestion")
 
@@ -80,13 +81,19 @@ function M.refresh()
   end
 end
 
+---@param item vim.lsp.inline_completion.Item
+---@return boolean
+local function is_ours(item)
+  local client = vim.lsp.get_client_by_id(item.client_id)
+  return client ~= nil and client.name == server.NAME
+end
+
 --- Neovim goes on showing what the text has left behind, until another suggestion comes.
 ---@param buf integer
 local function drop_outdated(buf)
   local drawn = completor(buf)
   local item = drawn and drawn.current
-  local client = item and vim.lsp.get_client_by_id(item.client_id)
-  if client and client.name == server.NAME and not suggestion.rest(buf, converted(buf, item)) then
+  if item and is_ours(item) and not suggestion.rest(buf, converted(buf, item)) then
     hide(drawn)
   end
 end
@@ -124,15 +131,32 @@ end
 ---@param portion "all"|"word"|"line"
 ---@return boolean
 function M.accept(portion)
+  local buf = vim.api.nvim_get_current_buf()
   -- Keys that came together move the cursor without an event between them.
-  drop_outdated(vim.api.nvim_get_current_buf())
+  drop_outdated(buf)
+  local drawn = completor(buf)
   -- Neovim's own way replaces the range as it was when asked for, and doubles what was typed since.
-  return vim.lsp.inline_completion.get({
-    on_accept = function(item)
-      local buf = vim.api.nvim_get_current_buf()
-      suggestion.take(buf, converted(buf, item), portion)
-    end,
-  })
+  local function take(item)
+    local plain = type(item.insert_text) == "string"
+    local taken = plain and suggestion.take(buf, converted(buf, item), portion)
+    return not taken and portion == "all" and not is_ours(item) and item or nil
+  end
+  if not drawn then
+    return vim.lsp.inline_completion.get({ on_accept = take })
+  end
+  if not drawn.current then
+    return false
+  end
+  -- It also waits until no key is left that was typed ahead.
+  keys.next(function()
+    local item = drawn.current
+    drawn:abort()
+    local others = item and take(item)
+    if others then
+      drawn:accept(others)
+    end
+  end)
+  return true
 end
 
 ---@return boolean

@@ -1,5 +1,6 @@
 --- Ghost text for Neovim 0.11, which has none of its own.
 local config = require("dg.config")
+local keys = require("dg.keys")
 local server = require("dg.server")
 local suggestion = require("dg.suggestion")
 
@@ -173,8 +174,7 @@ function M.accept(portion)
   if not held or not suggestion.rest(buf, held) then
     return false
   end
-  -- The text may not change inside an <expr> mapping.
-  vim.schedule(function()
+  keys.next(function()
     if current() == held then
       clear()
       suggestion.take(buf, held, portion)
