@@ -121,6 +121,16 @@ def test_tab_among_keys_that_come_at_once_is_taken_in_its_turn(editor: Neovim, k
     wait_until(lambda: editor.text == f"value = {text}\nprint(value)\n", f"{text!r} in the text")
 
 
+def test_tab_in_a_macro_is_a_tab_in_its_turn(editor: Neovim):
+    editor.open(CALL)
+    editor.command("setlocal noexpandtab softtabstop=0")
+    editor.sees("compute(first, second)")
+    # Recorded as it is typed, and played beside what is suggested by then.
+    editor.input("<Esc>qqAzz<Tab>x<Esc>q2@q")
+    played = "value = " + 3 * "zz\tx"
+    wait_until(lambda: editor.text == f"{played}\nprint(value)\n", "the macro three times")
+
+
 def with_menu(editor: Neovim, chosen: str = "compute") -> None:
     """A completion menu at the cursor, and ghost text behind what it has chosen."""
     editor.open(CALL)
