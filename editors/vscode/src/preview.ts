@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import type { Candidate } from "./messages";
 
 export const SCHEME = "dg-lsp-proposal";
+const IN_FRONT = "dg-lsp.proposalInFront";
 
 export interface Choice {
   candidate: Candidate;
@@ -35,11 +36,15 @@ async function close(tabs: vscode.Tab[]): Promise<void> {
 
 export class Preview implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly registered = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
-  private readonly closed = vscode.window.tabGroups.onDidChangeTabs((event) => {
-    if (this.open && event.closed.some((tab) => this.isShown(tab))) {
-      this.forget();
-    }
-  });
+  private readonly following = [
+    vscode.window.tabGroups.onDidChangeTabs((event) => {
+      if (this.open && event.closed.some((tab) => this.isShown(tab))) {
+        this.forget();
+      }
+      this.tell();
+    }),
+    vscode.window.tabGroups.onDidChangeTabGroups(() => this.tell()),
+  ];
   private open: Open | undefined;
 
   /** What is proposed now; undefined for nothing. */
@@ -94,7 +99,7 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
 
   dispose(): void {
     this.forget();
-    for (const held of [this.registered, this.closed]) {
+    for (const held of [this.registered, ...this.following]) {
       held.dispose();
     }
   }
@@ -106,6 +111,7 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
       const sure = `${Math.round(candidate.confidence * 100)}%, ${candidate.syntax}`;
       const title = `Proposal ${held.index + 1} of ${held.choices.length} (${sure})`;
       await vscode.commands.executeCommand("vscode.diff", held.document.uri, held.shown, title, { preview: false });
+      this.tell();
     }
   }
 
@@ -118,9 +124,16 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
     return input instanceof vscode.TabInputTextDiff && input.modified.toString() === this.open?.shown.toString();
   }
 
+  /** Whether its keys are the proposal's: other diffs have keys of their own. */
+  private tell(): void {
+    const { activeTab } = vscode.window.tabGroups.activeTabGroup;
+    void vscode.commands.executeCommand("setContext", IN_FRONT, activeTab !== undefined && this.isShown(activeTab));
+  }
+
   private forget(): void {
     this.open = undefined;
     void vscode.commands.executeCommand("setContext", "dg-lsp.proposing", false);
+    this.tell();
   }
 }
 

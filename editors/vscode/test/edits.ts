@@ -98,6 +98,30 @@ test("proposals can be chosen from", async () => {
   equal(editor.document.getText(), "# Shade.\nshade = 'tan'\n");
 });
 
+test("the keys of a proposal are its own only while it is in front", async () => {
+  await ready();
+  const other = (await open(SHADE, "shade.py")).document.uri;
+  const editor = await open(LINES);
+  selectLine(editor, 2);
+  let inFront: unknown;
+  const { executeCommand } = vscode.commands;
+  const watched: typeof executeCommand = (command, ...given) => {
+    inFront = given[0] === "dg-lsp.proposalInFront" ? given[1] : inFront;
+    return executeCommand(command, ...given);
+  };
+  Object.assign(vscode.commands, { executeCommand: watched });
+  try {
+    await propose("rewrite", { instruction: "" });
+    await until(() => inFront === true, "the proposal in front");
+    await executeCommand("vscode.diff", editor.document.uri, other, "Another diff", { preview: false });
+    await until(() => inFront === false, "another diff in front");
+    await run("reject");
+    equal(inFront, false);
+  } finally {
+    Object.assign(vscode.commands, { executeCommand });
+  }
+});
+
 test("a part of a proposal can be refused, and something else stands there", async () => {
   const { edits } = await ready();
   const editor = await open(SHADE, "shade.py");

@@ -8,6 +8,7 @@ from pathlib import Path
 _MAIN = "from dg_lsp.cli import main\nmain()\n"
 _REAL = f"#!{sys.executable}\n{_MAIN}"
 _CRASHING = f"#!{sys.executable}\nimport os, threading\nthreading.Timer(3, os._exit, [3]).start()\n{_MAIN}"
+_HANGING = f"#!{sys.executable}\nimport time\ntime.sleep(600)\n"
 _OUTDATED = f'#!{sys.executable}\nimport dg_lsp\ndg_lsp.__version__ = "0.0.9"\n{_MAIN}'
 INITIALIZE = "initialize.json"
 """Where the recording server leaves the client's first message, beside itself."""
@@ -24,6 +25,7 @@ initialize.answer_to = kept
 PROGRAMS = {
     "dg-lsp": _REAL,
     "crashing": _CRASHING,
+    "hanging": _HANGING,
     "outdated": _OUTDATED,
     "recording": _RECORDING,
     "project/.venv/bin/dg-lsp": _REAL,

@@ -21,6 +21,7 @@ from tests.e2e.editors.programs import programs
 from tests.engine.processes import Home, home, wait_until
 
 OFF = "vim.lsp.enable('dg', false)"
+STARTED = "return #vim.lsp.get_clients({ name = 'dg', _uninitialized = true })"
 
 
 @pytest.fixture
@@ -62,7 +63,6 @@ def test_a_crash_loop_ends_with_a_sentence_and_a_restart_helps(nvim_program, sha
     [("client:stop()", False), ("client:stop(true)", False), (OFF, False), (OFF, True)],
 )
 def test_a_server_that_neovim_was_told_to_stop_stays_so(nvim_program, shared: Home, stop: str, hangs: bool):
-    left = "return #vim.lsp.get_clients({ name = 'dg', _uninitialized = true })"
     with neovim(nvim_program, shared, cmd=SERVE) as editor:
         editor.open(ADD, insert=False)
         editor.attached()
@@ -75,7 +75,25 @@ def test_a_server_that_neovim_was_told_to_stop_stays_so(nvim_program, shared: Ho
         wait_until(lambda: not psutil.pid_exists(server), "the server's end")
         # One that crashed would be started again by then.
         editor.lua("vim.wait(1000)")
-        assert editor.lua(left) == 0
+        assert editor.lua(STARTED) == 0
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_server_that_hangs_is_killed_for_a_restart(nvim_program, shared: Home, odd: Path, early: bool):
+    cmd = [str(odd / "hanging"), "serve"] if early else SERVE
+    with neovim(nvim_program, shared, cmd=cmd, settings=PATIENT) as editor:
+        editor.open(ADD)
+        if early:
+            wait_until(lambda: editor.lua(STARTED), "the server's beginning")
+            editor.lua("require('dg.config').current.cmd = ...", SERVE)
+        else:
+            editor.sees("a + b")
+        (server,) = editor.lua("return vim.api.nvim_get_proc_children(vim.fn.getpid())")
+        os.kill(server, signal.SIGSTOP)
+        editor.input("<Esc>:Dg restart<CR>A")
+        wait_until(lambda: not psutil.pid_exists(server), "the server's end")
+        editor.sees("a + b")
+        assert editor.lua(STARTED) == 1
 
 
 @pytest.mark.parametrize("crashes", [False, True])
@@ -122,6 +140,49 @@ def test_a_buffer_is_served_once_it_has_a_name(nvim_program, shared: Home, namin
         assert editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
         editor.command(naming)
         editor.attached()
+
+
+@pytest.mark.parametrize("naming", ["file other.py", "saveas other.py"])
+def test_a_buffer_that_gets_another_name_is_another_document(nvim_program, shared: Home, naming: str):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT) as editor:
+        editor.open(ADD)
+        editor.sees("a + b")
+        editor.input("<Esc>")
+        editor.lua(NOTIFIED)
+        editor.command(naming)
+        editor.attached()
+        editor.input("Aa")
+        editor.sees(" + b")
+        assert _known(editor) == zlib.crc32(editor.text.encode())
+        told = editor.lua("return _G.notified")
+        assert ["textDocument/didClose", "file.py"] in told
+        assert ["textDocument/didOpen", "other.py"] in told
+        assert not [name for method, name in told if name == "file.py" and method != "textDocument/didClose"]
+
+
+def test_a_proposal_ends_where_its_buffer_gets_another_name(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings=PATIENT, edit={"strength": 1}) as editor:
+        editor.open("▮" + SLOW_OLD, insert=False)
+        editor.ready()
+        editor.input(":2Dg rewrite<Space>faster<CR>")
+        wait_until(lambda: editor.marks("dg.working"), "the work's beginning")
+        editor.command("file other.py")
+        wait_until(lambda: editor.marks("dg.working") == [], "its end")
+        assert not editor.lua("return require('dg.edit').is_busy()")
+        assert not editor.lua("return require('dg.preview').is_open()")
+
+
+NOTIFIED = """
+_G.notified = {}
+local client = vim.lsp.get_clients({ name = "dg" })[1]
+local notify = client.rpc.notify
+client.rpc.notify = function(method, params)
+  if method:match("^textDocument/did") and params.textDocument then
+    table.insert(_G.notified, { method, vim.fs.basename(params.textDocument.uri) })
+  end
+  return notify(method, params)
+end
+"""
 
 
 def test_a_read_only_buffer_is_not_rewritten(newest, shared: Home):
@@ -172,6 +233,21 @@ def test_a_document_that_the_server_lost_track_of_is_sent_again(nvim_program, sh
         wait_until(lambda: _known(editor) == zlib.crc32(editor.text.encode()), "the text as it is")
         editor.sees(" + b")
         assert editor.lua("return require('dg.status').current.state") in ("ready", "busy")
+
+
+def test_a_buffer_that_was_changed_without_a_server_is_followed_by_the_next(nvim_program, shared: Home):
+    with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT, restarts=0) as editor:
+        editor.open(ADD)
+        editor.sees("a + b")
+        os.kill(editor.server_pid(), signal.SIGKILL)
+        editor.told("The server ended 1 times by itself")
+        editor.input("a")
+        wait_until(lambda: "return a" in editor.text, "the key without a server")
+        editor.command("Dg restart")
+        editor.sees(" + b")
+        editor.input(" +")
+        wait_until(lambda: _known(editor) == zlib.crc32(editor.text.encode()), "the text as it is")
+        editor.sees(" b")
 
 
 def test_leaving_the_editor_ends_the_server(newest, shared: Home):

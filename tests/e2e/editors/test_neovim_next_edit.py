@@ -100,6 +100,21 @@ def test_tab_is_the_user_s_own_while_nothing_is_shown(editor: Neovim):
     wait_until(lambda: editor.lua("return _G.own") == 2 and editor.lua("return _G.left"), "the user's own mappings")
 
 
+def test_a_key_right_behind_tab_is_pressed_at_the_place(editor: Neovim):
+    rename(editor)
+    shown(editor)
+    editor.input("<Tab>~")
+    wait_until(lambda: editor.text == HALF.replace("size", "Size"), "the key at the place")
+
+
+def test_tab_right_behind_a_change_is_a_tab(editor: Neovim):
+    rename(editor)
+    editor.command("setlocal noexpandtab softtabstop=0")
+    shown(editor)
+    editor.input("Aabc<Tab>x")
+    wait_until(lambda: editor.text == HALF.replace("\n", "abc\tx\n", 1), "a tab in the text")
+
+
 def test_what_is_off_screen_is_told_at_the_edge(editor: Neovim):
     editor.command("new | wincmd p | resize 1")
     rename(editor)

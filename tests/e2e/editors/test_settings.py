@@ -69,6 +69,15 @@ def test_menus_keys_and_the_walkthrough_name_commands_and_pages_that_exist():
     assert f'"{shown}"' in (EXTENSION / "src" / "remedies.ts").read_text()
 
 
+def test_keys_and_buttons_of_a_proposal_are_for_its_own_diff_alone():
+    held = declared()["contributes"]
+    entries = [*held["keybindings"], *held["menus"]["editor/title"]]
+    proposals = [entry["when"] for entry in entries if "proposal" in entry["when"] or "proposing" in entry["when"]]
+    assert len(proposals) == 8
+    own = ("dg-lsp.proposalInFront", "resourceScheme == dg-lsp-proposal")
+    assert [when for when in proposals if not any(name in when for name in own)] == []
+
+
 def test_a_virtual_workspace_is_refused_and_an_untrusted_one_chooses_no_program():
     held = declared()["capabilities"]
     assert held["virtualWorkspaces"]["supported"] is False

@@ -8,7 +8,7 @@ local working = require("dg.working")
 
 local M = {}
 
----@type { client: vim.lsp.Client, id: integer, token: string }?
+---@type { client: vim.lsp.Client, id: integer, token: string, buf: integer }?
 local under_way
 local asked = 0
 
@@ -104,7 +104,7 @@ local function ask(command, what, place, arguments, others, before)
     end,
     buf
   )
-  under_way = id and { client = client, id = id, token = token } or nil
+  under_way = id and { client = client, id = id, token = token, buf = buf } or nil
 end
 
 --- Stop what is under way.
@@ -123,6 +123,14 @@ end
 ---@param client vim.lsp.Client
 function M.ended(client)
   if under_way and under_way.client.id == client.id then
+    M.cancel()
+  end
+end
+
+--- A buffer is no longer the document that it was.
+---@param buf integer
+function M.left(buf)
+  if under_way and under_way.buf == buf then
     M.cancel()
   end
 end

@@ -45,7 +45,8 @@ local function follow_server()
     callback = function(event)
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == server.NAME then
-        ghost().enable(event.buf, require("dg.config").current.ghost.enabled)
+        server.follow(event.buf)
+        ghost().attach(client, event.buf)
         require("dg.next_edit").enable(event.buf, true)
       end
     end,
@@ -55,13 +56,21 @@ local function follow_server()
     callback = function(event)
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == server.NAME then
-        ghost().enable(event.buf, false)
+        ghost().detach(client, event.buf)
         require("dg.next_edit").enable(event.buf, false)
         if client:is_stopped() then
           require("dg.edit").ended(client)
           require("dg.status").set({ state = "stopped" })
         end
       end
+    end,
+  })
+  -- Neovim tells servers of a name only when the buffer is written.
+  vim.api.nvim_create_autocmd("BufFilePre", {
+    group = group,
+    callback = function(event)
+      require("dg.edit").left(event.buf)
+      server.rename(event.buf)
     end,
   })
   -- Writing gives a name without the first of them.

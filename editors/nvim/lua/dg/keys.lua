@@ -52,12 +52,100 @@ local function plug(action)
   return ("<Plug>(dg-%s)"):format((action:gsub("_", "-")))
 end
 
+---@param keys string
+---@param mode string As nvim_feedkeys has it
+local function feed(keys, mode)
+  vim.api.nvim_feedkeys(vim.keycode(keys), mode, false)
+end
+
+---@type fun()?
+local due
+
+--- Do something before the next key that is typed ahead: an <expr> mapping may change neither text nor buffer.
+---@param act fun()
+function M.next(act)
+  due = act
+  -- A completion that goes on takes back all that stands behind its beginning.
+  local completing = vim.startswith(vim.api.nvim_get_mode().mode, "ic")
+  feed((completing and "<C-x><C-z>" or "") .. "<Cmd>lua require('dg.keys').now()<CR>", "in")
+end
+
+function M.now()
+  local act = due
+  due = nil
+  if act then
+    act()
+  end
+end
+
+local OWN = "<Plug>(dg-own)"
+local ACCEPT = "Accept the suggestion"
+---@type table What the key for accepting was before, as from maparg()
+local before_accept = {}
+
+--- Whether an open completion menu has work for a key: somebody mapped it, or it is one of those that choose.
+---@param key string
+---@param was table
+---@return boolean
+local function is_menus(key, was)
+  if vim.fn.pumvisible() == 0 then
+    return false
+  end
+  -- Neovim's own mapping of Tab has none.
+  local own = not vim.tbl_isempty(was) and not vim.startswith(was.desc or "", "vim.snippet.jump")
+  return own
+    or vim.keycode(key) ~= "\t" and vim.fn.complete_info({ "selected" }).selected >= 0
+end
+
+--- A mapping that is what the key was before wherever `act` has nothing to do. No <expr>: Neovim evaluates such a mapping
+--- before the keys that were typed ahead of it are in the text.
+---@param mode string
+---@param key string
+---@param was table As from maparg()
+---@param act fun(): boolean
+---@return fun()
+local function or_else(mode, key, was, act)
+  local again = false
+  return function()
+    local is_own = again or (mode == "i" and is_menus(key, was))
+    if not is_own and act() then
+      return
+    end
+    -- A mapping that may be mapped again, and ends in its own key, leads back here.
+    if again or vim.tbl_isempty(was) then
+      again = false
+      feed(key, "in")
+      return
+    end
+    again = was.noremap == 0
+    vim.schedule(function()
+      again = false
+    end)
+    local own = vim.tbl_extend("force", was, { lhs = OWN, lhsraw = vim.keycode(OWN) })
+    own.lhsrawalt = nil
+    vim.fn.mapset(own)
+    feed(OWN, "im")
+  end
+end
+
+---@param key string
+local function map_accept(key)
+  local was = vim.iter(vim.api.nvim_get_keymap("i")):find(function(map)
+    return map.lhsraw == vim.keycode(key)
+  end) or {}
+  if was.desc ~= ACCEPT then
+    before_accept = was
+  end
+  local accept = or_else("i", key, before_accept, function()
+    return require("dg").accept()
+  end)
+  vim.keymap.set("i", key, accept, { desc = ACCEPT })
+end
+
 function M.map()
   for action, key in pairs(M.chosen()) do
     if action == "accept" then
-      vim.keymap.set("i", key, function()
-        return require("dg").accept() and "" or key
-      end, { expr = true, desc = "Accept the suggestion" })
+      map_accept(key)
     elseif not action:match("^edit_") and not WHILE_SHOWN[action] then
       vim.keymap.set(MODES[action] or "i", key, plug(action), { remap = true })
     end
@@ -78,15 +166,13 @@ local mapped = {}
 ---@param buf integer
 ---@param mode string
 ---@param key string
----@param rhs string|function
----@param opts vim.keymap.set.Opts
-local function take(owner, buf, mode, key, rhs, opts)
+---@return table was As from maparg()
+local function take(owner, buf, mode, key)
   local was = vim.api.nvim_buf_call(buf, function()
     return vim.fn.maparg(key, mode, false, true)
   end)
   mapped[#mapped + 1] = { owner = owner, buf = buf, mode = mode, key = key, was = was }
-  opts.buffer = buf
-  vim.keymap.set(mode, key, rhs, opts)
+  return was
 end
 
 --- What was mapped before comes back, the newest first, and where somebody has taken the key since, with that one's end.
@@ -124,11 +210,13 @@ function M.map_next_edit(bufs)
     local key = M.chosen()[action]
     for _, buf in ipairs(key and bufs or {}) do
       for _, mode in ipairs(modes) do
-        take("next_edit", buf, mode, key, function()
+        local was = take("next_edit", buf, mode, key)
+        local act = or_else(mode, key, was, function()
           local dg = require("dg")
           local ghost = action == "next_edit" and mode == "i" and dg.accept()
-          return (ghost or dg[action]()) and "" or key
-        end, { expr = true })
+          return ghost or dg[action]()
+        end)
+        vim.keymap.set(mode, key, act, { buffer = buf })
       end
     end
   end
@@ -143,7 +231,8 @@ end
 function M.map_edit(buf)
   for action, key in pairs(M.chosen()) do
     if action:match("^edit_") then
-      take("edit", buf, "n", key, plug(action), { remap = true })
+      take("edit", buf, "n", key)
+      vim.keymap.set("n", key, plug(action), { buffer = buf, remap = true })
     end
   end
 end

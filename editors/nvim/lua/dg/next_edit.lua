@@ -1,6 +1,7 @@
 --- The next edit: what else follows from the last change, shown at its place, a key away.
 local config = require("dg.config")
 local guard = require("dg.guard")
+local keys = require("dg.keys")
 local server = require("dg.server")
 
 local M = {}
@@ -52,7 +53,7 @@ end
 
 local function clear()
   cancel()
-  require("dg.keys").unmap_next_edit()
+  keys.unmap_next_edit()
   shown = nil
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
     vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
@@ -91,7 +92,7 @@ local function hint()
   else
     return
   end
-  local key = require("dg.keys").chosen().next_edit or ":Dg next_edit"
+  local key = keys.chosen().next_edit or ":Dg next_edit"
   vim.api.nvim_buf_set_extmark(buf, hints, at, 0, {
     virt_text = { { (" %s %s "):format(where, key), "DgNextHint" } },
     virt_text_pos = "right_align",
@@ -160,7 +161,7 @@ local function show(client, edit)
     dismissal = edit.command and edit.command.arguments or {},
     places = places,
   }
-  require("dg.keys").map_next_edit(concerned())
+  keys.map_next_edit(concerned())
   hint()
   client:notify("textDocument/didShowInlineEdit", { item = { command = edit.command } })
 end
@@ -304,6 +305,15 @@ local function take()
   hint()
 end
 
+--- Whether something is shown, and stands to the text as it did. Keys that came together change it without an event.
+---@return boolean
+local function is_right()
+  return shown ~= nil
+    and vim.iter(shown.places):all(function(place)
+      return ticks[place.buf] == vim.api.nvim_buf_get_changedtick(place.buf)
+    end)
+end
+
 ---@return boolean
 function M.is_shown()
   return shown ~= nil
@@ -312,12 +322,11 @@ end
 --- Jump to the next edit; where the cursor is on its line already, accept it. False where none is shown.
 ---@return boolean
 function M.accept()
-  local place = shown and shown.places[1]
-  if not place then
+  if not is_right() then
     return false
   end
-  -- Neither text nor buffer may change inside an <expr> mapping.
-  vim.schedule(function()
+  local place = shown.places[1]
+  keys.next(function()
     if shown and shown.places[1] == place then
       local row = vim.api.nvim_win_get_cursor(0)[1] - 1
       if vim.api.nvim_get_current_buf() == place.buf and row == span(place) then
@@ -333,10 +342,10 @@ end
 --- Accept the next edit with all places that follow it, wherever they are. False where none is shown.
 ---@return boolean
 function M.accept_all()
-  if not shown then
+  if not is_right() then
     return false
   end
-  vim.schedule(function()
+  keys.next(function()
     local held = shown
     if held then
       put(held.places)

@@ -80,7 +80,7 @@ function M.open(buf, client, candidates, others)
   }
   show()
   require("dg.keys").map_edit(buf)
-  vim.api.nvim_create_autocmd({ "TextChanged", "TextChangedI", "BufUnload" }, {
+  vim.api.nvim_create_autocmd({ "TextChanged", "TextChangedI", "BufUnload", "BufFilePre" }, {
     group = group,
     buffer = buf,
     callback = M.close,

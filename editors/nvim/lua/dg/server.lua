@@ -8,12 +8,15 @@ local M = {}
 M.NAME = "dg"
 M.NEEDS = "0.1.0"
 local CRASHES_COUNT_MS = 3 * 60 * 1000
+local ENDS_MS = 2000
 local SIGTERM = 15
 
 ---@type integer[] When it crashed, in milliseconds
 local crashes = {}
 ---@type table<integer, true> Clients that were asked to end
 local stopping = {}
+---@type table<vim.lsp.rpc.PublicClient, integer>
+local pids = setmetatable({}, { __mode = "k" })
 
 ---@return string? program Path of `dg-lsp`
 local function find()
@@ -45,9 +48,17 @@ function M.command()
     "The server dg-lsp was not found; run `pipx install .` in a clone of dg-lsp, or set `cmd` in setup()."
 end
 
+---@return vim.lsp.Client[] clients Those that do not answer yet, or are to end, too
+local function all()
+  return vim.lsp.get_clients({ name = M.NAME, _uninitialized = true })
+end
+
 ---@return vim.lsp.Client?
 function M.client(buf)
-  return vim.lsp.get_clients({ name = M.NAME, bufnr = buf })[1]
+  local clients = vim.lsp.get_clients({ name = M.NAME, bufnr = buf })
+  return vim.iter(clients):find(function(client)
+    return not client:is_stopped()
+  end)
 end
 
 ---@param client vim.lsp.Client
@@ -94,6 +105,23 @@ function M.look_again(buf)
   end
 end
 
+--- A buffer's name is about to change, and with it the document that it is.
+---@param buf integer
+function M.rename(buf)
+  for _, client in ipairs(all()) do
+    if client.attached_buffers[buf] then
+      guard.refused[buf] = "This buffer gets another name."
+      vim.lsp.buf_detach_client(buf, client.id)
+    end
+  end
+  -- Also where the name was refused.
+  vim.schedule(function()
+    if vim.api.nvim_buf_is_loaded(buf) then
+      M.look_again(buf)
+    end
+  end)
+end
+
 ---@return boolean
 local function is_enabled()
   -- Not every 0.11 can tell.
@@ -135,6 +163,21 @@ local function on_exit(code, signal, id)
   end)
 end
 
+--- Neovim does not tell which process it has started.
+---@param dispatchers vim.lsp.rpc.Dispatchers
+---@return vim.lsp.rpc.PublicClient
+local function spawn(dispatchers)
+  local function children()
+    return vim.api.nvim_get_proc_children(vim.fn.getpid())
+  end
+  local before = children()
+  local rpc = vim.lsp.rpc.start(assert(M.command()), dispatchers, { env = config.current.cmd_env })
+  pids[rpc] = vim.iter(children()):find(function(pid)
+    return not vim.list_contains(before, pid)
+  end)
+  return rpc
+end
+
 --- Tell Neovim of the server. `handlers` are for its own messages.
 ---@param handlers table<string, lsp.Handler>
 function M.configure(handlers)
@@ -143,10 +186,7 @@ function M.configure(handlers)
   capabilities.textDocument.inlineCompletion = { dynamicRegistration = false }
   capabilities.experimental = { dgStatus = true, dgReopen = true }
   vim.lsp.config(M.NAME, {
-    cmd = function(dispatchers)
-      local command = assert(M.command())
-      return vim.lsp.rpc.start(command, dispatchers, { env = config.current.cmd_env })
-    end,
+    cmd = spawn,
     root_dir = root_dir,
     capabilities = capabilities,
     init_options = config.current.settings,
@@ -155,6 +195,49 @@ function M.configure(handlers)
     on_init = check_version,
     on_exit = on_exit,
   })
+end
+
+---@param of function
+---@param name string
+local function upvalue(of, name)
+  for index = 1, debug.getinfo(of, "u").nups do
+    local found, value = debug.getupvalue(of, index)
+    if found == name then
+      return value
+    end
+  end
+end
+
+---@type table<integer, true>
+local followed = {}
+
+--- A buffer that is changed while no server is there is listened to no longer, by any Neovim so far, but stands among those
+--- that are: whoever comes next would hear of no change. So it is taken off that list, by a listener that ends with Neovim's.
+---@param buf integer That a server is attached to
+function M.follow(buf)
+  if followed[buf] then
+    return
+  end
+  local function forget()
+    followed[buf] = nil
+  end
+  followed[buf] = vim.api.nvim_buf_attach(buf, false, {
+    on_lines = function()
+      if #vim.lsp.get_clients({ bufnr = buf, _uninitialized = true }) > 0 then
+        return
+      end
+      forget()
+      local attach = upvalue(vim.lsp.buf_attach_client, "buf_attach")
+      local listened = attach and upvalue(attach, "attached_buffers")
+      if listened then
+        listened[buf] = nil
+      end
+      return true
+    end,
+    -- Without it a reload would be the end.
+    on_reload = function() end,
+    on_detach = forget,
+  }) or nil
 end
 
 --- Send the text of a document anew, of which the server has lost track.
@@ -175,25 +258,30 @@ function M.start()
 end
 
 function M.stop()
-  for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
+  for _, client in ipairs(all()) do
     stopping[client.id] = true
+    -- Neovim stops only those that have answered.
+    if not client.initialized then
+      client:stop()
+    end
   end
   vim.lsp.enable(M.NAME, false)
 end
 
 function M.restart()
   crashes = {}
-  local clients = vim.lsp.get_clients({ name = M.NAME })
   M.stop()
-  vim.wait(2000, function()
-    return vim.iter(clients):all(function(client)
-      return client:is_stopped()
-    end)
-  end, 20)
-  for _, client in ipairs(clients) do
-    if not client:is_stopped() then
-      client:stop(true)
+  local function ended()
+    return #all() == 0
+  end
+  if not vim.wait(ENDS_MS, ended, 20) then
+    -- Neovim's own way of force leaves a process be that is stopped itself.
+    for _, client in ipairs(all()) do
+      if pids[client.rpc] then
+        vim.uv.kill(pids[client.rpc], "sigkill")
+      end
     end
+    vim.wait(ENDS_MS, ended, 20)
   end
   M.start()
 end

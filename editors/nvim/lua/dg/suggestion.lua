@@ -2,13 +2,11 @@
 local M = {}
 
 ---@class dg.Suggestion
----@field text string What would stand in the range
+---@field text string What would stand from the start on
 ---@field start_row integer
 ---@field start_col integer
----@field end_row integer
----@field end_col integer Of the range when it was asked for
----@field asked_row integer
----@field asked_col integer The cursor then
+---@field behind string What stood behind the cursor on its line when it was asked for
+---@field replaces integer Bytes of that in whose place the text would stand, too
 ---@field command? lsp.Command
 ---@field client_id integer
 
@@ -23,6 +21,7 @@ end
 ---@param buf integer
 ---@param suggestion dg.Suggestion
 ---@return string?
+---@return integer? replaces Bytes behind the cursor in whose place it comes
 function M.rest(buf, suggestion)
   local row, col = M.cursor()
   local start_row, start_col = suggestion.start_row, suggestion.start_col
@@ -35,8 +34,17 @@ function M.rest(buf, suggestion)
   end
   local lines = vim.api.nvim_buf_get_text(buf, start_row, start_col, row, col, {})
   local typed = table.concat(lines, "\n")
-  local left = #suggestion.text > #typed and vim.startswith(suggestion.text, typed)
-  return left and suggestion.text:sub(#typed + 1) or nil
+  local behind = vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1]:sub(col + 1)
+  if not vim.startswith(suggestion.text, typed) or not vim.endswith(behind, suggestion.behind) then
+    return nil
+  end
+  local rest = suggestion.text:sub(#typed + 1)
+  -- An editor closes brackets by itself: what was typed along opened them, and the suggestion closes them, too.
+  local closed = behind:sub(1, #behind - #suggestion.behind)
+  if #rest == #closed or not vim.endswith(rest, closed) then
+    return nil
+  end
+  return rest, #closed + suggestion.replaces
 end
 
 --- The first word, the first line, or all of a text.
@@ -52,40 +60,23 @@ function M.head(text, portion)
   return text
 end
 
---- Where the range ends by now: typing on its line has moved it.
----@param suggestion dg.Suggestion
----@param row integer
----@param col integer
----@return integer row
----@return integer col
-local function moved_end(suggestion, row, col)
-  if suggestion.end_row ~= row or suggestion.asked_row ~= row then
-    return row, col
-  end
-  local line = vim.api.nvim_get_current_line()
-  return row, math.min(#line, math.max(col, suggestion.end_col + col - suggestion.asked_col))
-end
-
 --- Put a suggestion, or a part of it, into the current buffer; false where it does not fit any more.
 ---@param buf integer
 ---@param suggestion dg.Suggestion
 ---@param portion "all"|"word"|"line"
 ---@return boolean
 function M.take(buf, suggestion, portion)
-  local rest = M.rest(buf, suggestion)
+  local rest, replaces = M.rest(buf, suggestion)
   if not rest then
     return false
   end
   local part = M.head(rest, portion)
   local row, col = M.cursor()
-  local end_row, end_col = row, col
-  if part == rest then
-    end_row, end_col = moved_end(suggestion, row, col)
-  end
+  local end_col = part == rest and col + replaces or col
   local lines = vim.split(part, "\n", { plain = true })
   -- An acceptance can be undone without what was typed before it.
   vim.cmd("let &g:undolevels = &g:undolevels")
-  vim.api.nvim_buf_set_text(buf, row, col, end_row, end_col, lines)
+  vim.api.nvim_buf_set_text(buf, row, col, row, end_col, lines)
   local last = #lines == 1 and col + #lines[1] or #lines[#lines]
   vim.api.nvim_win_set_cursor(0, { row + #lines, last })
   local client = vim.lsp.get_client_by_id(suggestion.client_id)

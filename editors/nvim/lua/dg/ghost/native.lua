@@ -1,11 +1,17 @@
 --- Ghost text by Neovim itself, from 0.12 on.
+local config = require("dg.config")
+local keys = require("dg.keys")
 local server = require("dg.server")
 local suggestion = require("dg.suggestion")
 
 local M = {}
 
 local METHOD = "textDocument/inlineCompletion"
----@type table<integer, [integer, integer]> By buffer: the cursor when its latest suggestion was asked for
+---@class dg.Asked The cursor when suggestions were asked for, and what stood behind it on its line
+---@field col integer
+---@field behind string
+
+---@type table<integer, table<integer|"latest", dg.Asked>> By buffer, and by the version of its text since insert mode began
 local asked = {}
 
 ---@param buf integer
@@ -13,16 +19,20 @@ local asked = {}
 ---@return dg.Suggestion
 local function converted(buf, item)
   local row, col = suggestion.cursor()
-  local at = asked[buf] or { row, col }
-  local range = item.range and { item.range:to_extmark() } or { row, col, row, col }
+  local known = asked[buf] or {}
+  -- An answer may be older than what was asked for last. Our server says which text it was made for.
+  local version = vim.tbl_get(item, "command", "arguments", 1, "version")
+  local at = known[version] or known.latest or { col = col, behind = "" }
+  local start_row, start_col, end_col = row, col, col
+  if item.range then
+    start_row, start_col, _, end_col = item.range:to_extmark()
+  end
   return {
     text = type(item.insert_text) == "string" and item.insert_text or item.insert_text.value,
-    start_row = range[1],
-    start_col = range[2],
-    end_row = range[3],
-    end_col = range[4],
-    asked_row = at[1],
-    asked_col = at[2],
+    start_row = start_row,
+    start_col = start_col,
+    behind = at.behind,
+    replaces = math.max(end_col - at.col, 0),
     command = item.command,
     client_id = item.client_id,
   }
@@ -35,11 +45,32 @@ local function completor(buf)
   return found and vim.tbl_get(capability, "all", "inline_completion", "active", buf) or nil
 end
 
+--- Whether a buffer shows suggestions is for all of its servers to use: it is switched on for ours, and never off.
+---@param client vim.lsp.Client
 ---@param buf integer
----@param enabled boolean
-function M.enable(buf, enabled)
-  vim.lsp.inline_completion.enable(enabled, { bufnr = buf })
-  M.refresh()
+function M.attach(client, buf)
+  if config.current.ghost.enabled then
+    vim.lsp.inline_completion.enable(true, { bufnr = buf })
+    -- Where that is on already, Neovim takes the client in a little later.
+    vim.defer_fn(M.refresh, 0)
+  else
+    vim.lsp.inline_completion.enable(false, { client_id = client.id })
+  end
+end
+
+---@param drawn table
+local function hide(drawn)
+  drawn.current = nil
+  drawn:hide()
+end
+
+---@param client vim.lsp.Client
+---@param buf integer
+function M.detach(client, buf)
+  local drawn = completor(buf)
+  if drawn and drawn.current and drawn.current.client_id == client.id then
+    hide(drawn)
+  end
 end
 
 --- Ask again, where somebody is waiting.
@@ -50,24 +81,35 @@ function M.refresh()
   end
 end
 
+---@param item vim.lsp.inline_completion.Item
+---@return boolean
+local function is_ours(item)
+  local client = vim.lsp.get_client_by_id(item.client_id)
+  return client ~= nil and client.name == server.NAME
+end
+
 --- Neovim goes on showing what the text has left behind, until another suggestion comes.
 ---@param buf integer
 local function drop_outdated(buf)
   local drawn = completor(buf)
   local item = drawn and drawn.current
-  local client = item and vim.lsp.get_client_by_id(item.client_id)
-  if client and client.name == server.NAME and not suggestion.rest(buf, converted(buf, item)) then
-    drawn.current = nil
-    drawn:hide()
+  if item and is_ours(item) and not suggestion.rest(buf, converted(buf, item)) then
+    hide(drawn)
   end
 end
 
 function M.setup()
   local group = vim.api.nvim_create_augroup("dg.ghost", { clear = true })
-  vim.api.nvim_create_autocmd("CursorMovedI", {
+  vim.api.nvim_create_autocmd({ "CursorMovedI", "TextChangedI" }, {
     group = group,
     callback = function(event)
       drop_outdated(event.buf)
+    end,
+  })
+  vim.api.nvim_create_autocmd("InsertLeave", {
+    group = group,
+    callback = function(event)
+      asked[event.buf] = nil
     end,
   })
   vim.api.nvim_create_autocmd("LspRequest", {
@@ -76,7 +118,11 @@ function M.setup()
       local request = event.data.request
       local pending = request.type == "pending" and request.method == METHOD
       if pending and event.buf == vim.api.nvim_get_current_buf() then
-        asked[event.buf] = { suggestion.cursor() }
+        local _, col = suggestion.cursor()
+        local at = { col = col, behind = vim.api.nvim_get_current_line():sub(col + 1) }
+        local known = asked[event.buf] or {}
+        known[vim.lsp.util.buf_versions[event.buf]], known.latest = at, at
+        asked[event.buf] = known
       end
     end,
   })
@@ -85,15 +131,32 @@ end
 ---@param portion "all"|"word"|"line"
 ---@return boolean
 function M.accept(portion)
+  local buf = vim.api.nvim_get_current_buf()
   -- Keys that came together move the cursor without an event between them.
-  drop_outdated(vim.api.nvim_get_current_buf())
+  drop_outdated(buf)
+  local drawn = completor(buf)
   -- Neovim's own way replaces the range as it was when asked for, and doubles what was typed since.
-  return vim.lsp.inline_completion.get({
-    on_accept = function(item)
-      local buf = vim.api.nvim_get_current_buf()
-      suggestion.take(buf, converted(buf, item), portion)
-    end,
-  })
+  local function take(item)
+    local plain = type(item.insert_text) == "string"
+    local taken = plain and suggestion.take(buf, converted(buf, item), portion)
+    return not taken and portion == "all" and not is_ours(item) and item or nil
+  end
+  if not drawn then
+    return vim.lsp.inline_completion.get({ on_accept = take })
+  end
+  if not drawn.current then
+    return false
+  end
+  -- It also waits until no key is left that was typed ahead.
+  keys.next(function()
+    local item = drawn.current
+    drawn:abort()
+    local others = item and take(item)
+    if others then
+      drawn:accept(others)
+    end
+  end)
+  return true
 end
 
 ---@return boolean

@@ -1,5 +1,6 @@
 --- Ghost text for Neovim 0.11, which has none of its own.
 local config = require("dg.config")
+local keys = require("dg.keys")
 local server = require("dg.server")
 local suggestion = require("dg.suggestion")
 
@@ -69,25 +70,23 @@ local function cancel()
 end
 
 ---@param client vim.lsp.Client
----@param buf integer
 ---@param item lsp.InlineCompletionItem
----@param row integer
+---@param row integer Of the cursor, in the text as it is
 ---@param col integer
+---@param line string
 ---@return dg.Suggestion
-local function converted(client, buf, item, row, col)
+local function converted(client, item, row, col, line)
+  -- On the cursor's line, as all of the server's.
   local range = item.range
   local function column(position)
-    local line = vim.api.nvim_buf_get_lines(buf, position.line, position.line + 1, false)[1] or ""
     return vim.str_byteindex(line, client.offset_encoding, position.character, false)
   end
   return {
     text = type(item.insertText) == "string" and item.insertText or item.insertText.value,
-    start_row = range and range.start.line or row,
+    start_row = row,
     start_col = range and column(range.start) or col,
-    end_row = range and range["end"].line or row,
-    end_col = range and column(range["end"]) or col,
-    asked_row = row,
-    asked_col = col,
+    behind = line:sub(col + 1),
+    replaces = range and math.max(column(range["end"]) - col, 0) or 0,
     command = item.command,
     client_id = client.id,
   }
@@ -113,8 +112,9 @@ local function ask(kind, index)
     if err or stale or vim.api.nvim_get_mode().mode:sub(1, 1) ~= "i" then
       return
     end
+    local line = vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1]
     local items = vim.tbl_map(function(item)
-      return converted(client, buf, item, row, col)
+      return converted(client, item, row, col, line)
     end, result and (result.items or result) or {})
     shown =
       { buf = buf, items = items, index = #items > 0 and ((index or 1) - 1) % #items + 1 or 1 }
@@ -124,12 +124,16 @@ local function ask(kind, index)
 end
 
 ---@param buf integer
----@param on boolean
-function M.enable(buf, on)
+function M.detach(_, buf)
   vim.api.nvim_clear_autocmds({ group = group, buffer = buf })
-  if not on then
-    M.dismiss()
-    enabled[buf] = nil
+  M.dismiss()
+  enabled[buf] = nil
+end
+
+---@param buf integer
+function M.attach(_, buf)
+  M.detach(_, buf)
+  if not config.current.ghost.enabled then
     return
   end
   enabled[buf] = true
@@ -170,8 +174,7 @@ function M.accept(portion)
   if not held or not suggestion.rest(buf, held) then
     return false
   end
-  -- The text may not change inside an <expr> mapping.
-  vim.schedule(function()
+  keys.next(function()
     if current() == held then
       clear()
       suggestion.take(buf, held, portion)
