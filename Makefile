@@ -84,12 +84,12 @@ format: $(VENV)/developing
 
 # The run keeps to the code of one commit; main moves freely. It takes processor time that nothing else wants, and
 # Ctrl-C (SIGTERM, too) pauses it. Threads that spin at a barrier would take what the other thread waits for. Where the cache
-# was lost, it goes on from the milestone in that commit, with a fresh optimiser.
+# was lost, it goes on from the bundled weights of that commit, with a fresh optimiser.
 train: $(TRAIN)/checkout/.git $(TRAIN)/corpus/packed/held-out/documents.npy
 	@git -C $(TRAIN)/checkout fetch --quiet $(CURDIR)
 	@git -C $(TRAIN)/checkout checkout --quiet $(TRAIN_AT)
 	@cd $(TRAIN)/checkout && OMP_WAIT_POLICY=PASSIVE exec .venv/bin/python -m engine.train run --idle --name bundled \
-		--start-from engine/train/milestone --threads $$(nproc) $(TRAIN_OPTIONS)
+		--start-from engine/weights/bundled --threads $$(nproc) $(TRAIN_OPTIONS)
 
 $(TRAIN)/checkout/.git:
 	@mkdir -p $(TRAIN)

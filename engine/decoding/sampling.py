@@ -78,7 +78,7 @@ def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *
         temperature=linear_temperature(sampling.t_min, sampling.t_max, sampling.max_steps),
         greedy_rows=greedy_rows if absorbing else 0,
         top_p=sampling.top_p if absorbing else 1.0,
-        accept=entropy_bound(sampling.entropy_bound, in_time=absorbing),
+        accept=entropy_bound(sampling.entropy_bound, in_time=absorbing, from_left=sampling.from_left),
         settled=lambda info: settled(info) | all_sure(info, sampling.sure),
         constrain=constrain,
     )
@@ -89,16 +89,18 @@ def linear_temperature(t_min: float, t_max: float, max_steps: int) -> Temperatur
     return lambda left: t_min + (t_max - t_min) * (left / max_steps)
 
 
-def entropy_bound(bound: float, *, in_time: bool = False) -> AcceptPolicy:
+def entropy_bound(bound: float, *, in_time: bool = False, from_left: bool = False) -> AcceptPolicy:
     """Positions in order of entropy while the sum before them stays within `bound` (arXiv:2505.24857).
 
-    The surest position is always taken, so a canvas can't stand still. `in_time`: as many as it takes to be done with
-    the last step, sure or not.
+    The first position is always taken, so a canvas can't stand still. `in_time`: as many as it takes to be done with
+    the last step, sure or not. `from_left`: in the order that they stand in. What is surest before anything is known
+    is what every text has, such as a line's end; a small model that begins with it writes around it.
     """
 
     def accept(entropy: Tensor, candidates: Tensor, left: int) -> Tensor:
         entropy = entropy.masked_fill(~candidates, torch.inf)
-        ordered, order = torch.sort(entropy, dim=-1)
+        order = torch.argsort((~candidates).float() if from_left else entropy, dim=-1, stable=True)
+        ordered = entropy.gather(-1, order)
         taken = torch.cumsum(ordered, dim=-1) - ordered <= bound
         if in_time:
             due = (candidates.sum(dim=-1, keepdim=True) + left - 1) // left

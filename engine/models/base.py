@@ -60,6 +60,8 @@ class Sampling:
     sure: float = 2.0
     """Probability of each open token's first choice at which a canvas is done, whatever steps are left; above 1: none
     is."""
+    from_left: bool = False
+    """Whether positions are accepted in the order that they stand in; else the surest first."""
     mend_from: float = 0.0
     """Mean confidence that a fill which does not parse needs to be denoised again: what nobody would be shown is not
     worth it."""

@@ -51,6 +51,7 @@ def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, len
         "pinned": recipe.pinned,
         "edits": recipe.edit_share > 0,
         "sure": recipe.sure,
+        "from_left": recipe.from_left,
         "trained_tokens": state.tokens,
         "trained_steps": state.step,
     }

@@ -85,6 +85,7 @@ RECIPE = Recipe(
     pinned=1,
     blank_share=0.5,
     steps=48,
+    from_left=False,
     widths=(CELLS,),
     rates=Rates(matrices=0.02, rest=0.004),
 )

@@ -248,5 +248,5 @@ def _sampling(published: dict[str, Any]) -> Sampling:
     bound = (published.get("sampler_config") or {}).get("entropy_bound")
     said = {**published, "max_steps": published.get("max_denoising_steps"), "entropy_bound": bound}
     names = ("max_steps", "t_min", "t_max", "entropy_bound", "stability_threshold", "confidence_threshold")
-    names += ("sure", "mend_from")
+    names += ("sure", "from_left", "mend_from")
     return replace(RELEASED, **{name: said[name] for name in names if said.get(name) is not None})

@@ -43,6 +43,13 @@ def test_a_canvas_that_must_end_in_time_takes_more_towards_the_end():
     assert accepted(unsure, 0.1, in_time=True, left=1) == [0, 1, 2, 3]
 
 
+def test_from_the_left_nothing_is_taken_before_what_stands_before_it():
+    assert accepted([0.05, 0.5, 0.04, 0.02], 0.1, from_left=True) == [0, 1]
+    assert accepted([3.0, 0.0, 0.0], 0.1, from_left=True) == [0]
+    assert accepted([3.0, 0.02, 0.05, 0.5, 0.0], 0.1, open_=[1, 2, 4], from_left=True) == [1, 2, 4]
+    assert accepted([5.0, 4.0, 3.0, 2.0], 0.1, from_left=True, in_time=True, left=2) == [0, 1]
+
+
 def test_temperature_falls_linearly():
     temperature = linear_temperature(0.4, 0.8, 4)
     assert [round(temperature(left), 3) for left in (4, 3, 2, 1)] == [0.8, 0.7, 0.6, 0.5]

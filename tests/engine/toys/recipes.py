@@ -37,6 +37,7 @@ UNIFORM = Recipe(
     pinned=32,
     blank_share=0.3,
     steps=48,
+    from_left=False,
     # What a canvas said surely may still change with all else of it.
     sure=2.0,
     widths=(8, 24, 64),
