@@ -1,6 +1,7 @@
 """Rows of context: examples side by side, each seen by itself alone, and the causal encoder's loss over all tokens.
 
 Behind an example with a gap stands one more token that nobody else sees. It asks, in place of the gap, how wide it is.
+More of them at the end of a row ask for the width of what is left of a gap, as if its first tokens were typed already.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ KeysAndValues = dict[int, tuple[Tensor, Tensor]]
 """By layer, [B, K, N, D] each."""
 NOTHING = -1
 """The target where no loss is taken, and the example of a place that is left empty."""
+TEXT, GAP, WIDE = range(3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +33,8 @@ class Contexts:
     ids: Tensor
     target: Tensor
     """What follows each token; what WIDTH is answered with; or NOTHING."""
-    filling: Tensor
-    """1 where the target is of the gap, its end included, else 0."""
+    kind: Tensor
+    """What the target is: the next TEXT, that of a GAP, its end included, or a gap's WIDE."""
     example: Tensor
     """The number of the example in its row, or NOTHING."""
     position: Tensor
@@ -56,12 +58,26 @@ class ContextRow:
         ids, start, number = followed(example), len(self.tokens), len(self.examples)
         cut, targets = len(example.context), [*ids[1:], NOTHING]
         self.tokens += [
-            (ids[at], targets[at], int(at >= cut - 1), number, at, start + at + 1) for at in range(len(ids))
+            (ids[at], targets[at], GAP if at >= cut - 1 else TEXT, number, at, start + at + 1) for at in range(len(ids))
         ]
-        if example.gap is not None:
-            self.tokens.append((WIDTH, width_token(len(example.gap)), 0, number, cut, start + cut))
         self.examples.append(example)
         self.starts.append(start)
+        if example.gap is not None:
+            self._ask(number, 0)
+
+    def ask(self, room: int) -> None:
+        """Append at most `room` questions how wide the rest of a gap is, evenly spread over the gaps."""
+        rests = [(number, at) for number, each in enumerate(self.examples) for at in range(1, len(each.gap or ()))]
+        if rests and room:
+            for number, at in rests[:: -(-len(rests) // room)]:
+                self._ask(number, at)
+
+    def _ask(self, number: int, known: int) -> None:
+        """How wide is what follows the first `known` tokens of an example's gap?"""
+        example = self.examples[number]
+        cut = len(example.context) + known
+        answer = width_token(len(example.gap or ()) - known)
+        self.tokens.append((WIDTH, answer, WIDE, number, cut, self.starts[number] + cut))
 
 
 def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> Iterator[ContextRow]:
@@ -73,11 +89,12 @@ def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> It
             example = examples.draw(size, inner * size // 64)
             if example is not None:
                 row.add(example)
+        row.ask(width - len(row.tokens))
         yield row
 
 
 def contexts(rows: Sequence[ContextRow], width: int) -> Contexts:
-    fillers = {"ids": PAD, "target": NOTHING, "filling": 0, "example": NOTHING, "position": 0, "seen": 0}
+    fillers = {"ids": PAD, "target": NOTHING, "kind": TEXT, "example": NOTHING, "position": 0, "seen": 0}
     return Contexts(**stacked([row.tokens for row in rows], width, fillers))
 
 
@@ -94,19 +111,21 @@ def of_tensors(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
     return type(batch)(**{each.name: of_tensors(change, getattr(batch, each.name)) for each in fields(batch)})
 
 
-def context_losses(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropies in nats: of every target, and of those in gaps alone, 0 where there are none. `store`
-    receives each layer's keys and values."""
+def context_losses(
+    network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean cross-entropies in nats: of every next token, of those in gaps alone, and of the gaps' widths; 0 where there
+    are none. `store` receives each layer's keys and values."""
     hidden = network.encode(batch.ids, batch.position, attend_within(network, batch, store))
     counted = batch.target != NOTHING
-    filling = counted & batch.filling.bool()
+    text, gap, wide = (counted & (batch.kind == kind) for kind in (TEXT, GAP, WIDE))
 
     def loss(of: Tensor) -> Tensor:
         cap = network.module.final_logit_softcapping
         return capped_cross_entropy(hidden[of], network.module.lm_head.weight, batch.target[of], cap)
 
-    of_gaps, share = loss(filling), filling.sum() / counted.sum()
-    return share * of_gaps + (1 - share) * loss(counted & ~filling), of_gaps
+    of_gaps, share = loss(gap), gap.sum() / (text | gap).sum()
+    return share * of_gaps + (1 - share) * loss(text), of_gaps, loss(wide)
 
 
 def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Attend:

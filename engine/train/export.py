@@ -20,11 +20,11 @@ from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrat
 from engine.models.prompts.layout import BOS, EOS, PAD
 from engine.train.corpus import Manifest
 from engine.train.recipe import Recipe
+from engine.train.run import LOSSES
 from engine.train.shapes import trained_parameters
 from engine.train.state import Point, TrainingState
 
 CARD = "MODEL_CARD.md"
-_LOSSES = ("canvas", "next_token", "gap")
 _ROWS = 12
 """Of the table of losses, about."""
 _BODY = Path(__file__).with_name("card.md")
@@ -124,8 +124,8 @@ def loss_table(curve: Sequence[Point]) -> str:
     some = points[:: -max(1, len(points) // _ROWS)][::-1]
     rows = [
         f"| {point.tokens:,} | "
-        + " | ".join(f"{point.losses[name]:.2f}" if name in point.losses else "-" for name in _LOSSES)
+        + " | ".join(f"{point.losses[name]:.2f}" if name in point.losses else "-" for name in LOSSES)
         + " |"
         for point in some
     ]
-    return "\n".join(["| Tokens | canvas | next token | gaps alone |", "|--:|--:|--:|--:|", *rows])
+    return "\n".join(["| Tokens | canvas | next token | gaps alone | widths |", "|--:|--:|--:|--:|--:|", *rows])

@@ -40,6 +40,8 @@ COMPILED = 24
 kinds of layers; what goes beyond runs uncompiled."""
 LOOKS = 4
 """Batches of the held-out split, always the same."""
+LOSSES = ("canvas", "next_token", "gap", "width")
+"""Those of contexts with canvases; of contexts alone, all but the first."""
 Batch = Contexts | Canvases | MaskedRows
 B = TypeVar("B", bound=Batch)
 
@@ -118,14 +120,14 @@ def step_losses(network: GemmaNetwork | MaskedNetwork, batch: Batch, sitting: Si
             return {"masked": masked_loss(network, batch)}
         assert isinstance(network, GemmaNetwork)
         if isinstance(batch, Contexts):
-            return dict(zip(("next_token", "gap"), context_losses(network, batch), strict=True))
-        return dict(zip(("canvas", "next_token", "gap"), canvas_losses(network, batch), strict=True))
+            return dict(zip(LOSSES[1:], context_losses(network, batch), strict=True))
+        return dict(zip(LOSSES, canvas_losses(network, batch), strict=True))
 
 
 def total_loss(losses: dict[str, Tensor], recipe: Recipe) -> Tensor:
     if "masked" in losses:
         return losses["masked"]
-    of_contexts = losses["next_token"] + recipe.gap_weight * losses["gap"]
+    of_contexts = losses["next_token"] + recipe.gap_weight * losses["gap"] + recipe.width_weight * losses["width"]
     return losses["canvas"] + recipe.next_token_weight * of_contexts if "canvas" in losses else of_contexts
 
 

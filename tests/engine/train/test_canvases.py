@@ -18,7 +18,7 @@ from engine.train.canvases import (
     noised,
     signal,
 )
-from engine.train.contexts import context_losses, filled_rows
+from engine.train.contexts import GAP, context_losses, filled_rows
 from engine.train.examples import Examples
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import NoiseKind
@@ -204,7 +204,7 @@ def test_what_is_served_comes_first_gaps_that_end_a_context_before_those_inside(
 
 def ends_its_context(made: Canvases, row: int, places: torch.Tensor) -> bool:
     cut = int(made.cut[row, places[0]])
-    return bool(made.contexts.filling[row, cut - 1])
+    return bool(made.contexts.kind[row, cut - 1] == GAP)
 
 
 @torch.no_grad()

@@ -9,7 +9,17 @@ from torch.nn.functional import cross_entropy
 from engine.models.prompts.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
 from engine.train import assessment, examples
 from engine.train.assessment import assess
-from engine.train.contexts import NOTHING, ContextRow, Contexts, attend_within, context_losses, contexts, filled_rows
+from engine.train.contexts import (
+    GAP,
+    NOTHING,
+    WIDE,
+    ContextRow,
+    Contexts,
+    attend_within,
+    context_losses,
+    contexts,
+    filled_rows,
+)
 from engine.train.corpus import Document
 from engine.train.examples import LONGEST_GAP, SHORTEST, Example, Examples, followed, signatures
 from engine.train.packed import PackedCorpus, pack
@@ -181,9 +191,9 @@ def test_recent_edits_say_no_line_of_the_text_however_it_is_indented(code: Packe
 def test_each_example_is_asked_for_its_width_by_a_token_of_its_own():
     asked = 0
     for made, row in [(batch(seed=seed), row) for seed in range(5) for row in range(3)]:
-        for place in (made.ids[row] == WIDTH).nonzero()[:, 0].tolist():
-            end = place - 1
-            assert made.ids[row, end] == END
+        for end in (made.ids[row] == END).nonzero()[:, 0].tolist():
+            place = end + 1
+            assert made.ids[row, place] == WIDTH
             start = int((made.example[row] == made.example[row, place]).nonzero()[0])
             gap = end - int(made.seen[row, place])
             assert made.target[row, place] == width_token(gap)
@@ -256,13 +266,36 @@ def test_gaps_count_beside_all_that_is_lost():
     batch = contexts(rows, 200)
     gaps = [example.gap for row in rows for example in row.examples if example.gap is not None]
     assert 1 < len(gaps) < sum(len(row.examples) for row in rows)
-    asked = (batch.filling == 1) & (batch.target != NOTHING)
+    asked = (batch.kind == GAP) & (batch.target != NOTHING)
     assert batch.target[asked].tolist() == [token for gap in gaps for token in (*gap, END)]
     with torch.no_grad():
         logits = network.logits(network.encode(batch.ids, batch.position, attend_within(network, batch)))
-        of_all, of_gaps = context_losses(network, batch)
-    for said, counted in ((of_all, batch.target != NOTHING), (of_gaps, asked)):
+        losses = context_losses(network, batch)
+    wide = batch.ids == WIDTH
+    for said, counted in zip(losses, ((batch.target != NOTHING) & ~wide, asked, wide), strict=True):
         assert float(said) == pytest.approx(float(cross_entropy(logits[counted], batch.target[counted])), rel=1e-5)
+
+
+def test_a_row_asks_for_widths_with_what_room_it_has_left():
+    examples = Examples(PackedCorpus(toy_corpus(), "train"), replace(tiny(), gap_share=1.0), random.Random(3))
+    asked = 0
+    for row in filled_rows(examples, 8, BATCH_WIDTH):
+        assert len(row.tokens) <= BATCH_WIDTH
+        gaps = len(row.examples)
+        questions = [token for token in row.tokens if token[0] == WIDTH]
+        asked += len(questions) - gaps
+        for _, answer, kind, number, position, seen in questions:
+            example = row.examples[number]
+            assert example.gap
+            known = position - len(example.context)
+            assert 0 <= known < len(example.gap)
+            assert answer == width_token(len(example.gap) - known)
+            # As if the gap's first tokens were the end of the prefix.
+            assert seen == row.starts[number] + position
+            assert kind == WIDE
+        places = [(token[3], token[4]) for token in questions]
+        assert len(places) == len(set(places))
+    assert asked > 8
 
 
 def test_an_assessment_is_of_fixed_gaps(monkeypatch: pytest.MonkeyPatch):
