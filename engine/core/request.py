@@ -87,7 +87,9 @@ class Candidate(Wire, frozen=True, kw_only=True):
     text: str
     tokens: int
     confidence: float
-    """Geometric mean of `token_confidence`, in [0, 1]."""
+    """In [0, 1]. Of a fill by a model that has learnt where gaps end, how likely it is to be the gap's very text; else
+    the geometric mean of `token_confidence`. What stands elsewhere is at least as likely as what stood in places so
+    much alike was right."""
     score: float
     """Log-probability that candidates are ranked by; higher is better."""
     syntax: Syntax = "unchecked"

@@ -40,6 +40,8 @@ class Hypothesis:
     """Log-probabilities of the model's reading, where it was asked already."""
     origin: str = ""
     """Where it stands elsewhere."""
+    likely: float = 0.0
+    """How likely what stands there is to be the gap's very text, as far as its surroundings tell."""
 
     @property
     def mean_confidence(self) -> float:

@@ -45,7 +45,7 @@ class Parts:
     sampling: Sampling | None = None
     """None: the model's own."""
     sure: float = 0.9
-    """Mean probability of a precedent that is answered without a canvas."""
+    """How likely a precedent has to be that is answered without a canvas."""
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
@@ -80,7 +80,7 @@ def infill(
     gap = Gap.of(model, request, deadline, parts.sampling, prompt)
     encoded = clock()
     known = yield from precedents(gap)
-    if known and known[0].mean_confidence >= parts.sure:
+    if known and known[0].likely >= parts.sure:
         widths, offered = (), known
     else:
         fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 
 from engine.core.request import Candidate
@@ -76,7 +77,7 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
     return Candidate(
         text=hypothesis.text,
         tokens=len(gap.committed) + len(hypothesis.ids),
-        confidence=hypothesis.mean_confidence,
+        confidence=_confidence(gap, hypothesis, score),
         # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
         score=sum(score),
         syntax=hypothesis.syntax,
@@ -84,3 +85,11 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
         origin=hypothesis.origin,
         token_ends=tuple(end for _, end in offsets(gap, hypothesis)),
     )
+
+
+def _confidence(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
+    """A model that has learnt where gaps end says how likely a text is to be all of the gap. The reading of others goes
+    on into the suffix, and a rewrite is more than anybody expects to the letter: there it is the tokens' mean."""
+    if gap.request.task != "fill" or gap.model.info.end_id is None:
+        return max(hypothesis.likely, hypothesis.mean_confidence)
+    return hypothesis.likely or math.exp(min(0.0, sum(score)))

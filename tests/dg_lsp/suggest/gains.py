@@ -2,8 +2,8 @@
 
 The holes of the reserved packages, the rest of each package being the workspace, filled without and with what stands
 elsewhere. One line of JSON: of each way how many are exact, how many add no syntax problem, how many say nothing, how
-many would be shown unasked, and how many of these are exact; the exact ones that only one way has; forward passes and
-median milliseconds.
+many would be shown unasked, and how many of these are exact; the least threshold at which half of what is shown is
+exact, and the share it shows; the exact ones that only one way has; forward passes and median milliseconds.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from engine.eval.run import is_clean
 from engine.eval.tasks import EvalTask
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
+from engine.train.fills import fitted_threshold
 from tests.dg_lsp.suggest.recall import by_package, indexed, precedents_of
 
 THRESHOLD = 0.4
@@ -67,6 +68,7 @@ def row(task: EvalTask, filled: Filled, ms: float) -> dict[str, Any]:
         "exact": best is not None and best.text == task.truth,
         "clean": best is None or is_clean(task, best.text) is not False,
         "silent": best is None,
+        "sure": -1.0 if best is None else round(best.confidence, 3),
         "shown": best is not None and best.confidence >= threshold,
         "elsewhere": best is not None and bool(best.origin),
         "forwards": filled.forwards,
@@ -79,6 +81,7 @@ def _figures(rows: list[dict[str, Any]]) -> dict[str, Any]:
     counts = {key: sum(row[key] for row in rows) for key in ("exact", "clean", "silent", "shown", "elsewhere")}
     return counts | {
         "exact of shown": sum(row["exact"] for row in shown),
+        "half exact from": fitted_threshold([(row["sure"], row["exact"]) for row in rows]),
         "forwards": round(fmean(row["forwards"] for row in rows), 1),
         "ms": round(median(row["ms"] for row in rows)),
     }

@@ -1,8 +1,10 @@
 """From request to answer, on the tiny released-shape model: what holds whatever the model says."""
 
+import math
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from msgspec import structs
@@ -196,3 +198,14 @@ def test_what_rows_do_not_agree_on_is_not_settled():
     drive(oracle, infill(oracle, FillRequest(prefix="x = ", suffix="\n", n=2)), drafts.append)
     assert drafts
     assert {draft.text[: draft.settled] for draft in drafts} <= {"", "abc "}
+
+
+def test_a_model_that_knows_where_gaps_end_says_how_likely_all_of_it_is(model, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(model, "info", replace(model.info, end_id=5))
+    request = ask(width=4, n=2)
+    for candidate in fill(model, request).candidates:
+        assert candidate.confidence == pytest.approx(math.exp(candidate.score))
+    # A rewrite is longer than anybody expects to the letter.
+    for candidate in fill(model, structs.replace(request, task="rewrite", old="wid + 2", width=None)).candidates:
+        mean = fmean(map(math.log, candidate.token_confidence))
+        assert candidate.confidence == pytest.approx(math.exp(mean))

@@ -49,6 +49,25 @@ def test_what_the_model_writes_too_says_where_it_stands(oracle: Oracle):
     assert first.score > alone.candidates[0].score
 
 
+def test_what_stands_in_like_surroundings_is_as_sure_as_they_are_alike(oracle: Oracle):
+    def sure(likeness: float) -> float:
+        precedents = (Precedent(text="height", origin="shapes.py:1", likeness=likeness),)
+        request = FillRequest(prefix=PREFIX, suffix=SUFFIX, language="python", precedents=precedents, n=3)
+        candidates = drive(oracle, infill(oracle, request, parts=Parts(sure=2.0))).candidates
+        return next(each.confidence for each in candidates if each.origin)
+
+    # The model would not write it, so only what is alike around it speaks for it.
+    read = sure(0)
+    assert sure(20) == pytest.approx(max(read, 0.27), abs=0.01)
+    assert sure(30) == pytest.approx(0.61, abs=0.01)
+
+
+def test_what_is_most_likely_by_its_surroundings_costs_no_canvas(oracle: Oracle):
+    precedents = (Precedent(text="height", origin="shapes.py:1", likeness=300.0),)
+    filled = fill(oracle, FillRequest(prefix=PREFIX, suffix=SUFFIX, language="python", precedents=precedents))
+    assert (filled.forwards, filled.candidates[0].text) == (0, "height")
+
+
 @pytest.mark.parametrize(
     ("text", "more"),
     [
