@@ -4,7 +4,7 @@ A processor without units for bfloat16 multiplies in it up to two hundred times 
 become float32 part by part, each small enough to stay in the processor's cache.
 
 In float32 torch multiplies with MKL, which leaves the widest units of processors other than Intel's unused. oneDNN does
-not, with weights in an order of its own: two to three times as fast there, the same sums.
+not, with weights in an order of its own: two to three times as fast there, the same sums; in bfloat16 four times.
 """
 
 from __future__ import annotations
@@ -95,9 +95,14 @@ def prefers_bfloat16(device: str) -> bool:
 
 
 def reordered(weight: Tensor) -> Tensor | None:
-    """A copy of a weight [N, K] in oneDNN's order, for `linear`; None where that is no gain."""
+    """A copy of a weight [N, K] in oneDNN's order, for `linear`; None where that is no gain. Of a weight that came in
+    bfloat16 it is in bfloat16, where that is faster: states are rounded to it as they were when such weights were
+    trained, sums are in float32."""
     if weight.device.type != "cpu" or weight.dtype != torch.float32 or not _reordering_gains():
         return None
+    narrow = weight.bfloat16()
+    if prefers_bfloat16("cpu") and torch.equal(narrow.float(), weight):
+        return _reordered(narrow)
     return _reordered(weight)
 
 
@@ -126,6 +131,8 @@ def _reordered(weight: Tensor) -> Tensor:
 
 def _multiplied(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     multiply: Any = torch.ops.mkldnn._linear_pointwise
+    if weight.dtype == torch.bfloat16:
+        return multiply(states.bfloat16(), weight, None if bias is None else bias.bfloat16(), "none", [], "").float()
     return multiply(states, weight, bias, "none", [], "")
 
 

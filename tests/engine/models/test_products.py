@@ -70,6 +70,19 @@ def test_a_weight_in_a_second_order_multiplies_the_same(shape: tuple[int, ...], 
     assert (reordered(layers[0].weight) is not None) == reorders
 
 
+@pytest.mark.skipif(not products.prefers_bfloat16("cpu"), reason="products in bfloat16 are no faster here")
+def test_a_weight_that_came_in_bfloat16_is_multiplied_in_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(products, "_reordering_gains", lambda: True)
+    states, came, bias = numbers(5, INPUTS), numbers(ROWS, INPUTS).bfloat16().float(), numbers(ROWS)
+    for weight, dtype in ((came, torch.bfloat16), (numbers(ROWS, INPUTS), torch.float32)):
+        second = reordered(weight)
+        assert second is not None
+        assert second.dtype == dtype
+        found = linear(states, weight, bias, second)
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, F.linear(states, weight, bias), rtol=0.02, atol=0.1)
+
+
 def test_a_second_order_is_for_float32_on_a_processor(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(products, "_reordering_gains", lambda: True)
     assert reordered(numbers(8, 8).bfloat16()) is None
