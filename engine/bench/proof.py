@@ -217,10 +217,15 @@ class _Reads(TorchDispatchMode):
             if name == "dg_lsp::grouped_product" and args[-1] is not None:
                 share = float((args[-1] > 0).float().mean())
             for each in tree_leaves((args, kwargs)):
-                if isinstance(each, Tensor) and each.untyped_storage().data_ptr() in self._own:
-                    at = each.data_ptr()
-                    self.nbytes[at] = max(self.nbytes.get(at, 0.0), share * each.nbytes)
+                if isinstance(each, Tensor) and (at := self._place(each)) is not None:
+                    self.nbytes[at] = max(self.nbytes.get(at, 0.0), share * each.numel() * each.itemsize)
         return func(*args, **kwargs)
+
+    def _place(self, operand: Tensor) -> int | None:
+        """Where a weight begins; None for what is none."""
+        if operand.layout != torch.strided:
+            return id(operand)  # in an order of oneDNN's, which nothing but weights are in
+        return operand.data_ptr() if operand.untyped_storage().data_ptr() in self._own else None
 
 
 def _bandwidth(watch: Stopwatch, device: torch.device, nbytes: int) -> float:

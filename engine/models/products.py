@@ -20,6 +20,10 @@ from torch import Tensor
 
 _NUMBERS = 1 << 19
 """Of a part: 2 MB in float32."""
+_MANY_ROWS = 48
+"""Queries from which on scores that are written down are faster than those that are not."""
+_MOST_SCORES = 1 << 19
+"""Of one head, which stay in the processor's cache."""
 _TRIED_ROWS = 32
 """Of states, for which an order of weights is chosen."""
 
@@ -36,6 +40,20 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, reordered
     product: Callable[[Tensor, Tensor], Tensor] = _ByParts.apply if states.requires_grad else linear_by_parts
     out = product(states.flatten(0, -2), weight).view(*states.shape[:-1], len(weight))
     return (out if bias is None else out + bias).to(states.dtype)
+
+
+def attended(queries: Tensor, keys: Tensor, values: Tensor, scale: float | None) -> Tensor:
+    """What queries [B, H, T, D] see of keys and values [B, H, S, D]: [B, H, T, D]."""
+    rows = queries.shape[2]
+    if not _MANY_ROWS <= rows <= _MOST_SCORES // keys.shape[2] or not _by_head(keys, values) or queries.requires_grad:
+        return F.scaled_dot_product_attention(queries, keys, values, scale=scale)
+    scale = queries.shape[-1] ** -0.5 if scale is None else scale
+    queries = queries if scale == 1 else queries * scale
+    out = torch.empty_like(queries)
+    each = (part.flatten(0, 1) for part in (queries, keys, values, out))
+    for query, key, value, into in zip(*each, strict=True):
+        into.copy_(_multiplied(_multiplied(query, key, None).softmax(dim=-1), value.t(), None))
+    return out
 
 
 def linear_by_parts(states: Tensor, weight: Tensor) -> Tensor:
@@ -104,6 +122,12 @@ def reordered(weight: Tensor) -> Tensor | None:
     if prefers_bfloat16("cpu") and torch.equal(narrow.float(), weight):
         return _reordered(narrow)
     return _reordered(weight)
+
+
+def _by_head(keys: Tensor, values: Tensor) -> bool:
+    """Whether oneDNN is good at products with those of a head: it takes others number by number."""
+    plain = keys.device.type == "cpu" and keys.dtype == values.dtype == torch.float32
+    return plain and all(each.stride()[2:] == (each.shape[3], 1) for each in (keys, values)) and _reordering_gains()
 
 
 @cache

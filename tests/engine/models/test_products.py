@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from engine.models import products
 from engine.models.logits import Head, columns
 from engine.models.network import Linear, lay_out, side_by_side
-from engine.models.products import linear, linear_by_parts, reordered, summed
+from engine.models.products import attended, linear, linear_by_parts, reordered, summed
 from engine.models.quantized.layers import CpuInt8
 
 ROWS, INPUTS = 700, 48
@@ -81,6 +81,22 @@ def test_a_weight_that_came_in_bfloat16_is_multiplied_in_it(monkeypatch: pytest.
         found = linear(states, weight, bias, second)
         assert found.dtype == torch.float32
         torch.testing.assert_close(found, F.linear(states, weight, bias), rtol=0.02, atol=0.1)
+
+
+@pytest.mark.usefixtures("reorders")
+@pytest.mark.parametrize("scale", [1.0, None])
+@pytest.mark.parametrize("rows", [1, 47, 48, 200])
+def test_attention_is_torchs_however_many_ask(rows: int, scale: float | None):
+    queries, kept = numbers(1, 2, rows, 16), numbers(1, 2, 90, 32)
+    # As a cache has them: the first and the last of a store; and as nothing has them, in pieces.
+    for keys, values in ((kept[:, :, 10:, :16].contiguous(),) * 2, (kept[..., :16], kept[..., 16:])):
+        found = attended(queries, keys, values, scale)
+        exact = F.scaled_dot_product_attention(queries, keys, values, scale=scale)
+        torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
+    cache = numbers(1, 2, 90, 16)[:, :, 5:70]
+    found = attended(queries, cache, cache, scale)
+    exact = F.scaled_dot_product_attention(queries, cache, cache, scale=scale)
+    torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
 
 
 def test_a_second_order_is_for_float32_on_a_processor(monkeypatch: pytest.MonkeyPatch):
