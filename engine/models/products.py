@@ -10,7 +10,8 @@ not, with weights in an order of its own: two to three times as fast there, the 
 from __future__ import annotations
 
 import timeit
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
@@ -20,12 +21,28 @@ from torch import Tensor
 
 _NUMBERS = 1 << 19
 """Of a part: 2 MB in float32."""
+_ONE_THREAD_PARAMETERS = 64_000_000
 _MANY_ROWS = 48
 """Queries from which on scores that are written down are faster than those that are not."""
 _MOST_SCORES = 1 << 19
 """Of one head, which stay in the processor's cache."""
 _TRIED_ROWS = 32
 """Of states, for which an order of weights is chosen."""
+
+
+@contextmanager
+def threads_for(parameters: int, device: str) -> Generator[None]:
+    """Within the block a model of that size has as many threads as make it faster: the products of a small one are over
+    before a second thread has begun to help, and it would wait for it at each."""
+    before = torch.get_num_threads()
+    if device != "cpu" or parameters > _ONE_THREAD_PARAMETERS or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, reordered: Tensor | None = None) -> Tensor:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from engine.models import products
 from engine.models.logits import Head, columns
 from engine.models.network import Linear, lay_out, side_by_side
-from engine.models.products import attended, linear, linear_by_parts, reordered, summed
+from engine.models.products import attended, linear, linear_by_parts, reordered, summed, threads_for
 from engine.models.quantized.layers import CpuInt8
 
 ROWS, INPUTS = 700, 48
@@ -42,6 +42,20 @@ def test_a_linear_layer_multiplies_as_torch_does(shape: tuple[int, ...], dtype: 
     found = linear(states, weight, bias)
     assert found.dtype == dtype
     torch.testing.assert_close(found.double(), exact, rtol=0.01, atol=0.1 if dtype == torch.bfloat16 else 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "device", "threads"), [(13_000_000, "cpu", 1), (500_000_000, "cpu", 2), (13_000_000, "cuda:0", 2)]
+)
+def test_a_small_model_has_one_thread_while_it_is_asked(parameters: int, device: str, threads: int):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with threads_for(parameters, device):
+            assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.fixture(params=[True, False], ids=["oneDNN", "as they are"])
