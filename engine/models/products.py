@@ -24,8 +24,8 @@ _NUMBERS = 1 << 19
 _ONE_THREAD_PARAMETERS = 64_000_000
 _MANY_ROWS = 48
 """Queries from which on scores that are written down are faster than those that are not."""
-_MOST_SCORES = 1 << 19
-"""Of one head, which stay in the processor's cache."""
+_MOST_SCORES = 1 << 21
+"""Of one head: 8 MB. More would take memory that nobody planned for."""
 _TRIED_ROWS = 32
 """Of states, for which an order of weights is chosen."""
 
