@@ -107,7 +107,9 @@ def test_attention_is_torchs_however_many_ask(rows: int, scale: float | None):
         found = attended(queries, keys, values, scale)
         exact = F.scaled_dot_product_attention(queries, keys, values, scale=scale)
         torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
-    cache = numbers(1, 2, 90, 16)[:, :, 5:70]
+    # Several sequences, whose heads stand behind each other for each token.
+    queries = numbers(2, rows, 3, 16).transpose(1, 2)
+    cache = numbers(2, 3, 90, 16)[:, :, 5:70]
     found = attended(queries, cache, cache, scale)
     exact = F.scaled_dot_product_attention(queries, cache, cache, scale=scale)
     torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
