@@ -63,8 +63,9 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, reordered
 
 def attended(queries: Tensor, keys: Tensor, values: Tensor, scale: float | None) -> Tensor:
     """What queries [B, H, T, D] see of keys and values [B, H, S, D]: [B, H, T, D]."""
-    rows = queries.shape[2]
-    if not _MANY_ROWS <= rows <= _MOST_SCORES // keys.shape[2] or not _by_head(keys, values) or queries.requires_grad:
+    learnt = any(each.requires_grad for each in (queries, keys, values))
+    few = not _MANY_ROWS <= queries.shape[2] <= _MOST_SCORES // keys.shape[2]
+    if few or learnt or not _by_head(keys, values):
         return F.scaled_dot_product_attention(queries, keys, values, scale=scale)
     factor = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
     queries = queries if factor == 1 else queries * factor
