@@ -22,6 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from engine.baselines.left_to_right import LeftToRight
 from engine.bench.end_to_end import by_causal_head
 from engine.bench.keystroke import keystroke
+from engine.bench.steps import uncounted
 from engine.bench.timing import Figure, Ratio, Spread, Stopwatch
 from engine.bench.workload import Measured, forgetful, launched, request_for, rows_of, token_ids
 from engine.checkpoints.directory import TensorHeader
@@ -133,7 +134,7 @@ def _steps(proved: Proved, model: Weighed, watch: Stopwatch, count: int) -> None
     run = _step(model, count)
     with forgetful(model):
         with launched(model):
-            with FlopCounterMode(display=False, custom_mapping=_packed_products()) as counter:
+            with FlopCounterMode(display=False, custom_mapping=uncounted()) as counter:
                 proved.nbytes[f"weights read by a step of {count}"] = nbytes_read(model.network.module, run)
             proved.products_of[count] = counter.get_total_flops()
             _note(proved, "launched", count, watch.time(run))
@@ -216,10 +217,15 @@ class _Reads(TorchDispatchMode):
             if name == "dg_lsp::grouped_product" and args[-1] is not None:
                 share = float((args[-1] > 0).float().mean())
             for each in tree_leaves((args, kwargs)):
-                if isinstance(each, Tensor) and each.untyped_storage().data_ptr() in self._own:
-                    at = each.data_ptr()
-                    self.nbytes[at] = max(self.nbytes.get(at, 0.0), share * each.nbytes)
+                if isinstance(each, Tensor) and (at := self._place(each)) is not None:
+                    self.nbytes[at] = max(self.nbytes.get(at, 0.0), share * each.numel() * each.itemsize)
         return func(*args, **kwargs)
+
+    def _place(self, operand: Tensor) -> int | None:
+        """Where a weight begins; None for what is none."""
+        if operand.layout != torch.strided:
+            return id(operand)  # in an order of oneDNN's, which nothing but weights are in
+        return operand.data_ptr() if operand.untyped_storage().data_ptr() in self._own else None
 
 
 def _bandwidth(watch: Stopwatch, device: torch.device, nbytes: int) -> float:
@@ -234,19 +240,6 @@ def _flops_a_second(watch: Stopwatch, device: torch.device) -> float:
     dtype = torch.bfloat16 if prefers_bfloat16(device.type) else torch.float32
     matrix = torch.ones(_MATRIX, _MATRIX, dtype=dtype, device=device)
     return 2 * _MATRIX**3 / watch.time(lambda: matrix @ matrix).median * 1000
-
-
-def _packed_products() -> dict[Any, Any]:
-    """The operators that torch's counter does not know."""
-    names = ("_weight_int4pack_mm_for_cpu", "_weight_int8pack_mm")
-    found: list[Any] = [getattr(torch.ops.aten, name) for name in names]
-    # It is there where its kernel was imported.
-    own = getattr(torch.ops.dg_lsp, "grouped_product", None)
-    return dict.fromkeys([*found, *([] if own is None else [own])], _packed_flops)
-
-
-def _packed_flops(states: Sequence[int], *_: Any, out_shape: Sequence[int], **__: Any) -> int:
-    return 2 * math.prod(out_shape) * states[-1]
 
 
 def _memory(model: Weighed, device: torch.device) -> dict[str, int]:

@@ -18,6 +18,7 @@ from engine.bench.steps import BOUNDS, GRID, bounds, grid
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.bench.workload import Measured
 from engine.models.base import Model
+from engine.models.products import threads_for
 
 PARTS = (END_TO_END, GAPS, BOUNDS, KEYSTROKE, GRID)
 
@@ -69,12 +70,14 @@ def run(
     """Measure each part once, telling `on_part` what comes next. Without `code` there are no gaps in it."""
     watch = Stopwatch(repetitions=effort.repetitions, limit_s=effort.limit_s, device=model.info.device)
     made = Benchmark(about=about(model))
+    # Fills see to that themselves.
+    served = threads_for(model.info.parameters, model.info.device)
     measured: dict[str, Callable[[], tuple[list[Figure], list[Ratio]]]] = {
         END_TO_END: lambda: end_to_end(model, watch, effort.gaps),
         GAPS: lambda: gaps(model, code, effort.in_code) if code else ([], []),
-        BOUNDS: lambda: bounds(model, watch, effort.width),
-        KEYSTROKE: lambda: keystroke(model, watch, effort.lengths, effort.longest_cold),
-        GRID: lambda: grid(model, watch, effort.widths, effort.batches),
+        BOUNDS: served(lambda: bounds(model, watch, effort.width)),
+        KEYSTROKE: served(lambda: keystroke(model, watch, effort.lengths, effort.longest_cold)),
+        GRID: served(lambda: grid(model, watch, effort.widths, effort.batches)),
     }
     for part in dict.fromkeys(parts):
         on_part(part)

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from engine.decoding.constraints import Bans
 from engine.models.logits import Head, Logits
-from engine.models.products import summed
 
 _LEAST = -1e4
 """Log-probability of what can't be, in a sum where it counts for nothing."""
@@ -60,7 +59,7 @@ class Signal:
 
     def embeddings(self) -> Tensor:
         """[F, E]"""
-        return (self.sums + _summed(self.head, self.last, self.head.size - self.last.shape[1])) / self.total
+        return (self.sums + self.head.summed(self.last, self.head.size - self.last.shape[1])) / self.total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +178,7 @@ class _Running:
             scale = change.exp()
             self.moment = (self.moment + self.total * change) * scale
             self.total = before = self.total * scale
-            self.sums = (self.sums + _summed(head, self.last, first - self.last.shape[1])) * scale
+            self.sums = (self.sums + head.summed(self.last, first - self.last.shape[1])) * scale
             self.greatest = greatest
             del self.last
         block -= self.greatest
@@ -268,8 +267,3 @@ def likeliest(logits: Tensor) -> Tensor:
         return logits.argmax(dim=-1)
     # torch takes ten times as long there.
     return torch.from_numpy(logits.detach().numpy().argmax(axis=-1))
-
-
-def _summed(head: Head, weights: Tensor, first: int) -> Tensor:
-    """Embeddings of the tokens from `first` on, by weights [F, W]: [F, E] in float32."""
-    return summed(weights, head.table[first : first + weights.shape[1]])

@@ -20,6 +20,7 @@ from engine.analysis.questions import Check
 from engine.core.request import Draft, Filled
 from engine.models.base import Model, Rows
 from engine.models.logits import Logits
+from engine.models.products import threads_for
 
 if TYPE_CHECKING:
     from engine.analysis.checks import Checks
@@ -45,6 +46,11 @@ Filling = Work[Filled]
 @torch.inference_mode()
 def drive(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | None = None) -> T:
     """Run one fill to its end, in this process alone, telling `on_draft` the canvas after each step."""
+    with threads_for(model.info.parameters, model.info.device):
+        return _driven(model, filling, on_draft)
+
+
+def _driven(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | None) -> T:
     checks: Checks | None = None
     try:
         wanted = next(filling)

@@ -12,10 +12,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from engine.models.products import linear, reordered, summed
+
 _NUMBERS = 1 << 21
 """Logits at a time: 8 MB, and a pass over them holds a few times as much."""
 _FEWEST = 1024
 """Tokens of a block, at the least."""
+_MOST_TWICE_NBYTES = 32 << 20
+"""Of an embedding table that is kept in a second order, in which averages of all of it are faster."""
 
 LogitsOf = Callable[[Tensor, slice | Tensor], Tensor]
 """(Hidden states [F, E], W of the tokens) -> their float32 logits [F, W], in memory of their own."""
@@ -35,6 +39,16 @@ class Head:
         """The embedding of any token at all [E], in float32."""
         # Not at once, as that would be a copy of the table in float32.
         return torch.stack([part.float().sum(dim=0) for part in self.table.split(_FEWEST)]).sum(dim=0) / self.size
+
+    def summed(self, weights: Tensor, first: int) -> Tensor:
+        """Embeddings of the tokens from `first` on, by weights [F, W]: [F, E] in float32."""
+        if weights.shape[1] == self.size and self._by_feature is not None:
+            return linear(weights, self.table.t(), None, self._by_feature)
+        return summed(weights, self.table[first : first + weights.shape[1]])
+
+    @cached_property
+    def _by_feature(self) -> Tensor | None:
+        return reordered(self.table.t()) if self.table.nbytes <= _MOST_TWICE_NBYTES else None
 
     def guessed(self, tokens: Tensor, logit: float) -> Tensor:
         """Embeddings [F, E] averaged as if `tokens` [F] had this logit and all others 0; -1 stands for no token."""

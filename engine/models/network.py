@@ -19,11 +19,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.models.products import linear
+from engine.models.products import attended, linear, reordered
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer index, queries [B, H, T, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, T, D], H a multiple of K.
 Queries and keys are rotated."""
+_MOST_TWICE_NBYTES = 256 << 20
+"""Of weights that are kept in a second order, which many rows are multiplied with faster."""
 _FUSED = 64
 """Ways that a layer is compiled, at the most: each width, for each kind of layers."""
 Rotation = tuple[Tensor, Tensor]
@@ -69,7 +71,7 @@ class FeedForward(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         gate, up = side_by_side((self.gate_proj, self.up_proj), hidden)
-        return self.down_proj(F.silu(gate) * up)
+        return alone(self.down_proj, F.silu(gate) * up)
 
 
 class Network(ABC):
@@ -91,13 +93,39 @@ class Network(ABC):
         """The same passes over another module of the same shape."""
 
     def lay_out(self) -> None:
-        """Put weights in memory as a step reads them; what is computed stays the same."""
+        """Put weights in memory as a step reads them; what is computed stays the same, as long as they do."""
+        groups = self.linear_layers()
+        plain = (part for group in groups for part in group if isinstance(part, nn.Linear))
+        twice = sum(part.weight.nbytes for part in plain) <= _MOST_TWICE_NBYTES
+        for group in groups:
+            lay_out(group, twice=twice)
+        if twice:
+            self._lay_out_head()
+
+    def _lay_out_head(self) -> None:
+        """Its rows are looked up by token, too: they stay as they are."""
+        head = self.module.lm_head
+        held = head.__dict__.pop("together", None)
+        if held is None or held[0] is not head.weight:
+            held = (head.weight, head.bias, [len(head.weight)], reordered(head.weight))
+        head.together = held
+
+    def of_head(self, hidden: Tensor, tokens: slice | Tensor) -> Tensor:
+        """Products [..., W] of hidden states [..., E] with the head's rows of all tokens or of some, in float32."""
+        head = self.module.lm_head
+        size = len(head.weight)
+        if isinstance(tokens, slice) and tokens.indices(size) == (0, size, 1):
+            return alone(head, hidden).float()
+        return linear(hidden, head.weight[tokens]).float()
+
+    def linear_layers(self) -> list[list[Any]]:
+        """Those with the same input together."""
+        groups: list[list[Any]] = []
         for layer in self.layers:
             block, mlp = layer.self_attn, layer.mlp
-            lay_out([part for part in (block.q_proj, block.k_proj, block.v_proj) if part is not None])
-            lay_out([mlp.gate_proj, mlp.up_proj])
-            lay_out([block.o_proj])
-            lay_out([mlp.down_proj])
+            groups.append([part for part in (block.q_proj, block.k_proj, block.v_proj) if part is not None])
+            groups += [[mlp.gate_proj, mlp.up_proj], [block.o_proj], [mlp.down_proj]]
+        return groups
 
     @property
     def device(self) -> torch.device:
@@ -150,7 +178,9 @@ class Network(ABC):
         groups = heads // key.shape[1]
         # Heads that share keys become more queries of one head: nothing is copied.
         folded = query.reshape(batch, key.shape[1], groups * width, size)
-        if mask is not None and mask.shape[2] > 1:
+        if mask is None:
+            return attended(folded, key, value, self.scale).reshape(batch, heads, width, size)
+        if mask.shape[2] > 1:
             mask = mask.repeat(1, 1, groups, 1)
         out = F.scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=self.scale)
         return out.reshape(batch, heads, width, size)
@@ -196,9 +226,10 @@ class Network(ABC):
         return hidden.to(device)
 
 
-def lay_out(parts: Sequence[Any]) -> None:
+def lay_out(parts: Sequence[Any], *, twice: bool) -> None:
     """Let the weights of linear layers over the same input lie side by side, so that one product is enough; in float32
-    on a processor column by column, which few rows are multiplied with a third faster. What is packed lies as it is."""
+    on a processor column by column, which few rows are multiplied with a third faster, and if they may be there `twice`
+    also in the order that is the fastest for many. What is packed lies as it is."""
     held = parts[0].__dict__.pop("together", None)
     if not all(isinstance(part, nn.Linear) for part in parts):
         return
@@ -218,7 +249,7 @@ def lay_out(parts: Sequence[Any]) -> None:
     sizes = [len(each) for each in weights]
     for part, own in zip(parts, weight.split(sizes), strict=True):
         part.weight = nn.Parameter(own, requires_grad=False)
-    parts[0].together = (weight, bias, sizes)
+    parts[0].together = (weight, bias, sizes, reordered(weight) if twice else None)
 
 
 def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
@@ -226,8 +257,14 @@ def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
     together = getattr(parts[0], "together", None)
     if together is None:
         return [part(hidden) for part in parts]
-    weight, bias, sizes = together
-    return linear(hidden, weight, bias).split(sizes, dim=-1)
+    weight, bias, sizes, faster = together
+    product = linear(hidden, weight, bias, faster)
+    return product.split(sizes, dim=-1) if len(sizes) > 1 else [product]
+
+
+def alone(part: Any, hidden: Tensor) -> Tensor:
+    """What one linear layer makes of an input of its own."""
+    return side_by_side((part,), hidden)[0]
 
 
 def frequencies(size: int, theta: float, share: float = 1.0, factor: float = 1.0) -> Tensor:

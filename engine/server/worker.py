@@ -199,7 +199,10 @@ class Worker(threading.Thread):
         # Not imported before there is a model, for the handshake's sake.
         import torch
 
-        with self._watchdog.round(model.info.device), torch.inference_mode():
+        from engine.models.products import threads_for
+
+        threads = threads_for(model.info.parameters, model.info.device)
+        with self._watchdog.round(model.info.device), torch.inference_mode(), threads:
             yield
         if self._memory_short and self._shortages < _SHORTAGES:
             # Not before the round is over: until then its own tensors are in use.

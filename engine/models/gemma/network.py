@@ -20,6 +20,7 @@ from engine.models.network import (
     Linear,
     Network,
     RMSNorm,
+    alone,
     frequencies,
     rotate,
     rotation,
@@ -138,6 +139,10 @@ class GemmaNetwork(Network):
     def conditions_by(self) -> Tensor:
         return self.embeddings.weight
 
+    def linear_layers(self) -> list[list[Any]]:
+        block = self.decoder.self_conditioning
+        return [*super().linear_layers(), [block.gate_proj, block.up_proj], [block.down_proj]]
+
     def sliding(self, index: int) -> bool:
         """Whether layer `index` sees a window of the context only."""
         return self.config.layer_types[index] == SLIDING
@@ -171,7 +176,7 @@ class GemmaNetwork(Network):
     def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:
         """Soft-capped float32 logits [..., W] of hidden states [..., E], of all tokens or of some."""
         cap = self.module.final_logit_softcapping
-        return linear(hidden, self.module.lm_head.weight[tokens]).float().div_(cap).tanh_() * cap
+        return self.of_head(hidden, tokens).div_(cap).tanh_() * cap
 
     def embed(self, ids: Tensor) -> Tensor:
         """Scaled embeddings [..., E] of ids [...]."""
@@ -228,7 +233,7 @@ def before_attention(layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tu
 
 def after_attention(layer: Any, hidden: Tensor, attended: Tensor, experts: int) -> Tensor:
     """The layer's output; a token goes through so many experts. Where it is fused, this function is compiled."""
-    change = layer.self_attn.o_proj(attended.transpose(1, 2).flatten(2))
+    change = alone(layer.self_attn.o_proj, attended.transpose(1, 2).flatten(2))
     hidden = hidden + norm(layer.post_attention_layernorm, change)
     mlp = feed_forward(layer.mlp, norm(layer.pre_feedforward_layernorm, hidden))
     change = norm(layer.post_feedforward_layernorm_1, mlp)
@@ -252,7 +257,7 @@ def _fused_after() -> Callable[..., Tensor]:
 def feed_forward(block: Any, hidden: Tensor) -> Tensor:
     """A gated block of three matrices, [..., E] to [..., E]."""
     gate, up = side_by_side((block.gate_proj, block.up_proj), hidden)
-    return block.down_proj(_gelu(gate) * up)
+    return alone(block.down_proj, _gelu(gate) * up)
 
 
 def _gelu(gate: Tensor) -> Tensor:

@@ -17,12 +17,12 @@ from engine.models.network import (
     Linear,
     Network,
     RMSNorm,
+    alone,
     frequencies,
     rotate,
     rotation,
     side_by_side,
 )
-from engine.models.products import linear
 
 
 class MaskedModule(nn.Module):
@@ -86,7 +86,7 @@ class MaskedNetwork(Network):
 
     def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:
         """Float32 logits [..., W] of hidden states [..., E], of all tokens or of some."""
-        return linear(hidden, self.module.lm_head.weight[tokens]).float()
+        return self.of_head(hidden, tokens)
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         block = layer.self_attn
@@ -97,7 +97,7 @@ class MaskedNetwork(Network):
         return rotate(query, cos, sin).transpose(1, 2), rotate(key, cos, sin).transpose(1, 2), value.transpose(1, 2)
 
     def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
-        hidden = hidden + layer.self_attn.o_proj(attended.transpose(1, 2).flatten(2))
+        hidden = hidden + alone(layer.self_attn.o_proj, attended.transpose(1, 2).flatten(2))
         return hidden + layer.mlp(self._norm(layer.post_attention_layernorm, hidden))
 
     def _norm(self, module: Any, hidden: Tensor) -> Tensor:

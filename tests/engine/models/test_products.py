@@ -5,7 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from engine.models import products
-from engine.models.products import linear, linear_by_parts, summed
+from engine.models.logits import Head, columns
+from engine.models.network import Linear, lay_out, side_by_side
+from engine.models.products import attended, linear, linear_by_parts, reordered, summed, threads_for
 from engine.models.quantized.layers import CpuInt8
 
 ROWS, INPUTS = 700, 48
@@ -40,6 +42,91 @@ def test_a_linear_layer_multiplies_as_torch_does(shape: tuple[int, ...], dtype: 
     found = linear(states, weight, bias)
     assert found.dtype == dtype
     torch.testing.assert_close(found.double(), exact, rtol=0.01, atol=0.1 if dtype == torch.bfloat16 else 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "device", "threads"), [(13_000_000, "cpu", 1), (500_000_000, "cpu", 2), (13_000_000, "cuda:0", 2)]
+)
+def test_a_small_model_has_one_thread_while_it_is_asked(parameters: int, device: str, threads: int):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with threads_for(parameters, device):
+            assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.fixture(params=[True, False], ids=["oneDNN", "as they are"])
+def reorders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether weights are worth a second order, on whichever processor this is."""
+    monkeypatch.setattr(products, "_reordering_gains", lambda: request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (2, 3), (1, 40)], ids=str)
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_weight_in_a_second_order_multiplies_the_same(shape: tuple[int, ...], biased: bool, reorders: bool):
+    layers = [Linear(INPUTS, size, bias=biased) for size in (ROWS, 32)]
+    for layer in layers:
+        layer.load_state_dict({name: numbers(*held.shape) for name, held in layer.state_dict().items()})
+    states = numbers(*shape, INPUTS)
+    expected = [layer(states) for layer in layers]
+    lay_out(layers, twice=True)
+    found = side_by_side(layers, states)
+    for own, exact in zip(found, expected, strict=True):
+        torch.testing.assert_close(own, exact, rtol=1e-5, atol=1e-4)
+    # A gradient has to know the weight.
+    states.requires_grad_()
+    side_by_side(layers, states)[0].sum().backward()
+    assert states.grad is not None
+    assert (reordered(layers[0].weight) is not None) == reorders
+
+
+@pytest.mark.skipif(not products.prefers_bfloat16("cpu"), reason="products in bfloat16 are no faster here")
+def test_a_weight_that_came_in_bfloat16_is_multiplied_in_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(products, "_reordering_gains", lambda: True)
+    states, came, bias = numbers(5, INPUTS), numbers(ROWS, INPUTS).bfloat16().float(), numbers(ROWS)
+    for weight, dtype in ((came, torch.bfloat16), (numbers(ROWS, INPUTS), torch.float32)):
+        second = reordered(weight)
+        assert second is not None
+        assert second.dtype == dtype
+        found = linear(states, weight, bias, second)
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, F.linear(states, weight, bias), rtol=0.02, atol=0.1)
+
+
+@pytest.mark.usefixtures("reorders")
+@pytest.mark.parametrize("scale", [1.0, None])
+@pytest.mark.parametrize("rows", [1, 47, 48, 200])
+def test_attention_is_torchs_however_many_ask(rows: int, scale: float | None):
+    queries, kept = numbers(1, 2, rows, 16), numbers(1, 2, 90, 32)
+    # As a cache has them: the first and the last of a store; and as nothing has them, in pieces.
+    for keys, values in ((kept[:, :, 10:, :16].contiguous(),) * 2, (kept[..., :16], kept[..., 16:])):
+        found = attended(queries, keys, values, scale)
+        exact = F.scaled_dot_product_attention(queries, keys, values, scale=scale)
+        torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
+    # Several sequences, whose heads stand behind each other for each token.
+    queries = numbers(2, rows, 3, 16).transpose(1, 2)
+    cache = numbers(2, 3, 90, 16)[:, :, 5:70]
+    found = attended(queries, cache, cache, scale)
+    exact = F.scaled_dot_product_attention(queries, cache, cache, scale=scale)
+    torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
+
+
+def test_a_second_order_is_for_float32_on_a_processor(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(products, "_reordering_gains", lambda: True)
+    assert reordered(numbers(8, 8).bfloat16()) is None
+    assert reordered(torch.empty(8, 8, device="meta")) is None
+
+
+@pytest.mark.usefixtures("reorders")
+@pytest.mark.parametrize("width", [ROWS, 30])
+def test_a_head_averages_its_table_in_any_order(width: int):
+    table, weights = numbers(ROWS, INPUTS), numbers(5, width).softmax(dim=-1)
+    found = Head(columns, ROWS, table).summed(weights, ROWS - width)
+    torch.testing.assert_close(found, weights @ table[ROWS - width :], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

@@ -204,4 +204,4 @@ def test_a_masked_model_learns_what_it_is_asked_when_it_serves(masked: PromptedL
     expected = cross_entropy(torch.cat(logits), made.truth[made.truth != NOTHING])
     with torch.no_grad():
         said = step_losses(trainable(model.network, recompute=False), made, CPU)["masked"]
-    torch.testing.assert_close(said, expected)
+    torch.testing.assert_close(said, expected, rtol=1e-5, atol=1e-4)
