@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -49,6 +49,8 @@ class Gap:
     sampling: Sampling
     committed: list[int] = field(default_factory=list)
     """Tokens of canvases that are done, for a gap longer than one."""
+    told: Mapping[int, float] = field(default_factory=dict[int, float])
+    """How likely the model says each width is that it tells apart; empty where it was not asked."""
     steps: int = 0
     """Forward passes, too: each step is one."""
     shown: int = 0

@@ -14,6 +14,10 @@ from engine.models.base import READ_ON
 from engine.models.logits import Logits
 from engine.text.newlines import with_line_feeds
 
+TOLD, LEAST = 2.0, 1e-3
+"""How often the log-probability of a candidate's width counts, and the least probability that does. Of 0 to 4 times the
+best on development holes."""
+
 
 def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> tuple[Candidate, ...]:
     """Scored by the model's own reading of gap and suffix, or, without `read` or the time for it, by the canvas's
@@ -48,6 +52,13 @@ def scored(gap: Gap, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, l
     return [[next(choices).get(token, FLOOR) for token in ids] for ids in rows]
 
 
+def _fits(gap: Gap, tokens: int) -> float:
+    """What is added to the score of a fill for its width, where the model was asked: a sum of log-probabilities alone
+    prefers what is short."""
+    likely = next((likely for width, likely in gap.told.items() if width >= tokens), 0.0) if gap.told else 1.0
+    return TOLD * math.log(max(likely, LEAST))
+
+
 def repeats_suffix(text: str, suffix: str) -> bool:
     """Whether a fill says again what the file goes on with: its last line is the suffix's first."""
     # Up to the first line feed only: a suffix may be a whole file.
@@ -79,7 +90,7 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
         tokens=len(gap.committed) + len(hypothesis.ids),
         confidence=_confidence(gap, hypothesis, score),
         # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
-        score=sum(score),
+        score=sum(score) + _fits(gap, len(gap.committed) + len(hypothesis.ids)),
         syntax=hypothesis.syntax,
         token_confidence=hypothesis.confidence,
         origin=hypothesis.origin,

@@ -22,7 +22,7 @@ from engine.models.logits import Logits
 
 AT_ONCE = 2
 """Widths that `slack` tries in one batch."""
-ASKED = 3
+ASKED = 8
 """Widths that `asked` fills, at the least."""
 FEELERS = 6
 """Unpinned steps before `discover` looks for the suffix."""
@@ -75,7 +75,7 @@ def asked(gap: Gap) -> Fitting:
     """The model is asked how wide the gap is, and its likeliest widths are filled."""
     most = min(gap.budget, gap.room)
     assert isinstance(gap.model, TellsWidths)
-    likely = gap.model.widths(gap.context)
+    gap.told = likely = gap.model.widths(gap.context)
     ranked = sorted((width for width in likely if 0 < width <= most), key=likely.__getitem__, reverse=True)
     widths = ranked[: max(gap.request.n, ASKED)] or [most]
     return (yield from _fit(gap, widths, slack=False))
