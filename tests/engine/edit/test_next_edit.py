@@ -94,6 +94,32 @@ def test_line_ends_stay_as_they_are():
     assert applied(before, candidate) == after.replace("▮", "")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "rest"),
+    [
+        (OLD, NEW, "    return 2\n\n\nscaled(▮size▮=3)\n"),
+        ("    def f(self, size):", "    def f(self, width):", "        pass\n\na.f(▮size▮='😋')\n"),
+        (OLD, NEW, '    """Twice.\n\n    :param ▮size▮: of it\n    """\n'),
+        (OLD, NEW, '    """Twice.\n\n    Args:\n        ▮size▮: of it\n    """\n'),
+        (OLD, NEW, '    """Twice the `▮size▮`."""\n'),
+        (OLD, "def grown(size):", "    pass\n\n\n# See `▮scaled▮`.\n"),
+    ],
+)
+def test_what_calls_and_documents_a_function_follows_its_signature(old: str, new: str, rest: str):
+    before, was, behind = rest.split("▮")
+    now = {"size": "width", "scaled": "grown"}[was]
+    start, end = before.rfind("\n") + 1, (was + behind).index("\n")
+    after = f"{new}\n{before[:start]}▮{before[start:]}{now}{(was + behind)[len(was) : end]}▮{(was + behind)[end:]}"
+    text = f"{new}\n{before}{was}{behind}"
+    (candidate,) = asked(text, after, old=old, new=new)
+    assert applied(text, candidate) == after.replace("▮", "")
+
+
+def test_a_keyword_of_another_function_stays():
+    text = f"{NEW}\n    pass\n\n\nother(size=3)\n"
+    assert asked(text, text.replace("other(size=3)", "▮other(width=3)▮"), old=OLD, new=NEW) == []
+
+
 # Of a name with many more places than these, some come with a later answer only.
 USES = (
     "    total = size * 2",
