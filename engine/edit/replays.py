@@ -136,6 +136,13 @@ def replaces(old: str, new: str) -> bool:
     return any(_replaced(old, new))
 
 
+def resizes(old: str, new: str) -> bool:
+    """Whether an edit of lines put words into them or took some out."""
+    if not (old.strip() and new.strip()) or max(len(old), len(new)) > LONGEST:
+        return False
+    return any(bool(re.search(r"\w", was)) != bool(re.search(r"\w", now)) for _, was, now in replaced(old, new))
+
+
 def replaced(old: str, new: str) -> Iterator[tuple[int, str, str]]:
     """What it takes to make `new` of `old`, token by token: where in `old`, what goes and what comes."""
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)

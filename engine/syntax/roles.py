@@ -30,7 +30,7 @@ _DOCUMENTS = re.compile(r"[:@\\]param\s+(\{[^{}]*\}\s*|[^\s:]+\s+)?\[?$")
 _MARGIN = re.compile(r"[\s*/#-]*")
 _EXPLAINED = re.compile(r" ?(\([^()\n]*\))? ?:(?!\S)")
 _DEFINITION = re.compile(
-    r"(function|method|class|struct|enum|trait|interface|type).*(definition|declaration|item|spec)"
+    r"(function|method|class|struct|enum|trait|interface|type).*(definition|declaration|item|spec)|(singleton_)?method$"
 )
 _SCOPE = re.compile(
     r"(function|method|class|lambda|closure|constructor|impl)_?\w*(definition|declaration|expression|item|specifier)"
@@ -76,7 +76,11 @@ def role_of(tree: SyntaxTree, start: int, end: int) -> SpanRole:
         role=role,
         inside=f"{around[1].type}.{fields[0]}" if len(around) > 1 else "",
         scopes=tuple(tree.offset(each.start_byte) for each in scopes),
-        function=_name(tree, scopes) if role == "parameter" else _called(tree, around) if role == "keyword" else "",
+        function=function_name(tree, scopes)
+        if role == "parameter"
+        else _called(tree, around)
+        if role == "keyword"
+        else "",
     )
 
 
@@ -102,9 +106,9 @@ def _documented(around: Sequence[Node]) -> Iterator[Node]:
         node = node.named_children[-1] if node and node.named_children else None
 
 
-def _name(tree: SyntaxTree, scopes: Sequence[Node]) -> str:
-    """Of the innermost."""
-    fields = (each.child_by_field_name("name") for each in scopes)
+def function_name(tree: SyntaxTree, scopes: Sequence[Node | None]) -> str:
+    """Of the innermost, as it is called."""
+    fields = (each.child_by_field_name("name") for each in scopes if each)
     names = (_text(tree, each.start_byte, each.end_byte) for each in fields if each)
     return next((name for name in names if name not in _CONSTRUCTORS), "")
 
