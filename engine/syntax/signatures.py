@@ -26,6 +26,8 @@ _OPTIONAL = re.compile(r"default|optional")
 _RECEIVERS = frozenset({"self", "cls"})
 _NAME = re.compile(r"\w+")
 _MEMBERS_OF = re.compile(r"class|impl|trait|interface|struct|enum|record|module")
+_OWN = frozenset({"self", "cls", "this", "Self", "super"})
+"""Objects of which a method is called that are of its class."""
 _ONLY_BY_OBJECT = frozenset({"python", "javascript", "typescript", "tsx", "php", "rust", "go"})
 """Languages in which a bare name is never a method."""
 
@@ -44,13 +46,15 @@ class _Signature:
     """By which it is called: a constructor's class."""
     is_method: bool
     constructs: bool
+    receiver: frozenset[str]
+    """Names of its object in it, where the language has no word for that."""
     parameters: Sequence[str]
     """Without the receiver, up to the first one that takes several arguments or can be given by keyword alone."""
     optional: frozenset[str]
 
 
 def calls_to_change(before: SyntaxTree, after: SyntaxTree, start: int) -> list[SpanEdit]:
-    """Of the text after an edit; `start`: where its lines begin in both. The nearest to it first."""
+    """Of the text after an edit; `start`: where its lines begin in both. The nearest to it first; none overlap."""
     at = start + common_head(before.text[start:], after.text[start:])
     was, now = _signature(before, at), _signature(after, at)
     if was is None or now is None or (was.name, was.is_method) != (now.name, now.is_method):
@@ -66,7 +70,12 @@ def calls_to_change(before: SyntaxTree, after: SyntaxTree, start: int) -> list[S
     changed = (
         _added(after, call, was, now, came[0]) if came else _removed(after, call, was, went[0]) for call in calls
     )
-    return [each for each in changed if each]
+    found: list[SpanEdit] = []
+    for each in changed:
+        # What lies in an argument that goes, goes with it.
+        if each and not any(each.start < other.end and other.start < each.end for other in found):
+            found.append(each)
+    return found
 
 
 def _signature(tree: SyntaxTree, at: int) -> _Signature | None:
@@ -103,8 +112,14 @@ def _signature(tree: SyntaxTree, at: int) -> _Signature | None:
     if not name:
         return None
     constructs = own != name or "constructor" in node.type
+    receiver = node.child_by_field_name("receiver")
     return _Signature(
-        name=name, is_method=is_method, constructs=constructs, parameters=names, optional=frozenset(optional)
+        name=name,
+        is_method=is_method,
+        constructs=constructs,
+        receiver=frozenset(_NAME.findall(_text(tree, receiver))[:1] if receiver else ()),
+        parameters=names,
+        optional=frozenset(optional),
     )
 
 
@@ -126,15 +141,18 @@ def _definitions(tree: SyntaxTree, name: str) -> int:
 
 def _calls(tree: SyntaxTree, function: _Signature) -> Iterator[Node]:
     """The bracketed arguments of each."""
-    for found in islice(re.finditer(rf"(\S?)\b{function.name}[^\S\n]*\(", tree.text), _PLACES):
+    called = rf"(?:(?P<object>\w*)\W{{0,3}}(?:\.|->|::))?\b{function.name}[^\S\n]*\("
+    for found in islice(re.finditer(called, tree.text), _PLACES):
         byte = tree.byte(found.end() - 1)
         node = tree.root.descendant_for_byte_range(byte, byte + 1)
         arguments = node if node is None or node.type in ARGUMENTS else node.parent
-        is_of_object = found[1] in (".", ">", ":")
         if arguments is None or arguments.type not in ARGUMENTS or arguments.start_byte != byte:
             continue
+        of = found["object"]
         may_be_bare = not function.is_method or tree.language not in _ONLY_BY_OBJECT
-        if function.constructs or (function.is_method if is_of_object else may_be_bare):
+        if function.constructs or (
+            may_be_bare if of is None else function.is_method and of in _OWN | function.receiver
+        ):
             yield arguments
 
 

@@ -36,8 +36,12 @@ def changed(marked: str, language: str = "python") -> str:
         ("b = 2\n\n\ndef f(a▮⇢, b▮):\n    pass\n\n\nf(1)\n", "f(1, b)\n"),
         ("def f(a▮, b⇢▮):\n    pass\n\n\nf(1, 2)\n", "f(1)\n"),
         ("def f(▮a, ⇢▮b):\n    pass\n\n\nf(1, f(2, 3))\n", "f(f(3))\n"),
+        ("def f(a▮, b⇢▮):\n    pass\n\n\nf(1, f(2, 3))\n", "\nf(1)\n"),
         ("def f(a▮, b=1⇢▮):\n    pass\n\n\nf(1, b=2)\nf(b='😋', a=1)\n", "f(1)\nf(a=1)\n"),
-        ("class A:\n    def f(self, a▮, b⇢▮):\n        pass\n\n\nx.f(1, 2)\n", "x.f(1)\n"),
+        (
+            "class A:\n    def f(self, a▮, b⇢▮):\n        pass\n\n\nself.f(1, 2)\nsuper().f(3, 4)\n",
+            "self.f(1)\nsuper().f(3)\n",
+        ),
         ("class A:\n    def __init__(self, a▮, b⇢▮):\n        pass\n\n\nx = m.A(1, 2)\n", "x = m.A(1)\n"),
     ],
 )
@@ -57,7 +61,7 @@ def test_a_call_follows(marked: str, expected: str):
         "def f(a▮, b⇢▮):\n    pass\n\n\nf(1)\n",
         # What might be another's.
         "def f(a▮, b⇢▮):\n    pass\n\n\nx.f(1, 2)\n",
-        "class A:\n    def f(self, a▮, b⇢▮):\n        pass\n\n\nf(1, 2)\n",
+        "class A:\n    def f(self, a▮, b⇢▮):\n        pass\n\n\nf(1, 2)\nx.f(1, 2)\nx().f(1, 2)\n",
         "def f(a▮, b⇢▮):\n    pass\n\n\ndef f(a, b):\n    pass\n\n\nf(1, 2)\n",
         "from m import f\n\n\ndef f(a▮, b⇢▮):\n    pass\n\n\nf(1, 2)\n",
         # What nobody can tell.
@@ -77,7 +81,7 @@ def test_a_call_stays(marked: str):
         ("javascript", "const f = (a▮⇢, b▮) => 1;\nfunction g(b) { return f(1) + x.f(1); }\n", "f(1, b) + x.f(1)"),
         ("typescript", "class A { m(a: number▮, b: string⇢▮) { this.m(1, '😋'); m(1, 2); } }\n", "this.m(1); m(1, 2)"),
         ("typescript", "class A { constructor(▮private a: A, ⇢▮b: A) {} }\nnew A(1, 2);\n", "new A(2)"),
-        ("rust", "impl A { fn f(&self, ▮mut a: i32, ⇢▮b: i32) {} }\nfn g(x: A) { x.f(1, 2); }\n", "x.f(2)"),
+        ("rust", "impl A { fn f(&self, ▮mut a: i32, ⇢▮b: i32) {} }\nfn g(x: A) { self.f(1, 2); }\n", "self.f(2)"),
         ("go", "package m\nfunc (r *R) F(a int▮, b int⇢▮) { r.F(1, 2) }\n", "r.F(1)"),
         ("java", "class A { void f(int a▮, int b⇢▮) { this.f(1, 2); f(3, 4); } }\n", "this.f(1); f(3)"),
         ("csharp", "class A { void F(int a▮, int b⇢▮) { this.F(1, 2); F(b: 4, a: 3); } }\n", "this.F(1); F(a: 3)"),
