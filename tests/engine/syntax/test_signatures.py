@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.syntax.signatures import calls_to_change
 from engine.syntax.tree import parsed
@@ -91,3 +93,29 @@ def test_a_call_stays(marked: str):
 )
 def test_calls_follow_elsewhere(language: str, marked: str, expected: str):
     assert expected in changed(marked, language)
+
+
+ARGUMENTS = ("1", "'😋, b'", "g(1, 2)", "[x, y]", "x if y else (3, 4)", "lambda x, y: x")
+
+
+@given(st.lists(st.lists(st.sampled_from(ARGUMENTS), min_size=4, max_size=4), min_size=1, max_size=5), st.data())
+def test_each_call_becomes_what_it_has_to_and_nothing_else_changes(calls: list[list[str]], data: st.DataObject):
+    count = data.draw(st.integers(2, 4))
+    place = data.draw(st.integers(0, count - 1))
+    names = [f"a{at}" for at in range(count)]
+    fewer = names[:place] + names[place + 1 :]
+    begin = data.draw(
+        st.sampled_from(["    f({})\n", "    x = [f({}), '😋']\n", "    f(  # f(1)\n        {}\n    )\n"])
+    )
+
+    def text(parameters: list[str], without: int | None, known: str = "") -> tuple[str, str]:
+        given_ = [[each for at, each in enumerate(call[:count]) if at != without] for call in calls]
+        lines = [begin.format(", ".join(each)) for each in given_]
+        return f"def f({', '.join(parameters)}):\n", f"    pass\n\n\ndef h({known}):\n{''.join(lines)}"
+
+    (old, many), (new, few) = text(names, None), text(fewer, place)
+    assert changed(f"▮{old}⇢{new}▮{many}") == few
+    # The other way round each gets the name of what came.
+    calls = [[*call[:place], names[place], *call[place + 1 :]] for call in calls]
+    (old, few), (new, many) = text(fewer, place, names[place]), text(names, None, names[place])
+    assert changed(f"▮{old}⇢{new}▮{few}") == many
