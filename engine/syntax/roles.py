@@ -41,6 +41,8 @@ _ASSIGNED = ("left", "name", "pattern")
 _KEYWORDS = frozenset({"keyword_argument.name", "argument.name", "pair.key"})
 _CALLED = re.compile(r"(\w+)\W*$")
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__construct", "initialize", "constructor"})
+_DOCUMENTING = 40
+"""Comments and attributes that stand before one definition."""
 _LINE_CHARS = 200
 """Of a line that are read before and behind a name in prose."""
 _UP = 4
@@ -97,13 +99,14 @@ def _is_mention(text: str, start: int, end: int) -> bool:
 def _documented(around: Sequence[Node]) -> Iterator[Node]:
     """The function or class that a comment stands before, be it exported or assigned there."""
     node = next((each for each in reversed(around) if "comment" in each.type), None)
-    while node and _BEFORE_DEFINITION.search(node.type):
-        node = node.next_named_sibling
+    for _ in range(_DOCUMENTING):
+        if node and _BEFORE_DEFINITION.search(node.type):
+            node = node.next_named_sibling
     for _ in range(_UP):
         if node and _SCOPE.fullmatch(node.type):
             yield node
             return
-        node = node.named_children[-1] if node and node.named_children else None
+        node = node.named_child(node.named_child_count - 1) if node and node.named_child_count else None
 
 
 def function_name(tree: SyntaxTree, scopes: Sequence[Node | None]) -> str:

@@ -28,6 +28,7 @@ _NAME = re.compile(r"\w+")
 _MEMBERS_OF = re.compile(r"class|impl|trait|interface|struct|enum|record|module")
 _OWN = frozenset({"self", "cls", "this", "Self", "super"})
 """Objects of which a method is called that are of its class."""
+_LONGEST_OBJECT = 40
 _ONLY_BY_OBJECT = frozenset({"python", "javascript", "typescript", "tsx", "php", "rust", "go"})
 """Languages in which a bare name is never a method."""
 
@@ -109,7 +110,8 @@ def _signature(tree: SyntaxTree, at: int) -> _Signature | None:
     # What has no name is given one.
     named = node if _named(node) else node.parent
     own, name = (function_name(tree, nodes) for nodes in ([named], [named, around]))
-    if not name:
+    # Operators have names as well, and what is in brackets.
+    if not _NAME.fullmatch(name):
         return None
     constructs = own != name or "constructor" in node.type
     receiver = node.child_by_field_name("receiver")
@@ -141,7 +143,7 @@ def _definitions(tree: SyntaxTree, name: str) -> int:
 
 def _calls(tree: SyntaxTree, function: _Signature) -> Iterator[Node]:
     """The bracketed arguments of each."""
-    called = rf"(?:(?P<object>\w*)\W{{0,3}}(?:\.|->|::))?\b{function.name}[^\S\n]*\("
+    called = rf"(?:(?P<object>\w{{0,{_LONGEST_OBJECT}}})\W{{0,3}}(?:\.|->|::))?\b{function.name}[^\S\n]*\("
     for found in islice(re.finditer(called, tree.text), _PLACES):
         byte = tree.byte(found.end() - 1)
         node = tree.root.descendant_for_byte_range(byte, byte + 1)

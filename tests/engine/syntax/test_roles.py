@@ -65,6 +65,15 @@ def test_scopes_begin_where_functions_and_classes_do():
     assert role("function f() { return () => ▮a▮; }", "javascript").scopes == (22, 0)
 
 
+@pytest.mark.timeout(10)
+def test_many_comments_take_no_time():
+    text = "// a\n" * 30_000
+    tree = parsed(f"{text}function f(a) {{}}", "javascript")
+    assert tree
+    assert {role_of(tree, at, at + 1).scopes for at in range(3, 300, 5)} == {()}
+    assert role_of(tree, len(text) - 2, len(text) - 1).scopes == (len(text),)
+
+
 def test_the_whole_and_nothing_have_roles_too():
     assert role("▮▮").role == "use"
     assert role("▮a = 1\nb = 2\n▮").scopes == ()

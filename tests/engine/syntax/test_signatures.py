@@ -78,6 +78,27 @@ def test_a_call_stays(marked: str):
 
 
 @pytest.mark.parametrize(
+    ("language", "marked"),
+    [
+        ("ruby", "def f?(a▮, b⇢▮)\nend\nf?(1, 2)\n"),
+        ("javascript", "class A { ['('](a▮, b⇢▮) { this.x(1, 2); } }\n"),
+        ("javascript", "(function (a▮, b⇢▮) {})(1, 2);\n"),
+        ("cpp", "int operator+(A a▮, A b⇢▮) { return f(1, 2); }\n"),
+        ("json", "[1▮, 2⇢▮]\n"),
+        ("python", "▮⇢def f(a): pass▮\nf(1, 2)\n"),
+    ],
+)
+def test_what_has_no_name_to_call_leads_nowhere(language: str, marked: str):
+    assert changed(marked, language) == marked.split("▮")[2]
+
+
+@pytest.mark.timeout(10)
+def test_a_long_word_takes_no_time():
+    rest = f"):\n    pass\n\n\n{'a' * 200_000} = 1\nf(1, 2)\n"
+    assert changed(f"def f(a▮, b⇢▮{rest}").endswith("f(1)\n")
+
+
+@pytest.mark.parametrize(
     ("language", "marked", "expected"),
     [
         ("javascript", "const f = (a▮⇢, b▮) => 1;\nfunction g(b) { return f(1) + x.f(1); }\n", "f(1, b) + x.f(1)"),
