@@ -11,12 +11,14 @@ from engine.analysis.placeholders import placeholder_at
 from engine.analysis.questions import (
     AnalyzeText,
     Better,
+    CallsToChange,
     Diagnose,
     Diagnosis,
     Question,
     Reply,
     Roles,
     RolesOf,
+    SpanEdits,
     Tried,
     TryEdits,
     ValidatedFill,
@@ -29,6 +31,7 @@ from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, undoubled
 from engine.syntax.heads import longest_valid_head
 from engine.syntax.roles import role_of
+from engine.syntax.signatures import calls_to_change
 from engine.syntax.tree import SyntaxTree, Trees
 from engine.syntax.validator import Validator
 from engine.syntax.verdict import Verdict
@@ -64,6 +67,11 @@ class Checks:
                 case RolesOf():
                     tree = self._trees.tree(question.text, question.language, budget)
                     return tree and Roles(spans=tuple(role_of(tree, *span) for span in question.spans))
+                case CallsToChange():
+                    texts = (question.before, question.text)
+                    before, after = (self._trees.tree(each, question.language, budget) for each in texts)
+                    found = before and after and calls_to_change(before, after, question.start)
+                    return None if found is None else SpanEdits(edits=tuple(found))
         except (MemoryError, RecursionError):
             self._forget()
             return None

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar, cast
 from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.wire import Wire
 from engine.syntax.roles import SpanRole
+from engine.syntax.signatures import SpanEdit
 from engine.syntax.verdict import Verdict
 
 R = TypeVar("R")
@@ -113,8 +114,21 @@ class RolesOf(Asks[Roles], frozen=True, kw_only=True):
     spans: tuple[tuple[int, int], ...]
 
 
-Question = ValidateFills | Diagnose | TryEdits | AnalyzeText | RolesOf
-Reply = Validations | Diagnosis | Tried | Analysis | Roles
+class SpanEdits(Wire, frozen=True, kw_only=True):
+    edits: tuple[SpanEdit, ...]
+
+
+class CallsToChange(Asks[SpanEdits], frozen=True, kw_only=True):
+    """What calls in `text` have to become if the lines that begin at `start` changed a signature."""
+
+    before: str
+    text: str
+    language: str
+    start: int
+
+
+Question = ValidateFills | Diagnose | TryEdits | AnalyzeText | RolesOf | CallsToChange
+Reply = Validations | Diagnosis | Tried | Analysis | Roles | SpanEdits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,14 @@ from typing import IO, Any, cast, get_args
 
 from engine.analysis.questions import (
     AnalyzeText,
+    CallsToChange,
     Diagnose,
     Diagnosis,
     Question,
     Reply,
     Roles,
     RolesOf,
+    SpanEdits,
     Tried,
     TryEdits,
     ValidatedFill,
@@ -88,6 +90,9 @@ def _answers(reply: Reply, question: Question) -> bool:
             )
         case RolesOf(), Roles():
             return len(reply.spans) == len(question.spans)
+        case CallsToChange(), SpanEdits():
+            size = len(question.text)
+            return all(0 <= each.start <= each.end <= size and len(each.new) <= size for each in reply.edits)
         case Diagnose(), Diagnosis():
             return _lie_in(reply.errors, len(question.text))
         case AnalyzeText(), Analysis():

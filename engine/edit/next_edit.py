@@ -1,8 +1,9 @@
-"""The next edit: where else in a file the newest replacement belongs, and whether it does.
+"""The next edit: what calls have to become after a signature changed, and where else in a file the newest replacement
+belongs, and whether it does.
 
 Places are found by text and tree (engine.edit.replays), checked for their syntax, and read by the model, the new line
 against the old one in its surroundings. Nothing is shown unless more speaks for it than against: staying quiet is right
-most of the time.
+most of the time. Calls are told by the tree (engine.syntax.signatures) and only checked.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from collections.abc import Callable, Generator, Sequence
 
 from msgspec import structs
 
-from engine.analysis.questions import Roles, RolesOf, asked
+from engine.analysis.questions import CallsToChange, Roles, RolesOf, asked
 from engine.core.request import Candidate, Filled, FillRequest, RecentEdit, Syntax, Timings
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, Work
-from engine.edit.replays import Replay, replaces, replays, with_roles
+from engine.edit.replays import Replay, replaces, replays, resizes, with_roles
 from engine.infill.gap import Gap
 from engine.infill.ranking import scored
 from engine.infill.validation import validated_fills
 from engine.models.base import Model
 from engine.models.logits import Logits
 from engine.syntax.languages import language_of
+from engine.syntax.signatures import SpanEdit
 from engine.text.newlines import with_line_feeds
 
 LIKELY = 0.9
@@ -33,6 +35,9 @@ _READ, _NATS = 0.15, 10.0
 """Log-odds for each nat by which the new line reads easier than the old one, and how many nats count at the most."""
 _TRIED = 8
 """Lines that the model reads, those of the likeliest places first, as far as the deadline goes."""
+_CALL = 3.0
+"""Log-odds that a call follows its signature. Not fitted, for so few are told: of 4,585 changed blocks of the reserved
+packages five led to 11 calls, 10 of which are so in the next release."""
 _ROLES_MS = 100.0
 LOOKED_BACK = 4
 """Edits of a file among which the newest replacement is looked for."""
@@ -47,6 +52,9 @@ def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = t
     candidates: list[Candidate] = []
     easier: dict[tuple[int, str], float] = {}
     """By what lines would be, and where they begin."""
+    for call in (yield from _calls(request, text, deadline))[: request.n]:
+        if syntax := (yield from _checked(request, text, call, deadline)):
+            candidates.append(_candidate(model, call, _CALL, syntax))
     places = yield from _places(request, text, deadline)
     for place in places:
         if len(candidates) == request.n or place.likely + _READ * _NATS < LIKELY or deadline.step_is_done():
@@ -75,6 +83,24 @@ def next_edit(model: Model, request: FillRequest, clock: Callable[[], float] = t
         forwards=0,
         ms=Timings(total=(clock() - began) * 1000),
     )
+
+
+def _calls(request: FillRequest, text: str, deadline: Deadline) -> Work[Sequence[SpanEdit]]:
+    """What follows from the newest edit of a signature. Calls that were changed since are edits, too."""
+    language = language_of(request.language)
+    here = [(each, each.start) for each in request.edits if each.start is not None]
+    for edit, start in reversed(here):
+        if language and resizes(edit.old, edit.new):
+            question = CallsToChange(
+                before=text[:start] + edit.old + text[start + len(edit.new) :],
+                text=text,
+                language=language,
+                start=start,
+            )
+            found = yield from asked(question, _ROLES_MS, deadline.left_ms())
+            if found and found.edits:
+                return found.edits
+    return ()
 
 
 def _places(request: FillRequest, text: str, deadline: Deadline) -> Work[list[Replay]]:
@@ -117,7 +143,7 @@ def _span(candidate: Candidate) -> tuple[int, int]:
     return candidate.replaces or (0, 0)
 
 
-def _candidate(model: Model, place: Replay, likely: float, syntax: Syntax) -> Candidate:
+def _candidate(model: Model, place: Replay | SpanEdit, likely: float, syntax: Syntax) -> Candidate:
     return Candidate(
         text=place.new,
         tokens=len(model.tokenize(place.new)),
@@ -155,7 +181,7 @@ def _easier(
     return sum(after) - sum(before)
 
 
-def _checked(request: FillRequest, text: str, place: Replay, deadline: Deadline) -> Work[Syntax | None]:
+def _checked(request: FillRequest, text: str, place: Replay | SpanEdit, deadline: Deadline) -> Work[Syntax | None]:
     """How it stands with the file's syntax; None where it adds a problem."""
     language = language_of(request.language)
     if language is None:

@@ -16,7 +16,7 @@ from difflib import Match, SequenceMatcher
 from itertools import islice
 
 from engine.core.sequences import common_ends, common_head
-from engine.syntax.roles import BINDS, MEMBERS, SpanRole
+from engine.syntax.roles import BINDS, MEMBERS, RoleKind, SpanRole
 
 LONGEST = 2000
 """Characters of an edit; what is longer says too many things at once."""
@@ -32,6 +32,8 @@ _NEAR = 1000
 _MOST_TOKEN_PAIRS, _MOST_SIGN_PAIRS = 500_000, 50_000
 """That are compared for one matching: a few times what code takes, and some hundredths of a second."""
 _OFTEN_NEW, _OFTEN_OLD, _OFTEN_DONE = 5, 10, 2
+_APART: frozenset[RoleKind] = frozenset({"keyword", "text"})
+"""Where a name is not that of a binding around it."""
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\s+|[^\w\s]")
 _BY_TEXT: Mapping[str, float] = {
     "bias": -4.25,
@@ -68,7 +70,8 @@ _BY_TREE: Mapping[str, float] = {
     # What the edited place was to the code, this one is too; and it lies in such a node.
     "same role": 1.63,
     "same inside": 0.72,
-    # Of a name that the edit binds: where it is known, and where it is not.
+    # Of a name that the edit binds: where it is known (a parameter's also where its function is called by keyword), and
+    # where it is not.
     "in scope": 1.72,
     "out of scope": -0.71,
     # A use of what nothing binds any more; and another binding of the name.
@@ -133,6 +136,13 @@ def replaces(old: str, new: str) -> bool:
     return any(_replaced(old, new))
 
 
+def resizes(old: str, new: str) -> bool:
+    """Whether an edit of lines put words into them or took some out."""
+    if not (old.strip() and new.strip()) or max(len(old), len(new)) > LONGEST:
+        return False
+    return any(bool(re.search(r"\w", was)) != bool(re.search(r"\w", now)) for _, was, now in replaced(old, new))
+
+
 def replaced(old: str, new: str) -> Iterator[tuple[int, str, str]]:
     """What it takes to make `new` of `old`, token by token: where in `old`, what goes and what comes."""
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
@@ -182,7 +192,8 @@ def _with_role(replay: Replay, here: SpanRole, edit: SpanRole, others: Sequence[
     # A name binds in the function around it, that of a function or class in what is around that.
     around = edit.scopes[edit.role == "definition" :]
     scope = around[0] if binds and not member and around else None
-    in_scope = binds and (scope is None or scope in here.scopes)
+    called = edit.role == "parameter" and here.role == "keyword" and here.function == edit.function != ""
+    in_scope = binds and (scope is None or scope in here.scopes or called)
     bound = any(
         each.role in BINDS and (each.role in MEMBERS) == member and (scope is None or scope in each.scopes)
         for each in others
@@ -195,7 +206,7 @@ def _with_role(replay: Replay, here: SpanRole, edit: SpanRole, others: Sequence[
         "in scope": in_scope,
         "out of scope": binds and not in_scope,
         # What the edit bound, and nothing binds any more.
-        "orphan": in_scope and not bound and (here.role in MEMBERS) == member and here.role not in ("keyword", "text"),
+        "orphan": in_scope and not bound and (called or ((here.role in MEMBERS) == member and here.role not in _APART)),
         "both bind": binds and here.role in BINDS,
     }
     return Replay(start=replay.start, end=replay.end, new=replay.new, edit=replay.edit, seen={**replay.seen, **seen})

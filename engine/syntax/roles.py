@@ -13,24 +13,38 @@ from typing import Literal
 from tree_sitter import Node
 
 from engine.core.wire import Wire
+from engine.syntax.languages import ARGUMENTS
 from engine.syntax.tree import SyntaxTree
 
 RoleKind = Literal[
-    "definition", "parameter", "import", "assigned", "assigned_member", "member", "keyword", "text", "use"
+    "definition", "parameter", "import", "assigned", "assigned_member", "member", "keyword", "mention", "text", "use"
 ]
+"""A "mention" is a name in prose that is set as one: in backticks, or where parameters are documented."""
 BINDS: frozenset[RoleKind] = frozenset({"definition", "parameter", "import", "assigned", "assigned_member"})
 MEMBERS: frozenset[RoleKind] = frozenset({"member", "assigned_member"})
 
 _TEXT = re.compile(r"string|comment|char_literal")
+_BEFORE_DEFINITION = re.compile(r"comment|attribute|decorator|annotation")
+_BACKTICKS = re.compile(r"`+")
+_DOCUMENTS = re.compile(r"[:@\\]param\s+(\{[^{}]*\}\s*|[^\s:]+\s+)?\[?$")
+_MARGIN = re.compile(r"[\s*/#-]*")
+_EXPLAINED = re.compile(r" ?(\([^()\n]*\))? ?:(?!\S)")
 _DEFINITION = re.compile(
-    r"(function|method|class|struct|enum|trait|interface|type).*(definition|declaration|item|spec)"
+    r"(function|method|class|struct|enum|trait|interface|type).*(definition|declaration|item|spec)|(singleton_)?method$"
 )
 _SCOPE = re.compile(
     r"(function|method|class|lambda|closure|constructor|impl)_?\w*(definition|declaration|expression|item|specifier)"
-    r"|lambda|arrow_function"
+    r"|lambda|arrow_function|(singleton_)?method"
 )
 _ASSIGNS = re.compile(r"assign|declarator|let_declaration|(^|_)for(_|$)|short_var")
 _ASSIGNED = ("left", "name", "pattern")
+_KEYWORDS = frozenset({"keyword_argument.name", "argument.name", "pair.key"})
+_CALLED = re.compile(r"(\w+)\W*$")
+_CONSTRUCTORS = frozenset({"__init__", "__new__", "__construct", "initialize", "constructor"})
+_DOCUMENTING = 40
+"""Comments and attributes that stand before one definition."""
+_LINE_CHARS = 200
+"""Of a line that are read before and behind a name in prose."""
 _UP = 4
 """Nodes around a span that say what it is."""
 
@@ -40,19 +54,79 @@ class SpanRole(Wire, frozen=True, kw_only=True):
     inside: str
     """The node around the span's own, and the field that it is there."""
     scopes: tuple[int, ...]
-    """Where the functions and classes around it begin, the innermost first."""
+    """Where the functions and classes around it begin, the innermost first; the one that a comment stands before is
+    around it."""
+    function: str = ""
+    """Of a parameter: the function that has it; of a keyword: the one that is called with it. A constructor goes by its
+    class."""
 
 
 def role_of(tree: SyntaxTree, start: int, end: int) -> SpanRole:
     """What [start, end) of the tree's text is."""
     first, last = tree.byte(start), tree.byte(end)
     around = list(_around(tree.root.descendant_for_byte_range(first, max(first, last - 1)) or tree.root))
+    if [each.type for each in around[1:2]] == ["variable_name"]:
+        # PHP's names with their sign.
+        around = around[1:]
     fields = [_field(*pair) for pair in pairwise(around[:3])] + ["", ""]
+    role = _kind([each.type for each in around[: _UP + 1]], fields[0], fields[1])
+    if role == "text" and _is_mention(tree.text, start, end):
+        role = "mention"
+    scopes = [each for each in around if _SCOPE.fullmatch(each.type)]
+    scopes[:0] = _documented(around[:2])
     return SpanRole(
-        role=_kind([each.type for each in around[: _UP + 1]], fields[0], fields[1]),
+        role=role,
         inside=f"{around[1].type}.{fields[0]}" if len(around) > 1 else "",
-        scopes=tuple(tree.offset(each.start_byte) for each in around if _SCOPE.fullmatch(each.type)),
+        scopes=tuple(tree.offset(each.start_byte) for each in scopes),
+        function=function_name(tree, scopes)
+        if role == "parameter"
+        else _called(tree, around)
+        if role == "keyword"
+        else "",
     )
+
+
+def _is_mention(text: str, start: int, end: int) -> bool:
+    before = text[text.rfind("\n", max(0, start - _LINE_CHARS), start) + 1 : start][-_LINE_CHARS:]
+    behind = text[end : end + _LINE_CHARS]
+    return bool(
+        len(_BACKTICKS.findall(before)) % 2
+        or _DOCUMENTS.search(before)
+        or (_MARGIN.fullmatch(before) and _EXPLAINED.match(behind))
+    )
+
+
+def _documented(around: Sequence[Node]) -> Iterator[Node]:
+    """The function or class that a comment stands before, be it exported or assigned there."""
+    node = next((each for each in reversed(around) if "comment" in each.type), None)
+    for _ in range(_DOCUMENTING):
+        if node and _BEFORE_DEFINITION.search(node.type):
+            node = node.next_named_sibling
+    for _ in range(_UP):
+        if node and _SCOPE.fullmatch(node.type):
+            yield node
+            return
+        node = node.named_child(node.named_child_count - 1) if node and node.named_child_count else None
+
+
+def function_name(tree: SyntaxTree, scopes: Sequence[Node | None]) -> str:
+    """Of the innermost, as it is called."""
+    fields = (each.child_by_field_name("name") for each in scopes if each)
+    names = (_text(tree, each.start_byte, each.end_byte) for each in fields if each)
+    return next((name for name in names if name not in _CONSTRUCTORS), "")
+
+
+def _called(tree: SyntaxTree, around: Sequence[Node]) -> str:
+    """The function that is called with a keyword argument."""
+    if len(around) < 4:
+        return ""
+    arguments, call = around[2:4]
+    found = _CALLED.search(_text(tree, call.start_byte, arguments.start_byte)[-_LINE_CHARS:])
+    return found[1] if found else ""
+
+
+def _text(tree: SyntaxTree, first: int, last: int) -> str:
+    return tree.data[first:last].decode(errors="ignore")
 
 
 def _around(node: Node | None) -> Iterator[Node]:
@@ -76,7 +150,7 @@ def _kind(types: Sequence[str], field: str, outer_field: str) -> RoleKind:
         return "text"
     if field == "name" and _DEFINITION.search(outer):
         return "definition"
-    if outer == "keyword_argument" and field == "name":
+    if f"{outer}.{field}" in _KEYWORDS and beyond in ARGUMENTS:
         return "keyword"
     if "parameter" in outer and field not in ("type", "value", "default_value"):
         return "parameter"

@@ -126,6 +126,25 @@ async def test_further_places_come_with_it_and_accepting_leads_to_them(each: Win
     assert await next_edits(each) == []
 
 
+async def test_calls_follow_their_signature_one_by_one_and_what_was_typed_against_does_not_come_again(each: Window):
+    text = "def scaled(size):  # 😋\n    pass\n\n\ndef use(unit):\n    '😋', scaled(1)\n    scaled(2)\n"
+    each.open(f"▮{text}")
+    end = text.index("):")
+    each.editor.replace(end, end, ", unit")
+    (edit,) = await next_edits(each)
+    (linked,) = edit["linked"]
+    assert (edit["text"], edit["range"]["start"]) == (", unit", edit["range"]["end"])
+    assert linked["text"] == ", unit"
+    at = each.editor.buffer.text.index("(1") + 2
+    each.editor.replace(at, at, edit["text"])
+    (following,) = await next_edits(each)
+    assert following["range"] == linked["range"]
+    at = each.editor.buffer.text.index("(2") + 2
+    each.editor.replace(at, at, ", 3")
+    each.editor.replace(at, at + 3, "")
+    assert await next_edits(each) == []
+
+
 async def test_an_insertion_elsewhere_does_not_end_what_follows(each: Window):
     renamed(each, BOTH)
     (before,) = await next_edits(each)

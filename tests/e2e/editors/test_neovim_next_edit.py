@@ -185,6 +185,33 @@ def test_all_places_are_accepted_in_one_step_wherever_the_cursor_is(editor: Neov
     wait_until(lambda: editor.text == BOTH_HALF, "the text as it was")
 
 
+def calls_are_shown(editor: Neovim) -> str:
+    """What only puts something in has no old text: of a parameter that came, in two calls of one line."""
+    text = "def scaled(size):\n    pass\n\n\ndef use(unit):\n    '😋', scaled(1), scaled(2)\n"
+    editor.open("▮" + text, insert=False)
+    editor.ready()
+    editor.input("/size<CR>ea, unit<Esc>")
+    line = text.splitlines()[5]
+    places = [(5, len(line[: line.index(each)].encode()) + 1) for each in ("1)", "2)")]
+    assert sorted(mark[:2] for mark in shown(editor) if mark[2] == ", unit") == places
+    return text.replace("(size", "(size, unit")
+
+
+def test_what_is_only_put_in_is_accepted_one_by_one_or_in_one_step(editor: Neovim):
+    half = calls_are_shown(editor)
+    done = half.replace("(1)", "(1, unit)").replace("(2)", "(2, unit)")
+    editor.input("<M-a>")
+    wait_until(lambda: editor.text == done, "both calls in the text")
+    editor.input("u")
+    wait_until(lambda: editor.text == half, "the text as it was")
+    calls_are_shown(editor)
+    editor.input("<Tab><Tab>")
+    wait_until(lambda: editor.text.count(", unit)") == 2, "one call in the text")
+    editor.input("<Tab>")
+    wait_until(lambda: editor.text == done, "the other call in the text")
+    wait_until(lambda: not editor.lua(SHOWN), "the hint's end")
+
+
 def test_places_are_accepted_one_by_one_as_they_move(editor: Neovim):
     both_are_shown(editor)
     editor.input("<Tab><Tab>")

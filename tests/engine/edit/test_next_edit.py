@@ -94,6 +94,70 @@ def test_line_ends_stay_as_they_are():
     assert applied(before, candidate) == after.replace("▮", "")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "rest"),
+    [
+        (OLD, NEW, "    return 2\n\n\nscaled(▮size▮=3)\n"),
+        ("    def f(self, size):", "    def f(self, width):", "        pass\n\na.f(▮size▮='😋')\n"),
+        (OLD, NEW, '    """Twice.\n\n    :param ▮size▮: of it\n    """\n'),
+        (OLD, NEW, '    """Twice.\n\n    Args:\n        ▮size▮: of it\n    """\n'),
+        (OLD, NEW, '    """Twice the `▮size▮`."""\n'),
+        (OLD, "def grown(size):", "    pass\n\n\n# See `▮scaled▮`.\n"),
+    ],
+)
+def test_what_calls_and_documents_a_function_follows_its_signature(old: str, new: str, rest: str):
+    before, was, behind = rest.split("▮")
+    now = {"size": "width", "scaled": "grown"}[was]
+    start, end = before.rfind("\n") + 1, (was + behind).index("\n")
+    after = f"{new}\n{before[:start]}▮{before[start:]}{now}{(was + behind)[len(was) : end]}▮{(was + behind)[end:]}"
+    text = f"{new}\n{before}{was}{behind}"
+    (candidate,) = asked(text, after, old=old, new=new)
+    assert applied(text, candidate) == after.replace("▮", "")
+
+
+def test_calls_follow_a_parameter_that_came_or_went_and_nobody_is_asked():
+    calls = "\n    pass\n\n\ndef use(unit):\n    scaled(1)\n    scaled('😋')\n"
+    first, second = asked(NEW.replace(")", ", unit)") + calls, old=NEW, new=NEW.replace(")", ", unit)"), n=16)
+    text = NEW.replace(")", ", unit)") + calls
+    assert applied(applied(text, second), first) == text.replace("(1)", "(1, unit)").replace("('😋')", "('😋', unit)")
+    assert {each.syntax for each in (first, second)} == {"ok"}
+    assert min(first.score, second.score) >= LIKELY
+    gone = asked(
+        text.replace("width, unit", "width").replace("(1)", "(1, 2)"), old=NEW.replace(")", ", unit)"), new=NEW
+    )
+    assert [each.text for each in gone] == [""]
+
+
+def test_calls_that_were_changed_leave_those_that_were_not():
+    new = NEW.replace(")", ", unit)")
+    calls = [f"    scaled({number})" for number in range(8)]
+    text, edits = (
+        "\n".join([new, "    pass", "def use(unit):", *calls, ""]),
+        [RecentEdit(path="a.py", old=NEW, new=new, start=0)],
+    )
+    for left in range(8, 0, -1):
+        request = FillRequest(task="next", prefix="", suffix=text, language="python", edits=tuple(edits), n=16)
+        found = candidates(request)
+        assert len(found) == left
+        text = applied(text, found[0])
+        for number in range(8):
+            line = f"    scaled({number}, unit)"
+            if line in text and all(line != each.new for each in edits):
+                edits.append(RecentEdit(path="a.py", old=f"    scaled({number})", new=line, start=0))
+        edits = [structs.replace(each, start=text.index(each.new)) for each in edits]
+    assert text.count(", unit)") == 9
+
+
+def test_a_call_that_would_break_the_file_is_not_changed():
+    new = NEW.replace(")", ", unit)")
+    assert asked(f"{new}\n    pass\n\n\ndef use(unit):\n    scaled(1 for each in unit)\n", old=NEW, new=new) == []
+
+
+def test_a_keyword_of_another_function_stays():
+    text = f"{NEW}\n    pass\n\n\nother(size=3)\n"
+    assert asked(text, text.replace("other(size=3)", "▮other(width=3)▮"), old=OLD, new=NEW) == []
+
+
 # Of a name with many more places than these, some come with a later answer only.
 USES = (
     "    total = size * 2",

@@ -7,18 +7,24 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import psutil
 import pytest
 
 from engine.analysis.questions import (
     AnalyzeText,
+    CallsToChange,
     Check,
     Diagnose,
     Diagnosis,
     Question,
     Reply,
+    Roles,
+    RolesOf,
+    SpanEdits,
+    Tried,
+    TryEdits,
     ValidateFills,
     Validations,
 )
@@ -67,8 +73,18 @@ async def test_questions_are_answered_by_another_process():
         reply = await asked(checker, call())
         assert isinstance(reply, Validations)
         assert [each and each.text for each in reply.fills] == ["a"]
-        assert isinstance(await asked(checker, Diagnose(text="x = (", language="python")), Diagnosis)
-        assert isinstance(await asked(checker, AnalyzeText(text="x = (", language="python", cursor=0)), Analysis)
+        spans = ((0, 1),)
+        before, text = "def f(a, b): pass\nf(1, 2)\n", "def f(a): pass\nf(1, 2)\n"
+        others: dict[type[Reply], Question] = {
+            Diagnosis: Diagnose(text="x = (", language="python"),
+            Analysis: AnalyzeText(text="x = (", language="python", cursor=0),
+            Tried: TryEdits(text="x = (", language="python", start=4, end=5, texts=("1",), most=1),
+            Roles: RolesOf(text="x = 1", language="python", spans=spans),
+            SpanEdits: CallsToChange(before=before, text=text, language="python", start=0),
+        }
+        assert {Validations, *others} == {*get_args(Reply)}
+        for kind, question in others.items():
+            assert isinstance(await asked(checker, question), kind)
         assert checker.pid in [child.pid for child in psutil.Process().children()]
     assert checker.pid is None
 
@@ -205,6 +221,16 @@ def test_nothing_is_asked_where_no_time_is_left(left_ms: float):
 def test_a_reply_that_does_not_answer_the_question_is_not_taken(said: dict[str, Any]):
     with pytest.raises(MalformedMessage, match="no answer"):
         unpacked_reply(framed({**said, "out_of_time": False})[4:], call())
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [{"start": 2, "end": 1, "new": ""}, {"start": 0, "end": 99, "new": ""}, {"start": 0, "end": 0, "new": "x" * 99}],
+)
+def test_calls_outside_of_the_document_are_not_taken(edit: dict[str, Any]):
+    question = CallsToChange(before="f(1)", text="f(2)", language="python", start=0)
+    with pytest.raises(MalformedMessage, match="no answer"):
+        unpacked_reply(framed({"reply": {"edits": [edit]}, "out_of_time": False})[4:], question)
 
 
 def test_a_document_that_uses_up_its_time_gets_less_and_less_until_it_does_not():
