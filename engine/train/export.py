@@ -52,6 +52,7 @@ def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, len
         "edits": recipe.edit_share > 0,
         "sure": recipe.sure,
         "from_left": recipe.from_left,
+        "mend_from": recipe.mend_from,
         "trained_tokens": state.tokens,
         "trained_steps": state.step,
     }

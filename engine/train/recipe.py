@@ -71,12 +71,14 @@ class Recipe:
     """Canvases of which nothing is known yet, as a fill begins, among those that need not be known in part."""
     runs_on: bool = False
     """A fact of the model: see engine.models.base."""
-    steps: int = 8
+    steps: int = 6
     """Denoise steps of a served canvas, at the most: a canvas of masks needs few, as what it accepted stays."""
     from_left: bool = True
     """Whether a served canvas is filled in the order of its text; else what is surest first."""
     sure: float = 0.9
     """Probability of each of its open tokens at which a served canvas is done."""
+    mend_from: float = 0.5
+    """Mean confidence from which a fill that does not parse is denoised again; below it is only cut."""
     widths: tuple[int, ...] = (6, 16, 64)
     """Gap widths that are tried beside each other when the model is served and can't be asked."""
     rates: Rates = field(default_factory=Rates)

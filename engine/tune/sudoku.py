@@ -86,6 +86,7 @@ RECIPE = Recipe(
     blank_share=0.5,
     steps=48,
     from_left=False,
+    mend_from=0.0,
     widths=(CELLS,),
     rates=Rates(matrices=0.02, rest=0.004),
 )

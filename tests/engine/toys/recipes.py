@@ -38,6 +38,7 @@ UNIFORM = Recipe(
     blank_share=0.3,
     steps=48,
     from_left=False,
+    mend_from=0.0,
     # What a canvas said surely may still change with all else of it.
     sure=2.0,
     widths=(8, 24, 64),
