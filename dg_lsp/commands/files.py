@@ -56,15 +56,12 @@ def changed_at(folder: Path) -> dict[str, int]:
     """When files below a folder were last committed, in seconds since 1970, by their paths from there: those of the
     last year, where git can tell."""
     found: dict[str, int] = {}
-    at = 0
-    said = _git(
-        folder, "log", f"--since={_SINCE}", "--format=%x01%ct", "--name-only", "--relative", "--no-renames", "-z"
-    )
-    for word in said.replace("\n", "\0").split("\0"):
-        if word.startswith("\x01"):
-            at = int(word[1:])
-        elif word:
-            found.setdefault(word, at)
+    # A zero byte is in no name, so that no name can look like a commit.
+    options = (f"--since={_SINCE}", "--format=%x00%ct", "--name-only", "--relative", "--no-renames", "-z")
+    for commit in f"\0{_git(folder, 'log', *options)}".split("\0\0")[1:]:
+        at, _, names = commit.removesuffix("\0").partition("\0\n")
+        for name in filter(None, names.split("\0")):
+            found.setdefault(name, int(at))
     return found
 
 
