@@ -41,6 +41,14 @@ test("a huge file is left alone", async () => {
   equal(server.limits.whyOff(editor.document), "This file is longer than the setting dg-lsp.maxFileBytes allows.");
   const told = await account({ uri: editor.document.uri.toString() });
   equal(told.document?.off, "The document is not open.");
+  const { document } = editor;
+  const all = new vscode.Range(0, 0, document.lineCount, 0);
+  equal(await editor.edit((edit) => edit.replace(all, "x = 1\n")), true);
+  await server.restart();
+  await ready();
+  equal(server.limits.whyOff(document), undefined);
+  const off = async (): Promise<string | undefined> => (await account({ uri: document.uri.toString() })).document?.off;
+  await until(async () => (await off()) === "", "the document, which is short now");
 });
 
 test("a document that the server lost track of is sent again", async () => {
