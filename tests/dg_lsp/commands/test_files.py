@@ -99,6 +99,7 @@ def test_without_git_nobody_knows(tmp_path: Path):
     assert changed_at(tmp_path / "code") == {}
 
 
-def test_what_is_no_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert run(["files", str(tmp_path / "nowhere")]) == 2
+@pytest.mark.parametrize("name", ["nowhere", "n" * 300])
+def test_what_is_no_folder_is_refused(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["files", str(tmp_path / name)]) == 2
     assert "is no folder: name one with code in it" in capsys.readouterr().err
