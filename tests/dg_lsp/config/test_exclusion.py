@@ -183,6 +183,26 @@ def test_what_git_excludes_everywhere_counts(tmp_path, monkeypatch, where):
     assert not excludes(top / "a.py")
 
 
+@pytest.mark.parametrize("kind", ["plain", "worktree", "elsewhere"])
+def test_what_a_repository_excludes_by_itself_counts_wherever_it_is_checked_out(tmp_path, kind):
+    top, apart = tmp_path / "repository", tmp_path / "apart"
+
+    def git(*arguments: str | Path) -> None:
+        named = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
+        subprocess.run(["git", "-C", tmp_path, *named, *arguments], check=True, capture_output=True)
+
+    git("init", *(["--separate-git-dir", apart] if kind == "elsewhere" else []), top)
+    excluding = (apart if kind == "elsewhere" else top / ".git") / "info" / "exclude"
+    excluding.parent.mkdir(exist_ok=True)
+    excluding.write_text("/private.py\n")
+    if kind == "worktree":
+        git("-C", top, "commit", "--allow-empty", "-m", "First")
+        git("-C", top, "worktree", "add", tmp_path / "tree")
+        top = tmp_path / "tree"
+    assert excludes(top / "private.py", top)
+    assert not excludes(top / "a.py", top)
+
+
 def test_without_git_its_excludes_lie_where_they_do_by_default(tmp_path, monkeypatch):
     (tmp_path / "w" / ".git").mkdir(parents=True)
     monkeypatch.setenv("PATH", "/nowhere")
