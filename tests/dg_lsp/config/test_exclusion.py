@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dg_lsp.config import patterns as patterns_of_git
 from dg_lsp.config.exclusion import MAX_DEPTH, Exclusions, file_of
 from dg_lsp.config.walking import files_below
 
@@ -441,3 +442,14 @@ def test_git_agrees(tmp_path_factory, ignore_files, paths, encoding, line_end):
     ignored = set(asked.stdout.split())
     files = [path for path in paths if not (top / path).is_dir()]
     assert {path for path in files if excludes(top / path)} == {path for path in files if path in ignored}
+
+
+def test_git_agrees_where_file_systems_ignore_case(tmp_path, monkeypatch):
+    monkeypatch.setattr(patterns_of_git, "IGNORES_CASE", True)
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("/Private/\n*.Gen.py\n!/Kept.gen.py\n")
+    paths = ["private/a.py", "PRIVATE/a.py", "inner/private/a.py", "a.gen.PY", "kept.GEN.py", "a.py"]
+    command = ["git", "-c", "core.ignoreCase=true", "-c", "core.excludesFile=", "check-ignore", "--no-index", *paths]
+    asked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [path for path in paths if excludes(tmp_path / path)] == asked.stdout.split()
+    assert len(asked.stdout.split()) == 3
