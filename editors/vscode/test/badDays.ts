@@ -1,6 +1,6 @@
 // What goes wrong, and what is told.
 import { chmod } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import * as vscode from "vscode";
 import { locate } from "../src/locate";
 import { isOutdated } from "../src/version";
@@ -97,7 +97,10 @@ test("the server is searched in its places, in order", async () => {
   equal(locate({ ...places, home: join(folder, "home") }), {
     program: join(folder, "home", ".local", "bin", "dg-lsp"),
   });
-  equal(locate(places), { missing: "The server dg-lsp was not found on this machine." });
+  const missing = { missing: "The server dg-lsp was not found on this machine." };
+  equal(locate(places), missing);
+  // What lies in the working directory, which may be a folder that nobody has vetted, is not looked at.
+  equal(locate({ ...places, path: relative(process.cwd(), folder) }), missing);
 });
 
 test("versions are compared by number", async () => {
