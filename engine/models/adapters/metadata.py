@@ -94,6 +94,11 @@ def adapter_path(folder: Path, fingerprint: str) -> Path:
     return adapters_dir() / f"{name.name[:_NAME_CHARS] or 'root'}-{told}"
 
 
+def work_dir(directory: Path) -> Path:
+    """Where what is kept to make an adapter anew, or to go on with a run that was paused, lies beside it."""
+    return data_dir() / "tune" / directory.name
+
+
 def fingerprint_of(checkpoint: Checkpoint) -> str:
     """Sixteen hexadecimal digits that tell weights from any others, without reading all of large ones."""
     digest = hashlib.sha256()
@@ -151,9 +156,9 @@ def switch_adapter(directory: Path, *, on: bool) -> None:
 
 
 def remove_adapter(directory: Path) -> None:
-    """Raises EngineError where the disk refuses."""
+    """With all that was kept to make it. Raises EngineError where the disk refuses."""
     try:
-        for each in (directory, directory.with_name(directory.name + OLD)):
+        for each in (directory, directory.with_name(directory.name + OLD), work_dir(directory)):
             if each.exists():
                 shutil.rmtree(each)
     except OSError as error:
