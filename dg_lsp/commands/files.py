@@ -16,6 +16,7 @@ from dg_lsp.config.git import run_git
 from dg_lsp.config.walking import files_below
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
+from engine.core.files import is_folder
 
 _SINCE = "365 days ago"
 _GIT_S = 20.0
@@ -30,7 +31,7 @@ def files(
 ) -> None:
     """List the files that may be shown to the model: none that ignore files or the list of secrets exclude, nothing
     hidden, and nothing through links. No file but ignore files is read."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise BadInput(f"{folder} is no folder: name one with code in it.")
     root = folder.resolve()
     exclusions = Exclusions()
@@ -56,15 +57,12 @@ def changed_at(folder: Path) -> dict[str, int]:
     """When files below a folder were last committed, in seconds since 1970, by their paths from there: those of the
     last year, where git can tell."""
     found: dict[str, int] = {}
-    at = 0
-    said = _git(
-        folder, "log", f"--since={_SINCE}", "--format=%x01%ct", "--name-only", "--relative", "--no-renames", "-z"
-    )
-    for word in said.replace("\n", "\0").split("\0"):
-        if word.startswith("\x01"):
-            at = int(word[1:])
-        elif word:
-            found.setdefault(word, at)
+    # A zero byte is in no name, so that no name can look like a commit.
+    options = (f"--since={_SINCE}", "--format=%x00%ct", "--name-only", "--relative", "--no-renames", "-z")
+    for commit in f"\0{_git(folder, 'log', *options)}".split("\0\0")[1:]:
+        at, _, names = commit.removesuffix("\0").partition("\0\n")
+        for name in filter(None, names.split("\0")):
+            found.setdefault(name, int(at))
     return found
 
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from pygls.uris import to_fs_path
 
-from dg_lsp.config.git import excludes_file
+from dg_lsp.config.git import ignore_files
 from dg_lsp.config.patterns import Patterns, TooMuch
 from dg_lsp.config.rereading import Rereading, as_marked
 from engine.core.errors import BadInput
@@ -82,7 +82,7 @@ class Exclusions:
 
     def __init__(self) -> None:
         self._patterns = Rereading[Patterns | str](_patterns, str, MAX_IGNORE_FILE_NBYTES)
-        self._excludes_files: dict[Path, Path] = {}
+        self._git_files: dict[Path, tuple[Path, Path]] = {}
         self._reasons: dict[str, str] = {}
 
     def look(self, uri: str, folders: Sequence[Path] = (), seen: Seen | None = None) -> None:
@@ -154,14 +154,10 @@ class Exclusions:
         if len(below) >= ground.git_depth:
             yield holder / ".gitignore"
         if len(below) == ground.git_depth:
-            yield holder / ".git" / "info" / "exclude"
-            yield self._everywhere(holder)
-
-    def _everywhere(self, repository: Path) -> Path:
-        # To ask git takes milliseconds, so a session does it once for each repository.
-        if repository not in self._excludes_files:
-            self._excludes_files[repository] = excludes_file(repository)
-        return self._excludes_files[repository]
+            # To ask git takes milliseconds, so a session does it once for each repository.
+            if holder not in self._git_files:
+                self._git_files[holder] = ignore_files(holder)
+            yield from self._git_files[holder]
 
 
 def _patterns(raw: bytes) -> Patterns | str:

@@ -18,6 +18,8 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
+_OF_ANOTHER = {f"GIT_{name}" for name in ("DIR", "WORK_TREE", "COMMON_DIR", "INDEX_FILE", "OBJECT_DIRECTORY")}
+"""Variables that name a repository, whichever is asked about: of an editor that git has started."""
 _GIT_S = 1.0
 _NAME = "git.exe" if sys.platform == "win32" else "git"
 
@@ -31,7 +33,7 @@ def run_git(repository: Path, *arguments: str, timeout_s: float) -> subprocess.C
     settings = [word for setting in _OFF for word in ("-c", setting)]
     return subprocess.run(
         [_found(), "--no-pager", *settings, "-C", str(repository), *arguments],
-        env={**os.environ, **_ENVIRONMENT},
+        env={name: value for name, value in os.environ.items() if name not in _OF_ANOTHER} | _ENVIRONMENT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=timeout_s,
@@ -48,14 +50,25 @@ def _found() -> Path:
     raise FileNotFoundError(2, "No git is on the PATH")
 
 
-def excludes_file(repository: Path) -> Path:
-    """git's `core.excludesFile` as it holds in a folder, else the file that git takes where nothing is set.
+def ignore_files(repository: Path) -> tuple[Path, Path]:
+    """git's ignore files for a repository that lie in none of its folders, the weightier first: its own, which its
+    worktrees share, and `core.excludesFile` as it holds there, else the file that git takes where nothing is set.
 
-    The file may not exist. Asks git itself, whose settings include one another; see gitignore(5) for the default.
+    They may not exist. Asks git itself, whose settings include one another; see gitignore(5) for the defaults.
     """
+    own = repository / ".git" / "info" / "exclude"
+    # In a worktree, a submodule and the like a file says where the repository is.
+    if not own.parents[1].is_dir():
+        own = _asked(repository, "rev-parse", "--git-path", "info/exclude") or own
+    settings = os.environ.get("XDG_CONFIG_HOME")
+    everywhere = (Path(settings) if settings else home_dir() / ".config") / "git" / "ignore"
+    return own, _asked(repository, "config", "--get", "--path", "core.excludesFile") or everywhere
+
+
+def _asked(repository: Path, *question: str) -> Path | None:
+    """The path that git answers with; None where it has none."""
     with suppress(OSError, subprocess.TimeoutExpired):
-        asked = run_git(repository, "config", "--get", "--path", "core.excludesFile", timeout_s=_GIT_S)
+        asked = run_git(repository, *question, timeout_s=_GIT_S)
         if asked.returncode == 0:
             return repository / os.fsdecode(asked.stdout).removesuffix("\n")
-    settings = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(settings) if settings else home_dir() / ".config") / "git" / "ignore"
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,8 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 from engine.core.errors import BadInput
 
 MAX_PATTERNS = 4000
+IGNORES_CASE = sys.platform in ("darwin", "win32")
+"""As git does where file systems do: there it sets `core.ignoreCase` for each repository."""
 _INSIDE = "ps_d"
 """The group of pathspec's that holds the slash behind a folder's name."""
 
@@ -30,6 +33,7 @@ class Patterns:
         self._patterns: list[_Pattern] = []
         options: Any = re2.Options()
         options.log_errors = False
+        options.case_sensitive = not IGNORES_CASE
         # For each pattern, at the most; what needs more is matched more slowly, not less.
         options.max_mem = 128 * 1024
         for line in lines:

@@ -167,7 +167,9 @@ def _changed(
         changed, problems = applied(current, value, by_project=by_project, path=name)
         return {key: changed}, problems
     try:
-        return {key: msgspec.convert(value, kind)}, []
+        converted = msgspec.convert(value, kind)
+        # An editor tells all that it has, a project what is otherwise there.
+        return {key: current | converted if by_project and isinstance(current, dict) else converted}, []
     except msgspec.ValidationError:
         return {}, [f"The setting {name!r} must be {_expected(schema)}, not {_shown(value)}; it is ignored."]
 

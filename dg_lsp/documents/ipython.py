@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from engine.text.changes import changed
 from engine.text.newlines import lines
 
 LANGUAGE = "python"
@@ -60,15 +61,17 @@ def without_magics(text: str) -> str:
 
 def with_magics(text: str, original: str) -> str:
     """`text`, in which lines of `without_magics(original)` may stand, with the lines that they were."""
-    plain = without_magics(original)
-    was = {new: old for new, old in zip(_bare(plain), _bare(original), strict=True) if new != old}
-    if not was:
+    plain, magic, now = _bare(without_magics(original)), _bare(original), _bare(text)
+    if plain == magic:
         return text
-    pieces: list[str] = []
-    for line in lines(text):
-        bare = line.rstrip("\r\n")
-        pieces.append(was.get(bare, bare) + line[len(bare) :])
-    return "".join(pieces)
+    # For lines that were moved; of those that look alike as Python, a comment must not become a command.
+    was = dict(zip(plain, magic, strict=True)) | {line: line for line in set(plain) & set(magic)}
+    bare, at = list[str](), 0
+    for first, last, start, end in changed(plain, now):
+        bare += [*magic[at:first], *(was.get(line, line) for line in now[start:end])]
+        at = last
+    bare += magic[at:]
+    return "".join(line + end[len(same) :] for line, end, same in zip(bare, lines(text), now, strict=True))
 
 
 def _bare(text: str) -> list[str]:

@@ -32,7 +32,7 @@ class RewriteArguments(Arguments, frozen=True, kw_only=True):
     instruction: str = ""
     strength: Annotated[float, Meta(gt=0, le=1)] = 0.6
     n: Annotated[int, Meta(ge=1, le=16)] | None = None
-    keep: tuple[Range | int, ...] = ()
+    keep: tuple[Range | Annotated[int, Meta(ge=0, lt=2**31 - 1)], ...] = ()
     """What of them stays: ranges, or whole lines by their number."""
     shown: str | None = None
     """A candidate's text for these selections, to be offered with something else for what is `struck` of it; all else

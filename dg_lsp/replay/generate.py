@@ -3,17 +3,19 @@ with a person's rhythm and slips."""
 
 from __future__ import annotations
 
-import difflib
 import random
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dg_lsp.config.git import run_git
 from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, SessionError, Type, Undo
+from engine.text.changes import changed
+from engine.text.newlines import lines
 
 _KEY, _THOUGHT = (110.0, 0.4), (900.0, 0.5)
 """Pauses: the median in milliseconds, and how much they vary."""
@@ -75,13 +77,11 @@ def changes(before: str, after: str) -> Iterator[tuple[int, int, str]]:
 
     Whole lines are changed as people do it: a new one begins with a line break at the end of the one above.
     """
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    at = 0
-    for kind, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
-        gone, come = "".join(old[old_start:old_end]), "".join(new[new_start:new_end])
-        if kind != "equal":
-            yield _between_breaks(at, gone, come, old[old_start - 1] if old_start else "")
-        at += len(come)
+    old, new = lines(before), lines(after)
+    starts = list(accumulate(map(len, new), initial=0))
+    for first, last, start, end in changed(old, new):
+        gone, come = "".join(old[first:last]), "".join(new[start:end])
+        yield _between_breaks(starts[start], gone, come, old[first - 1] if first else "")
 
 
 def _between_breaks(at: int, gone: str, come: str, above: str) -> tuple[int, int, str]:
@@ -128,10 +128,10 @@ class _Typist:
 
     def _hoped(self, left: str) -> str:
         """What the person wants the model to write now: nothing, the rest of the line, or a few lines."""
-        lines = left.splitlines()[:_HOPED_LINES]
-        if not lines[0].strip() or self.random.random() >= _HOPE:
+        hoped = lines(left)[:_HOPED_LINES]
+        if not hoped[0].strip() or self.random.random() >= _HOPE:
             return ""
-        return "\n".join(lines[: self.random.randint(1, len(lines))])
+        return "".join(hoped[: self.random.randint(1, len(hoped))]).rstrip("\r\n")
 
     def _write(self, token: str) -> None:
         first = len(self.done)
@@ -174,7 +174,8 @@ def edited_files(repository: Path, commits: int) -> list[Edited]:
 def _typed(repository: Path, commit: str) -> Iterator[Edited]:
     names = _git(repository, "diff-tree", "-r", "--no-commit-id", "--name-only", "--diff-filter=M", "-z", commit)
     for name in filter(None, names.split("\0")):
-        if PurePosixPath(name).suffix in LANGUAGES:
+        # One that is not UTF-8 was read with a character in its place that nobody wrote.
+        if PurePosixPath(name).suffix in LANGUAGES and "\ufffd" not in name:
             before, after = (_git(repository, "cat-file", "blob", f"{tree}:{name}") for tree in (f"{commit}^", commit))
             if 0 < sum(len(new) for _, _, new in changes(before, after)) <= MAX_CHANGED_CHARS:
                 yield Edited(path=name, before=before, after=after)

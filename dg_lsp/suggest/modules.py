@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Language, Node
+
+from engine.core.interruptible import InterruptibleParser
 
 MAX_CHARS = 400
 """Of one definition."""
 MAX_MEMBERS = 8
 """Of a class."""
+PARSE_S = 0.5
+"""Of this thread's time, for one file: what a person wrote takes a tenth of that."""
 _GRAMMARS = {
     "python": ("tree_sitter_python", "language"),
     "ipython": ("tree_sitter_python", "language"),
@@ -64,34 +69,42 @@ class Module:
 
 def bindings(text: str, language: str) -> Iterator[Binding]:
     """What a text imports, anywhere in it."""
-    if language in _GRAMMARS:
-        code = text.encode()
-        yield from _bindings(_parser(language).parse(code).root_node, deep=True)
+    code = text.encode()
+    if language in _GRAMMARS and (root := _root(code, language)):
+        yield from _bindings(code, root, deep=True)
 
 
 def read_module(text: str, language: str) -> Module:
     """What a text offers and passes on."""
-    code = text.encode()
-    root = _parser(language).parse(code).root_node
-    offers = dict[str, tuple[int, str]]()
-    for name, node in _defined(root):
+    code, offers = text.encode(), dict[str, tuple[int, str]]()
+    root = _root(code, language)
+    if root is None:
+        return Module(offers={}, bindings={})
+    for name, node in _defined(code, root):
         if name not in offers:
-            lines = _signature(node, code)
+            lines = _signature(code, node)
             if len(lines) > MAX_CHARS:
                 lines = lines[: max(lines.rfind("\n", 0, MAX_CHARS), 0)]
             if lines:
                 offers[name] = node.start_byte, lines
     passed_on = dict[str, list[Binding]]()
-    for binding in _bindings(root, deep=False):
+    for binding in _bindings(code, root, deep=False):
         passed_on.setdefault(binding.name, []).append(binding)
     return Module(offers=offers, bindings=passed_on)
 
 
+def _root(code: bytes, language: str) -> Node | None:
+    """Of the syntax tree; None where that takes too long."""
+    ends_s = time.thread_time() + PARSE_S
+    tree = _parser(language).parse(code, lambda: time.thread_time() >= ends_s)
+    return tree and tree.root_node
+
+
 @cache
-def _parser(language: str) -> Parser:
+def _parser(language: str) -> InterruptibleParser:
     package, function = _GRAMMARS[language]
     capsule: object = getattr(import_module(package), function)()
-    return Parser(Language(capsule))
+    return InterruptibleParser(Language(capsule))
 
 
 def _nodes(root: Node, *, deep: bool) -> Iterator[Node]:
@@ -104,129 +117,139 @@ def _nodes(root: Node, *, deep: bool) -> Iterator[Node]:
             left += reversed(node.named_children)
 
 
-def _text(node: Node | None) -> str:
-    return node.text.decode(errors="ignore") if node is not None and node.text is not None else ""
+def _text(code: bytes, node: Node | None) -> str:
+    """Of a node; it can't tell by itself, as its tree was made of pieces of the code."""
+    return code[node.start_byte : node.end_byte].decode(errors="ignore") if node is not None else ""
 
 
-def _bindings(root: Node, *, deep: bool) -> Iterator[Binding]:
+def _bindings(code: bytes, root: Node, *, deep: bool) -> Iterator[Binding]:
     for node in _nodes(root, deep=deep):
         if node.type == "import_statement":
-            yield from _of_script(node) if node.child_by_field_name("source") else _of_import(node)
+            yield from _of_script(code, node) if node.child_by_field_name("source") else _of_import(code, node)
         elif node.type == "import_from_statement":
-            yield from _of_from(node)
+            yield from _of_from(code, node)
         elif node.type == "export_statement" and (source := node.child_by_field_name("source")):
-            yield from _of_export(node, _unquoted(source))
+            yield from _of_export(code, node, _unquoted(code, source))
         elif node.type == "variable_declarator":
-            yield from _of_require(node)
+            yield from _of_require(code, node)
 
 
-def _of_import(node: Node) -> Iterator[Binding]:
+def _of_import(code: bytes, node: Node) -> Iterator[Binding]:
     for each in node.children_by_field_name("name"):
-        module, alias = _text(each.child_by_field_name("name") or each), _text(each.child_by_field_name("alias"))
+        module, alias = (
+            _text(code, each.child_by_field_name("name") or each),
+            _text(code, each.child_by_field_name("alias")),
+        )
         yield Binding(name=alias or module, module=module, member=ALL)
 
 
-def _of_from(node: Node) -> Iterator[Binding]:
-    module = _text(node.child_by_field_name("module_name"))
+def _of_from(code: bytes, node: Node) -> Iterator[Binding]:
+    module = _text(code, node.child_by_field_name("module_name"))
     if any(each.type == "wildcard_import" for each in node.named_children):
         yield Binding(name=ALL, module=module, member=ALL)
     for each in node.children_by_field_name("name"):
-        member, alias = _text(each.child_by_field_name("name") or each), _text(each.child_by_field_name("alias"))
+        member, alias = (
+            _text(code, each.child_by_field_name("name") or each),
+            _text(code, each.child_by_field_name("alias")),
+        )
         yield Binding(name=alias or member, module=module, member=member)
 
 
-def _of_script(node: Node) -> Iterator[Binding]:
-    module = _unquoted(node.child_by_field_name("source"))
+def _of_script(code: bytes, node: Node) -> Iterator[Binding]:
+    module = _unquoted(code, node.child_by_field_name("source"))
     for each in _nodes(node, deep=True):
         if each.type == "import_specifier":
-            member, alias = _text(each.child_by_field_name("name")), _text(each.child_by_field_name("alias"))
+            member, alias = (
+                _text(code, each.child_by_field_name("name")),
+                _text(code, each.child_by_field_name("alias")),
+            )
             yield Binding(name=alias or member, module=module, member=member)
         elif each.type == "namespace_import":
-            yield Binding(name=_text(each.named_children[0]), module=module, member=ALL)
+            yield Binding(name=_text(code, each.named_children[0]), module=module, member=ALL)
         elif each.type == "identifier" and each.parent and each.parent.type == "import_clause":
-            yield Binding(name=_text(each), module=module, member="default")
+            yield Binding(name=_text(code, each), module=module, member="default")
 
 
-def _of_export(node: Node, module: str) -> Iterator[Binding]:
+def _of_export(code: bytes, node: Node, module: str) -> Iterator[Binding]:
     named = [each for each in _nodes(node, deep=True) if each.type == "export_specifier"]
     for each in named:
-        member, alias = _text(each.child_by_field_name("name")), _text(each.child_by_field_name("alias"))
+        member, alias = _text(code, each.child_by_field_name("name")), _text(code, each.child_by_field_name("alias"))
         yield Binding(name=alias or member, module=module, member=member)
     if not named:
         yield Binding(name=ALL, module=module, member=ALL)
 
 
-def _of_require(node: Node) -> Iterator[Binding]:
+def _of_require(code: bytes, node: Node) -> Iterator[Binding]:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     arguments = value.child_by_field_name("arguments") if value and value.type == "call_expression" else None
-    if value is None or arguments is None or _text(value.child_by_field_name("function")) != "require":
+    if value is None or arguments is None or _text(code, value.child_by_field_name("function")) != "require":
         return
-    module = _unquoted(arguments.named_children[0] if arguments.named_children else None)
+    module = _unquoted(code, arguments.named_children[0] if arguments.named_children else None)
     if name and name.type == "identifier":
-        yield Binding(name=_text(name), module=module, member=ALL)
+        yield Binding(name=_text(code, name), module=module, member=ALL)
     elif name and name.type == "object_pattern":
         for each in name.named_children:
             key, as_ = each.child_by_field_name("key"), each.child_by_field_name("value")
-            yield Binding(name=_text(as_ or each), module=module, member=_text(key or each))
+            yield Binding(name=_text(code, as_ or each), module=module, member=_text(code, key or each))
 
 
-def _unquoted(node: Node | None) -> str:
-    return _text(node)[1:-1]
+def _unquoted(code: bytes, node: Node | None) -> str:
+    return _text(code, node)[1:-1]
 
 
-def _defined(root: Node) -> Iterator[tuple[str, Node]]:
+def _defined(code: bytes, root: Node) -> Iterator[tuple[str, Node]]:
     """What stands at the top of a file, under the names that others import it by."""
     for node in _nodes(root, deep=False):
         if node.type in ("function_definition", "class_definition"):
             outer = node.parent if node.parent and node.parent.type == "decorated_definition" else node
-            yield _text(node.child_by_field_name("name")), outer
+            yield _text(code, node.child_by_field_name("name")), outer
         elif node.type == "assignment" and (left := node.child_by_field_name("left")) and left.type == "identifier":
-            yield _text(left), node
+            yield _text(code, left), node
         elif node.type in (
             *("function_declaration", "generator_function_declaration", "class_declaration", "interface_declaration"),
             *("abstract_class_declaration", "type_alias_declaration", "enum_declaration", "variable_declarator"),
         ):
             exported = node.parent if node.parent and node.parent.type == "export_statement" else None
             default = exported is not None and any(each.type == "default" for each in exported.children)
-            name = _text(node.child_by_field_name("name"))
+            name = _text(code, node.child_by_field_name("name"))
             if name and name.isidentifier():
                 yield name, node
             if default:
                 yield "default", node
 
 
-def _signature(node: Node, code: bytes) -> str:
+def _signature(code: bytes, node: Node) -> str:
     """The lines that say how something is used."""
     inner = node.child_by_field_name("definition") or node
     body = inner.child_by_field_name("body")
     if inner.type in ("class_definition", "class_declaration", "abstract_class_declaration") and body:
-        members = [lines for each in body.named_children if (lines := _member(each, code))]
-        return "\n".join([_until(node, body, code), *members[:MAX_MEMBERS]])
+        members = [lines for each in body.named_children if (lines := _member(code, each))]
+        return "\n".join([_until(code, node, body), *members[:MAX_MEMBERS]])
     if inner.type == "variable_declarator":
         value = inner.child_by_field_name("value")
         body = value.child_by_field_name("body") if value else None
-        kind = _text(inner.parent.child(0)) if inner.parent else "const"
-        return f"{kind} {_until(inner, body, code) if body else _first_line(inner, code)}"
+        kind = _text(code, inner.parent.child(0)) if inner.parent else "const"
+        return f"{kind} {_until(code, inner, body) if body else _first_line(code, inner)}"
     if inner.type in ("interface_declaration", "type_alias_declaration", "enum_declaration"):
-        return _text(inner)
-    return _until(node, body, code) if body else _first_line(node, code)
+        return _text(code, inner)
+    return _until(code, node, body) if body else _first_line(code, node)
 
 
-def _member(node: Node, code: bytes) -> str:
+def _member(code: bytes, node: Node) -> str:
     """Of a class; empty for what is nobody's business."""
     inner = node.child_by_field_name("definition") or node
     if inner.type == "expression_statement" and inner.named_children:
         field_ = inner.named_children[0]
         is_field = field_.type == "assignment" and field_.child_by_field_name("type") is not None
-        name = _text(field_.child_by_field_name("left")) if is_field else "_"
-        return "" if name.startswith("_") else f"    {_first_line(field_, code)}"
-    name, body = _text(inner.child_by_field_name("name")), inner.child_by_field_name("body")
+        name = _text(code, field_.child_by_field_name("left")) if is_field else "_"
+        return "" if name.startswith("_") else f"    {_first_line(code, field_)}"
+    name, body = _text(code, inner.child_by_field_name("name")), inner.child_by_field_name("body")
     if inner.type not in ("function_definition", "method_definition") or body is None:
         return ""
-    return "" if name.startswith(("_", "#")) and name != "__init__" else f"    {_until(inner, body, code)}"
+    return "" if name.startswith(("_", "#")) and name != "__init__" else f"    {_until(code, inner, body)}"
 
 
-def _until(node: Node, body: Node, code: bytes) -> str:
+def _until(code: bytes, node: Node, body: Node) -> str:
     """Up to a body, in one line but for decorators."""
     inner = node.child_by_field_name("definition") or node
     before = code[node.start_byte : inner.start_byte].decode(errors="ignore")
@@ -243,5 +266,5 @@ def _without_comment(line: str, mark: str) -> str:
     return line if (at := line.find(mark, quoted + 1)) < 0 else line[:at]
 
 
-def _first_line(node: Node, code: bytes) -> str:
-    return code[node.start_byte : node.end_byte].decode(errors="ignore").partition("\n")[0]
+def _first_line(code: bytes, node: Node) -> str:
+    return _text(code, node).partition("\n")[0]

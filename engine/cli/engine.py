@@ -102,13 +102,15 @@ def restart(
     http: Http = None,
     http_token_file: TokenFile = None,
 ) -> None:
-    """End the engine, if one runs, and start one in the background; what no option changes stays as it was."""
+    """End the engine, if one runs, and start one in the background; what no option changes stays as it was, where the
+    engine still says how that is."""
     from engine.server import launch
 
     try:
         before = ask_status()
     except NoAnswer:
         before = None
+        typer.echo("dg-lsp: the engine does not say how it runs; what no option sets starts as by default.", err=True)
     settings = chosen_options(
         before,
         model=model,

@@ -13,7 +13,12 @@ _AROUND = 3
 _LINE_CHARS = 300
 """A longer line (a minified file) is cut, on the side away from the gap."""
 # Text from a file or a model must not move the cursor of the terminal.
-_VISIBLE = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: 0x2421, 0x9B: "␛"}
+_VISIBLE = (
+    {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"}
+    | {0x7F: 0x2421}
+    # Each of these is to a terminal what an escape and a letter are.
+    | dict.fromkeys(range(0x80, 0xA0), "␛")
+)
 _FILLED = "bold green"
 _DIM = "dim"
 

@@ -39,6 +39,14 @@ def open_regular(path: Path) -> BinaryIO:
     raise NotRead(path, "is no ordinary file")
 
 
+def is_folder(path: Path) -> bool:
+    """Whether it is one, as far as can be told: a name may be too long for any, or lie where nobody may look."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def is_utf8(path: str | Path) -> bool:
     """Whether a path is text, which can be kept and sent; where names are bytes, it may be none."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -18,8 +19,12 @@ def rooted(name: str, folder: Path) -> str:
     """A name that means the same wherever a process stands: the path of what it names in `folder`, if that is there."""
     prefix, path = (ORACLE, name.removeprefix(ORACLE)) if name.startswith(ORACLE) else ("", name)
     there = folder / path
-    is_relative = path not in ("", BUNDLED) and not Path(path).is_absolute()
-    return f"{prefix}{there}" if is_relative and (there.is_file() if prefix else there.is_dir()) else name
+    if path in ("", BUNDLED) or Path(path).is_absolute():
+        return name
+    # A name may be too long for a file, or be of what nobody may look at.
+    with suppress(OSError):
+        return f"{prefix}{there}" if (there.is_file() if prefix else there.is_dir()) else name
+    return name
 
 
 def check_device(name: str) -> None:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from engine.core.errors import BadInput, NotRead
-from engine.core.files import read_regular
+from engine.core.files import is_folder, read_regular
 from engine.core.request import FillRequest
 from engine.core.sizes import decimal_bytes
 from engine.eval.holes import Kind, holes
@@ -126,7 +126,7 @@ def _task(line: str, place: str) -> EvalTask:
 
 def code_holes(folder: Path, language: str | None, count: int | None, seed: int) -> list[EvalTask]:
     """`count` gaps in the files below `folder`, each file giving one before any gives a second. Raises BadInput."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise BadInput(f"{folder} is no folder: name one with code in it.")
     wanted = language_of(language) if language else None
     if language and not wanted:

@@ -26,7 +26,7 @@ class Cached:
 
     checkpoints: tuple[Checkpoint, ...]
     damaged: tuple[str, ...]
-    """What is wrong with each of the others that dg-lsp could run."""
+    """What is wrong with each of the others that dg-lsp could run, or with the cache itself."""
     others: int
     """Models of other families, and downloads that have not come as far as to tell."""
 
@@ -80,6 +80,10 @@ def cached() -> Cached:
         repos = [repo for repo in scan_cache_dir(constants.HF_HUB_CACHE).repos if repo.repo_type == "model"]
     except CacheNotFound:
         repos = []
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no folder"
+        told = f"The cache {constants.HF_HUB_CACHE} can't be read ({why}): check it, or set HF_HUB_CACHE to another."
+        return Cached(checkpoints=(), damaged=(told,), others=0)
     checkpoints: list[Checkpoint] = []
     damaged: list[str] = []
     for name in sorted(repo.repo_id for repo in repos):

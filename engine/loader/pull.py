@@ -179,6 +179,12 @@ def _hub_errors(hub_id: str) -> Generator[None]:
     except (HTTPError, OSError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise EngineError(f"The disk is full: free some and run `dg-lsp pull {hub_id}` again.") from None
+        # What the library says of the network has no number.
+        if isinstance(error, OSError) and error.errno and not isinstance(error, ConnectionError | TimeoutError):
+            raise EngineError(
+                f"{error.filename or constants.HF_HUB_CACHE} can't be written to ({error.strerror}): check its "
+                "permissions, or set HF_HUB_CACHE to another folder."
+            ) from None
         raise EngineError(
             f"The Hub can't be reached ({type(error).__name__}): check the network and try again."
         ) from None

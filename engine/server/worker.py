@@ -35,6 +35,7 @@ _RETRY_LOAD_S = 10.0
 _SHORTAGES = 3
 """Requests in a row that run out of memory, each tried twice, until the weights are given back."""
 _REST_S = 3600.0
+"""Without work, at the most: no system waits for a time without end."""
 _WARM_UP_AFTER_S, _WARM_UP_MS = 0.1, 1000.0
 _SHOW_S = 0.1
 """Between two words on how far a load has come."""
@@ -175,7 +176,7 @@ class Worker(threading.Thread):
         if self._reader is not None and not any(self._scheduler.counts()):
             return 0.0
         # Who had the model loaded is likely to ask at once; that warms up as well.
-        return self._unloads_in_s() if self._warmed_up else min(self._unloads_in_s(), _WARM_UP_AFTER_S)
+        return min(self._unloads_in_s(), _REST_S if self._warmed_up else _WARM_UP_AFTER_S)
 
     @property
     def _reader(self) -> ReadsOn | None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import re
 import threading
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
-from tree_sitter import Language, Node, Parser, Point, Tree
+from tree_sitter import Language, Node, Tree
 
+from engine.core.interruptible import InterruptibleParser
 from engine.core.sequences import common_ends
 from engine.syntax.budget import Budget
 from engine.syntax.languages import load
 
-_CHUNK = 16 * 1024
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 _KEPT_NBYTES = 1 << 20
@@ -130,47 +129,12 @@ def _point(data: bytes, byte: int) -> tuple[int, int]:
 def _parsed(text: str, data: bytes, language: str, old: Tree | None, budget: Budget | None) -> SyntaxTree | None:
     """`old`: edited already; what is unchanged of it is reused."""
     grammar = load(language)
-    tree = _parser(grammar, threading.get_ident()).parse(data, old, budget or Budget()) if grammar else None
+    is_over = (budget or Budget()).over
+    tree = _parser(grammar, threading.get_ident()).parse(data, is_over, old) if grammar else None
     return tree and SyntaxTree(text=text, language=language, data=data, tree=tree)
 
 
-class _InterruptibleParser:
-    """tree-sitter asks for the budget only now and then, but for text often: so text ends with it."""
-
-    def __init__(self, grammar: Language) -> None:
-        self._parser = Parser(grammar)
-        # The binding keeps one reference too many to each object _read() returns: hence always the same object.
-        self._chunk = bytearray()
-        self._data = memoryview(b"")
-        self._budget = Budget()
-        self._cancelled = False
-
-    def parse(self, data: bytes, old: Tree | None, budget: Budget) -> Tree | None:
-        """None if the budget ran out."""
-        self._data, self._budget, self._cancelled = memoryview(data), budget, False
-        tree: Tree | None = None
-        with suppress(ValueError):  # how the binding says that _is_over() stopped it
-            tree = (
-                self._parser.parse(self._read, progress_callback=self._is_over)
-                if old is None
-                else self._parser.parse(self._read, old, progress_callback=self._is_over)
-            )
-        self._data = memoryview(b"")
-        if tree is None or self._cancelled:
-            self._parser.reset()
-            return None
-        return tree
-
-    def _read(self, start: int, _point: Point) -> bytearray:
-        self._chunk[:] = b"" if self._is_over() else self._data[start : start + _CHUNK]
-        return self._chunk
-
-    def _is_over(self, *_progress: object) -> bool:
-        self._cancelled = self._cancelled or self._budget.over()
-        return self._cancelled
-
-
 @cache
-def _parser(grammar: Language, _thread: int) -> _InterruptibleParser:
+def _parser(grammar: Language, _thread: int) -> InterruptibleParser:
     """A parser can't be shared by threads, and making one for each parse would cost more than many parses."""
-    return _InterruptibleParser(grammar)
+    return InterruptibleParser(grammar)

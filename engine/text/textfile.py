@@ -109,7 +109,8 @@ def writable_path(file: TextFile) -> Path:
 def _replace(target: Path, before: bytes, after: bytes) -> None:
     if not os.access(target, os.W_OK) or not target.stat().st_mode & 0o222:  # root may write, but was told not to
         raise PermissionError(errno.EACCES, "it is read-only")
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    # No more of the name than leaves room for what stands behind it.
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:48]}.")
     scratch = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as stream:

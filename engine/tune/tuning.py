@@ -19,7 +19,6 @@ from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import BadInput, EngineError, ModelError
 from engine.core.files import replacing, writing
 from engine.core.names import Device
-from engine.core.runtime_paths import data_dir
 from engine.eval.report import Figures
 from engine.eval.tasks import EvalTask
 from engine.loader.catalog import find
@@ -27,7 +26,14 @@ from engine.loader.loading import load
 from engine.models.adapters.applied import with_pairs
 from engine.models.adapters.files import Adapter, read_adapter, write_adapter
 from engine.models.adapters.low_rank import LowRankLinear
-from engine.models.adapters.metadata import AdapterFigures, AdapterMetadata, adapter_path, fingerprint_of, last_good
+from engine.models.adapters.metadata import (
+    AdapterFigures,
+    AdapterMetadata,
+    adapter_path,
+    fingerprint_of,
+    last_good,
+    work_dir,
+)
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
 from engine.train.corpus import Split
@@ -53,7 +59,7 @@ PASSES = 4
 """Times that a repository is read, at the most."""
 SAVE_EVERY_S = 30.0
 HELD_OUT, OUTSIDE = "held out", "outside"
-LEARNT, BEGUN = "learnt.json", "begun.json"
+LEARNT, BEGUN, CORPUS = "learnt.json", "begun.json", "corpus"
 _WAY_OUT = "make room on its disk and run the same command again"
 """Where the disk refuses."""
 Say = Callable[[str], None]
@@ -134,7 +140,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
     checkpoint = find(request.model)
     fingerprint = fingerprint_of(checkpoint)
     directory = adapter_path(request.folder, fingerprint)
-    work = data_dir() / "tune" / directory.name
+    work = work_dir(directory)
     listing = list_files(request.folder)
     with _claimed(work):
         last = _last(directory, fingerprint, anew=request.anew)
@@ -167,9 +173,9 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
         weights = begun.weights if begun else weights_of(listing, repository, learnt if start else None)
         repository = repository.weighted(weights)
         with writing(work, _WAY_OUT):
-            write_corpus(repository, tokenizer, work / "corpus")
+            write_corpus(repository, tokenizer, work / CORPUS)
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
-        lessons = lessons_of(model, repository, work / "corpus", recipe, request.seed)
+        lessons = lessons_of(model, repository, work / CORPUS, recipe, request.seed)
         sitting = Sitting(device=torch.device(model.info.device), save_every_s=SAVE_EVERY_S)
         with learning(model, start, request.seed) as (network, pairs):
             planned = plan(network, pairs, lessons, sitting)
@@ -362,7 +368,7 @@ def _taught(ready: Prepared, created: float) -> Learnt:
 
 @contextmanager
 def _claimed(work: Path) -> Generator[None]:
-    """Raises BadInput where another tune of the same folder is at work."""
+    """Raises BadInput where another tune of the same folder is at work. Of the folder's texts nothing stays behind."""
     with writing(work, _WAY_OUT):
         work.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(work / "lock", blocking=False)
@@ -373,4 +379,5 @@ def _claimed(work: Path) -> Generator[None]:
     try:
         yield
     finally:
+        shutil.rmtree(work / CORPUS, ignore_errors=True)
         lock.release()

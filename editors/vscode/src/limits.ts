@@ -72,6 +72,9 @@ export class Limits {
     const tooLong = nbytes > own("maxFileBytes", 1_000_000);
     if (tooLong) {
       this.refused.add(uri.toString());
+    } else {
+      // To a server that is started again all is opened that nobody has closed, and it may be shorter by now.
+      this.refused.delete(uri.toString());
     }
     return tooLong;
   }

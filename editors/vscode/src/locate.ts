@@ -1,7 +1,7 @@
 // Where the server's program is.
 import { accessSync, constants, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, isAbsolute, join } from "node:path";
 
 const WINDOWS = process.platform === "win32";
 const PROGRAM = WINDOWS ? "dg-lsp.exe" : "dg-lsp";
@@ -27,11 +27,11 @@ export function isProgram(path: string): boolean {
   }
 }
 
-/** A tool of that name on PATH. */
+/** A tool of that name on PATH, in whatever folder this process stands. */
 function onPath(name: string, path: string): string | undefined {
   return path
     .split(delimiter)
-    .filter(Boolean)
+    .filter(isAbsolute)
     .map((folder) => join(folder, name))
     .find(isProgram);
 }

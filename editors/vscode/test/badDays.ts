@@ -1,6 +1,6 @@
 // What goes wrong, and what is told.
 import { chmod } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import * as vscode from "vscode";
 import { locate } from "../src/locate";
 import { isOutdated } from "../src/version";
@@ -41,6 +41,14 @@ test("a huge file is left alone", async () => {
   equal(server.limits.whyOff(editor.document), "This file is longer than the setting dg-lsp.maxFileBytes allows.");
   const told = await account({ uri: editor.document.uri.toString() });
   equal(told.document?.off, "The document is not open.");
+  const { document } = editor;
+  const all = new vscode.Range(0, 0, document.lineCount, 0);
+  equal(await editor.edit((edit) => edit.replace(all, "x = 1\n")), true);
+  await server.restart();
+  await ready();
+  equal(server.limits.whyOff(document), undefined);
+  const off = async (): Promise<string | undefined> => (await account({ uri: document.uri.toString() })).document?.off;
+  await until(async () => (await off()) === "", "the document, which is short now");
 });
 
 test("a document that the server lost track of is sent again", async () => {
@@ -89,7 +97,10 @@ test("the server is searched in its places, in order", async () => {
   equal(locate({ ...places, home: join(folder, "home") }), {
     program: join(folder, "home", ".local", "bin", "dg-lsp"),
   });
-  equal(locate(places), { missing: "The server dg-lsp was not found on this machine." });
+  const missing = { missing: "The server dg-lsp was not found on this machine." };
+  equal(locate(places), missing);
+  // What lies in the working directory, which may be a folder that nobody has vetted, is not looked at.
+  equal(locate({ ...places, path: relative(process.cwd(), folder) }), missing);
 });
 
 test("versions are compared by number", async () => {

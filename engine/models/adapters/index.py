@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ MOST_LOADED = 4
 """Adapters in memory at once; the one unused for longest goes first."""
 _MOST_FOLDERS = 256
 """Of which it is remembered what serves them."""
+SHORT_S = 60.0
+"""Until an adapter is tried again that there was no memory for."""
 _SETTLES_NS = 100_000_000
 """A folder that changed more recently may change again without a newer time."""
 
@@ -45,7 +48,8 @@ class Adapters:
         self._damaged: list[AdapterUse] = []
         self._serving: dict[str, _Known | None] = {}
         self._loaded: OrderedDict[tuple[Path, float], Model] = OrderedDict()
-        self._failed: set[tuple[Path, float]] = set()
+        self._failed: dict[tuple[Path, float], float] = {}
+        """Until when each is not tried again."""
         self._told: set[str] = set()
 
     @property
@@ -127,7 +131,7 @@ class Adapters:
             self._loaded.move_to_end(key)
             self._say(AdapterUse(folder=known.metadata.folder))
             return self._loaded[key]
-        if key in self._failed:
+        if time.monotonic() < self._failed.get(key, 0.0):
             return self.model
         assert isinstance(self.model, CanvasModel)
         try:
@@ -136,9 +140,10 @@ class Adapters:
             if is_broken_device(error):
                 raise
             why = str(error) if isinstance(error, ModelError) else f"The adapter of {known.metadata.folder} failed."
+            lasts_s = math.inf
             if is_out_of_memory(error):
-                why = f"There is no memory for what was learnt of {known.metadata.folder}."
-            self._failed.add(key)
+                why, lasts_s = f"There is no memory for what was learnt of {known.metadata.folder}.", SHORT_S
+            self._failed[key] = time.monotonic() + lasts_s
             self._say(AdapterUse(folder=known.metadata.folder, trouble=why))
             return self.model
         while len(self._loaded) > MOST_LOADED:

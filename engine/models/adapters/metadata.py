@@ -24,6 +24,8 @@ NEW, OLD = ".new", ".old"
 _ENDS = 1 << 20
 """Bytes at either end of a file of weights that tell it from others."""
 _MOST_JSON_NBYTES = 1 << 20
+_NAME_CHARS = 48
+"""Of a folder's name that its adapter's has: more goes in front than a file system may take behind it."""
 
 
 class AdapterFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +91,12 @@ def adapter_path(folder: Path, fingerprint: str) -> Path:
     """The directory of the adapter of a folder for the weights with that fingerprint."""
     name = folder.resolve()
     told = hashlib.sha256(f"{name}\0{fingerprint}".encode(errors="surrogateescape")).hexdigest()[:12]
-    return adapters_dir() / f"{name.name or 'root'}-{told}"
+    return adapters_dir() / f"{name.name[:_NAME_CHARS] or 'root'}-{told}"
+
+
+def work_dir(directory: Path) -> Path:
+    """Where what is kept to make an adapter anew, or to go on with a run that was paused, lies beside it."""
+    return data_dir() / "tune" / directory.name
 
 
 def fingerprint_of(checkpoint: Checkpoint) -> str:
@@ -149,9 +156,9 @@ def switch_adapter(directory: Path, *, on: bool) -> None:
 
 
 def remove_adapter(directory: Path) -> None:
-    """Raises EngineError where the disk refuses."""
+    """With all that was kept to make it. Raises EngineError where the disk refuses."""
     try:
-        for each in (directory, directory.with_name(directory.name + OLD)):
+        for each in (directory, directory.with_name(directory.name + OLD), work_dir(directory)):
             if each.exists():
                 shutil.rmtree(each)
     except OSError as error:

@@ -76,12 +76,30 @@ def test_paths_begin_at_the_folder(folder: Path):
     assert {*changed_at(folder / "inner")} == {"b c.py", "😋.py"}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there a name holds no such characters")
+def test_a_name_may_hold_whatever_a_system_takes(folder: Path, capsys: pytest.CaptureFixture[str]):
+    names = ("\x01name.py", "\x011.py", "\nline.py", "two\nlines.py", "12")
+    for name in names:
+        (folder / name).touch()
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "Third", date=LATE + DAY_S)
+    git(folder, "commit", "-qm", "Fourth", "--allow-empty", date=LATE + 2 * DAY_S)
+    assert run(["files", str(folder), "--json"]) == 0
+    changed = {each["path"]: each["changed"] for each in json.loads(capsys.readouterr().out)["files"]}
+    assert changed == dict.fromkeys(names, LATE + DAY_S) | {
+        "a.py": LATE,
+        "inner/b c.py": EARLY,
+        "inner/😋.py": EARLY,
+    }
+
+
 def test_without_git_nobody_knows(tmp_path: Path):
     (tmp_path / "code").mkdir()
     assert commit_of(tmp_path / "code") is None
     assert changed_at(tmp_path / "code") == {}
 
 
-def test_what_is_no_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert run(["files", str(tmp_path / "nowhere")]) == 2
+@pytest.mark.parametrize("name", ["nowhere", "n" * 300])
+def test_what_is_no_folder_is_refused(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["files", str(tmp_path / name)]) == 2
     assert "is no folder: name one with code in it" in capsys.readouterr().err

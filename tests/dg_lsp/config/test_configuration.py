@@ -105,6 +105,17 @@ def test_switching_off_everywhere():
     assert configuration.why_off("untitled:1", "python") == ""
 
 
+def test_a_project_says_nothing_of_languages_that_it_does_not_name(tmp_path):
+    (tmp_path / "dg-lsp.toml").write_text("languages = {go = false, lua = true}\n")
+    configuration, _ = configured(tmp_path)
+    configuration.initialize({"languages": {"markdown": False, "lua": False}})
+    uri = (tmp_path / "a").as_uri()
+    off = [each for each in ("markdown", "lua", "go", "python") if configuration.why_off(uri, each)]
+    assert off == ["markdown", "go"]
+    configuration.change({"languages": {}})
+    assert [each for each in ("markdown", "lua", "go", "python") if configuration.why_off(uri, each)] == ["go"]
+
+
 def test_switching_a_language_overrides_the_setting():
     configuration, _ = configured()
     configuration.initialize({"languages": {"markdown": False}})

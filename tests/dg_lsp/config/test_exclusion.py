@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dg_lsp.config import patterns as patterns_of_git
 from dg_lsp.config.exclusion import MAX_DEPTH, Exclusions, file_of
 from dg_lsp.config.walking import files_below
 
@@ -181,6 +182,26 @@ def test_what_git_excludes_everywhere_counts(tmp_path, monkeypatch, where):
     assert excludes(top / "notes" / "a.py")
     assert not excludes(top / "kept.scratch.py")
     assert not excludes(top / "a.py")
+
+
+@pytest.mark.parametrize("kind", ["plain", "worktree", "elsewhere"])
+def test_what_a_repository_excludes_by_itself_counts_wherever_it_is_checked_out(tmp_path, kind):
+    top, apart = tmp_path / "repository", tmp_path / "apart"
+
+    def git(*arguments: str | Path) -> None:
+        named = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
+        subprocess.run(["git", "-C", tmp_path, *named, *arguments], check=True, capture_output=True)
+
+    git("init", *(["--separate-git-dir", apart] if kind == "elsewhere" else []), top)
+    excluding = (apart if kind == "elsewhere" else top / ".git") / "info" / "exclude"
+    excluding.parent.mkdir(exist_ok=True)
+    excluding.write_text("/private.py\n")
+    if kind == "worktree":
+        git("-C", top, "commit", "--allow-empty", "-m", "First")
+        git("-C", top, "worktree", "add", tmp_path / "tree")
+        top = tmp_path / "tree"
+    assert excludes(top / "private.py", top)
+    assert not excludes(top / "a.py", top)
 
 
 def test_without_git_its_excludes_lie_where_they_do_by_default(tmp_path, monkeypatch):
@@ -421,3 +442,14 @@ def test_git_agrees(tmp_path_factory, ignore_files, paths, encoding, line_end):
     ignored = set(asked.stdout.split())
     files = [path for path in paths if not (top / path).is_dir()]
     assert {path for path in files if excludes(top / path)} == {path for path in files if path in ignored}
+
+
+def test_git_agrees_where_file_systems_ignore_case(tmp_path, monkeypatch):
+    monkeypatch.setattr(patterns_of_git, "IGNORES_CASE", True)
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("/Private/\n*.Gen.py\n!/Kept.gen.py\n")
+    paths = ["private/a.py", "PRIVATE/a.py", "inner/private/a.py", "a.gen.PY", "kept.GEN.py", "a.py"]
+    command = ["git", "-c", "core.ignoreCase=true", "-c", "core.excludesFile=", "check-ignore", "--no-index", *paths]
+    asked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [path for path in paths if excludes(tmp_path / path)] == asked.stdout.split()
+    assert len(asked.stdout.split()) == 3

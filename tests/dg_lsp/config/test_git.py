@@ -10,7 +10,7 @@ import time
 import pytest
 
 from dg_lsp.commands.files import changed_at
-from dg_lsp.config.git import excludes_file, run_git
+from dg_lsp.config.git import ignore_files, run_git
 from dg_lsp.replay.generate import edited_files
 from dg_lsp.replay.session import SessionError
 from tests.dg_lsp.replay.repository import commit
@@ -108,8 +108,20 @@ def test_what_a_partial_clone_lacks_is_not_fetched(hostile):
 def test_the_settings_are_read_and_nothing_is_run(hostile):
     top, mark, _ = hostile
     subprocess.run(["git", "-C", top, "config", "core.excludesFile", "mine"], check=True)
-    assert excludes_file(top) == top / "mine"
+    assert ignore_files(top) == (top / ".git" / "info" / "exclude", top / "mine")
     assert not mark.exists()
+
+
+def test_another_repository_of_the_environment_is_left_alone(hostile, tmp_path, monkeypatch):
+    """As in an editor that git has started."""
+    top, _, _ = hostile
+    subprocess.run(["git", "init", "-q", tmp_path / "other"], check=True)
+    subprocess.run(["git", "-C", tmp_path / "other", "config", "core.excludesFile", "theirs"], check=True)
+    subprocess.run(["git", "-C", top, "config", "core.excludesFile", "mine"], check=True)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "other"))
+    assert ignore_files(top)[1] == top / "mine"
+    assert {*changed_at(top)} == {"a.py", ".gitattributes"}
 
 
 def test_a_git_in_the_working_directory_is_left_alone(hostile, monkeypatch):

@@ -42,7 +42,7 @@ def test_what_is_python_stays(cell):
     assert without_magics(cell) == cell
 
 
-@given(st.text(st.sampled_from("%!?=ab0 \t\r\n.["), max_size=40))
+@given(st.text(st.sampled_from("%!?=ab0# \t\r\n.["), max_size=40))
 def test_nothing_becomes_longer_or_another_line(cell):
     plain = without_magics(cell)
     assert len(plain) == len(cell)
@@ -50,6 +50,18 @@ def test_nothing_becomes_longer_or_another_line(cell):
         at for at, each in enumerate(cell) if each in "\r\n"
     ]
     assert without_magics(plain) == plain
+    assert with_magics(plain, cell) == cell
+
+
+@pytest.mark.parametrize("cell", ["!ls\n#ls\n", "#ls\n!ls\n", "if x:\n    !cd a\n    %cd a\n    0#d a\n"])
+def test_lines_that_look_alike_as_python_stay_which_they_are(cell):
+    assert with_magics(without_magics(cell), cell) == cell
+    assert with_magics(f"y = 1\n{without_magics(cell)}z = 2\n", cell) == f"y = 1\n{cell}z = 2\n"
+
+
+def test_a_line_that_was_moved_is_what_it_was_and_a_comment_no_command():
+    assert with_magics("x = 1\n#cd\n", "%cd\nx = 1\n") == "x = 1\n%cd\n"
+    assert with_magics("x = 1\ny = 2\n#ls\n", "!ls\n#ls\nx = 1\ny = 2\n") == "x = 1\ny = 2\n#ls\n"
 
 
 def test_a_line_that_changed_stays_changed():

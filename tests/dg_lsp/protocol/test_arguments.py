@@ -42,6 +42,8 @@ def test_everything_is_taken():
         ([{"uri": "a", "range": SPAN, "ranges": [SPAN]}], "either `range` or `ranges`"),
         ([{"uri": "a", "ranges": []}], "either `range` or `ranges`"),
         ([{"uri": "a", "range": SPAN, "keep": ["3"]}], "keep"),
+        ([{"uri": "a", "range": SPAN, "keep": [-1]}], "keep"),
+        ([{"uri": "a", "range": SPAN, "keep": [2**31 - 1]}], "keep"),
         ([{"uri": 1, "range": SPAN}], "uri"),
         ([{"uri": "a", "range": {"start": 1}}], "range"),
         ([{"uri": "a", "range": {**SPAN, "end": {"line": 0, "character": 1.5}}}], "range.end.character"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -15,7 +17,7 @@ from dg_lsp.replay.stage import settled_texts
 from tests.dg_lsp.replay.repository import commit
 
 SESSIONS = sorted(Path(__file__).parents[2].joinpath("cases", "sessions").glob("*.jsonl"))
-texts = st.text(st.sampled_from("ab_( \n😋"), max_size=60)
+texts = st.text(st.sampled_from("ab_( \n\r\f\u2028😋"), max_size=60)
 
 
 @given(texts, texts)
@@ -34,6 +36,7 @@ def test_new_lines_are_typed_from_the_end_of_the_line_above(line_break):
 
 
 @example(pairs=[("", "_(___")], seed=11)  # a slip is deleted, then the word is undone
+@example(pairs=[("", "a b c\r\n" * 30)], seed=1)  # several lines are hoped for
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=3), st.integers(0, 50))
 def test_a_generated_session_arrives_at_the_texts_after(pairs, seed):
     files = [Edited(path=f"{at}.py", before=before, after=after) for at, (before, after) in enumerate(pairs)]
@@ -97,6 +100,9 @@ def test_a_history_becomes_a_session_of_what_was_typed(tmp_path):
     for number, name in enumerate(("a.py", "notes.txt", "a.py", "naïve.py")):
         path = tmp_path / name
         commit(tmp_path, {name: (path.read_text() if path.exists() else "") + f"added = {number}\n"})
+    if sys.platform == "linux":  # elsewhere every name is text, and a session can tell no other
+        commit(tmp_path, {os.fsdecode(b"\xe9.py"): "x = 1\n"})
+        commit(tmp_path, {os.fsdecode(b"\xe9.py"): "x = 2\n"})
     # Generated, not typed.
     commit(tmp_path, {"naïve.py": "x = 1\n" * 2000})
     one = [Edited(path="a.py", before="one = 1\nadded = 0\n", after="one = 1\nadded = 0\nadded = 2\n")]

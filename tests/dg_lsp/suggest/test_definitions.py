@@ -178,6 +178,14 @@ def test_a_hostile_file_costs_little(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.timeout(10)
+def test_a_text_that_a_grammar_takes_long_over_tells_nothing():
+    """Each of its lines is read again for all before it."""
+    endless = "\\\n" * 64_000
+    assert told({"/w/a.py": "from b import f\n", "/w/b.py": f"def f(): pass\n{endless}"}, "/w/a.py") == {}
+    assert told({"/w/a.py": f"from b import f\n{endless}", "/w/b.py": "def f(): pass\n"}, "/w/a.py") == {}
+
+
+@pytest.mark.timeout(10)
 def test_a_chain_of_any_length_is_kept_by_its_beginnings():
     text = f"lib.tools.f\n{'lib.' * 16_000}lib\nlib.tools.f"
     tracemalloc.start()

@@ -11,7 +11,7 @@ from dg_lsp.cli import run
 from engine.checkpoints.directory import METADATA_FILE
 from engine.loader.loading import load
 from engine.models.adapters.index import Adapters
-from engine.models.adapters.metadata import OLD, all_adapters
+from engine.models.adapters.metadata import OLD, all_adapters, work_dir
 from tests.engine.adapters import put_adapter
 
 TOY = Path(__file__).parents[2] / "models" / "toy-uniform"
@@ -97,9 +97,13 @@ def test_one_is_switched_off_and_on_and_removed(
     assert adapter() == ""
     said(["adapters", "use", name], capsys)
     assert adapter() == str(repo)
+    # Paths and digests of what was learnt, and runs that were paused.
+    work_dir(directory).mkdir(parents=True)
+    (work_dir(directory) / "learnt.json").touch()
     said(["adapters", "rm", name], capsys)
     assert adapter() == ""
     assert all_adapters() == []
+    assert not work_dir(directory).exists()
 
 
 def test_a_name_that_nothing_has_is_one_line(repo: Path, toy: Any, capsys: pytest.CaptureFixture[str]):

@@ -45,6 +45,8 @@ def test_colours_replace_the_markers():
 
 def test_control_characters_can_not_reach_the_terminal():
     assert visible("\x1b[2J\tbell\x07\x7f\x9b\n") == "␛[2J\tbell␇␡␛\n"
+    # A title, and what a program may put into the clipboard.
+    assert visible("\x9d0;mine\x9c \x90q\x85") == "␛0;mine␛ ␛q␛"
 
 
 def test_figures_are_one_line():

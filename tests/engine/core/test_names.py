@@ -25,6 +25,10 @@ def test_the_file_of_an_oracle_has_its_whole_path(folder: Path):
     assert rooted("oracle:oracle.json", folder) == f"oracle:{folder}/oracle.json"
 
 
-@pytest.mark.parametrize("name", ["", "bundled", "other/m", "oracle.json", "~/m", "oracle:none.json", "oracle:", "/m/"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "bundled", "other/m", "oracle.json", "~/m", "oracle:none.json", "oracle:", "/m/", "m" * 300, "m\0"],
+    ids=lambda name: repr(name[:20]),
+)
 def test_all_else_stays_as_it_is(folder: Path, name: str):
     assert rooted(name, folder) == name

@@ -144,6 +144,19 @@ def test_no_network_is_one_line(hub: Hub, monkeypatch: pytest.MonkeyPatch, capsy
     check_refused(capsys, HUB_ID, 1, "The Hub can't be reached (ConnectError): check the network and try again.")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="says it in other words")
+def test_a_cache_that_can_not_be_used_is_a_sentence(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "file"))
+    check_refused(capsys, HUB_ID, 1, "file/models--someone--tiny can't be written to (")
+    assert run(["models"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "bundled" in lines
+    assert f"The cache {tmp_path / 'file'} can't be read (it is no folder)" in "".join(lines)
+
+
 def test_the_cache_is_listed(hub: Hub, changeable: Path, capsys: pytest.CaptureFixture[str]):
     pull(plan_pull(HUB_ID))
     other = Path(constants.HF_HUB_CACHE) / "models--other--kind"

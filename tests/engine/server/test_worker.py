@@ -218,6 +218,15 @@ def test_requests_that_fail_do_not_keep_a_model_loaded(fault: Literal["defect", 
     raise AssertionError("it stayed loaded")
 
 
+@pytest.mark.parametrize("unload_after_s", [1e10, float("inf")])
+def test_a_model_may_stay_for_longer_than_a_system_can_wait(unload_after_s: float):
+    with working(Oracle("oracle", [Case(text="x = ▮1▮\n")]), unload_after_s=unload_after_s) as (worker, fill, _):
+        assert isinstance(fill(), FillReply)
+        worker.join(0.2)
+        assert worker.is_alive()
+        assert isinstance(fill(), FillReply)
+
+
 def long(id: int, tokens: int, deadline_ms: float | None = None) -> Fill:
     prefix = " ".join(str(20 + at % 900) for at in range(tokens))
     return Fill(id=id, request=FillRequest(prefix=prefix, suffix="7", width=1, deadline_ms=deadline_ms), document="a")

@@ -69,6 +69,14 @@ def test_a_file_is_replaced_with_its_mode_and_mark(tmp_path: Path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.sh"]
 
 
+@pytest.mark.parametrize("name", ["n" * 255, "日" * 85], ids=["1 byte", "3 bytes"])
+def test_a_file_may_have_the_longest_name_there_is(tmp_path: Path, name: str):
+    path = tmp_path / name
+    path.write_text("a")
+    replace_text(read_text(str(path)), "b")
+    assert [each.read_text() for each in tmp_path.iterdir()] == ["b"]
+
+
 def test_a_link_stays_a_link(tmp_path: Path):
     (tmp_path / "real.py").write_text("old")
     (tmp_path / "link.py").symlink_to("real.py")

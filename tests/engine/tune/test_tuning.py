@@ -30,7 +30,7 @@ from engine.tune.learn import CHECKPOINT, TuningState, parameters_of
 from engine.tune.lora import ALPHA, RANK, pairs_of
 from engine.tune.measure import Schedule
 from engine.tune.repository import Learnt
-from engine.tune.tuning import HELD_OUT, LEARNT, OUTSIDE, Prepared, TuningRequest, learning, prepared, tune
+from engine.tune.tuning import CORPUS, HELD_OUT, LEARNT, OUTSIDE, Prepared, TuningRequest, learning, prepared, tune
 
 ROOT = Path(__file__).parents[3]
 TOY = ROOT / "tests" / "models" / "toy-experts"
@@ -92,6 +92,7 @@ def test_before_it_starts_it_says_what_it_takes_and_learns_nothing(folder: Path,
     assert not adapters_dir().exists()
     assert not [name for name in files(state) if CHECKPOINT in name]
     assert not ready.run.exists(), "how long it is to be is decided when it begins"
+    assert not (ready.work / CORPUS).exists(), "a copy of the folder's texts"
 
 
 def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_was_done(folder: Path):
@@ -145,7 +146,8 @@ def test_a_paused_run_goes_on_however_late(folder: Path, monkeypatch: pytest.Mon
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
         subprocess.run([*git, *command], check=True)
     ready = paused(request(folder))
-    batch = ready.lessons.batch(3)
+    with prepared(request(folder), lambda line: None) as found:
+        batch = all_of(found).lessons.batch(3)
     now_s = time.time()
     monkeypatch.setattr(time, "time", lambda: now_s + 40 * 86_400)
     with prepared(request(folder), lambda line: None) as found:
@@ -468,8 +470,7 @@ def test_a_lock_that_is_no_file_is_a_sentence(folder: Path):
 def test_a_disk_that_refuses_the_tokenizer_is_a_sentence(folder: Path):
     with prepared(request(folder), lambda line: None) as ready:
         assert ready
-    (ready.work / "corpus" / "tokenizer" / "tokenizer.json").unlink()
-    (ready.work / "corpus" / "tokenizer" / "tokenizer.json").mkdir()
+    (ready.work / CORPUS / "tokenizer" / "tokenizer.json").mkdir(parents=True)
     with (
         pytest.raises(EngineError, match=r"can't be written to .* make room on its disk"),
         prepared(request(folder), lambda line: None),

@@ -178,6 +178,15 @@ def test_adapters_lie_in_the_users_folder_one_for_a_folder_and_weights(monkeypat
     assert adapter_path(tmp_path / "a", "x") == adapter_path(tmp_path / "b" / ".." / "a", "x")
 
 
+@pytest.mark.parametrize("name", ["n" * 255, "日" * 85, "😋" * 63], ids=["1 byte", "3 bytes", "4 bytes"])
+def test_a_folder_may_have_the_longest_name_there_is(tmp_path: Path, name: str):
+    adapter = made()
+    directory = tmp_path / adapter_path(tmp_path / name, "x").name
+    for _ in range(2):
+        write_adapter(directory, adapter)
+    assert same(read_adapter(directory), adapter)
+
+
 def test_other_weights_have_another_fingerprint():
     toys = Path(__file__).parents[3] / "models"
     found = [fingerprint_of(read_checkpoint(toys / name, name)) for name in ("toy-absorbing", "toy-experts")]

@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -183,10 +184,17 @@ def test_memory_that_is_short_costs_no_answer(data: Path, model: Any, monkeypatc
 
     repo = folder(data, "repo")
     put_adapter(model, repo)
-    monkeypatch.setattr(index, "with_adapter", short)
     adapters = Adapters(model)
-    assert serves(adapters, repo) == ""
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "with_adapter", short)
+        assert serves(adapters, repo) == ""
     assert "no memory" in adapters.used[0].trouble
+    # Not at each key, but others may well be done with it in a while.
+    assert serves(adapters, repo) == ""
+    now_s = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + index.SHORT_S)
+    assert serves(adapters, repo) == str(repo)
+    assert adapters.used[0].trouble == ""
 
 
 def test_few_are_in_memory_at_once(data: Path, model: Any):
