@@ -10,7 +10,7 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 VENV ?= .venv
 # Where the bundled model is trained, and the commit whose code trains it. DECONTAMINATE names benchmark files, absolute.
 TRAIN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/train
-TRAIN_AT ?= f20cecd1b58187f4d1d87b52bb3f8f45f9888f98
+TRAIN_AT ?= a65ed7cec41007f7020f455bfda9cb9b3173d913
 
 # Where the real server of test-vllm is installed, apart from all else: its torch is another one.
 VLLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/vllm
