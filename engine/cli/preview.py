@@ -44,14 +44,14 @@ def preview(gap: MarkedText, filled: str, *, marked: bool) -> Text:
 
 def heading(candidate: Candidate, index: int, count: int) -> Text:
     """What tells candidates apart, where there are several."""
-    return Text(f"{index + 1} of {count} · confidence {candidate.confidence:.2f} · score {candidate.score:.2f}", _DIM)
+    return Text(f"{index + 1} of {count} · confidence {candidate.confidence:.2g} · score {candidate.score:.2f}", _DIM)
 
 
 def figures(filled: Filled, source: str = "") -> Text:
     """One line: what filled the gap and where, how sure, how fast."""
     best = filled.candidates[0] if filled.candidates else None
     answer = (
-        [f"{best.tokens} tokens in a gap of {filled.width}", f"confidence {best.confidence:.2f}"]
+        [f"{best.tokens} tokens in a gap of {filled.width}", f"confidence {best.confidence:.2g}"]
         if best
         else ["no answer"]
     )
