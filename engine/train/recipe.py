@@ -48,7 +48,7 @@ class Recipe:
     gap_weight: float = 0.2
     """Of the loss of the gaps' tokens and ends alone, which are one in seventeen tokens, beside the mean over all."""
     width_weight: float = 0.1
-    """Of the loss of the gaps' widths, which are about one in twelve of the targets."""
+    """Of the loss of the gaps' widths, which are about one in fifty of the targets."""
     gap_share: float = 0.7
     """Texts with a gap at the end of their context, whose suffix comes first."""
     snippet_share: float = 0.33
