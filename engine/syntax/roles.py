@@ -74,15 +74,16 @@ def role_of(tree: SyntaxTree, start: int, end: int) -> SpanRole:
         role = "mention"
     scopes = [each for each in around if _SCOPE.fullmatch(each.type)]
     scopes[:0] = _documented(around[:2])
+    function = ""
+    if role == "parameter":
+        function = function_name(tree, scopes)
+    elif role == "keyword":
+        function = _called(tree, around)
     return SpanRole(
         role=role,
         inside=f"{around[1].type}.{fields[0]}" if len(around) > 1 else "",
         scopes=tuple(tree.offset(each.start_byte) for each in scopes),
-        function=function_name(tree, scopes)
-        if role == "parameter"
-        else _called(tree, around)
-        if role == "keyword"
-        else "",
+        function=function,
     )
 
 
@@ -112,7 +113,7 @@ def _documented(around: Sequence[Node]) -> Iterator[Node]:
 def function_name(tree: SyntaxTree, scopes: Sequence[Node | None]) -> str:
     """Of the innermost, as it is called."""
     fields = (each.child_by_field_name("name") for each in scopes if each)
-    names = (_text(tree, each.start_byte, each.end_byte) for each in fields if each)
+    names = (tree.said(each) for each in fields if each)
     return next((name for name in names if name not in _CONSTRUCTORS), "")
 
 
@@ -121,12 +122,8 @@ def _called(tree: SyntaxTree, around: Sequence[Node]) -> str:
     if len(around) < 4:
         return ""
     arguments, call = around[2:4]
-    found = _CALLED.search(_text(tree, call.start_byte, arguments.start_byte)[-_LINE_CHARS:])
+    found = _CALLED.search(tree.said(call, arguments)[-_LINE_CHARS:])
     return found[1] if found else ""
-
-
-def _text(tree: SyntaxTree, first: int, last: int) -> str:
-    return tree.data[first:last].decode(errors="ignore")
 
 
 def _around(node: Node | None) -> Iterator[Node]:

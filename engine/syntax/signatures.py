@@ -119,7 +119,7 @@ def _signature(tree: SyntaxTree, at: int) -> _Signature | None:
         name=name,
         is_method=is_method,
         constructs=constructs,
-        receiver=frozenset(_NAME.findall(_text(tree, receiver))[:1] if receiver else ()),
+        receiver=frozenset(_NAME.findall(tree.said(receiver))[:1] if receiver else ()),
         parameters=names,
         optional=frozenset(optional),
     )
@@ -131,7 +131,7 @@ def _named(node: Node) -> bool:
 
 def _parameter(tree: SyntaxTree, node: Node) -> str:
     named = node.child_by_field_name("name") or node.child_by_field_name("pattern") or node
-    found = _NAME.search(_text(tree, named))
+    found = _NAME.search(tree.said(named))
     return found[0] if found and not _UNPACKED.search(named.type) else ""
 
 
@@ -164,7 +164,7 @@ def _added(tree: SyntaxTree, call: Node, was: _Signature, now: _Signature, name:
     start, end = tree.offset(call.start_byte), tree.offset(call.end_byte)
     if positional is None or not place <= positional <= len(was.parameters):
         return None
-    if any(name in _NAME.findall(_text(tree, each)) for each in given) or not _is_known(tree, start, name):
+    if any(name in _NAME.findall(tree.said(each)) for each in given) or not _is_known(tree, start, name):
         return None
     if place < len(given):
         at = tree.offset(given[place].start_byte)
@@ -206,7 +206,3 @@ def _is_known(tree: SyntaxTree, at: int, name: str) -> bool:
     before = tree.text[scopes[0] : at] if scopes else tree.text[:at]
     known = rf"\b{name}\b" if scopes else rf"(?m)^(?:(?:const|let|var)\s+)?{name}\b[^\n=(]*=(?!=)"
     return re.search(known, before) is not None
-
-
-def _text(tree: SyntaxTree, node: Node) -> str:
-    return tree.data[node.start_byte : node.end_byte].decode(errors="ignore")

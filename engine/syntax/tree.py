@@ -44,6 +44,11 @@ class SyntaxTree:
         """Which character begins at, or holds, a byte of `data`."""
         return byte if self._narrow else len(self.data[:byte].decode(errors="ignore"))
 
+    def said(self, first: Node, last: Node | None = None) -> str:
+        """The text of a node, or from where one begins to where another does."""
+        end = first.end_byte if last is None else last.start_byte
+        return self.data[first.start_byte : end].decode(errors="ignore")
+
     def edited(self, start: int, end: int, replacement: str, budget: Budget | None = None) -> SyntaxTree | None:
         """The tree of the text with `text[start:end]` replaced; None if the budget ran out."""
         if self.text[start:end] == replacement:
