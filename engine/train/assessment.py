@@ -54,7 +54,7 @@ class Assessment:
 @torch.no_grad()
 def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: int, seed: int = 0) -> Assessment:
     """Read plain texts and `gaps` gaps of `corpus`."""
-    bare = replace(recipe, snippet_share=0.0, edit_share=0.0)
+    bare = replace(recipe, snippet_share=0.0, echo_share=0.0, edit_share=0.0)
     plain = Examples(corpus, replace(bare, gap_share=0.0), random.Random(f"{seed}/plain"))
     rows = [*filled_rows(plain, PLAIN_ROWS, WIDTH)]
     losses = [

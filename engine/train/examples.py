@@ -212,7 +212,10 @@ class Examples:
     def _extra(self, document: int, text: str, gap: Hole | None, room: int) -> tuple[list[list[int]], list[Edit]]:
         rng = self._rng
         snippets, edits = list[list[int]](), list[Edit]()
-        if room >= SHORTEST and rng.random() < self._recipe.snippet_share:
+        if room >= SHORTEST and self._recipe.echo_share and rng.random() < self._recipe.echo_share:
+            snippets = [self._echo(document, text, gap, room)]
+            room -= len(snippets[0])
+        elif room >= SHORTEST and rng.random() < self._recipe.snippet_share:
             snippets = self._snippets(document, text, room)
             room -= sum(map(len, snippets))
         if gap and room >= EDIT_TOKENS and rng.random() < self._recipe.edit_share:
@@ -226,6 +229,20 @@ class Examples:
         best = related_parts(self._corpus, document, text, room * CHARACTERS, rng)[: rng.randint(1, 2)]
         each = room // max(1, len(best))
         return [ids for part, _ in best if (ids := self._encode(part)[: rng.randint(each // 2, each)])]
+
+    def _echo(self, document: int, text: str, gap: Hole | None, room: int) -> list[int]:
+        """The text around the gap and in it, as if it stood elsewhere too, often with a few other names."""
+        rng = self._rng
+        start, end = (gap.start, gap.end) if gap else (rng.randrange(min(len(text), room * CHARACTERS)),) * 2
+        around = max(0, room * CHARACTERS // 2 - (end - start))
+        ahead = rng.randint(around // 4, around)
+        start = text.rfind("\n", 0, max(0, start - ahead)) + 1
+        part = text[start : end + around - ahead]
+        names = sorted(set(_NAME.findall(part)))
+        others = sorted(set(_NAME.findall(self._corpus.text(document)[:20_000])))
+        for name in rng.sample(names, min(len(names), rng.randint(0, 3))):
+            part = re.sub(rf"\b{re.escape(name)}\b", rng.choice(others), part)
+        return self._encode(part)[:room]
 
     def _edits(self, document: int, text: str, gap: Hole, count: int) -> list[Edit]:
         """Lines elsewhere in the file that share a name with the gap, as if they had just been written or renamed."""

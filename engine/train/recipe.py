@@ -53,6 +53,9 @@ class Recipe:
     """Texts with a gap at the end of their context, whose suffix comes first."""
     snippet_share: float = 0.33
     """Texts whose context has parts of neighbouring files."""
+    echo_share: float = 0.2
+    """Texts whose context shows them once more, around the gap and in it, as if they stood elsewhere too: a small model
+    hardly learns to copy from what is rarely there to be copied. None where a run is looked at."""
     edit_share: float = 0.1
     """Texts with a gap whose context has recent edits."""
     span_share: float = 0.0

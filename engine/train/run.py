@@ -8,7 +8,7 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -166,7 +166,7 @@ class BatchSource(Dataset[Batch]):
     def batch(self, step: int, tokens: int, split: Split = "train") -> Batch:
         """The batch of a step before which so many context tokens were read."""
         rng = random.Random(f"{self.seed}/{split}/{step}")
-        recipe = self.recipe
+        recipe = self.recipe if split == "train" else replace(self.recipe, echo_share=0.0)
         examples = Examples(
             _packed(self.corpus, split, packed_ns(self.corpus, split)), recipe, rng, tokens >= recipe.plateau_tokens
         )
