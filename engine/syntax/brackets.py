@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from engine.syntax.lexing import OPENER, Lexeme, lexemes
 
@@ -104,6 +104,8 @@ def outside_of_all(
             yield place
 
 
+# The fills of a gap are all asked about the text before it.
+@lru_cache(maxsize=2)
 def statement_start(text: str, language: str) -> int:
     """Where the line begins in which the last statement of a text does: brackets may span lines. 0 where one of them
     was never opened."""
@@ -228,6 +230,11 @@ class Brackets:
         unclosed = [bracket.start - shift for bracket in pairing.unclosed if shift <= bracket.start < end]
         late = [bracket.start - shift for bracket, at in pairing.pairs if shift <= bracket.start < end <= at]
         return tuple(unclosed or late)
+
+    def still_open(self, fill: str) -> str:
+        """What would close the brackets at the gap that neither the fill nor the text after it closes."""
+        pairing, shift = self._with(fill)
+        return "".join(bracket.closer for bracket in reversed(pairing.unclosed) if bracket.start < shift)
 
     def cut_off(self, fill: str) -> tuple[int, ...]:
         """Offsets in `fill` of the quotes that begin a string without an end, if it leaves more of these than there

@@ -48,9 +48,7 @@ def refusal(fill: str, problems: Sequence[Problem]) -> Verdict:
 def tails(fill: str, continuation: Continuation, brackets: Brackets) -> Iterator[str]:
     """What may be missing behind a fill because it was missing before: ends of what the continuation puts there, with
     the brackets that the fill itself closes taken off."""
-    still = Brackets(brackets.before + fill, brackets.after, brackets.language).unclosed
-    closers = "".join(bracket.closer for bracket in reversed(still) if bracket.start < -len(fill))
-    tail = continuation.tail
+    closers, tail = brackets.still_open(fill), continuation.tail
     edges = [edge.start() for edge in _WORD_EDGE.finditer(tail)]
     for start in dict.fromkeys([0, *edges, len(tail)]):
         finish = replace(continuation, tail=tail[start:], closers=closers).finish
