@@ -361,12 +361,14 @@ class KVCache:
 
 def attend_to(network: Network, parts: Sequence[Part], places: Sequence[Tensor]) -> Attend:
     """Each sequence sees all of itself and of the context before it (its window, in sliding layers). What is computed
-    of several, at `places`, lies side by side, without padding."""
-    sizes = [len(part.places) for part in parts]
+    of several, at `places`, lies side by side, without padding; of the last layer what is asked."""
+    sizes, asked = [len(part.places) for part in parts], [len(part.asked) for part in parts]
+    last = len(network.layers) - 1
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         attended: list[Tensor] = []
-        split = zip(parts, places, *(each.split(sizes, dim=2) for each in (query, key, value)), strict=True)
+        queries = query.split(asked if index == last else sizes, dim=2)
+        split = zip(parts, places, queries, *(each.split(sizes, dim=2) for each in (key, value)), strict=True)
         for part, at, own_query, own_key, own_value in split:
             keys, values = part.keys_and_values(index, at.to(key.device), own_key, own_value)
             if part.store is not None:
@@ -421,14 +423,18 @@ def _room(device: torch.device, reserved_nbytes: int) -> float:
     return max(torch.cuda.mem_get_info(device)[0] - reserved_nbytes, 0) * _SHARE
 
 
-def window_mask(start: int, length: int, first: int, window: int | None, device: torch.device) -> Tensor:
-    """Causal bool mask [1, 1, length, start + length - first] of queries from `start` on over keys from `first` on.
+def window_mask(
+    start: int, length: int, first: int, window: int | None, device: torch.device, dtype: torch.dtype
+) -> Tensor:
+    """Causal mask [1, 1, length, start + length - first] of queries from `start` on over keys from `first` on: what is
+    added to scores, 0 or -inf.
 
     A position sees itself and what lies before it, `window` positions in all where there is one.
     """
     queries = torch.arange(start, start + length, device=device)[:, None]
     keys = torch.arange(first, start + length, device=device)[None, :]
-    mask = keys <= queries
+    hidden = keys > queries
     if window is not None:
-        mask &= keys > queries - window
-    return mask[None, None]
+        hidden |= keys <= queries - window
+    # Not a bool mask, which every layer would make one of these from.
+    return torch.zeros(1, 1, *hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, -torch.inf)

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from engine.models.products import attended, linear, reordered
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer index, queries [B, H, T, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, T, D], H a multiple of K.
-Queries and keys are rotated."""
+"""(layer index, queries [B, H, Q, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, Q, D], H a multiple of K.
+Queries and keys are rotated. Q is T but in the last layer, which is asked for what is wanted alone."""
 _MOST_TWICE_NBYTES = 256 << 20
 """Of weights that are kept in a second order, which many rows are multiplied with faster."""
 _FUSED = 64
@@ -217,12 +217,12 @@ class Network(ABC):
             place = layer.input_layernorm.weight.device
             hidden = hidden.to(place)
             cos, sin = rotation_of(index)
-            attended = attend(index, *self.before(layer, hidden, cos.to(place), sin.to(place)))
+            query, key, value = self.before(layer, hidden, cos.to(place), sin.to(place))
             if wanted is not None and index == len(layers) - 1:
                 # No further layer looks at the others.
                 at = wanted.to(place)
-                hidden, attended = hidden.index_select(1, at), attended.index_select(2, at)
-            hidden = self.after(layer, hidden, attended, index)
+                hidden, query = hidden.index_select(1, at), query.index_select(2, at)
+            hidden = self.after(layer, hidden, attend(index, query, key, value), index)
         return hidden.to(device)
 
 

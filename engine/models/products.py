@@ -26,8 +26,9 @@ _ONE_THREAD_PARAMETERS = 64_000_000
 """Of a model that one thread serves; in between nothing was measured."""
 _MANY_ROWS = 48
 """Queries from which on scores that are written down are faster than those that are not."""
-_MOST_SCORES = 1 << 21
-"""Of one head: 8 MB. More would take memory that nobody planned for."""
+_SCORES = 1 << 18
+"""Written down at a time: 1 MB stays in the cache, and larger pieces are given back to the system each time."""
+_LEAST_ROWS = 8
 _TRIED_ROWS = 32
 """Of states, for which an order of weights is chosen."""
 
@@ -64,15 +65,16 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, reordered
 def attended(queries: Tensor, keys: Tensor, values: Tensor, scale: float | None) -> Tensor:
     """What queries [B, H, T, D] see of keys and values [B, H, S, D]: [B, H, T, D]."""
     learnt = any(each.requires_grad for each in (queries, keys, values))
-    few = not _MANY_ROWS <= queries.shape[2] <= _MOST_SCORES // keys.shape[2]
-    if few or learnt or not _by_head(keys, values):
+    if queries.shape[2] < _MANY_ROWS or learnt or not _by_head(keys, values):
         return F.scaled_dot_product_attention(queries, keys, values, scale=scale)
     factor = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
     queries = queries if factor == 1 else queries * factor
     out = queries.new_empty(queries.shape)
+    rows = max(_LEAST_ROWS, _SCORES // keys.shape[2])
     each = (part.flatten(0, 1) for part in (queries, keys, values, out))
     for query, key, value, into in zip(*each, strict=True):
-        into.copy_(_multiplied(_multiplied(query, key, None).softmax(dim=-1), value.t(), None))
+        for few, place in zip(query.split(rows), into.split(rows), strict=True):
+            place.copy_(_multiplied(_multiplied(few, key, None).softmax(dim=-1), value.t(), None))
     return out
 
 

@@ -30,6 +30,9 @@ from engine.models.weights import OnPercent, load_weights
 
 Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(layer, new keys, new values) -> keys and values from the context's first token on."""
+_ON_PROCESSOR = 256
+"""Tokens that it reads at once: of those behind, none needs to see anything, and larger tensors are given back to the
+system each time."""
 REUSE = Reuse(steps=8, near=4, share=0.75, shared=False)
 RELEASED = Sampling(
     max_steps=48, t_min=0.4, t_max=0.8, entropy_bound=0.1, stability_threshold=1, confidence_threshold=0.005
@@ -165,8 +168,9 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         tokens are, whatever is known."""
         store, known = self.cache.open(ids, self.owner)
         last = torch.empty(0)
-        for start in range(min(known, len(ids) - again), len(ids), PASS):
-            part = ids[start : start + PASS]
+        most = _ON_PROCESSOR if self.network.device.type == "cpu" else PASS
+        for start in range(min(known, len(ids) - again), len(ids), most):
+            part = ids[start : start + most]
             tokens = torch.tensor([list(part)], device=self.network.device)
             # What is wanted are keys and values.
             last = self._encode(tokens, start, partial(store.update, start), wanted=len(part) - 1)
@@ -180,12 +184,15 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         device, length = tokens.device, tokens.shape[1]
         positions = torch.arange(start, start + length, device=device).expand(tokens.shape)
         near_from = max(0, start - self._window + 1)
-        near = window_mask(start, length, near_from, self._window, device)
-        full = window_mask(start, length, 0, None, device)
+        dtype = self.network.embeddings.weight.dtype
+        near = window_mask(start, length, near_from, self._window, device, dtype)
+        full = window_mask(start, length, 0, None, device, dtype)
 
         def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             keys, values = keep(index, key, value)
             first, mask = (near_from, near) if self.network.sliding(index) else (0, full)
+            if wanted is not None and query.shape[2] == 1:
+                mask = mask[:, :, wanted : wanted + 1]
             return self.network.attention(query, keys[:, :, first:], values[:, :, first:], mask.to(query.device))
 
         place = None if wanted is None else torch.tensor([wanted], device=device)
