@@ -56,6 +56,7 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
         canvas_share=0.5,
         next_token_weight=0.3,
         snippet_share=_SNIPPETS,
+        echo_share=0.0,
         edit_share=_EDITS if metadata.get("edits") else 0.0,
         pinned=pinned or PINNED,
         repeated=pinned is not None,
