@@ -10,7 +10,7 @@ from statistics import fmean
 import torch
 
 from engine.models.gemma.network import GemmaNetwork
-from engine.models.prompts.layout import PREFIX, SUFFIX, width_token
+from engine.models.prompts.layout import PREFIX, SUFFIX, reading_ids, width_token
 from engine.train.contexts import ContextRow, attend_within, context_losses, contexts, filled_rows
 from engine.train.examples import Example, Examples
 from engine.train.packed import PackedCorpus
@@ -90,9 +90,9 @@ def _readings(network: GemmaNetwork, examples: Sequence[Example]) -> list[tuple[
         batch = contexts(rows, max(len(row.tokens) for row in rows))
         hidden = network.encode(batch.ids, batch.position, attend_within(network, batch))
         for index, example in enumerate(examples[start : start + AT_ONCE]):
-            # The tokens that predict the gap, its end, and (behind that, seen by nobody) its width.
-            size, first = len(example.gap or ()), len(example.context) - 1
-            places = torch.tensor([*range(first, first + size + 1), first + size + 2])
+            # The tokens that predict the gap, its end, and (right before them) its width.
+            size, first = len(example.gap or ()), len(example.context) + len(reading_ids(example.after)) - 1
+            places = torch.tensor([*range(first, first + size + 1), first - 1])
             guesses = network.logits(hidden[index, places]).argmax(dim=-1)
             right = (guesses == batch.target[index, places]).tolist()
             readings.append((all(right[:size]), right[size], int(guesses[-1]) - width_token(size)))
@@ -102,6 +102,6 @@ def _readings(network: GemmaNetwork, examples: Sequence[Example]) -> list[tuple[
 def _without_suffix(example: Example) -> Example:
     """Its context as if nothing stood behind the gap."""
     if SUFFIX not in example.context:
-        return example
+        return replace(example, after=[])
     start, end = example.context.index(SUFFIX), example.context.index(PREFIX)
-    return replace(example, context=[*example.context[:start], *example.context[end:]])
+    return replace(example, context=[*example.context[:start], *example.context[end:]], after=[])

@@ -1,7 +1,7 @@
 """Rows of context: examples side by side, each seen by itself alone, and the causal encoder's loss over all tokens.
 
-Behind an example with a gap stands one more token that nobody else sees. It asks, in place of the gap, how wide it is.
-More of them at the end of a row ask for the width of what is left of a gap, as if its first tokens were typed already.
+Behind the examples their gaps are read, those that they end at and those inside: each reading sees the context up to
+its gap, and begins with what stands behind it and the question how wide it is.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor
 
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.network import Attend
-from engine.models.prompts.layout import PAD, WIDTH, width_token
-from engine.train.examples import SHORTEST, Example, Examples, followed
+from engine.models.prompts.layout import END, PAD, reading_ids, width_token
+from engine.train.examples import SHORTEST, Example, Examples
 from engine.train.loss import capped_cross_entropy
 
 KeysAndValues = dict[int, tuple[Tensor, Tensor]]
@@ -24,6 +24,8 @@ KeysAndValues = dict[int, tuple[Tensor, Tensor]]
 NOTHING = -1
 """The target where no loss is taken, and the example of a place that is left empty."""
 TEXT, GAP, WIDE = range(3)
+INNER_SHARE = 0.25
+"""Of a row, for readings of gaps inside its examples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,7 @@ class Contexts:
 
     ids: Tensor
     target: Tensor
-    """What follows each token; what WIDTH is answered with; or NOTHING."""
+    """What follows each token; what WIDTH is answered with; or NOTHING, as of what stands behind a gap."""
     kind: Tensor
     """What the target is: the next TEXT, that of a GAP, its end included, or a gap's WIDE."""
     example: Tensor
@@ -40,61 +42,75 @@ class Contexts:
     position: Tensor
     """In its example."""
     seen: Tensor
-    """Where in the row begins what a token does not see of its example, itself aside."""
+    """Where in the row begins what a token does not see of its example, itself and its reading aside."""
+    reading: Tensor
+    """The number of the reading in its row, of which a token sees what is before it; or NOTHING."""
 
 
 @dataclass(slots=True)
 class ContextRow:
     """Examples side by side."""
 
+    repeated: bool = True
+    """Whether what stands behind a gap is read before it."""
     tokens: list[tuple[int, ...]] = field(default_factory=list)
     """As in Contexts, part by part."""
     examples: list[Example] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     """Where in the row each example begins."""
+    readings: int = 0
 
     def add(self, example: Example) -> None:
-        """Append an example, and the question how wide its gap is."""
-        ids, start, number = followed(example), len(self.tokens), len(self.examples)
-        cut, targets = len(example.context), [*ids[1:], NOTHING]
-        self.tokens += [
-            (ids[at], targets[at], GAP if at >= cut - 1 else TEXT, number, at, start + at + 1) for at in range(len(ids))
-        ]
+        """Append an example and the reading of the gap that it ends at."""
+        ids, start, number = example.context, len(self.tokens), len(self.examples)
+        targets = [*ids[1:], example.gap[0] if example.gap else NOTHING]
+        self.tokens += [(ids[at], targets[at], TEXT, number, at, start + at + 1, NOTHING) for at in range(len(ids))]
         self.examples.append(example)
         self.starts.append(start)
-        if example.gap is not None:
-            self._ask(number, 0)
+        if example.gap:
+            self._read(number, len(ids), example.gap, example.after)
 
-    def ask(self, room: int) -> None:
-        """Append at most `room` questions how wide the rest of a gap is, evenly spread over the gaps."""
-        rests = [(number, at) for number, each in enumerate(self.examples) for at in range(1, len(each.gap or ()))]
-        if rests and room:
-            for number, at in rests[:: -(-len(rests) // room)]:
-                self._ask(number, at)
+    def read_inside(self, room: int) -> None:
+        """Append readings of gaps inside the examples, as far as there is room."""
+        for number, example in enumerate(self.examples):
+            for gap in example.inner:
+                if (size := len(self._head(gap.after)) + len(gap.gap)) <= room:
+                    room -= size
+                    self._read(number, gap.cut, gap.gap, gap.after)
 
-    def _ask(self, number: int, known: int) -> None:
-        """How wide is what follows the first `known` tokens of an example's gap?"""
-        example = self.examples[number]
-        cut = len(example.context) + known
-        answer = width_token(len(example.gap or ()) - known)
-        self.tokens.append((WIDTH, answer, WIDE, number, cut, self.starts[number] + cut))
+    def _head(self, after: Sequence[int]) -> list[int]:
+        return reading_ids(after) if self.repeated else []
+
+    def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int]) -> None:
+        """Read a gap behind the first `cut` tokens of an example."""
+        head = self._head(after)
+        asked = [(NOTHING, TEXT)] * (len(head) - 2) + [(width_token(len(gap)), WIDE), (gap[0], GAP)] if head else []
+        targets = [*asked, *((token, GAP) for token in (*gap[1:], END))]
+        seen = self.starts[number] + cut
+        self.tokens += [
+            (token, *target, number, cut + at, seen, self.readings)
+            for at, (token, target) in enumerate(zip((*head, *gap), targets, strict=True))
+        ]
+        self.readings += 1
 
 
 def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> Iterator[ContextRow]:
     """Rows of at most `width` tokens, whose examples have up to `inner` gaps inside for 64 tokens."""
+    of_examples = int(width * (1 - INNER_SHARE)) if inner else width
     for _ in range(rows):
-        row = ContextRow()
-        while (room := width - len(row.tokens)) >= SHORTEST:
+        row = ContextRow(repeated=examples.repeated)
+        while (room := of_examples - len(row.tokens)) >= SHORTEST:
             size = examples.size(room)
             example = examples.draw(size, inner * size // 64)
             if example is not None:
                 row.add(example)
-        row.ask(width - len(row.tokens))
+        row.read_inside(width - len(row.tokens))
         yield row
 
 
 def contexts(rows: Sequence[ContextRow], width: int) -> Contexts:
     fillers = {"ids": PAD, "target": NOTHING, "kind": TEXT, "example": NOTHING, "position": 0, "seen": 0}
+    fillers["reading"] = NOTHING
     return Contexts(**stacked([row.tokens for row in rows], width, fillers))
 
 
@@ -129,11 +145,13 @@ def context_losses(
 
 
 def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Attend:
-    """Each token sees its example up to what it may see of it, and itself."""
+    """Each token sees its example up to what it may see of it, itself, and what is before it in its reading."""
     slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
     same = batch.example[:, :, None] == batch.example[:, None, :]
+    before = slots[None, :] < slots[:, None]
+    read = (batch.reading[:, :, None] == batch.reading[:, None, :]) & (batch.reading[:, :, None] != NOTHING) & before
     itself = slots[:, None] == slots[None, :]
-    mask = same & (slots < batch.seen[:, :, None]) | itself
+    mask = same & (slots < batch.seen[:, :, None]) | read | itself
     near = mask & (batch.position[:, None, :] > batch.position[:, :, None] - network.config.sliding_window)
     full, sliding = (bias(network, each[:, None]) for each in (mask, near))
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.eval.holes import Hole, Kind, holes
-from engine.models.prompts.layout import EDIT_TOKENS, END, EOS, context_ids
+from engine.models.prompts.layout import EDIT_TOKENS, EOS, context_ids
 from engine.train.packed import PackedCorpus
 from engine.train.recipe import Recipe
 from engine.train.tokenizer import encode
@@ -83,6 +83,7 @@ class Examples:
         """`best`: mostly of those documents that weigh most."""
         self._corpus, self._recipe, self._rng, self._best = corpus, recipe, rng, best
         self._ahead = recipe.shape.canvas if recipe.free_share else recipe.pinned
+        self.repeated = recipe.repeated
 
     def size(self, room: int) -> int:
         """How many tokens the next example of a row with so much room left may have."""
@@ -100,7 +101,8 @@ class Examples:
         middle: list[int] = []
         if gap is not None:
             middle = self._encode(text[gap.start : gap.end])
-            room -= len(middle) + 2
+            # Beside its text, what stands behind it and three more tokens are read: see `reading_ids`.
+            room -= len(middle) + self._recipe.pinned + 3
             if not 0 < len(middle) <= LONGEST_GAP or room < SHORTEST // 2:
                 return None
             share = rng.randint(8, max(8, int(room * _SUFFIX_SHARE)))
@@ -304,8 +306,3 @@ def _joined(signature: str, members: Sequence[str]) -> str:
     """In one line, as the language server tells it, and one for each member."""
     line = re.sub(r"(?<=[(\[{]) | ?,? (?=[)\]}])", "", " ".join(map(str.strip, signature.split("\n"))))
     return "\n".join([line, *members])
-
-
-def followed(example: Example) -> list[int]:
-    """An example's tokens in a row: context, gap, and the token that ends it."""
-    return example.context if example.gap is None else [*example.context, *example.gap, END]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
 LANGUAGES = {"python": 7, "ipython": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
 """The token that names the language, by LSP identifier; other languages have none."""
-END, EDIT, TO, WIDTH = range(10, 14)
-"""Behind a gap's text; before an edit's old text, and between it and the new one; in place of a gap, to ask how wide
-it is."""
+END, EDIT, TO, WIDTH, BEHIND, FILL = range(10, 16)
+"""Behind a gap's text; before an edit's old text, and between it and the new one; to ask how wide a gap is; where a gap
+is read, before what stands behind it, and before its text."""
 EDIT_TOKENS = 24
 """Of an edit's old text and of its new one, at the most."""
 RESERVED = 16
@@ -25,6 +25,12 @@ first that is wide enough. As a canvas that is too wide must be filled, each wid
 def width_token(tokens: int) -> int:
     """The answer to WIDTH for a gap of so many tokens."""
     return RESERVED + min(bisect_left(WIDTHS, tokens), len(WIDTHS) - 1)
+
+
+def reading_ids(pinned: Sequence[int]) -> list[int]:
+    """What is read behind a context and before its gap: the first tokens of what stands behind the gap, so near to it
+    that a small model takes note of them, and the question how wide it is. The gap and END follow."""
+    return [BEHIND, *pinned, WIDTH, FILL]
 
 
 def context_ids(
