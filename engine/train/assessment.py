@@ -10,7 +10,7 @@ from statistics import fmean
 import torch
 
 from engine.models.gemma.network import GemmaNetwork
-from engine.models.prompts.layout import PREFIX, SUFFIX, reading_ids, width_token
+from engine.models.prompts.layout import PREFIX, SUFFIX, width_token
 from engine.train.contexts import ContextRow, attend_within, context_losses, contexts, filled_rows
 from engine.train.examples import Example, Examples
 from engine.train.packed import PackedCorpus
@@ -91,7 +91,7 @@ def _readings(network: GemmaNetwork, examples: Sequence[Example]) -> list[tuple[
         hidden = network.encode(batch.ids, batch.position, attend_within(network, batch))
         for index, example in enumerate(examples[start : start + AT_ONCE]):
             # The tokens that predict the gap, its end, and (right before them) its width.
-            size, first = len(example.gap or ()), len(example.context) + len(reading_ids(example.after)) - 1
+            size, first = len(example.gap or ()), len(example.context) + len(example.after) + 2
             places = torch.tensor([*range(first, first + size + 1), first - 1])
             guesses = network.logits(hidden[index, places]).argmax(dim=-1)
             right = (guesses == batch.target[index, places]).tolist()

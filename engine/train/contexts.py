@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.network import Attend
-from engine.models.prompts.layout import END, PAD, reading_ids, width_token
+from engine.models.prompts.layout import END, PAD, reading, width_token
 from engine.train.examples import SHORTEST, Example, Examples
 from engine.train.loss import capped_cross_entropy
 
@@ -74,22 +74,20 @@ class ContextRow:
         """Append readings of gaps inside the examples, as far as there is room."""
         for number, example in enumerate(self.examples):
             for gap in example.inner:
-                if (size := len(self._head(gap.after)) + len(gap.gap)) <= room:
+                if (size := len(reading(gap.after, gap.gap, 0, gap.cut))) <= room:
                     room -= size
                     self._read(number, gap.cut, gap.gap, gap.after)
 
-    def _head(self, after: Sequence[int]) -> list[int]:
-        return reading_ids(after) if self.repeated else []
-
     def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int]) -> None:
         """Read a gap behind the first `cut` tokens of an example."""
-        head = self._head(after)
-        asked = [(NOTHING, TEXT)] * (len(head) - 2) + [(width_token(len(gap)), WIDE), (gap[0], GAP)] if head else []
-        targets = [*asked, *((token, GAP) for token in (*gap[1:], END))]
-        seen = self.starts[number] + cut
+        start = self.starts[number]
+        tokens = reading(after if self.repeated else (), gap, self.examples[number].context[cut - 1], cut)
+        asked = len(tokens) - len(gap) - 2
+        targets = [(NOTHING, TEXT)] * asked + [(width_token(len(gap)), WIDE)] + [(token, GAP) for token in (*gap, END)]
         self.tokens += [
-            (token, *target, number, cut + at, seen, self.readings)
-            for at, (token, target) in enumerate(zip((*head, *gap), targets, strict=True))
+            # What is read again is not seen twice.
+            (token, *target, number, position, start + cut - (at > asked), self.readings)
+            for at, ((token, position), target) in enumerate(zip(tokens, targets, strict=True))
         ]
         self.readings += 1
 

@@ -101,7 +101,7 @@ class Examples:
         middle: list[int] = []
         if gap is not None:
             middle = self._encode(text[gap.start : gap.end])
-            # Beside its text, what stands behind it and three more tokens are read: see `reading_ids`.
+            # Beside its text, what stands behind it and three more tokens are read: see `layout.reading`.
             room -= len(middle) + self._recipe.pinned + 3
             if not 0 < len(middle) <= LONGEST_GAP or room < SHORTEST // 2:
                 return None

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
 LANGUAGES = {"python": 7, "ipython": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
 """The token that names the language, by LSP identifier; other languages have none."""
-END, EDIT, TO, WIDTH, BEHIND, FILL = range(10, 16)
+END, EDIT, TO, WIDTH, BEHIND = range(10, 15)
 """Behind a gap's text; before an edit's old text, and between it and the new one; to ask how wide a gap is; where a gap
-is read, before what stands behind it, and before its text."""
+is read, before what stands behind it."""
 EDIT_TOKENS = 24
 """Of an edit's old text and of its new one, at the most."""
 RESERVED = 16
@@ -27,10 +27,12 @@ def width_token(tokens: int) -> int:
     return RESERVED + min(bisect_left(WIDTHS, tokens), len(WIDTHS) - 1)
 
 
-def reading_ids(pinned: Sequence[int]) -> list[int]:
-    """What is read behind a context and before its gap: the first tokens of what stands behind the gap, so near to it
-    that a small model takes note of them, and the question how wide it is. The gap and END follow."""
-    return [BEHIND, *pinned, WIDTH, FILL]
+def reading(pinned: Sequence[int], gap: Sequence[int], last: int, length: int) -> list[tuple[int, int]]:
+    """How a gap is read behind a context of `length` tokens: each token and its position. First what stands behind the
+    gap, as far behind as no gap is wide, then the question how wide it is, then the `last` token of the context once
+    more, as if it had been read after these, and the gap."""
+    behind = [(token, length + WIDTHS[-1] + at) for at, token in enumerate((BEHIND, *pinned))]
+    return [*behind, (WIDTH, length), *((token, length - 1 + at) for at, token in enumerate((last, *gap)))]
 
 
 def context_ids(
