@@ -27,9 +27,14 @@ _SHORTEST_MEETING = 3
 class LeftToRight(Model, Protocol):
     """Its encoder predicts next tokens: the same weights are an autoregressive model, too."""
 
-    def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:
+    def next_tokens(
+        self,
+        ids: Sequence[int],
+        choose: Callable[[Tensor], Tensor] = torch.argmax,
+        suffix: Sequence[int] | None = None,
+    ) -> Iterator[int]:
         """Next tokens behind `ids`, as `choose` takes them from logits [1, V], with a cache of keys and values, without
-        end."""
+        end. With a pinned `suffix` they are those of the gap before it, where the model reads that."""
         ...
 
 
@@ -63,7 +68,7 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bo
         head = model.tokenize(gap.prompt.head)
         ids, most = [*head], request.max_tokens if request.width is None else request.width
         stops = {model.info.end_id, *model.info.forbidden_ids} if request.width is None else set[int | None]()
-        for token in model.next_tokens((*gap.prompt.context, *head), choose if sampled else likeliest):
+        for token in model.next_tokens((*gap.prompt.context, *head), choose if sampled else likeliest, gap.suffix):
             gap.steps += 1
             if token in stops:
                 break

@@ -67,12 +67,12 @@ def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: in
         example = asked.draw(WIDTH - 2, 0)
         if example is not None and example.gap:
             examples.append(example)
-    seen = _readings(network, examples)
+    seen = _readings(network, examples, recipe.pinned)
     return Assessment(
         nats=fmean(losses),
         gaps=gaps,
         exact=fmean(exact for exact, _, _ in seen),
-        exact_blind=fmean(exact for exact, _, _ in _readings(network, [*map(_without_suffix, examples)])),
+        exact_blind=fmean(exact for exact, _, _ in _readings(network, [*map(_without_suffix, examples)], 0)),
         ended=fmean(ended for _, ended, _ in seen),
         stopped=fmean(exact and ended for exact, ended, _ in seen),
         wide=fmean(off == 0 for _, _, off in seen),
@@ -80,18 +80,18 @@ def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: in
     )
 
 
-def _readings(network: GemmaNetwork, examples: Sequence[Example]) -> list[tuple[bool, bool, int]]:
+def _readings(network: GemmaNetwork, examples: Sequence[Example], pinned: int) -> list[tuple[bool, bool, int]]:
     """Of each example, whether its gap and its end are the likeliest tokens, and how far off its likeliest width is."""
     readings: list[tuple[bool, bool, int]] = []
     for start in range(0, len(examples), AT_ONCE):
-        rows = [ContextRow() for _ in examples[start : start + AT_ONCE]]
+        rows = [ContextRow(pinned) for _ in examples[start : start + AT_ONCE]]
         for row, example in zip(rows, examples[start:], strict=False):
             row.add(example)
         batch = contexts(rows, max(len(row.tokens) for row in rows))
         hidden = network.encode(batch.ids, batch.position, attend_within(network, batch))
         for index, example in enumerate(examples[start : start + AT_ONCE]):
             # The tokens that predict the gap, its end, and (right before them) its width.
-            size, first = len(example.gap or ()), len(example.context) + len(example.after) + 2
+            size, first = len(example.gap or ()), len(example.context) + len(example.after[:pinned]) + 2
             places = torch.tensor([*range(first, first + size + 1), first - 1])
             guesses = network.logits(hidden[index, places]).argmax(dim=-1)
             right = (guesses == batch.target[index, places]).tolist()
@@ -102,6 +102,6 @@ def _readings(network: GemmaNetwork, examples: Sequence[Example]) -> list[tuple[
 def _without_suffix(example: Example) -> Example:
     """Its context as if nothing stood behind the gap."""
     if SUFFIX not in example.context:
-        return replace(example, after=[])
+        return example
     start, end = example.context.index(SUFFIX), example.context.index(PREFIX)
-    return replace(example, context=[*example.context[:start], *example.context[end:]], after=[])
+    return replace(example, context=[*example.context[:start], *example.context[end:]])

@@ -51,8 +51,9 @@ class Contexts:
 class ContextRow:
     """Examples side by side."""
 
-    repeated: bool = True
-    """Whether what stands behind a gap is read before it."""
+    pinned: int | None = None
+    """Tokens of what stands behind a gap that are read before it, by a model that is asked how wide it is; None: gaps
+    are read just behind their context."""
     tokens: list[tuple[int, ...]] = field(default_factory=list)
     """As in Contexts, part by part."""
     examples: list[Example] = field(default_factory=list)
@@ -74,21 +75,25 @@ class ContextRow:
         """Append readings of gaps inside the examples, as far as there is room."""
         for number, example in enumerate(self.examples):
             for gap in example.inner:
-                if (size := len(reading(gap.after, gap.gap, 0, gap.cut))) <= room:
-                    room -= size
-                    self._read(number, gap.cut, gap.gap, gap.after)
+                before = len(self.tokens)
+                self._read(number, gap.cut, gap.gap, gap.after)
+                room -= len(self.tokens) - before
+                if room < 0:
+                    del self.tokens[before:]
+                    return
 
     def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int]) -> None:
         """Read a gap behind the first `cut` tokens of an example."""
-        start = self.starts[number]
-        tokens = reading(after if self.repeated else (), gap, self.examples[number].context[cut - 1], cut)
-        asked = len(tokens) - len(gap) - 2
-        targets = [(NOTHING, TEXT)] * asked + [(width_token(len(gap)), WIDE)] + [(token, GAP) for token in (*gap, END)]
-        self.tokens += [
+        tokens = reading(after[: self.pinned], gap, self.examples[number].context[cut - 1], cut)
+        question = len(tokens) - len(gap) - 2
+        targets = [(NOTHING, TEXT)] * question + [(width_token(len(gap)), WIDE), *((each, GAP) for each in (*gap, END))]
+        seen = self.starts[number] + cut
+        read = [
             # What is read again is not seen twice.
-            (token, *target, number, position, start + cut - (at > asked), self.readings)
+            (token, *target, number, position, seen - (at > question), self.readings)
             for at, ((token, position), target) in enumerate(zip(tokens, targets, strict=True))
         ]
+        self.tokens += read[question + 1 :] if self.pinned is None else read
         self.readings += 1
 
 
@@ -96,7 +101,7 @@ def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> It
     """Rows of at most `width` tokens, whose examples have up to `inner` gaps inside for 64 tokens."""
     of_examples = int(width * (1 - INNER_SHARE)) if inner else width
     for _ in range(rows):
-        row = ContextRow(repeated=examples.repeated)
+        row = ContextRow(examples.read)
         while (room := of_examples - len(row.tokens)) >= SHORTEST:
             size = examples.size(room)
             example = examples.draw(size, inner * size // 64)

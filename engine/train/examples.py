@@ -83,7 +83,8 @@ class Examples:
         """`best`: mostly of those documents that weigh most."""
         self._corpus, self._recipe, self._rng, self._best = corpus, recipe, rng, best
         self._ahead = recipe.shape.canvas if recipe.free_share else recipe.pinned
-        self.repeated = recipe.repeated
+        self.read = recipe.pinned if recipe.repeated else None
+        """See ContextRow."""
 
     def size(self, room: int) -> int:
         """How many tokens the next example of a row with so much room left may have."""
@@ -102,7 +103,7 @@ class Examples:
         if gap is not None:
             middle = self._encode(text[gap.start : gap.end])
             # Beside its text, what stands behind it and three more tokens are read: see `layout.reading`.
-            room -= len(middle) + self._recipe.pinned + 3
+            room -= len(middle) + (self.read or 0) + 3
             if not 0 < len(middle) <= LONGEST_GAP or room < SHORTEST // 2:
                 return None
             share = rng.randint(8, max(8, int(room * _SUFFIX_SHARE)))

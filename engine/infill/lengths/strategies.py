@@ -53,8 +53,9 @@ class Fitted:
 class TellsWidths(Protocol):
     """A model that was trained to say how wide a gap is."""
 
-    def widths(self, context: Context) -> dict[int, float]:
-        """Probability of each width in tokens that the model tells apart of a gap behind `context`."""
+    def widths(self, context: Context, suffix: Sequence[int]) -> dict[int, float]:
+        """Probability of each width in tokens that the model tells apart of a gap between `context` and a pinned
+        `suffix`."""
         ...
 
 
@@ -75,7 +76,7 @@ def asked(gap: Gap) -> Fitting:
     """The model is asked how wide the gap is, and its likeliest widths are filled."""
     most = min(gap.budget, gap.room)
     assert isinstance(gap.model, TellsWidths)
-    gap.told = likely = gap.model.widths(gap.context)
+    gap.told = likely = gap.model.widths(gap.context, gap.suffix)
     ranked = sorted((width for width in likely if 0 < width <= most), key=likely.__getitem__, reverse=True)
     widths = ranked[: max(gap.request.n, ASKED)] or [most]
     return (yield from _fit(gap, widths, slack=False))

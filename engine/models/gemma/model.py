@@ -18,11 +18,12 @@ from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, 
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
+from engine.models.gemma.reading import Reading
 from engine.models.kv_cache import EncodedContext, Part, Reuse, asked_of, uploaded, window_mask
 from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
 from engine.models.prompts.chat import ChatPrompt
-from engine.models.prompts.layout import END, MASK, PAD, RESERVED, WIDTH, WIDTHS
+from engine.models.prompts.layout import END, MASK, PAD, RESERVED, WIDTHS
 from engine.models.prompts.tokens import TokenPrompt
 from engine.models.tokenizer import read_tokenizer
 from engine.models.vocabulary import Vocabulary, read_vocabulary
@@ -128,11 +129,12 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
 
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """Log-probabilities of each gap under the causal encoder, and of what tells whether it fits: that it ends there
-        where the context holds the suffix, else what of the suffix is read with it."""
+        """Log-probabilities of each gap under the causal encoder, and of what tells whether it fits: that it ends
+        there, if it was learnt where gaps end, else what of the suffix is read with it."""
         known = own(context)
-        behind = suffix[:READ_ON] if self.info.end_id is None else [self.info.end_id]
-        rows = [[*gap, *behind] for gap in gaps]
+        if self.info.end_id is not None:
+            return self._scored(known, gaps, suffix, self.info.end_id)
+        rows = [[*gap, *suffix[:READ_ON]] for gap in gaps]
         width = max(map(len, rows), default=0)
         if width == 0:
             return [[] for _ in rows]
@@ -145,22 +147,59 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         flat = said.view(len(rows), width).tolist()
         return [values[: len(row)] for values, row in zip(flat, rows, strict=True)]
 
+    def _scored(
+        self, known: EncodedContext, gaps: Sequence[Sequence[int]], suffix: Sequence[int], end: int
+    ) -> list[list[float]]:
+        width = max(map(len, gaps), default=0)
+        readings = [Reading.of(known, suffix, [*gap, *[PAD] * (width - len(gap))]) for gap in gaps]
+        if not readings:
+            return []
+        hidden = self._read_on(readings, partial(_behind, known, known.length), readings[0].question + 1)
+        tokens = torch.tensor([[*gap, end, *[PAD] * (width - len(gap))] for gap in gaps], device=hidden.device)
+        said = log_probabilities(Logits(hidden=hidden.flatten(0, 1), head=self.head), tokens.flatten())
+        flat = said.view(tokens.shape).tolist()
+        return [values[: len(gap) + 1] for values, gap in zip(flat, gaps, strict=True)]
+
     @torch.inference_mode()
-    def widths(self, context: Context) -> dict[int, float]:
-        """Probability of each width that the model tells apart of a gap behind `context`, in one forward pass."""
+    def widths(self, context: Context, suffix: Sequence[int]) -> dict[int, float]:
+        """Probability of each width that the model tells apart of a gap between `context` and a pinned `suffix`, in one
+        forward pass."""
         known = own(context)
-        ids = torch.tensor([[WIDTH]], device=self.network.device)
-        hidden = self._encode(ids, known.length, partial(_behind, known, known.length))
+        asked = Reading.of(known, suffix, ())
+        hidden = self._read_on([asked], partial(_behind, known, known.length), asked.question)
         answers = self.network.logits(hidden[0, 0])[RESERVED : RESERVED + len(WIDTHS)]
         return dict(zip(WIDTHS, answers.softmax(dim=-1).tolist(), strict=True))
 
-    def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:
-        """Next tokens behind `ids`, as `choose` takes them from logits [1, V] of the causal encoder."""
+    def next_tokens(
+        self,
+        ids: Sequence[int],
+        choose: Callable[[Tensor], Tensor] = torch.argmax,
+        suffix: Sequence[int] | None = None,
+    ) -> Iterator[int]:
+        """Next tokens behind `ids`, as `choose` takes them from logits [1, V] of the causal encoder; with a pinned
+        `suffix` those of a gap, if the model has learnt where gaps end."""
+        if suffix is not None and self.info.end_id is not None:
+            yield from self._tokens_of_gap(ids, choose, suffix)
         read = list(ids)
         while True:
             _, last = self._read(read, again=1)
             read.append(int(choose(self.network.logits(last)[0])))
             yield read[-1]
+
+    def _tokens_of_gap(
+        self, ids: Sequence[int], choose: Callable[[Tensor], Tensor], suffix: Sequence[int]
+    ) -> Iterator[int]:
+        known = own(self.encode(ids))
+        store = known.store.copy(known.length)
+        reading, read = Reading.of(known, suffix, ()), 0
+        while True:
+            with torch.inference_mode():
+                keep = partial(store.update, known.length + read)
+                hidden = self._read_on([reading], keep, len(reading.ids) - 1, read)
+                token = int(choose(self.network.logits(hidden[:, -1])))
+            read = len(reading.ids)
+            reading = reading.with_token(token)
+            yield token
 
     @torch.inference_mode()
     def _read(self, ids: Sequence[int], again: int = 0) -> tuple[EncodedContext, Tensor]:
@@ -197,6 +236,27 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
 
         place = None if wanted is None else torch.tensor([wanted], device=device)
         return self.network.encode(tokens, positions, attend, place)
+
+    def _read_on(self, readings: Sequence[Reading], keep: Keep, wanted: int, read: int = 0) -> Tensor:
+        """Hidden states [B, T - wanted, E] of B readings of T tokens in one context, from the place `wanted` on; the
+        first `read` tokens of each are kept already."""
+        device, first = self.network.device, readings[0]
+        ids = torch.tensor([each.ids[read:] for each in readings], device=device)
+        positions = torch.tensor(first.positions[read:], device=device)
+        places = torch.arange(wanted - read, ids.shape[1], device=device)
+        masks = {
+            sliding: first.mask(read, self._window if sliding else None, device, self.network.embeddings.weight.dtype)
+            for sliding in {self.network.sliding(index) for index in range(len(self.network.layers))}
+        }
+
+        def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            keys, values = keep(index, key, value)
+            mask = masks[self.network.sliding(index)]
+            mask = mask if query.shape[2] == ids.shape[1] else mask[:, :, places]
+            unseen = keys.shape[2] - mask.shape[3]
+            return self.network.attention(query, keys[:, :, unseen:], values[:, :, unseen:], mask.to(query.device))
+
+        return self.network.encode(ids, positions.expand(ids.shape), attend, places)
 
 
 def laid_out(checkpoint: Checkpoint, placement: Placement) -> tuple[ModelInfo, TokenPrompt | ChatPrompt]:

@@ -79,7 +79,7 @@ def test_what_the_causal_head_writes_is_validated(model: DiffusionGemma, monkeyp
     def prompt(asked: FillRequest) -> Prompt:
         return Prompt(context=tuple(model.tokenize(asked.prefix)), suffix=())
 
-    def next_tokens(context: object, choose: object) -> Iterator[int]:
+    def next_tokens(context: object, choose: object, suffix: object) -> Iterator[int]:
         return iter(ids)
 
     monkeypatch.setattr(model, "prompt", prompt)

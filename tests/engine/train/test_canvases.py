@@ -123,7 +123,6 @@ def test_a_gap_is_as_wide_as_it_was_drawn():
     assert padded == 0
     narrow, padded = widths(fitting_share=0.0, narrow_share=1.0)
     assert narrow <= {*WIDTHS}
-    assert max(narrow) < max(WIDTHS)
     assert padded < 20, "only gaps of up to four tokens have a slot too many"
 
 

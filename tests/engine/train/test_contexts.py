@@ -6,12 +6,26 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from engine.models.prompts.layout import BOS, EDIT, END, EOS, PREFIX, SNIPPET, SUFFIX, TO, WIDTH, WIDTHS, width_token
+from engine.models.prompts.layout import (
+    BEHIND,
+    BOS,
+    EDIT,
+    END,
+    EOS,
+    PREFIX,
+    SNIPPET,
+    SUFFIX,
+    TO,
+    WIDTH,
+    WIDTHS,
+    width_token,
+)
 from engine.train import assessment, examples
 from engine.train.assessment import assess
 from engine.train.contexts import (
     GAP,
     NOTHING,
+    TEXT,
     WIDE,
     ContextRow,
     Contexts,
@@ -21,7 +35,7 @@ from engine.train.contexts import (
     filled_rows,
 )
 from engine.train.corpus import Document
-from engine.train.examples import LONGEST_GAP, SHORTEST, Example, Examples, followed, signatures
+from engine.train.examples import LONGEST_GAP, SHORTEST, Example, Examples, signatures
 from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe
 from engine.train.tokenizer import encode, save_tokenizer, train_tokenizer
@@ -51,7 +65,9 @@ def documented(name: str) -> str:
 
 
 def drawn(corpus: PackedCorpus, room: int = 200, seeds: int = 60, **shares: Any) -> list[Example]:
-    recipe = replace(tiny(), **({"snippet_share": 0.0, "edit_share": 0.0, "span_share": 0.0} | shares))
+    recipe = replace(
+        tiny(), **({"snippet_share": 0.0, "echo_share": 0.0, "edit_share": 0.0, "span_share": 0.0} | shares)
+    )
     made = [Examples(corpus, recipe, random.Random(seed)).draw(room, 4) for seed in range(seeds)]
     return [example for example in made if example is not None]
 
@@ -80,14 +96,19 @@ def test_examples_keep_to_their_room(code: PackedCorpus):
     for room in (SHORTEST, 100, 300):
         made = drawn(code, room=room, gap_share=0.7, snippet_share=0.5, edit_share=0.5)
         assert len(made) > 20
-        assert all(len(followed(example)) + 1 <= room for example in made)
+        for example in made:
+            row = ContextRow(tiny().pinned)
+            row.add(example)
+            assert len(row.tokens) <= room
 
 
 def test_texts_without_a_gap_just_go_on(code: PackedCorpus):
     for example in drawn(code, gap_share=0.0):
         assert example.gap is None
         assert SUFFIX not in example.context
-        assert END not in followed(example)
+        row = ContextRow(tiny().pinned)
+        row.add(example)
+        assert END not in [target for _, target, *_ in row.tokens]
 
 
 def test_gaps_inside_are_cut_where_they_begin(code: PackedCorpus):
@@ -188,18 +209,43 @@ def test_recent_edits_say_no_line_of_the_text_however_it_is_indented(code: Packe
     assert seen > 30
 
 
-def test_each_example_is_asked_for_its_width_by_a_token_of_its_own():
-    asked = 0
-    for made, row in [(batch(seed=seed), row) for seed in range(5) for row in range(3)]:
-        for end in (made.ids[row] == END).nonzero()[:, 0].tolist():
-            place = end + 1
-            assert made.ids[row, place] == WIDTH
-            start = int((made.example[row] == made.example[row, place]).nonzero()[0])
-            gap = end - int(made.seen[row, place])
-            assert made.target[row, place] == width_token(gap)
-            assert made.position[row, place] == made.seen[row, place] - start
-            asked += 1
-    assert asked > 5
+def test_a_gap_is_read_behind_what_follows_it(code: PackedCorpus):
+    readings = 0
+    for example in drawn(code, gap_share=0.7):
+        row = ContextRow(tiny().pinned)
+        row.add(example)
+        row.read_inside(500)
+        size = len(example.context)
+        gaps = [(size, example.gap, example.after)] if example.gap else []
+        gaps += [(each.cut, each.gap, each.after) for each in example.inner]
+        for number, (cut, gap, behind) in enumerate(gaps[: row.readings]):
+            read, after = [token for token in row.tokens if token[6] == number], behind[: tiny().pinned]
+            assert [token[0] for token in read] == [
+                BEHIND,
+                *after,
+                WIDTH,
+                example.context[cut - 1],
+                *gap,
+            ]
+            asked = 1 + len(after)
+            assert [token[1] for token in read] == [NOTHING] * asked + [width_token(len(gap)), *gap, END]
+            assert [token[2] for token in read[asked:]] == [WIDE] + [GAP] * (len(gap) + 1)
+            # The gap stands at its own place, and what follows it behind any gap.
+            beyond = cut + WIDTHS[-1]
+            assert [token[4] for token in read] == [
+                *range(beyond, beyond + asked),
+                cut,
+                *range(cut - 1, cut + len(gap)),
+            ]
+            assert [token[5] for token in read] == [cut] * (asked + 1) + [cut - 1] * (len(gap) + 1)
+            readings += 1
+    assert readings > 50
+
+
+def test_rows_have_readings_of_gaps_inside(code: PackedCorpus):
+    rows = [*filled_rows(Examples(code, tiny(), random.Random(3)), 8, BATCH_WIDTH, 4)]
+    assert all(len(row.tokens) <= BATCH_WIDTH for row in rows)
+    assert sum(row.readings for row in rows) > sum(len(row.examples) for row in rows)
 
 
 def test_widths_are_told_apart_up_to_the_longest():
@@ -209,17 +255,17 @@ def test_widths_are_told_apart_up_to_the_longest():
 
 def test_targets_are_what_follows():
     made = batch()
-    real = (made.target != NOTHING) & (made.ids != WIDTH)
+    text = (made.target != NOTHING) & (made.kind == TEXT)
     after = made.ids.roll(-1, dims=1)
-    assert torch.equal(made.target[real], after[real])
+    last = text & (made.example.roll(-1, dims=1) == made.example) & (made.reading.roll(-1, dims=1) == NOTHING)
+    assert torch.equal(made.target[last], after[last])
     assert set(made.ids[:, 0].tolist()) == {BOS}
-    ended = made.ids == END
-    assert (made.target[ended] == NOTHING).all()
-    assert real.float().mean() > 0.8
+    assert not (made.ids == END).any()
+    assert (made.target != NOTHING).float().mean() > 0.75
 
 
 @torch.no_grad()
-def test_a_token_sees_its_own_example_and_what_asks_for_a_width_sees_the_context_alone():
+def test_a_token_sees_its_own_example_and_a_reading_the_context_before_its_gap():
     network, made = random_network(), batch()
 
     def hidden(changed: Contexts) -> torch.Tensor:
@@ -232,13 +278,17 @@ def test_a_token_sees_its_own_example_and_what_asks_for_a_width_sees_the_context
     elsewhere = made.ids.clone()
     elsewhere[row, ~own] = 20
     assert torch.equal(hidden(replace(made, ids=elsewhere))[row, own], before[row, own])
-    inside = made.ids.clone()
-    inside[row, int(made.seen[row, place]) : place] = 20
-    changed = hidden(replace(made, ids=inside))
-    assert torch.equal(changed[row, place], before[row, place])
-    inside[row, int(made.seen[row, place]) - 1] = 20
-    assert not torch.equal(hidden(replace(made, ids=inside))[row, place], changed[row, place])
-    assert torch.equal(hidden(replace(made, ids=inside))[row, : place - 20], before[row, : place - 20]) or own[0]
+    cut = int(made.seen[row, place])
+    for of_reading in (place, place + 1, place + 3):
+        read = made.reading[row] == made.reading[row, of_reading]
+        slots = torch.arange(made.ids.shape[1])
+        unseen = made.ids.clone()
+        unseen[row, own & (slots >= cut) & ~(read & (slots <= of_reading))] = 20
+        assert torch.equal(hidden(replace(made, ids=unseen))[row, of_reading], before[row, of_reading])
+        for seen in (cut - 1, of_reading - 1):
+            changed = made.ids.clone()
+            changed[row, seen] = 20
+            assert not torch.equal(hidden(replace(made, ids=changed))[row, of_reading], before[row, of_reading])
 
 
 def test_rows_side_by_side_lose_what_they_lose_alone():
@@ -248,7 +298,7 @@ def test_rows_side_by_side_lose_what_they_lose_alone():
     assert all(len(kept) > 1 for kept in rows)
 
     def rowed(kept: list[list[Example]]) -> Contexts:
-        made = [ContextRow() for _ in kept]
+        made = [ContextRow(8) for _ in kept]
         for row, part in zip(made, kept, strict=True):
             for example in part:
                 row.add(example)
@@ -274,28 +324,6 @@ def test_gaps_count_beside_all_that_is_lost():
     wide = batch.ids == WIDTH
     for said, counted in zip(losses, ((batch.target != NOTHING) & ~wide, asked, wide), strict=True):
         assert float(said) == pytest.approx(float(cross_entropy(logits[counted], batch.target[counted])), rel=1e-5)
-
-
-def test_a_row_asks_for_widths_with_what_room_it_has_left():
-    examples = Examples(PackedCorpus(toy_corpus(), "train"), replace(tiny(), gap_share=1.0), random.Random(3))
-    asked = 0
-    for row in filled_rows(examples, 8, BATCH_WIDTH):
-        assert len(row.tokens) <= BATCH_WIDTH
-        gaps = len(row.examples)
-        questions = [token for token in row.tokens if token[0] == WIDTH]
-        asked += len(questions) - gaps
-        for _, answer, kind, number, position, seen in questions:
-            example = row.examples[number]
-            assert example.gap
-            known = position - len(example.context)
-            assert 0 <= known < len(example.gap)
-            assert answer == width_token(len(example.gap) - known)
-            # As if the gap's first tokens were the end of the prefix.
-            assert seen == row.starts[number] + position
-            assert kind == WIDE
-        places = [(token[3], token[4]) for token in questions]
-        assert len(places) == len(set(places))
-    assert asked > 8
 
 
 def test_an_assessment_is_of_fixed_gaps(monkeypatch: pytest.MonkeyPatch):

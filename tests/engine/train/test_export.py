@@ -3,6 +3,7 @@ import json
 import random
 import shutil
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -139,11 +140,11 @@ REQUEST = FillRequest(prefix=PROGRAM[:60], suffix=PROGRAM[71:], language="python
 
 
 def trained_on(model: DiffusionGemma, gap: Sequence[int]) -> tuple[Contexts, int]:
-    """The prompt with `gap` behind it as a row of training, and how many tokens it has."""
-    context = list(model.prompt(REQUEST).context)
-    row = ContextRow()
-    row.add(Example(context=context, gap=list(gap), after=[], inner=[]))
-    return contexts([row], len(row.tokens)), len(context)
+    """The prompt with `gap` behind it as a row of training, and where it is asked how wide the gap is."""
+    prompt = model.prompt(REQUEST)
+    row = ContextRow(tiny().pinned)
+    row.add(Example(context=[*prompt.context], gap=[*gap], after=[*prompt.suffix], inner=[]))
+    return contexts([row], len(row.tokens)), len(prompt.context) + 1 + len(prompt.suffix)
 
 
 def test_a_prompt_is_laid_out_as_it_was_trained(asked: DiffusionGemma):
@@ -179,10 +180,10 @@ def test_weights_that_have_learnt_no_edits_are_told_of_none():
 
 @torch.no_grad()
 def test_widths_are_asked_for_as_they_were_trained(asked: DiffusionGemma):
-    batch, _ = trained_on(asked, asked.tokenize("b + 3"))
+    batch, question = trained_on(asked, asked.tokenize("b + 3"))
     hidden = asked.network.encode(batch.ids, batch.position, attend_within(asked.network, batch))
-    answers = asked.network.logits(hidden[0, -1])[RESERVED : RESERVED + len(WIDTHS)].softmax(dim=-1)
-    told = asked.widths(asked.encode(asked.prompt(REQUEST).context))
+    answers = asked.network.logits(hidden[0, question])[RESERVED : RESERVED + len(WIDTHS)].softmax(dim=-1)
+    told = asked.widths(asked.encode(asked.prompt(REQUEST).context), asked.prompt(REQUEST).suffix)
     assert list(told) == list(WIDTHS)
     assert torch.allclose(torch.tensor(list(told.values())), answers, atol=1e-5)
 
@@ -190,17 +191,31 @@ def test_widths_are_asked_for_as_they_were_trained(asked: DiffusionGemma):
 @torch.no_grad()
 def test_a_gap_is_scored_with_its_end_as_it_was_trained(asked: DiffusionGemma):
     gap = asked.tokenize("b + 3")
-    batch, length = trained_on(asked, gap)
+    batch, question = trained_on(asked, gap)
     hidden = asked.network.encode(batch.ids, batch.position, attend_within(asked.network, batch))
     said = asked.network.logits(hidden[0]).log_softmax(dim=-1)
-    wanted = [float(said[length - 1 + at, token]) for at, token in enumerate([*gap, END])]
+    wanted = [float(said[question + 1 + at, token]) for at, token in enumerate([*gap, END])]
     prompt = asked.prompt(REQUEST)
     scores = asked.score(asked.encode(prompt.context), [gap], prompt.suffix)
     assert scores[0] == pytest.approx(wanted, abs=1e-4)
 
 
+@torch.no_grad()
+def test_a_gap_is_written_token_by_token_as_it_was_trained(asked: DiffusionGemma):
+    prompt = asked.prompt(REQUEST)
+    written = [*islice(asked.next_tokens(prompt.context, suffix=prompt.suffix), 6)]
+    batch, question = trained_on(asked, written)
+    hidden = asked.network.encode(batch.ids, batch.position, attend_within(asked.network, batch))
+    assert written == asked.network.logits(hidden[0, question + 1 : -1]).argmax(dim=-1).tolist()
+    assert written == [*islice(asked.next_tokens(prompt.context, suffix=prompt.suffix), 6)]
+    # Nothing of it is left in the context that was read.
+    assert asked.score(asked.encode(prompt.context), [written], prompt.suffix)[0][:-1] == pytest.approx(
+        asked.network.logits(hidden[0, question + 1 : -1]).log_softmax(dim=-1).max(dim=-1).values.tolist(), abs=1e-4
+    )
+
+
 def test_the_likeliest_widths_are_filled(asked: DiffusionGemma):
-    told = asked.widths(asked.encode(asked.prompt(REQUEST).context))
+    told = asked.widths(asked.encode(asked.prompt(REQUEST).context), asked.prompt(REQUEST).suffix)
     likely = sorted((width for width in told if width), key=told.__getitem__, reverse=True)
     seen: list[set[int]] = []
     step = asked.step

@@ -35,7 +35,7 @@ def tiny(noise: NoiseKind = "absorbing", steps: int = 8) -> Recipe:
     """Half of the steps without canvases, a quarter while the rate falls."""
     recipe = replace(ABSORBING, shape=_SHAPE, noise=noise, contexts=(96,), step_tokens=192)
     tokens = steps * recipe.step_tokens
-    return replace(recipe, tokens=tokens, canvases_from=tokens // 2, decay=tokens // 4, narrow_share=0.0)
+    return replace(recipe, tokens=tokens, canvases_from=tokens // 2, decay=tokens // 4, narrow_share=0.0, pinned=8)
 
 
 @cache
