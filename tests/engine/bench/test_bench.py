@@ -181,12 +181,14 @@ def with_weights(counted: dict[str, int]) -> int:
 
 
 def attention_flops(model: DiffusionGemma, length: int) -> int:
-    """Queries by keys and weights by values, a multiplication and an addition each; `length` queries."""
+    """Queries by keys and weights by values, a multiplication and an addition each; `length` queries, of the last layer
+    those of the open positions."""
     config = model.network.config
     total = 0
     for index, layer in enumerate(model.network.decoder.layers):
         seen = min(CONTEXT, config.sliding_window - 1) if model.network.sliding(index) else CONTEXT
-        total += 2 * 2 * config.num_attention_heads * layer.self_attn.head_dim * length * (seen + OPEN + PINNED)
+        queries = OPEN if index == len(model.network.layers) - 1 else length
+        total += 2 * 2 * config.num_attention_heads * layer.self_attn.head_dim * queries * (seen + OPEN + PINNED)
     return total
 
 
