@@ -150,15 +150,13 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
     def _scored(
         self, known: EncodedContext, gaps: Sequence[Sequence[int]], suffix: Sequence[int], end: int
     ) -> list[list[float]]:
-        width = max(map(len, gaps), default=0)
-        readings = [Reading.of(known, suffix, [*gap, *[PAD] * (width - len(gap))]) for gap in gaps]
-        if not readings:
+        if not gaps:
             return []
-        hidden = self._read_on(readings, partial(_behind, known, known.length), readings[0].question + 1)
-        tokens = torch.tensor([[*gap, end, *[PAD] * (width - len(gap))] for gap in gaps], device=hidden.device)
-        said = log_probabilities(Logits(hidden=hidden.flatten(0, 1), head=self.head), tokens.flatten())
-        flat = said.view(tokens.shape).tolist()
-        return [values[: len(gap) + 1] for values, gap in zip(flat, gaps, strict=True)]
+        reading = Reading.of(known, suffix, gaps)
+        hidden = self._read_on(reading, partial(_behind, known, known.length), reading.question + 1)
+        tokens = torch.tensor([token for gap in gaps for token in (*gap, end)], device=hidden.device)
+        said = log_probabilities(Logits(hidden=hidden[0], head=self.head), tokens)
+        return [each.tolist() for each in said.split([len(gap) + 1 for gap in gaps])]
 
     @torch.inference_mode()
     def widths(self, context: Context, suffix: Sequence[int]) -> dict[int, float]:
@@ -166,7 +164,7 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         forward pass."""
         known = own(context)
         asked = Reading.of(known, suffix, ())
-        hidden = self._read_on([asked], partial(_behind, known, known.length), asked.question)
+        hidden = self._read_on(asked, partial(_behind, known, known.length), asked.question)
         answers = self.network.logits(hidden[0, 0])[RESERVED : RESERVED + len(WIDTHS)]
         return dict(zip(WIDTHS, answers.softmax(dim=-1).tolist(), strict=True))
 
@@ -191,11 +189,11 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
     ) -> Iterator[int]:
         known = own(self.encode(ids))
         store = known.store.copy(known.length)
-        reading, read = Reading.of(known, suffix, ()), 0
+        reading, read = Reading.of(known, suffix, [()]), 0
         while True:
             with torch.inference_mode():
                 keep = partial(store.update, known.length + read)
-                hidden = self._read_on([reading], keep, len(reading.ids) - 1, read)
+                hidden = self._read_on(reading, keep, len(reading.ids) - 1, read)
                 token = int(choose(self.network.logits(hidden[:, -1])))
             read = len(reading.ids)
             reading = reading.with_token(token)
@@ -237,15 +235,15 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         place = None if wanted is None else torch.tensor([wanted], device=device)
         return self.network.encode(tokens, positions, attend, place)
 
-    def _read_on(self, readings: Sequence[Reading], keep: Keep, wanted: int, read: int = 0) -> Tensor:
-        """Hidden states [B, T - wanted, E] of B readings of T tokens in one context, from the place `wanted` on; the
-        first `read` tokens of each are kept already."""
-        device, first = self.network.device, readings[0]
-        ids = torch.tensor([each.ids[read:] for each in readings], device=device)
-        positions = torch.tensor(first.positions[read:], device=device)
+    def _read_on(self, reading: Reading, keep: Keep, wanted: int, read: int = 0) -> Tensor:
+        """Hidden states [1, T - wanted, E] of a reading's T tokens, from the place `wanted` on; the first `read` tokens
+        are kept already."""
+        device = self.network.device
+        ids = torch.tensor([reading.ids[read:]], device=device)
+        positions = torch.tensor(reading.positions[read:], device=device)
         places = torch.arange(wanted - read, ids.shape[1], device=device)
         masks = {
-            sliding: first.mask(read, self._window if sliding else None, device, self.network.embeddings.weight.dtype)
+            sliding: reading.mask(read, self._window if sliding else None, device, self.network.embeddings.weight.dtype)
             for sliding in {self.network.sliding(index) for index in range(len(self.network.layers))}
         }
 

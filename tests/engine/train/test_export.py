@@ -214,6 +214,16 @@ def test_a_gap_is_written_token_by_token_as_it_was_trained(asked: DiffusionGemma
     )
 
 
+def test_gaps_are_scored_side_by_side_as_alone(asked: DiffusionGemma):
+    prompt = asked.prompt(REQUEST)
+    context, gaps = asked.encode(prompt.context), [asked.tokenize(text) for text in ("b + 3", "", "a", "b + 3 * a")]
+    together = asked.score(context, gaps, prompt.suffix)
+    assert [len(each) for each in together] == [len(gap) + 1 for gap in gaps]
+    for gap, scores in zip(gaps, together, strict=True):
+        assert asked.score(context, [gap], prompt.suffix)[0] == pytest.approx(scores, abs=1e-5)
+    assert asked.score(context, [], prompt.suffix) == []
+
+
 def test_the_likeliest_widths_are_filled(asked: DiffusionGemma):
     told = asked.widths(asked.encode(asked.prompt(REQUEST).context), asked.prompt(REQUEST).suffix)
     likely = sorted((width for width in told if width), key=told.__getitem__, reverse=True)
