@@ -27,7 +27,7 @@ from torch import Tensor
 from engine.checkpoints.working import PASS
 from engine.core.sequences import common_head
 from engine.models.base import Context
-from engine.models.network import Attend, Network
+from engine.models.network import Attend, Network, bias
 
 _GROWTH = 256
 """Tokens by which a store grows."""
@@ -433,8 +433,7 @@ def window_mask(
     """
     queries = torch.arange(start, start + length, device=device)[:, None]
     keys = torch.arange(first, start + length, device=device)[None, :]
-    hidden = keys > queries
+    mask = keys <= queries
     if window is not None:
-        hidden |= keys <= queries - window
-    # Not a bool mask, which every layer would make one of these from.
-    return torch.zeros(1, 1, *hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, -torch.inf)
+        mask &= keys > queries - window
+    return bias(mask[None, None], dtype)

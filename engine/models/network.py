@@ -267,6 +267,11 @@ def alone(part: Any, hidden: Tensor) -> Tensor:
     return side_by_side((part,), hidden)[0]
 
 
+def bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """What a bool mask (True attends) adds to scores, 0 or -inf: made once, not by torch in each layer."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf)
+
+
 def frequencies(size: int, theta: float, share: float = 1.0, factor: float = 1.0) -> Tensor:
     """Radians a position [size / 2], float32, of a head; `share` of them are turned, the others stay as they are."""
     turned = int(share * size // 2)

@@ -19,7 +19,7 @@ from engine.train.contexts import (
     ContextRow,
     Contexts,
     KeysAndValues,
-    bias,
+    bias_of,
     context_losses,
     contexts,
     of_tensors,
@@ -237,7 +237,7 @@ def _attend(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Att
     # The window is that of a canvas's first position, as the reference has it.
     near = before & (batch.contexts.position[:, None, :] > batch.begin[:, :, None] - network.config.sliding_window)
     beside = batch.owner[:, :, None] == batch.owner[:, None, :]
-    full, sliding = (bias(network, torch.cat((seen, beside), dim=2)[:, None]) for seen in (before, near))
+    full, sliding = (bias_of(network, torch.cat((seen, beside), dim=2)[:, None]) for seen in (before, near))
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         keys, values = store[index]

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from engine.models.gemma.network import GemmaNetwork
-from engine.models.network import Attend
-from engine.models.prompts.layout import END, PAD, reading, width_token
+from engine.models.network import Attend, bias
+from engine.models.prompts.layout import END, PAD, question, reading, width_token
 from engine.train.examples import SHORTEST, Example, Examples
 from engine.train.loss import capped_cross_entropy
 
@@ -73,28 +73,28 @@ class ContextRow:
 
     def read_inside(self, room: int) -> None:
         """Append readings of gaps inside the examples, as far as there is room."""
+        most = len(self.tokens) + room
         for number, example in enumerate(self.examples):
             for gap in example.inner:
-                before = len(self.tokens)
-                self._read(number, gap.cut, gap.gap, gap.after)
-                room -= len(self.tokens) - before
-                if room < 0:
-                    del self.tokens[before:]
+                if not self._read(number, gap.cut, gap.gap, gap.after, most):
                     return
 
-    def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int]) -> None:
-        """Read a gap behind the first `cut` tokens of an example."""
-        tokens = reading(after[: self.pinned], gap, self.examples[number].context[cut - 1], cut)
-        question = len(tokens) - len(gap) - 2
-        targets = [(NOTHING, TEXT)] * question + [(width_token(len(gap)), WIDE), *((each, GAP) for each in (*gap, END))]
+    def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int], most: int | None = None) -> bool:
+        """Read a gap behind the first `cut` tokens of an example, unless the row would have more than `most` then."""
+        asked = [] if self.pinned is None else question(after[: self.pinned], cut)
+        targets = [(NOTHING, TEXT)] * (len(asked) - 1) + [(width_token(len(gap)), WIDE)] * bool(asked)
+        targets += [(each, GAP) for each in (*gap, END)]
+        tokens = [*asked, *reading(gap, self.examples[number].context[cut - 1], cut)]
+        if most is not None and len(self.tokens) + len(tokens) > most:
+            return False
         seen = self.starts[number] + cut
-        read = [
+        self.tokens += [
             # What is read again is not seen twice.
-            (token, *target, number, position, seen - (at > question), self.readings)
+            (token, *target, number, position, seen - (at >= len(asked)), self.readings)
             for at, ((token, position), target) in enumerate(zip(tokens, targets, strict=True))
         ]
-        self.tokens += read[question + 1 :] if self.pinned is None else read
         self.readings += 1
+        return True
 
 
 def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> Iterator[ContextRow]:
@@ -156,7 +156,7 @@ def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues |
     itself = slots[:, None] == slots[None, :]
     mask = same & (slots < batch.seen[:, :, None]) | read | itself
     near = mask & (batch.position[:, None, :] > batch.position[:, :, None] - network.config.sliding_window)
-    full, sliding = (bias(network, each[:, None]) for each in (mask, near))
+    full, sliding = (bias_of(network, each[:, None]) for each in (mask, near))
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         if store is not None:
@@ -166,8 +166,8 @@ def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues |
     return attend
 
 
-def bias(network: GemmaNetwork, mask: Tensor) -> Tensor:
-    """What a bool mask adds to the scores, in the format of the products: made once a batch, not in each layer."""
+def bias_of(network: GemmaNetwork, mask: Tensor) -> Tensor:
+    """`bias` in the format of the products."""
     kind = mask.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else network.module.lm_head.weight.dtype
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf)
+    return bias(mask, dtype)

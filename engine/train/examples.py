@@ -102,7 +102,7 @@ class Examples:
         middle: list[int] = []
         if gap is not None:
             middle = self._encode(text[gap.start : gap.end])
-            # Beside its text, what stands behind it and three more tokens are read: see `layout.reading`.
+            # Beside its text, what stands behind it and three more tokens are read: see `layout.question`.
             room -= len(middle) + (self.read or 0) + 3
             if not 0 < len(middle) <= LONGEST_GAP or room < SHORTEST // 2:
                 return None

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from engine.models.kv_cache import EncodedContext
-from engine.models.prompts.layout import reading
+from engine.models.network import bias
+from engine.models.prompts.layout import question, reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +28,7 @@ class Reading:
     @classmethod
     def of(cls, known: EncodedContext, pinned: Sequence[int], texts: Sequence[Sequence[int]]) -> Reading:
         last, length = known.store.ids[known.length - 1], known.length
-        asked = reading(pinned, (), last, length)[:-1]
-        parts = [asked, *(reading((), text, last, length)[2:] for text in texts)]
+        parts = [question(pinned, length), *(reading(text, last, length) for text in texts)]
         ids, positions = zip(*(each for part in parts for each in part), strict=True)
         numbers = tuple(number for number, part in enumerate(parts) for _ in part)
         return cls(length=length, ids=ids, positions=positions, texts=numbers)
@@ -53,11 +53,9 @@ class Reading:
         first = 0 if window is None else max(0, self.length - window)
         own, texts = torch.tensor([self.positions, self.texts], device=device)
         keys = torch.cat((torch.arange(first, self.length, device=device), own))
-        hidden = torch.zeros(len(own), len(keys), dtype=torch.bool, device=device)
-        later = torch.ones(len(own), len(own), dtype=torch.bool, device=device).triu_(1)
-        hidden[:, self.length - first :] = later | ((texts > 0) & (texts != texts[:, None]))
-        hidden[texts > 0, self.length - first - 1] = True
+        mask = torch.ones(len(own), len(keys), dtype=torch.bool, device=device).tril_(self.length - first)
+        mask[:, self.length - first :] &= (texts == 0) | (texts == texts[:, None])
+        mask[texts > 0, self.length - first - 1] = False
         if window is not None:
-            hidden |= keys <= own[:, None] - window
-        mask = torch.zeros(1, 1, *hidden.shape, dtype=dtype, device=device)
-        return mask.masked_fill_(hidden, -torch.inf)[:, :, read:]
+            mask &= keys > own[:, None] - window
+        return bias(mask[None, None, read:], dtype)

@@ -27,12 +27,16 @@ def width_token(tokens: int) -> int:
     return RESERVED + min(bisect_left(WIDTHS, tokens), len(WIDTHS) - 1)
 
 
-def reading(pinned: Sequence[int], gap: Sequence[int], last: int, length: int) -> list[tuple[int, int]]:
-    """How a gap is read behind a context of `length` tokens: each token and its position. First what stands behind the
-    gap, as far behind as no gap is wide, then the question how wide it is, then the `last` token of the context once
-    more, as if it had been read after these, and the gap."""
-    behind = [(token, length + WIDTHS[-1] + at) for at, token in enumerate((BEHIND, *pinned))]
-    return [*behind, (WIDTH, length), *((token, length - 1 + at) for at, token in enumerate((last, *gap)))]
+def question(pinned: Sequence[int], length: int) -> list[tuple[int, int]]:
+    """How the width of a gap is asked for behind a context of `length` tokens, each token and its position: first what
+    stands behind the gap, as far behind as no gap is wide."""
+    return [*((token, length + WIDTHS[-1] + at) for at, token in enumerate((BEHIND, *pinned))), (WIDTH, length)]
+
+
+def reading(gap: Sequence[int], last: int, length: int) -> list[tuple[int, int]]:
+    """How a gap is read behind that, or just behind the context: the `last` token of the context once more, as if it
+    had been read after the question, and the gap."""
+    return [(token, length - 1 + at) for at, token in enumerate((last, *gap))]
 
 
 def context_ids(

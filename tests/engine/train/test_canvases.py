@@ -114,6 +114,14 @@ def widths(**shares: Any) -> tuple[set[int], int]:
     return found, padded
 
 
+def unpadded(**shares: Any) -> set[int]:
+    """Widths of those without unused slots: one of up to four tokens can't be narrow, and is as wide as any."""
+    batches = (batch(seed=seed, free_share=0.0, span_share=1.0, **shares) for seed in range(10))
+    found = [(made, row, places) for made in batches for row, places in canvases(made)]
+    full = [each for each in found if PAD not in each[0].truth[each[1], each[2]].tolist()]
+    return {int((made.blank[row, places] == MASK).sum()) for made, row, places in full}
+
+
 def test_a_gap_is_as_wide_as_it_was_drawn():
     roomy, padded = widths(fitting_share=0.0)
     assert roomy <= {*WIDTHS}
@@ -123,6 +131,7 @@ def test_a_gap_is_as_wide_as_it_was_drawn():
     assert padded == 0
     narrow, padded = widths(fitting_share=0.0, narrow_share=1.0)
     assert narrow <= {*WIDTHS}
+    assert max(unpadded(fitting_share=0.0, narrow_share=1.0)) < max(WIDTHS)
     assert padded < 20, "only gaps of up to four tokens have a slot too many"
 
 
