@@ -46,7 +46,7 @@ class Recipe:
     next_token_weight: float = 1.0
     """Of the next-token loss beside the canvases' own, whose mean is over five times fewer tokens."""
     gap_weight: float = 0.2
-    """Of the loss of the gaps' tokens and ends alone, which are one in seventeen tokens, beside the mean over all."""
+    """Of the loss of the gaps' tokens and ends alone, which are about one in five tokens, beside the mean over all."""
     width_weight: float = 0.1
     """Of the loss of the gaps' widths, which are about one in fifty of the targets."""
     gap_share: float = 0.7
