@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -177,7 +177,10 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         """Next tokens behind `ids`, as `choose` takes them from logits [1, V] of the causal encoder; with a pinned
         `suffix` those of a gap, if the model has learnt where gaps end."""
         if suffix is not None and self.info.end_id is not None:
-            yield from self._tokens_of_gap(ids, choose, suffix)
+            return self._tokens_of_gap(ids, choose, suffix)
+        return self._tokens_behind(ids, choose)
+
+    def _tokens_behind(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor]) -> Iterator[int]:
         read = list(ids)
         while True:
             _, last = self._read(read, again=1)
@@ -220,20 +223,13 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         """Hidden states [B, T, E] of tokens [B, T], or [B, 1, E] of the token `wanted`."""
         device, length = tokens.device, tokens.shape[1]
         positions = torch.arange(start, start + length, device=device).expand(tokens.shape)
-        near_from = max(0, start - self._window + 1)
         dtype = self.network.embeddings.weight.dtype
-        near = window_mask(start, length, near_from, self._window, device, dtype)
-        full = window_mask(start, length, 0, None, device, dtype)
-
-        def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            keys, values = keep(index, key, value)
-            first, mask = (near_from, near) if self.network.sliding(index) else (0, full)
-            if wanted is not None and query.shape[2] == 1:
-                mask = mask[:, :, wanted : wanted + 1]
-            return self.network.attention(query, keys[:, :, first:], values[:, :, first:], mask.to(query.device))
-
+        masks = {
+            True: window_mask(start, length, max(0, start - self._window + 1), self._window, device, dtype),
+            False: window_mask(start, length, 0, None, device, dtype),
+        }
         place = None if wanted is None else torch.tensor([wanted], device=device)
-        return self.network.encode(tokens, positions, attend, place)
+        return self._behind_masks(tokens, positions, masks, keep, place)
 
     def _read_on(self, reading: Reading, keep: Keep, wanted: int, read: int = 0) -> Tensor:
         """Hidden states [1, T - wanted, E] of a reading's T tokens, from the place `wanted` on; the first `read` tokens
@@ -241,20 +237,28 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         device = self.network.device
         ids = torch.tensor([reading.ids[read:]], device=device)
         positions = torch.tensor(reading.positions[read:], device=device)
-        places = torch.arange(wanted - read, ids.shape[1], device=device)
+        dtype = self.network.embeddings.weight.dtype
         masks = {
-            sliding: reading.mask(read, self._window if sliding else None, device, self.network.embeddings.weight.dtype)
-            for sliding in {self.network.sliding(index) for index in range(len(self.network.layers))}
+            sliding: reading.mask(read, window, device, dtype)
+            for sliding, window in ((True, self._window), (False, None))
         }
+        places = torch.arange(wanted - read, ids.shape[1], device=device)
+        return self._behind_masks(ids, positions.expand(ids.shape), masks, keep, places)
+
+    def _behind_masks(
+        self, ids: Tensor, positions: Tensor, masks: Mapping[bool, Tensor], keep: Keep, wanted: Tensor | None
+    ) -> Tensor:
+        """Hidden states as of `encode`; `masks`, of sliding layers and of others, are over the last keys."""
 
         def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             keys, values = keep(index, key, value)
             mask = masks[self.network.sliding(index)]
-            mask = mask if query.shape[2] == ids.shape[1] else mask[:, :, places]
+            if query.shape[2] < ids.shape[1]:
+                mask = mask[:, :, wanted]
             unseen = keys.shape[2] - mask.shape[3]
             return self.network.attention(query, keys[:, :, unseen:], values[:, :, unseen:], mask.to(query.device))
 
-        return self.network.encode(ids, positions.expand(ids.shape), attend, places)
+        return self.network.encode(ids, positions, attend, wanted)
 
 
 def laid_out(checkpoint: Checkpoint, placement: Placement) -> tuple[ModelInfo, TokenPrompt | ChatPrompt]:
