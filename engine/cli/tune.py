@@ -33,6 +33,9 @@ def tune(
     device: DeviceName = "auto",
     minutes: Annotated[float, typer.Option(min=0.05, help="Of learning, at the most.")] = 15.0,
     gaps: Annotated[int, typer.Option(min=6, help="Filled before and after; more tell better, and take longer.")] = 60,
+    outside: Annotated[
+        int, typer.Option(min=1, help="Filled before and after in other code, to see what is forgotten.")
+    ] = 60,
     anew: Annotated[
         bool, typer.Option("--anew", help="Begin again, instead of going on from the last adapter.")
     ] = False,
@@ -56,6 +59,7 @@ def tune(
         device=cast(Device, device),
         minutes=minutes,
         gaps=gaps,
+        outside=outside,
         seed=seed,
         anew=anew,
     )
@@ -87,15 +91,16 @@ def _bar(progress: Progress, doing: str, often: int) -> Callable[[], None]:
 
 def _plan(ready: Prepared) -> str:
     from engine.tune.learn import spent
-    from engine.tune.measure import FITS
+    from engine.tune.measure import FITS, choosing_gaps
 
-    plan, gaps = ready.plan, ready.request.gaps
+    plan, request = ready.plan, ready.request
+    filled = 2 * (request.gaps + request.outside) + FITS * choosing_gaps(request.gaps)
     goes_on = " It goes on from the adapter that is there." if ready.start else ""
     return (
         f"{plan.steps} steps, about {spent(plan.seconds)} of learning with the machine to itself, and "
         f"{binary_bytes(plan.nbytes)} of memory, {binary_bytes(plan.resident)} of it for the model and what runs it; "
-        f"{binary_bytes(plan.available)} are free. {4 * gaps + FITS * (gaps // 2)} gaps are filled to see what it "
-        f"gains.{goes_on} Nothing leaves this machine."
+        f"{binary_bytes(plan.available)} are free. {filled} gaps are filled to see what it gains."
+        f"{goes_on} Nothing leaves this machine."
     )
 
 

@@ -26,8 +26,8 @@ from engine.train.run import Batch, Sitting, step_losses, to_device, total_loss
 from engine.tune.lora import Trainable
 
 CHECKPOINT = "checkpoint.pt"
-RATE = 0.003
-"""Peak learning rate of AdamW."""
+RATE, WIDE = 0.008, 384
+"""Peak learning rate of AdamW, for hidden states of up to so many numbers; wider ones add up more of what changed."""
 WARM_UP = 20
 """Steps."""
 CHECKS = 12
@@ -84,7 +84,6 @@ def learn(
     sitting: Sitting,
     report: Callable[[str], None],
     should_pause: Callable[[], bool] = lambda: False,
-    rate: float = RATE,
 ) -> TuningState | None:
     """Train `pairs`, which lie in `network`, over the recipe's tokens or until the held-out loss rises, going on from
     the checkpoint in `folder` where that is of the same run: `about` tells. In the end they hold what was best.
@@ -92,6 +91,7 @@ def learn(
     None where `should_pause` came first: the same call goes on. Raises EngineError where the disk refuses.
     """
     parameters = parameters_of(pairs)
+    rate = RATE * min(1.0, WIDE / network.embeddings.weight.shape[-1])
     optimiser = torch.optim.AdamW(parameters.values(), lr=rate, betas=(0.9, 0.99), weight_decay=0.0)
     state = _opened(folder / CHECKPOINT, about, parameters, optimiser) or TuningState()
     steps = steps_of(recipe)

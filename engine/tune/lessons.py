@@ -54,7 +54,8 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
         contexts=widths,
         step_tokens=max(STEP_TOKENS, *widths),
         canvas_share=0.5,
-        next_token_weight=0.3,
+        # A model that is asked for widths and ends ranks what it fills by them, too.
+        next_token_weight=1.0 if asked else 0.3,
         snippet_share=_SNIPPETS,
         echo_share=0.0,
         edit_share=_EDITS if metadata.get("edits") else 0.0,

@@ -36,6 +36,8 @@ OUTSIDE = (
 _SURE = (0.85, 0.7, 0.55)
 FITS = 1 + len(_SURE)
 """Times that a gap is filled to choose a schedule."""
+_CHOSEN_BY = 100
+"""Gaps that a schedule is chosen by, at the most."""
 _LOST = 0.01
 """Of what is filled exactly or alike, that fewer steps may cost."""
 
@@ -51,13 +53,17 @@ class Schedule:
 
 
 def held_out_gaps(repository: Repository, count: int) -> tuple[list[EvalTask], list[EvalTask]]:
-    """Gaps in the files that nothing is learnt of: `count` to report on, and half as many others to choose settings
-    by."""
+    """Gaps in the files that nothing is learnt of: `count` to report on, and others to choose settings by."""
     texts = [(each.path, each.language, each.text) for each in repository.of("held-out")]
     dealt = text_holes(texts, count + count // 2, seed=0)
     # They come file by file in turn: of three files, every third gap would be of the same one.
     gaps = random.Random(0).sample(dealt, len(dealt))
-    return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3]
+    return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3][:_CHOSEN_BY]
+
+
+def choosing_gaps(count: int) -> int:
+    """How many there are at the most to choose settings by, where `count` are reported on."""
+    return min(count // 2, _CHOSEN_BY)
 
 
 def outside_gaps(count: int) -> list[EvalTask]:

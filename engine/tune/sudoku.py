@@ -215,7 +215,6 @@ def make_base(out: Path, steps: int, report: Callable[[str], None], seed: int = 
 
 
 _SITTING = Sitting(device=torch.device("cpu"))
-_RATE = 0.008
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +269,7 @@ def experiment(
         recipe = replace(RECIPE, tokens=tune_steps * RECIPE.step_tokens)
         teacher = Boards(tokenizer=base, kind="solved", seed=seed)
         about = {"steps": tune_steps, "seed": seed}
-        state = learn(GemmaNetwork(module), pairs, teacher, recipe, out / "tuned", about, _SITTING, report, rate=_RATE)
+        state = learn(GemmaNetwork(module), pairs, teacher, recipe, out / "tuned", about, _SITTING, report)
     assert state is not None
     after = play(with_pairs(model, pairs_of(state.best), ALPHA / RANK), asked)
     report(f"after: {after.line()}")

@@ -36,6 +36,7 @@ from engine.models.adapters.metadata import (
 )
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
+from engine.models.products import prefers_bfloat16
 from engine.train.corpus import Split
 from engine.train.run import Sitting
 from engine.tune.learn import TuningState, learn, parameters_of, put, steps_of
@@ -75,7 +76,9 @@ class TuningRequest:
     minutes: float = 15.0
     """Of learning, at the most."""
     gaps: int = 60
-    """That are filled before and after, held out ones and others."""
+    """Held out ones, that are filled before and after."""
+    outside: int = 60
+    """Others, likewise."""
     seed: int = 0
     anew: bool = False
     """Begin with the model alone, though there is an adapter to go on from."""
@@ -176,7 +179,8 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
             write_corpus(repository, tokenizer, work / CORPUS)
         recipe = recipe_of(model.info, checkpoint.metadata, PASSES * tokens["train"])
         lessons = lessons_of(model, repository, work / CORPUS, recipe, request.seed)
-        sitting = Sitting(device=torch.device(model.info.device), save_every_s=SAVE_EVERY_S)
+        device = torch.device(model.info.device)
+        sitting = Sitting(device=device, bfloat16=prefers_bfloat16(device.type), save_every_s=SAVE_EVERY_S)
         with learning(model, start, request.seed) as (network, pairs):
             planned = plan(network, pairs, lessons, sitting)
         in_time = max(1, int(request.minutes * 60 / planned.step_s))
@@ -208,7 +212,7 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
     gaps, chosen_by = held_out_gaps(ready.repository, ready.request.gaps)
     if not gaps:
         raise BadInput("The files that are held out have no gap to measure on: name a folder with more code.")
-    tasks = {HELD_OUT: gaps, OUTSIDE: outside_gaps(ready.request.gaps)}
+    tasks = {HELD_OUT: gaps, OUTSIDE: outside_gaps(ready.request.outside)}
     _begin(ready, say)
     before = _before(ready, tasks, counting)
     with learning(ready.model, ready.start, ready.request.seed) as (network, pairs):
@@ -326,7 +330,8 @@ def _identity(
     request: TuningRequest, repository: Repository, device: str, last: Adapter | None, start: Adapter | None
 ) -> str:
     """Of all that decides what a run learns and measures, but for what is told when it begins."""
-    about = (request.seed, request.gaps, request.minutes, sorted(repository.digests.items()), RANK, ALPHA)
+    asked = (request.seed, request.gaps, request.outside, request.minutes)
+    about = (*asked, sorted(repository.digests.items()), RANK, ALPHA)
     begun = last and (last.metadata.created, last.metadata.on, start is not None)
     return hashlib.sha256(msgspec.json.encode((about, device, begun))).hexdigest()[:12]
 

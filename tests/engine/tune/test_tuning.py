@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def request(folder: Path, **more: Any) -> TuningRequest:
-    return TuningRequest(folder=folder, model=str(TOY), device="cpu", minutes=0.02, gaps=2, **more)
+    return TuningRequest(folder=folder, model=str(TOY), device="cpu", minutes=0.02, gaps=2, outside=3, **more)
 
 
 class Seen:
@@ -103,7 +103,7 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
         assert (ready.run / CHECKPOINT).exists()
         assert ready.model.cache.nbytes == 0, "what was planned is beside no contexts"
     filled = {name: count for name, count in seen.done.items() if "before" in name}
-    assert sum(filled.values()) == 4
+    assert sum(filled.values()) == 5
     with prepared(request(folder), seen.lines.append) as found:
         again = all_of(found)
         assert again.run == ready.run
@@ -112,7 +112,8 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
     assert result is not None
     assert {name: count for name, count in seen.done.items() if "before" in name} == filled
     assert {*result.before} == {*result.after} == {HELD_OUT, OUTSIDE}
-    assert all(each.gaps == 2 for each in (*result.before.values(), *result.after.values()))
+    for measured in (result.before, result.after):
+        assert [each.gaps for each in measured.values()] == [2, 3]
     assert result.kept == ready.directory
     assert ready.directory.parent == adapters_dir()
     adapter = read_adapter(ready.directory)
@@ -385,7 +386,9 @@ def test_a_damaged_adapter_is_named_with_the_way_out(folder: Path):
 def test_an_adapter_of_other_weights_is_no_beginning(folder: Path):
     with learnt(folder) as earlier:
         held = read_adapter(earlier.directory)
-    other = TuningRequest(folder=folder, model=str(TOY.with_name("toy-absorbing")), device="cpu", minutes=0.02, gaps=2)
+    other = TuningRequest(
+        folder=folder, model=str(TOY.with_name("toy-absorbing")), device="cpu", minutes=0.02, gaps=2, outside=3
+    )
     with prepared(other, lambda line: None) as found:
         ready = all_of(found)
         assert ready.directory != earlier.directory
