@@ -40,6 +40,8 @@ class Hypothesis:
     """Log-probabilities of the model's reading, where it was asked already."""
     origin: str = ""
     """Where it stands elsewhere."""
+    likeness: float = 0.0
+    """Tokens of its surroundings there that are like the gap's."""
     likely: float = 0.0
     """How likely what stands there is to be the gap's very text, as far as its surroundings tell."""
 

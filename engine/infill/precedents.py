@@ -11,14 +11,11 @@ from engine.core.request import Precedent, Syntax
 from engine.decoding.executor import Work
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import Hypothesis
-from engine.infill.ranking import scored
+from engine.infill.ranking import scored, standing
 from engine.infill.validation import validated_fills
 from engine.syntax.languages import language_of
 from engine.text.newlines import with_line_feeds
 
-NATS = 1.0
-"""By which a precedent is likelier for each token of its surroundings that is like the gap's. Of 0.3 to 1.3 about the
-best on development holes."""
 LIKELY, LIKENESS = -3.9, 0.145
 """Log-odds that the likeliest precedent is the gap's very text: to begin with, and for each token of its surroundings
 that is like the gap's. Fitted on development holes (92 answers, of which 28 were the very text), where the bundled
@@ -43,14 +40,14 @@ def precedents(gap: Gap) -> Work[list[Hypothesis]]:
         for text, reading in zip(valid, readings, strict=True)
         if reading
     ]
-    return sorted(found, key=lambda each: -sum(each.read))
+    return sorted(found, key=lambda each: -standing(gap, each, each.read))
 
 
 def merged(written: Sequence[Hypothesis], known: Sequence[Hypothesis]) -> list[Hypothesis]:
     """All of them; what the model wrote and what stands elsewhere too is as likely as either makes it."""
     precedent = {each.text: each for each in known}
     both = [
-        replace(each, read=same.read, origin=same.origin, likely=same.likely)
+        replace(each, read=same.read, origin=same.origin, likeness=same.likeness, likely=same.likely)
         if (same := precedent.pop(each.text, None))
         else each
         for each in written
@@ -92,7 +89,8 @@ def _hypothesis(
         ids=tuple(ids),
         confidence=tuple(map(math.exp, own)),
         syntax=syntax,
-        read=(*reading, NATS * precedent.likeness),
+        read=tuple(reading),
         origin=precedent.origin,
+        likeness=precedent.likeness,
         likely=max(1 / (1 + math.exp(-odds)), math.exp(min(0.0, sum(reading)))),
     )

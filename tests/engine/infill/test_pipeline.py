@@ -13,6 +13,7 @@ from engine.core.errors import BadInput
 from engine.core.request import Draft, FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import fill, infill
+from engine.infill.ranking import ENDS
 from engine.models.oracle.model import Case, Oracle
 from tests.engine.tiny import tiny_model
 
@@ -203,8 +204,12 @@ def test_what_rows_do_not_agree_on_is_not_settled():
 def test_a_model_that_knows_where_gaps_end_says_how_likely_all_of_it_is(model, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(model, "info", replace(model.info, end_id=5))
     request = ask(width=4, n=2)
+    prompt = model.prompt(request)
     for candidate in fill(model, request).candidates:
-        assert candidate.confidence == pytest.approx(math.exp(candidate.score))
+        ids = model.tokenize(prompt.head + candidate.text)
+        *text, end = model.score(model.encode(prompt.context), [ids], prompt.suffix)[0]
+        assert candidate.confidence == pytest.approx(math.exp(sum(text) + end))
+        assert candidate.score == pytest.approx(sum(text) + ENDS * end)
     # A rewrite is longer than anybody expects to the letter.
     for candidate in fill(model, structs.replace(request, task="rewrite", old="wid + 2", width=None)).candidates:
         mean = fmean(map(math.log, candidate.token_confidence))
