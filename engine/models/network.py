@@ -178,12 +178,9 @@ class Network(ABC):
         groups = heads // key.shape[1]
         # Heads that share keys become more queries of one head: nothing is copied.
         folded = query.reshape(batch, key.shape[1], groups * width, size)
-        if mask is None:
-            return attended(folded, key, value, self.scale).reshape(batch, heads, width, size)
-        if mask.shape[2] > 1:
+        if mask is not None and mask.shape[2] > 1:
             mask = mask.repeat(1, 1, groups, 1)
-        out = F.scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=self.scale)
-        return out.reshape(batch, heads, width, size)
+        return attended(folded, key, value, self.scale, mask).reshape(batch, heads, width, size)
 
     @property
     def conditions_by(self) -> Tensor | None:

@@ -62,19 +62,27 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, reordered
     return (out if bias is None else out + bias).to(states.dtype)
 
 
-def attended(queries: Tensor, keys: Tensor, values: Tensor, scale: float | None) -> Tensor:
-    """What queries [B, H, T, D] see of keys and values [B, H, S, D]: [B, H, T, D]."""
+def attended(queries: Tensor, keys: Tensor, values: Tensor, scale: float | None, mask: Tensor | None = None) -> Tensor:
+    """What queries [B, H, T, D] see of keys and values [B, H, S, D]: [B, H, T, D]. `mask` [B or 1, 1, T or 1, S]:
+    bool (True is seen), or what is added to the scores."""
     learnt = any(each.requires_grad for each in (queries, keys, values))
     if queries.shape[2] < _MANY_ROWS or learnt or not _by_head(keys, values):
-        return F.scaled_dot_product_attention(queries, keys, values, scale=scale)
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
     factor = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
     queries = queries if factor == 1 else queries * factor
     out = queries.new_empty(queries.shape)
     rows = max(_LEAST_ROWS, _SCORES // keys.shape[2])
+    heads = queries.shape[1]
+    masks = None if mask is None else mask.expand(len(queries), 1, queries.shape[2], -1)[:, 0]
     each = (part.flatten(0, 1) for part in (queries, keys, values, out))
-    for query, key, value, into in zip(*each, strict=True):
-        for few, place in zip(query.split(rows), into.split(rows), strict=True):
-            place.copy_(_multiplied(_multiplied(few, key, None).softmax(dim=-1), value.t(), None))
+    for at, (query, key, value, into) in enumerate(zip(*each, strict=True)):
+        for start in range(0, len(query), rows):
+            few = slice(start, start + rows)
+            scores = _multiplied(query[few], key, None)
+            if masks is not None:
+                shown = masks[at // heads, few]
+                scores = scores.masked_fill_(~shown, -torch.inf) if shown.dtype == torch.bool else scores.add_(shown)
+            into[few] = _multiplied(scores.softmax(dim=-1), value.t(), None)
     return out
 
 

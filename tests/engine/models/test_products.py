@@ -115,6 +115,20 @@ def test_attention_is_torchs_however_many_ask(rows: int, scale: float | None):
     torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("reorders")
+@pytest.mark.parametrize("rows", [47, 48, 200])
+@pytest.mark.parametrize(("batch", "masked"), [(1, 1), (2, 1), (2, 2)])
+def test_attention_behind_a_mask_is_torchs(rows: int, batch: int, masked: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(products, "_SCORES", 90 * 13)
+    queries, keys, values = numbers(batch, 2, rows, 16), numbers(batch, 2, 90, 16), numbers(batch, 2, 90, 16)
+    shown = numbers(masked, 1, rows, 90) < 0.5
+    added = torch.zeros(shown.shape).masked_fill_(~shown, -torch.inf)
+    for mask in (shown, shown[:, :, :1], added, added[:, :, :1]):
+        found = attended(queries, keys, values, None, mask)
+        exact = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+        torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
+
+
 def test_a_second_order_is_for_float32_on_a_processor(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(products, "_reordering_gains", lambda: True)
     assert reordered(numbers(8, 8).bfloat16()) is None
