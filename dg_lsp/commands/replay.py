@@ -15,6 +15,7 @@ from rich.console import Console
 from dg_lsp.replay.clients import STYLES
 from dg_lsp.replay.session import Session, read_session, write_session
 from engine.core.exits import interruptible, one_line_errors
+from engine.core.options import number
 
 
 @one_line_errors()
@@ -33,7 +34,7 @@ def replay(
     client: Annotated[str, typer.Option(help=f"Whose manners the editor has: {', '.join(STYLES)}.")] = "vscode",
     model: Annotated[str, typer.Option(help="Play with an engine of its own and this model.")] = "",
     oracle: Annotated[bool, typer.Option("--oracle", help="Play with a model that knows the session.")] = False,
-    speed: Annotated[float, typer.Option(min=0.01, help="How many times faster than life.")] = 1.0,
+    speed: Annotated[float, number(0.01, "How many times faster than life.")] = 1.0,
 ) -> None:
     """Run an editing session against a real language server and print how long answers took; last line JSON.
 

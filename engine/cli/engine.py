@@ -12,6 +12,7 @@ from msgspec.json import encode
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.http_address import http_address
 from engine.core.names import ORACLE, check_device, rooted
+from engine.core.options import number
 from engine.core.server_address import REMOTE, server_address
 from engine.core.sizes import binary_bytes
 from engine.ipc.client import NoAnswer, ask
@@ -27,8 +28,8 @@ engine = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptio
 _MODEL = "bundled, a directory, a Hub id, a server's vllm+https://HOST:PORT/MODEL, or oracle:FILE.json for tests"
 ModelOption = Annotated[str, typer.Option(help=f"The model: {_MODEL}.")]
 DeviceOption = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
-_UNLOAD = typer.Option(min=0.1, help="Seconds without a request until the weights are given back.")
-_EXIT = typer.Option(min=0.1, help="Seconds without a client until the engine ends.")
+_UNLOAD = number(0.1, "Seconds without a request until the weights are given back.")
+_EXIT = number(0.1, "Seconds without a client until the engine ends.")
 Http = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Where clients of llama.cpp's or OpenAI's HTTP are served; empty: nowhere."),
@@ -36,7 +37,7 @@ Http = Annotated[
 TokenFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="Holds what HTTP clients must send as their API key; only yours.")
 ]
-_STALL = typer.Option(min=0.1, help="Seconds until a step of the model counts as hung, at the latest.")
+_STALL = number(0.1, "Seconds until a step of the model counts as hung, at the latest.")
 
 
 @engine.command()

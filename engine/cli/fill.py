@@ -16,6 +16,7 @@ from engine.cli.source import folder_of, language_in
 from engine.cli.watch import Watch
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
+from engine.core.options import number
 from engine.core.request import Filled, FillRequest
 from engine.text.marked import MARKER, MarkedText, gap_at_markers, gap_between, line_count, parse_position
 from engine.text.textfile import read_text, replace_text, writable_path
@@ -32,7 +33,7 @@ def fill(
     n: Candidates = 1,
     max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Longest answer, in tokens.")] = 96,
     width: Annotated[int | None, typer.Option(min=1, max=4096, help="Fix the width of the gap, in tokens.")] = None,
-    deadline_ms: Annotated[float | None, typer.Option(min=1, help="Answer with the best canvas by then.")] = None,
+    deadline_ms: Annotated[float | None, number(1, "Answer with the best canvas by then.")] = None,
     seed: Seed = 0,
     watch: Annotated[bool, typer.Option("--watch", help="Show the canvas settling.")] = False,
     write: Write = False,

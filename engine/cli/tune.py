@@ -11,6 +11,7 @@ import typer
 from engine.cli.options import DeviceName, ModelName, Seed
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import Device
+from engine.core.options import number
 from engine.core.processes import idle
 from engine.core.sizes import binary_bytes
 
@@ -31,7 +32,7 @@ def tune(
     ] = False,
     model: ModelName = "bundled",
     device: DeviceName = "auto",
-    minutes: Annotated[float, typer.Option(min=0.05, help="Of learning, at the most.")] = 15.0,
+    minutes: Annotated[float, number(0.05, "Of learning, at the most.")] = 15.0,
     gaps: Annotated[int, typer.Option(min=6, help="Filled before and after; more tell better, and take longer.")] = 60,
     outside: Annotated[
         int, typer.Option(min=1, help="Filled before and after in other code, to see what is forgotten.")

@@ -15,6 +15,7 @@ import typer
 from engine.checkpoints.placement import check_cuda
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import check_device
+from engine.core.options import number
 from engine.core.processes import idle
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
@@ -87,7 +88,7 @@ def corpus(
 def run(
     name: RunName = "run",
     corpus: CorpusName = "corpus",
-    tokens: Annotated[float | None, typer.Option(min=1, help="Context tokens to read, as tokens by --set.")] = None,
+    tokens: Annotated[float | None, number(1, "Context tokens to read, as tokens by --set.")] = None,
     changes: Changes = None,
     start_from: Annotated[
         Path | None, typer.Option(help="The folder of a run, or an exported model, that a new run goes on from.")

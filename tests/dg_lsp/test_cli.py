@@ -67,3 +67,22 @@ def test_the_console_script_passes_the_exit_code_on():
     command = Path(sys.executable).with_name("dg-lsp")
     assert subprocess.run([command, "nonsense"], capture_output=True, timeout=60, check=False).returncode == 2
     assert subprocess.run([command, "--version"], capture_output=True, timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("said", ["nan", "inf"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("engine", "run", "--unload-after"),
+        ("engine", "restart", "--exit-after"),
+        ("engine", "restart", "--stall-after"),
+        ("fill", "nowhere.py", "--deadline-ms"),
+        ("tune", ".", "--minutes"),
+        ("replay", "session.jsonl", "--speed"),
+    ],
+)
+def test_what_is_no_number_to_count_with_is_told_with_its_option(
+    command: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run([*command, said]) == 2
+    assert command[-1] in capsys.readouterr().err
