@@ -18,10 +18,12 @@ export class Canvas implements vscode.Disposable {
   draw(editor: vscode.TextEditor, range: vscode.Range, draft: Draft): void {
     this.lines = draft.text.split("\n");
     const drawn = [];
-    for (let line = range.start.line; line <= range.end.line; line++) {
+    // The text may have become shorter since it was asked about.
+    const last = Math.min(range.end.line, editor.document.lineCount - 1);
+    for (let line = range.start.line; line <= last; line++) {
       const at = line - range.start.line;
       // What does not fit beside a line of its own stands beside the last.
-      const text = line === range.end.line ? this.lines.slice(at).join(" ⏎ ") : (this.lines[at] ?? "");
+      const text = line === last ? this.lines.slice(at).join(" ⏎ ") : (this.lines[at] ?? "");
       const end = editor.document.lineAt(line).range.end;
       drawn.push({
         range: new vscode.Range(end, end),

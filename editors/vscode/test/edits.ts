@@ -213,6 +213,16 @@ test("the canvas settles beside the lines that it will replace", async () => {
   await run("reject");
 });
 
+test("a draft for lines that were deleted meanwhile stands beside what is left", async () => {
+  const { edits } = await ready();
+  const editor = await open("one\ntwo", "short.py");
+  const [draft, canvas] = [{ token: "", step: 0, text: "first\nsecond\nthird" }, edits.canvas];
+  canvas.draw(editor, new vscode.Range(1, 0, 7, 0), draft);
+  equal(canvas.lines, ["first", "second", "third"]);
+  canvas.draw(editor, new vscode.Range(5, 0, 7, 0), draft);
+  canvas.end(editor);
+});
+
 test("a rewrite that is cancelled ends without a word", async () => {
   const { edits } = await ready();
   const editor = await open(SLOW, "slow.py");
