@@ -5,13 +5,16 @@ Only ignore files can let a file back in (with `!`), and only what they excluded
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import time
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from subprocess import TimeoutExpired
 from urllib.parse import unquote, urlsplit
 
 from pygls.uris import to_fs_path
@@ -27,6 +30,8 @@ _FILE_SCHEMES = ("file", NOTEBOOK_CELL)
 MAX_IGNORE_FILE_NBYTES = 256 * 1024
 MAX_DEPTH = 400
 """Folders around a file, and itself; what lies deeper is not shown."""
+ASK_AGAIN_S = 5.0
+"""After which git is asked again where it did not answer in time."""
 NOT_YET = "its project's files are not read yet"
 NAMED = "its name or an ignore file says so"
 
@@ -82,7 +87,8 @@ class Exclusions:
 
     def __init__(self) -> None:
         self._patterns = Rereading[Patterns | str](_patterns, str, MAX_IGNORE_FILE_NBYTES)
-        self._git_files: dict[Path, tuple[Path, Path]] = {}
+        self._git_files: dict[Path, tuple[Path, Path] | float] = {}
+        """Where it did not answer, the time."""
         self._reasons: dict[str, str] = {}
 
     def look(self, uri: str, folders: Sequence[Path] = (), seen: Seen | None = None) -> None:
@@ -154,10 +160,21 @@ class Exclusions:
         if len(below) >= ground.git_depth:
             yield holder / ".gitignore"
         if len(below) == ground.git_depth:
-            # To ask git takes milliseconds, so a session does it once for each repository.
-            if holder not in self._git_files:
-                self._git_files[holder] = ignore_files(holder)
-            yield from self._git_files[holder]
+            yield from self._of_git(holder)
+
+    def _of_git(self, repository: Path) -> tuple[Path, Path]:
+        """To ask git takes milliseconds, so a session does it once for each repository. While it does not answer it is
+        not known what it ignores."""
+        held = self._git_files.get(repository, -math.inf)
+        if not isinstance(held, tuple) and time.monotonic() - held > ASK_AGAIN_S:
+            try:
+                held = ignore_files(repository)
+            except TimeoutExpired:
+                held = time.monotonic()
+            self._git_files[repository] = held
+        if not isinstance(held, tuple):
+            raise _Unreadable(f"git does not answer in {repository}, so it is not known what it ignores")
+        return held
 
 
 def _patterns(raw: bytes) -> Patterns | str:

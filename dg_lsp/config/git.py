@@ -20,7 +20,7 @@ _ENVIRONMENT = {
 }
 _OF_ANOTHER = {f"GIT_{name}" for name in ("DIR", "WORK_TREE", "COMMON_DIR", "INDEX_FILE", "OBJECT_DIRECTORY")}
 """Variables that name a repository, whichever is asked about: of an editor that git has started."""
-_GIT_S = 1.0
+_GIT_S = 3.0
 _NAME = "git.exe" if sys.platform == "win32" else "git"
 
 
@@ -54,7 +54,8 @@ def ignore_files(repository: Path) -> tuple[Path, Path]:
     """git's ignore files for a repository that lie in none of its folders, the weightier first: its own, which its
     worktrees share, and `core.excludesFile` as it holds there, else the file that git takes where nothing is set.
 
-    They may not exist. Asks git itself, whose settings include one another; see gitignore(5) for the defaults.
+    They may not exist. Asks git itself, whose settings include one another; see gitignore(5) for the defaults. Raises
+    subprocess.TimeoutExpired.
     """
     own = repository / ".git" / "info" / "exclude"
     # In a worktree, a submodule and the like a file says where the repository is.
@@ -66,8 +67,8 @@ def ignore_files(repository: Path) -> tuple[Path, Path]:
 
 
 def _asked(repository: Path, *question: str) -> Path | None:
-    """The path that git answers with; None where it has none."""
-    with suppress(OSError, subprocess.TimeoutExpired):
+    """The path that git answers with; None where it has none, or is not there."""
+    with suppress(OSError):
         asked = run_git(repository, *question, timeout_s=_GIT_S)
         if asked.returncode == 0:
             return repository / os.fsdecode(asked.stdout).removesuffix("\n")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dg_lsp.config import exclusion, git
 from dg_lsp.config import patterns as patterns_of_git
 from dg_lsp.config.exclusion import MAX_DEPTH, Exclusions, file_of
 from dg_lsp.config.walking import files_below
@@ -146,6 +147,18 @@ def test_a_repository_s_ignore_files_count_above_the_workspace_folder(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("*.log.py\n")
     assert excludes(tmp_path / "package" / "a.log.py", tmp_path / "package")
+
+
+def test_while_git_does_not_answer_nothing_is_shown(tmp_path, monkeypatch):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    exclusions, uri = Exclusions(), (tmp_path / "a.py").as_uri()
+    monkeypatch.setattr(git, "_GIT_S", 0.0)
+    assert why(uri, tmp_path, exclusions) == f"git does not answer in {tmp_path}, so it is not known what it ignores"
+    monkeypatch.undo()
+    # It is not waited for at each look.
+    assert why(uri, tmp_path, exclusions)
+    monkeypatch.setattr(exclusion, "ASK_AGAIN_S", 0.0)
+    assert why(uri, tmp_path, exclusions) == ""
 
 
 def test_a_dgignore_counts_in_a_repository_below_the_workspace_folder(tmp_path):
