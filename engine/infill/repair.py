@@ -26,7 +26,7 @@ from engine.syntax.problems import Problem
 
 ROUNDS = 2
 """Times that a canvas is repaired: around the problem, then all of its lines."""
-STEPS = 6
+STEPS = 4
 TEMPERATURE = 0.5
 """Cool, but drawn: the likeliest tokens are those that did not parse."""
 DOUBTFUL = 0.2
