@@ -58,7 +58,7 @@ def held_out_gaps(repository: Repository, count: int) -> tuple[list[EvalTask], l
     dealt = text_holes(texts, count + count // 2, seed=0)
     # They come file by file in turn: of three files, every third gap would be of the same one.
     gaps = random.Random(0).sample(dealt, len(dealt))
-    return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3][:_CHOSEN_BY]
+    return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3][: choosing_gaps(count)]
 
 
 def choosing_gaps(count: int) -> int:
