@@ -46,9 +46,13 @@ COPIES = 3
 blank, the others differ in what is known. Gaps inside have what room these leave."""
 FED = 3
 """One row in so many is denoised twice: see Canvases.conditioned."""
+CHECKED = 0.5
+"""Of the canvases that show the model's own first answer, those on which nothing is masked any more and which are fed
+nothing: they are asked whether what stands there is right, as a ranking asks."""
 SHARPENED = 0.7
 """Divides the logits that a canvas is fed, as a served one's are in the mean (see engine.decoding.sampling)."""
 NO_CANVAS = -1
+_FLAGS = ("asked", "drafted", "checked")
 _Place = tuple[int, int, list[int], list[int]]
 """The number of an example, where in it a gap begins, its text, and what follows."""
 
@@ -65,7 +69,12 @@ class Canvases:
     blank: Tensor
     """What stood there when nothing of the gap was known."""
     asked: Tensor
-    """Which positions are in question, bool: those that are masked, or under uniform noise all of the gap."""
+    """Which positions are in question, bool: those that are masked; all of the gap under uniform noise, or where what
+    stands there may be the model's own."""
+    drafted: Tensor
+    """Where the model's own first answer stands instead of what `canvas` has, bool."""
+    checked: Tensor
+    """Of which canvases all is said, bool."""
     owner: Tensor
     """The number of the canvas that a position belongs to, or NO_CANVAS."""
     example: Tensor
@@ -80,7 +89,7 @@ class Canvases:
     @property
     def conditioned(self) -> slice:
         """Rows that are denoised twice, fed their own answer over a blank canvas. Part of each of their gaps is known,
-        as from the second step of a served one on."""
+        as from the second step of a served one on, and some of that may be wrong, as it is there."""
         return slice(0, _fed(len(self.canvas)))
 
     @property
@@ -127,18 +136,18 @@ def canvas_batch(rows_of_context: Iterable[ContextRow], recipe: Recipe, width: i
     """Rows of context, at most `width` tokens each, with as many canvases as fit beside them."""
     size = int(width * recipe.canvas_share)
     rows = [*rows_of_context]
-    partly = replace(recipe, blank_share=0.0)
-    kinds = [partly if number < _fed(len(rows)) else recipe for number in range(len(rows))]
+    partly, right = replace(recipe, blank_share=0.0), replace(recipe, drafted_share=0.0)
+    kinds = [partly if number < _fed(len(rows)) else right for number in range(len(rows))]
     made = [_beside(row, kind, size, rng) for row, kind in zip(rows, kinds, strict=True)]
     return side_by_side(contexts(rows, width), made, size)
 
 
 def side_by_side(made: Contexts, beside: Sequence[Sequence[tuple[int, ...]]], size: int) -> Canvases:
     """Rows of context with at most `size` canvas tokens beside each, as in Canvases part by part."""
-    fillers = {"truth": PAD, "canvas": PAD, "blank": PAD, "asked": False, "owner": NO_CANVAS}
+    fillers = {"truth": PAD, "canvas": PAD, "blank": PAD, **dict.fromkeys(_FLAGS, False), "owner": NO_CANVAS}
     fillers |= dict.fromkeys(("example", "cut", "position", "begin"), 0)
     parts = stacked(beside, size, fillers)
-    parts["asked"] = parts["asked"].bool()
+    parts |= {name: parts[name].bool() for name in _FLAGS}
     return Canvases(contexts=made, **parts)
 
 
@@ -168,12 +177,23 @@ def _beside(row: ContextRow, recipe: Recipe, room: int, rng: random.Random) -> l
         if gap and len(beside) + len(gap) + len(pinned) <= room:
             canvas, asked = noised(gap, noise, rng)
             blank, _ = noised(gap, unknown, rng)
+            drafted, checked = _drafted(asked, recipe, rng)
+            asked = [True] * len(gap) if any(drafted) else asked
             parts = ([*each, *pinned] for each in (gap, canvas, blank))
-            tokens = zip(*parts, [*asked, *[False] * len(pinned)], strict=True)
-            sees = (owner, index, row.starts[index] + cut)
+            flags = ([*each, *[False] * len(pinned)] for each in (asked, drafted))
+            tokens = zip(*parts, *flags, strict=True)
+            sees = (checked, owner, index, row.starts[index] + cut)
             beside += [(*token, *sees, cut + at, cut) for at, token in enumerate(tokens)]
             owner += 1
     return beside
+
+
+def _drafted(hidden: Sequence[bool], recipe: Recipe, rng: random.Random) -> tuple[list[bool], bool]:
+    """Where the model's first answer stands on a canvas with `hidden` positions, and whether all of it is said then."""
+    if recipe.noise == "uniform" or rng.random() >= recipe.drafted_share:
+        return [False] * len(hidden), False
+    level, checked = rng.random(), rng.random() < CHECKED
+    return [(checked and each) or rng.random() < level for each in hidden], checked
 
 
 def _canvas(
@@ -206,10 +226,11 @@ def canvas_losses(network: GemmaNetwork, batch: Canvases) -> tuple[Tensor, Tenso
     """Mean cross-entropies in nats: of the canvas tokens that are counted, and those of their contexts."""
     store: dict[int, tuple[Tensor, Tensor]] = {}
     of_contexts = context_losses(network, batch.contexts, store)
-    hidden = decode_rows(network, batch, store, signal(network, batch, store))
+    canvas, fed = first_answer(network, batch, store)
+    hidden = decode_rows(network, replace(batch, canvas=canvas), store, fed)
     counted, cap = batch.counted, network.module.final_logit_softcapping
-    canvas = capped_cross_entropy(hidden[counted], network.module.lm_head.weight, batch.truth[counted], cap)
-    return canvas, *of_contexts
+    loss = capped_cross_entropy(hidden[counted], network.module.lm_head.weight, batch.truth[counted], cap)
+    return loss, *of_contexts
 
 
 def decode_rows(network: GemmaNetwork, batch: Canvases, store: KeysAndValues, fed: Tensor | None) -> Tensor:
@@ -218,17 +239,20 @@ def decode_rows(network: GemmaNetwork, batch: Canvases, store: KeysAndValues, fe
 
 
 @torch.no_grad()
-def signal(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Tensor:
-    """Self-conditioning [B, C, E] of the rows that have it; known positions speak for themselves."""
+def first_answer(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> tuple[Tensor, Tensor]:
+    """The canvases [B, C] with what the model says over blank ones where that is drafted, and the self-conditioning
+    [B, C, E] of the rows that have it; known positions speak for themselves."""
     rows = batch.conditioned
     part = of_tensors(lambda tensor: tensor[rows], replace(batch, canvas=batch.blank))
     first = {index: (key[rows].detach(), value[rows].detach()) for index, (key, value) in store.items()}
-    hidden = decode_rows(network, part, first, None)
-    own = network.embed(part.truth)
-    own[part.asked] = network.soft_embeddings(network.logits(hidden[part.asked]) / SHARPENED).to(own.dtype)
-    fed = own.new_zeros(*batch.canvas.shape, own.shape[-1])
-    fed[rows] = own
-    return fed
+    logits = network.logits(decode_rows(network, part, first, None)[part.asked])
+    own, said = network.embed(part.truth), part.truth.clone()
+    own[part.asked] = network.soft_embeddings(logits / SHARPENED).to(own.dtype)
+    said[part.asked] = logits.argmax(dim=-1)
+    canvas, fed = batch.canvas.clone(), own.new_zeros(*batch.canvas.shape, own.shape[-1])
+    canvas[rows] = torch.where(part.drafted, said, batch.canvas[rows])
+    fed[rows] = own.masked_fill(part.checked[..., None], 0.0)
+    return canvas, fed
 
 
 def _attend(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> Attend:

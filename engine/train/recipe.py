@@ -72,6 +72,9 @@ class Recipe:
     """Those that are too narrow: text up to their last slot, as nothing is unused there."""
     blank_share: float = 0.85
     """Canvases of which nothing is known yet, as a fill begins, among those that need not be known in part."""
+    drafted_share: float = 0.75
+    """Of the canvases that are denoised twice, those on which the model's own first answer stands in places: what was
+    taken from it may be wrong, and is asked for again."""
     runs_on: bool = False
     """A fact of the model: see engine.models.base."""
     steps: int = 6

@@ -191,7 +191,7 @@ def _batch(drawn: Sequence[tuple[str, Board]], tokenizer: Path, rng: random.Rand
         canvas, open_ = noised(truth, RECIPE, rng)
         tokens = zip([*truth, EOS], [*canvas, EOS], [*canvas, EOS], [*open_, False], strict=True)
         cut = len(context)
-        beside.append([(*token, 0, 0, cut, cut + at, cut) for at, token in enumerate(tokens)])
+        beside.append([(*token, False, False, 0, 0, cut, cut + at, cut) for at, token in enumerate(tokens)])
     return side_by_side(contexts(rows, _CONTEXT), beside, CELLS + 1)
 
 

@@ -15,8 +15,8 @@ from engine.train.canvases import (
     canvas_batch,
     canvas_losses,
     decode_rows,
+    first_answer,
     noised,
-    signal,
 )
 from engine.train.contexts import GAP, context_losses, filled_rows
 from engine.train.examples import Examples
@@ -55,7 +55,7 @@ def test_the_same_seed_gives_the_same_batch(noise: NoiseKind):
 def test_only_the_gap_is_noised_and_the_suffix_stands(noise: NoiseKind):
     seen = 0
     for seed in range(20):
-        made = batch(noise, seed)
+        made = batch(noise, seed, drafted_share=0.0)
         assert torch.equal(made.canvas[~made.asked], made.truth[~made.asked])
         for row, places in canvases(made):
             asked = made.asked[row, places]
@@ -74,7 +74,7 @@ def test_gap_and_suffix_go_on_from_the_context_in_the_text():
     packed = PackedCorpus(toy_corpus(), "train")
     texts = [packed.text(index) for index in range(len(packed))]
     found = 0
-    for seed in range(10):
+    for seed in range(20):
         made = batch(seed=seed)
         for row, places in canvases(made):
             own = made.contexts.example[row] == made.example[row, places[0]]
@@ -187,15 +187,46 @@ def test_of_gaps_that_are_fed_an_answer_something_is_known():
 
 @torch.no_grad()
 def test_what_is_fed_is_the_answer_over_a_blank_canvas_whatever_is_known_of_it():
-    network, made = random_network(), batch()
+    network, made = random_network(), batch(drafted_share=0.0)
     store: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
     context_losses(network, made.contexts, store)
-    fed = signal(network, made, store)
+    canvas, fed = first_answer(network, made, store)
+    assert torch.equal(canvas, made.canvas), "nothing is drafted"
     assert fed[made.conditioned].any()
     assert not fed[made.conditioned.stop :].any()
     assert not torch.equal(made.canvas, made.blank)
-    assert torch.equal(fed, signal(network, replace(made, canvas=made.blank), store))
-    assert not torch.equal(fed, signal(network, replace(made, blank=made.canvas), store))
+    assert torch.equal(fed, first_answer(network, replace(made, canvas=made.blank), store)[1])
+    assert not torch.equal(fed, first_answer(network, replace(made, blank=made.canvas), store)[1])
+
+
+@torch.no_grad()
+def test_a_first_answer_stands_on_canvases_that_are_asked_whether_it_is_right():
+    network, seen = random_network(), {True: 0, False: 0}
+    for seed in range(10):
+        made = batch(seed=seed, drafted_share=1.0, fitting_share=1.0, free_share=0.0)
+        store: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        context_losses(network, made.contexts, store)
+        canvas, fed = first_answer(network, made, store)
+        said = network.logits(decode_rows(network, replace(made, canvas=made.blank), store, None)).argmax(dim=-1)
+        for row, places in canvases(made):
+            drafted, checked = made.drafted[row, places], bool(made.checked[row, places].any())
+            stands = torch.where(drafted, said[row, places], made.canvas[row, places])
+            assert torch.equal(canvas[row, places], stands)
+            assert made.asked[row, places][drafted].all()
+            if not drafted.any():
+                continue
+            seen[checked] += 1
+            assert row < made.conditioned.stop
+            assert torch.equal(made.asked[row, places], made.position[row, places] < _behind(made, row, places))
+            assert fed[row, places].any() != checked
+            assert not (checked and (~drafted & (made.canvas[row, places] == MASK)).any())
+    assert min(seen.values()) > 5
+
+
+def _behind(made: Canvases, row: int, places: torch.Tensor) -> int:
+    """Where in its example begins what is pinned behind a gap."""
+    blank = made.blank[row, places] == MASK
+    return int(made.position[row, places][blank][-1]) + 1
 
 
 def test_what_is_served_comes_first_gaps_that_end_a_context_before_those_inside():

@@ -103,7 +103,8 @@ def test_a_killed_run_goes_on_from_what_was_saved(tmp_path: Path):
     kept = torch.load(tmp_path / "cut" / CHECKPOINT, weights_only=True)
     assert kept["state"]["step"] == 3
     _, found = run(tmp_path / "cut")
-    assert same(found, expected)
+    # Two processes need not round alike; what is not gone on from would differ by a step of the rate, hundredths.
+    assert all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in expected)
 
 
 def test_another_run_begins_anew(tmp_path: Path):
