@@ -10,7 +10,7 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 VENV ?= .venv
 # Where the bundled model is trained, and the commit whose code trains it. DECONTAMINATE names benchmark files, absolute.
 TRAIN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/train
-TRAIN_AT ?= c47ac5c5f05379ff332b2b4ad46e0badfdc0009a
+TRAIN_AT ?= 5d88901a03190bf6651f7445545acf6178f33b0b
 
 # Where the real server of test-vllm is installed, apart from all else: its torch is another one.
 VLLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/vllm
