@@ -10,6 +10,7 @@ not, with weights in an order of its own: two to three times as fast there, the 
 from __future__ import annotations
 
 import math
+import time
 import timeit
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -138,7 +139,7 @@ def prefers_bfloat16(device: str) -> bool:
     seconds: list[float] = []
     for dtype in (torch.float32, torch.bfloat16):
         left, right = torch.ones(256, 512, dtype=dtype), torch.ones(512, 512, dtype=dtype)
-        seconds.append(min(timeit.repeat(partial(torch.mm, left, right), number=1, repeat=4)))
+        seconds.append(_seconds(partial(torch.mm, left, right)))
     return seconds[1] < seconds[0]
 
 
@@ -166,12 +167,16 @@ def _reordering_gains() -> bool:
     states, weight = torch.ones(_TRIED_ROWS, 512), torch.ones(512, 512)
     try:
         multiplied = partial(_multiplied, states, _reordered(weight), None)
-        seconds = [
-            min(timeit.repeat(each, number=1, repeat=5)) for each in (partial(F.linear, states, weight), multiplied)
-        ]
+        seconds = [_seconds(each) for each in (partial(F.linear, states, weight), multiplied)]
     except (AttributeError, RuntimeError):  # a torch without oneDNN, or for another processor
         return False
     return seconds[1] < seconds[0]
+
+
+def _seconds(product: Callable[[], Tensor]) -> float:
+    """Of this thread, at the best: what else runs meanwhile, before a process that has to yield above all, would decide
+    by the clock on the wall."""
+    return min(timeit.repeat(product, number=1, repeat=5, timer=time.thread_time))
 
 
 # The operators that torch's own compiler calls for frozen weights.

@@ -1,5 +1,7 @@
 """Products in parts, whatever the processor at hand multiplies fast."""
 
+import time
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -29,6 +31,20 @@ def bfloat16_units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 def numbers(*shape: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(shape[0]))
+
+
+def test_a_format_is_chosen_by_its_own_time_not_by_what_runs_beside(monkeypatch: pytest.MonkeyPatch):
+    def starved(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        if left.dtype == torch.float32:
+            time.sleep(0.02)
+            return left
+        end_s = time.thread_time() + 0.005
+        while time.thread_time() < end_s:
+            pass
+        return left
+
+    monkeypatch.setattr(torch, "mm", starved)
+    assert not products.prefers_bfloat16.__wrapped__("cpu")
 
 
 @pytest.mark.usefixtures("bfloat16_units")
