@@ -106,6 +106,9 @@ def run(
     where = _device(device)
     if idle_:
         idle()
+    # Before the first other thread, which takes it over: numbers this small are nothing, and some processors take a
+    # hundred times as long for each.
+    torch.set_flush_denormal(True)
     if threads:
         torch.set_num_threads(threads)
     sitting = Sitting(
