@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from posixpath import dirname, join, normpath
 
 from dg_lsp.config.exclusion import name_of
-from dg_lsp.suggest.modules import ALL, Binding, Module, bindings, read_module
+from dg_lsp.suggest.modules import ALL, PYTHON, Binding, Module, read_module
 from engine.core.request import Snippet
 
 MAX_DEFINITIONS = 400
@@ -56,11 +56,10 @@ class Definitions:
         """Of these, what is as their files are now."""
         self._looks_left = 0
 
-    def of(self, file: str, text: str, language: str, roots: Sequence[str]) -> tuple[Definition, ...]:
+    def of(self, file: str, imported: Iterable[Binding], language: str, roots: Sequence[str]) -> tuple[Definition, ...]:
         """Of all that a document `file` imports; `roots`: folders that absolute imports begin in, nearest first."""
         self._fresh.clear()
         self._looks_left = MAX_LOOKS
-        imported = dict.fromkeys(bindings(text, language))
         found = (each for binding in imported for each in self._bound(file, binding, language, roots))
         return tuple(islice((each for each in found if each.file != file), MAX_DEFINITIONS))
 
@@ -82,7 +81,7 @@ class Definitions:
 
     def _places(self, file: str, binding: Binding, language: str, roots: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Files that a binding may mean, and what of them."""
-        if language not in ("python", "ipython"):
+        if language not in PYTHON:
             yield from ((each, binding.member) for each in self._scripts(file, binding.module))
             return
         if binding.member != ALL:
@@ -213,7 +212,7 @@ def _heads(chain: str) -> Iterator[str]:
 
 def _language_of(file: str, language: str) -> str:
     """A file's own: TypeScript imports JavaScript, and the other way round."""
-    if language in ("python", "ipython"):
+    if language in PYTHON:
         return "python"
     return {"ts": "typescript", "tsx": "typescriptreact"}.get(file.rpartition(".")[2], "javascript")
 

@@ -26,9 +26,11 @@ from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
 from dg_lsp.suggest.context import FAR_LINES
 from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, names_used, near, within
-from dg_lsp.suggest.modules import LANGUAGES
-from dg_lsp.suggest.precedents import Occurrence, look_up
+from dg_lsp.suggest.missing_imports import Missing, found_elsewhere, import_texts, missing_names
+from dg_lsp.suggest.modules import LANGUAGES, PYTHON, bindings
+from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
 from dg_lsp.suggest.text_index import TextIndex, kind_of
+from dg_lsp.suggest.unused_names import name_texts, unused_of
 from engine.core.errors import NotRead
 from engine.core.files import read_regular
 from engine.core.request import Precedent, Snippet
@@ -63,6 +65,7 @@ class _LookUp:
     lines: Lines
     cursor: int
     generation: int
+    imported: _Imported | None
     found: tuple[Occurrence, ...]
 
 
@@ -75,6 +78,14 @@ class _Imported:
     definitions: tuple[Definition, ...]
     used: frozenset[str]
     """Names in it."""
+    unused: tuple[str, ...]
+    """Names that it imports alone."""
+    missing: tuple[Missing, ...]
+    """Names that it does not import."""
+
+    @property
+    def says(self) -> tuple[object, ...]:
+        return self.definitions, self.used, self.unused, self.missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,10 +211,11 @@ class Elsewhere:
         return len(self._files)
 
     def found(self, gap: CursorGap) -> tuple[Occurrence, ...]:
-        """What the index has for a gap, whoever may see it. Touches no disk."""
+        """What the index has for a gap, and names that the document imports, whoever may see it. Touches no disk."""
         uri = gap.snapshot.uri
-        held = self._looked_up.get(uri)
-        if held and held.lines is gap.lines and (held.cursor, held.generation) == (gap.cursor, self._generation):
+        held, imported = self._looked_up.get(uri), self._imported.get(uri)
+        at = gap.cursor, self._generation, imported
+        if held and held.lines is gap.lines and (held.cursor, held.generation, held.imported) == at:
             return held.found
         found = look_up(
             (self._open, self._files),
@@ -214,8 +226,16 @@ class Elsewhere:
             single_line=not gap.ends_line,
             within_s=LOOK_UP_S,
         )
-        held = _LookUp(lines=gap.lines, cursor=gap.cursor, generation=self._generation, found=tuple(found))
-        self._looked_up[uri] = held
+        if imported:
+            where = _name(uri), gap.text, gap.cursor
+            found += [*name_texts(imported.unused, *where), *import_texts(imported.missing, *where)]
+        held = self._looked_up[uri] = _LookUp(
+            lines=gap.lines,
+            cursor=gap.cursor,
+            generation=self._generation,
+            imported=imported,
+            found=tuple(likeliest(found)),
+        )
         return held.found
 
     def _is_open(self, name: str) -> bool:
@@ -361,15 +381,21 @@ class Elsewhere:
             self._rest()
             generation, name = self._files_generation, _name(snapshot.file_uri)
             text, language = snapshot.as_code(snapshot.text), snapshot.content_language
-            found = self._definitions.of(name, text, language, self._roots(name))
-            used = names_used(text)
-            if held and (held.definitions, held.used) == (found, used):
+            imported, used = list(dict.fromkeys(bindings(text, language))), names_used(text)
+            names = missing_names(text) if language in PYTHON else []
+            now = _Imported(
+                lines=snapshot.lines,
+                generation=generation,
+                definitions=self._definitions.of(name, imported, language, self._roots(name)),
+                used=used,
+                unused=unused_of(imported, used),
+                missing=found_elsewhere(names, name, [*self._open.names(), *self._files.names()], self._text),
+            )
+            if held and held.says == now.says:
                 # A choice that was made stays good.
-                held.lines, held.generation = snapshot.lines, generation
+                held.lines, held.generation = now.lines, generation
             else:
-                self._imported[uri] = _Imported(
-                    lines=snapshot.lines, generation=generation, definitions=found, used=used
-                )
+                self._imported[uri] = now
 
     def _roots(self, name: str) -> list[str]:
         """Where imports may begin: the folders above a document, up to the workspace's, and their `src`."""

@@ -29,6 +29,7 @@ _GRAMMARS = {
 }
 """Package and function, by LSP identifier."""
 LANGUAGES = frozenset(_GRAMMARS)
+PYTHON = ("python", "ipython")
 _HOLDS = frozenset(
     (
         *("ERROR", "module", "program", "block", "statement_block", "if_statement", "elif_clause", "else_clause"),
@@ -70,14 +71,14 @@ class Module:
 def bindings(text: str, language: str) -> Iterator[Binding]:
     """What a text imports, anywhere in it."""
     code = text.encode()
-    if language in _GRAMMARS and (root := _root(code, language)):
+    if language in _GRAMMARS and (root := tree_of(code, language)):
         yield from _bindings(code, root, deep=True)
 
 
 def read_module(text: str, language: str) -> Module:
     """What a text offers and passes on."""
     code, offers = text.encode(), dict[str, tuple[int, str]]()
-    root = _root(code, language)
+    root = tree_of(code, language)
     if root is None:
         return Module(offers={}, bindings={})
     for name, node in _defined(code, root):
@@ -93,7 +94,7 @@ def read_module(text: str, language: str) -> Module:
     return Module(offers=offers, bindings=passed_on)
 
 
-def _root(code: bytes, language: str) -> Node | None:
+def tree_of(code: bytes, language: str) -> Node | None:
     """Of the syntax tree; None where that takes too long."""
     ends_s = time.thread_time() + PARSE_S
     tree = _parser(language).parse(code, lambda: time.thread_time() >= ends_s)

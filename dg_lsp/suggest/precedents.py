@@ -101,7 +101,7 @@ def look_up(
     gap = _gap(name, prefix, suffix, single_line=single_line)
     # Neither it nor what follows it.
     end = number + suffix[: len(suffix) - len(suffix.lstrip())].count("\n")
-    best = dict[str, Occurrence]()
+    seen = list[Occurrence]()
     sought = Sought.of(gap.around)
     ranked = [(score, line, index) for index in indexes for score, line in index.nearest(sought)]
     ranked.sort(key=itemgetter(0), reverse=True)
@@ -113,10 +113,16 @@ def look_up(
         for found in _found_at(gap, place) if place else ():
             if name == found.name and found.number <= end and number <= found.number + found.text.count("\n"):
                 continue
-            held = best.get(found.text)
-            if held is None or held.score < found.score:
-                best[found.text] = found
-    return sorted(best.values(), key=lambda found: -found.score)
+            seen.append(found)
+    return likeliest(seen)
+
+
+def likeliest(found: Iterable[Occurrence]) -> list[Occurrence]:
+    """They in order, each text once."""
+    best = dict[str, Occurrence]()
+    for each in sorted(found, key=lambda each: -each.score):
+        best.setdefault(each.text, each)
+    return [*best.values()]
 
 
 def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:

@@ -2,7 +2,8 @@
 of imported names are worth to a model.
 
 Holes in the reserved packages whose text needs a name that another file of the package defines, which is not open;
-filled without and with that definition and others in the context. One line of JSON, as `gains` writes it.
+filled without and with that definition and others in the context, and with imported names that nothing uses. One line
+of JSON, as `gains` writes it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import json
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, chains, names_used, near, within
+from dg_lsp.suggest.modules import bindings
 from engine.core.request import Snippet
 from engine.eval.reserved.packages import Role, fetch, reserved_tasks
 from engine.eval.tasks import EvalTask, text_holes
 from engine.loader.loading import load
 from tests.dg_lsp.suggest import gains
+from tests.dg_lsp.suggest.recall import as_precedents, names_of
 
 HOLES, CHARS = 200, 600
 A_FILE = 4
@@ -33,8 +36,9 @@ def main() -> None:
     model = load(name, "cpu").model
     rows = dict[str, list[dict[str, Any]]]({way: [] for way in gains.WAYS})
     for task, snippets in holes(cast(Role, split), count, chars):
-        for way, context in zip(gains.WAYS, ((), snippets), strict=True):
-            request = task.request(snippets=context, single_line="\n" not in task.truth)
+        told = {"snippets": snippets, "precedents": as_precedents(names_of(task))}
+        for way, context in zip(gains.WAYS, ({}, told), strict=True):
+            request = task.request(**context, single_line="\n" not in task.truth)
             rows[way].append(gains.row(task, *gains.timed(model, request)))
     sys.stdout.write(json.dumps({"split": split, **gains.paired(rows)}) + "\n")
 
@@ -59,19 +63,27 @@ def _of_package(root: Path, package: str, chars: int) -> list[tuple[EvalTask, tu
     }
     known = Definitions(texts.get, texts.__contains__)
     roots = list(dict.fromkeys(str(Path(name).parent) for name in texts))
-    of_file = {name: known.of(name, text, "python", _above(name, roots)) for name, text in texts.items()}
+    of_file = {
+        name: known.of(name, bindings(text, "python"), "python", _above(name, roots)) for name, text in texts.items()
+    }
     wanted = [(name, "python", texts[name]) for name, definitions in of_file.items() if definitions]
     chosen, counts = list[tuple[EvalTask, tuple[Snippet, ...]]](), defaultdict[str, int](int)
     for task in text_holes(wanted, 40 * len(wanted), seed=0) if wanted else ():
         file = task.name.rpartition(":")[0]
-        names = {each.uses for each in of_file[file]}
+        imported = {each.name for each in bindings(task.prefix + task.suffix, "python")}
+        names = {each.uses for each in of_file[file] if _is_of(each.uses, imported)}
         line = task.prefix.rpartition("\n")[2] + task.truth
-        # An import is where the name comes from; what a line can't hold none of these models fills.
+        # A line of an import is where the name comes from; what a line can't hold none of these models fills.
         needs = bool(chains(task.truth) & names) and "import " not in line and "\n" not in task.truth
         if needs and counts[file] < A_FILE:
             counts[file] += 1
             chosen.append((task, _snippets(of_file[file], task, chars)))
     return chosen
+
+
+def _is_of(name: str, imported: Collection[str]) -> bool:
+    """Whether a name is one that is imported, or something of it."""
+    return any(name == each or name.startswith(f"{each}.") for each in imported)
 
 
 def _above(name: str, roots: list[str]) -> list[str]:

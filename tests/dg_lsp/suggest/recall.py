@@ -11,12 +11,17 @@ import json
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from dg_lsp.suggest import text_index
+from dg_lsp.suggest.definitions import names_used
 from dg_lsp.suggest.elsewhere import MOST, likeness
-from dg_lsp.suggest.precedents import look_up
+from dg_lsp.suggest.missing_imports import found_elsewhere, import_texts, missing_names
+from dg_lsp.suggest.modules import bindings
+from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
 from dg_lsp.suggest.text_index import TextIndex
+from dg_lsp.suggest.unused_names import name_texts, unused_of
 from engine.core.request import Precedent
 from engine.eval.reserved.packages import Role, fetch, reserved_tasks
 from engine.eval.tasks import EvalTask
@@ -65,13 +70,32 @@ def precedents_of(index: TextIndex, root: Path, task: EvalTask) -> tuple[tuple[P
     index.add(name, task.prefix + task.suffix)
     text_index.unpacked.cache_clear()
     began_s = time.thread_time()
-    found = look_up([index], name, task.prefix, task.suffix, number=task.prefix.count("\n") + 1)[:MOST]
+    found = look_up([index], name, task.prefix, task.suffix, number=task.prefix.count("\n") + 1)
     took_ms = (time.thread_time() - began_s) * 1000
     index.add(name, (root / name).read_text(encoding="utf-8"))
-    precedents = tuple(
-        Precedent(text=each.text, origin=f"{each.name}:{each.number}", likeness=likeness(each.score)) for each in found
+    return as_precedents([*found, *names_of(task), *imports_of(index, task)]), took_ms
+
+
+def names_of(task: EvalTask) -> list[Occurrence]:
+    """Names that a gap's document imports and does not use."""
+    text = task.prefix + task.suffix
+    unused = unused_of(bindings(text, "python"), names_used(text))
+    return name_texts(unused, task.name.rpartition(":")[0], text, len(task.prefix))
+
+
+def imports_of(index: TextIndex, task: EvalTask) -> list[Occurrence]:
+    """What a gap's document does not import, and other texts do."""
+    name, text = task.name.rpartition(":")[0], task.prefix + task.suffix
+    missing = found_elsewhere(missing_names(text), name, index.names(), index.text)
+    return import_texts(missing, name, text, len(task.prefix))
+
+
+def as_precedents(found: Sequence[Occurrence]) -> tuple[Precedent, ...]:
+    """As a request takes them."""
+    return tuple(
+        Precedent(text=each.text, origin=f"{each.name}:{each.number}", likeness=likeness(each.score))
+        for each in likeliest(found)[:MOST]
     )
-    return precedents, took_ms
 
 
 if __name__ == "__main__":

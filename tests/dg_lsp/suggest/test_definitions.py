@@ -47,7 +47,7 @@ except ImportError:
 
 def told(files: dict[str, str], file: str, language: str = "python", roots: tuple[str, ...] = ("",)) -> dict[str, str]:
     known = Definitions(files.get, files.__contains__)
-    return {each.uses: each.text for each in known.of(file, files[file], language, roots)}
+    return {each.uses: each.text for each in known.of(file, modules.bindings(files[file], language), language, roots)}
 
 
 def test_signatures_are_told_in_few_lines():
@@ -263,13 +263,13 @@ def test_a_file_is_read_once_for_all_that_is_imported_from_it():
         read.append(name)
         return files.get(name)
 
-    known = Definitions(text, files.__contains__)
+    known, imported = Definitions(text, files.__contains__), [*modules.bindings(files["/w/a.py"], "python")]
     for _ in range(2):
         read.clear()
-        known.of("/w/a.py", files["/w/a.py"], "python", ("/w",))
+        known.of("/w/a.py", imported, "python", ("/w",))
         assert sorted(read) == ["/w/b.py", "/w/c.py"]
     files["/w/b.py"] = "f = 2\n"
-    assert [each.text for each in known.of("/w/a.py", files["/w/a.py"], "python", ("/w",))] == ["f = 2"]
+    assert [each.text for each in known.of("/w/a.py", imported, "python", ("/w",))] == ["f = 2"]
 
 
 @pytest.mark.timeout(10)

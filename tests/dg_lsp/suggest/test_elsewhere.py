@@ -289,3 +289,25 @@ async def test_an_import_that_is_typed_is_resolved(workspace: Workspace):
     async with asyncio.timeout(20):
         while not await known(workspace):
             await asyncio.sleep(0.01)
+
+
+async def test_an_imported_name_that_nothing_uses_is_a_precedent_until_it_is_used(workspace: Workspace):
+    marked = "from shapes import area\n\nresult = ▮\n"
+    assert await workspace.precedents(marked=marked) == {"here.py:1": "area"}
+    workspace.becomes(marked.replace("▮", "area").replace("result", "total") + "result = \n", "here.py")
+    text = workspace.documents.get(workspace.uri).text
+    gap = gap_at(workspace.documents.get(workspace.uri), len(text) - 1)
+    assert await workspace.index.precedents(gap) == (), "whether or not the document was looked at again"
+
+
+async def test_a_name_that_is_not_imported_is_a_precedent_as_another_file_imports_it(workspace: Workspace):
+    workspace.write("there.py", "import re\nfrom shapes import area\n")
+    marked = "import os\n▮\n\nprint(area(os))\n"
+    assert (await workspace.precedents(marked=marked))["there.py:2"] == "from shapes import area"
+
+
+async def test_how_an_excluded_file_imports_a_name_is_not_told(workspace: Workspace):
+    workspace.write("there.py", "import re\nfrom shapes import area\n")
+    workspace.write(".dgignore", "there.py\n")
+    marked = "import os\n▮\n\nprint(area(os))\n"
+    assert await workspace.precedents(marked=marked) == {}

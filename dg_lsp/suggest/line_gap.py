@@ -1,0 +1,39 @@
+"""Where in its line a gap is, and the lines around that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_CHARS = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineGap:
+    """Without carriage returns."""
+
+    above: str
+    """The nearest line before that is not blank; empty where there is none, as of `below`."""
+    head: str
+    """Of its line, what stands before it."""
+    tail: str
+    below: str
+    is_line: bool
+    """Whether it holds whole lines, with their indent and the last one's line break."""
+
+    @classmethod
+    def of(cls, text: str, cursor: int) -> LineGap:
+        above, _, head = text[max(cursor - _CHARS, 0) : cursor].replace("\r", "").rpartition("\n")
+        suffix = text[cursor : cursor + _CHARS].replace("\r", "")
+        is_line = not head and bool(suffix.strip()) and not suffix.startswith("\n")
+        tail, _, below = ("", "", suffix) if is_line else suffix.partition("\n")
+        lines = [*filter(str.strip, above.split("\n"))][-1:], [*filter(str.strip, below.split("\n"))][:1]
+        (before, behind) = ("".join(each) for each in lines)
+        return cls(above=before, head=head, tail=tail, below=behind, is_line=is_line)
+
+    def rest(self, line: str) -> str:
+        """What is missing of the gap's line where it is `line`, without its indent; empty where it is another one."""
+        typed, behind = self.head.strip(), self.tail.strip()
+        if not line.startswith(typed) or not line.endswith(behind) or len(typed) + len(behind) >= len(line):
+            return ""
+        made = line[len(typed) : len(line) - len(behind)]
+        return made.lstrip() if typed and self.head[-1:].isspace() else made

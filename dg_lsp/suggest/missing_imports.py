@@ -1,0 +1,201 @@
+"""Names that a Python document uses and nothing in it binds, as what is missing among its imports: the same names are
+imported elsewhere in the workspace, mostly from the same place.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from posixpath import commonpath, dirname
+from typing import Literal
+
+from tree_sitter import Node
+
+from dg_lsp.suggest.line_gap import LineGap
+from dg_lsp.suggest.modules import ALL, bindings, tree_of
+from dg_lsp.suggest.precedents import Occurrence, likeliest
+
+MOST_FILES = 200
+"""That are looked through for a name, the nearest first."""
+ENOUGH = 5
+"""Imports of a name that are counted."""
+IMPORTED = 30.0
+"""How likely the first is, as the score of a precedent says it: 25 of 42 gaps of 1,500 in development packages."""
+MOST_MISSING = 8
+"""Names; where more are missing, much is yet to be written."""
+_KNOWN = frozenset((*dir(builtins), *keyword.kwlist, "WindowsError", "reveal_type"))
+_LEFT = frozenset(("assignment", "augmented_assignment", "for_statement", "for_in_clause"))
+_NAMED = frozenset(
+    ("function_definition", "class_definition", "named_expression", "default_parameter", "typed_default_parameter")
+)
+_BINDS = frozenset(
+    (
+        *("parameters", "lambda_parameters", "typed_parameter", "list_splat_pattern", "dictionary_splat_pattern"),
+        *("pattern_list", "tuple_pattern", "list_pattern", "as_pattern_target", "global_statement"),
+        *("nonlocal_statement", "splat_pattern", "aliased_import", "type_parameter"),
+    )
+)
+"""What an identifier right inside is bound by."""
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?:\((?P<many>[^)]*)\)|(?P<few>[^\n(#\\;]+))"
+    r"|import[ \t]+(?P<modules>[^\n#\\;]+))",
+    re.MULTILINE,
+)
+_BEGUN = re.compile(r"from[ \t]+(?P<module>[\w.]+)(?P<names>[ \t]+import(?:[ \t]+[^\n(#]*,)?)?")
+"""An import up to where names are missing."""
+_UNFINISHED = re.compile(
+    r"^[ \t]*(?:from\b(?![^\n]*\bimport[ \t]+[\w*(])[^\n]*|from\b[^\n(]*,|import)[ \t]*$", re.MULTILINE
+)
+"""It would be taken for something else, and what follows it too."""
+_OFFERED = re.compile(r"^__all__[^\n=]*=[ \t]*[\[(]([^\])]*)", re.MULTILINE)
+_QUOTED = re.compile(r"[\"'](\w+)[\"']")
+_LINE = re.compile(r"[ \t]*(?:from|import)\b")
+_COMMENT = re.compile(r"#[^\n]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A name, and how it is imported elsewhere."""
+
+    name: str
+    module: str | None
+    """Empty: it is a module itself; None: nobody knows."""
+    said: str
+    """As an import says it: "name", "a as name"."""
+    file: str
+    """Where, empty for a module of Python's own."""
+    number: int
+
+
+def missing_names(text: str) -> list[str]:
+    """Names that are used, or offered to others, and not bound, in the order of their first use; none where any name
+    may be imported."""
+    whole = _UNFINISHED.sub("", text.replace("\r\n", "\n"))
+    code, bound = whole.encode(), {each.name.partition(".")[0] for each in bindings(whole, "python")}
+    root = tree_of(code, "python")
+    if root is None or ALL in bound:
+        return []
+    used = dict[str, None]()
+    left = [root]
+    while left:
+        node = left.pop()
+        left += reversed(node.named_children)
+        if node.type == "identifier" and node.parent is not None and (role := _role(node, node.parent)):
+            name = code[node.start_byte : node.end_byte].decode(errors="ignore")
+            if role == "use":
+                used[name] = None
+            else:
+                bound.add(name)
+    for offered in _OFFERED.finditer(text):
+        used |= dict.fromkeys(_QUOTED.findall(offered[1]))
+    return [name for name in used if name not in bound and name not in _KNOWN and not name.startswith("__")]
+
+
+def _role(node: Node, parent: Node) -> Literal["use", "bind", ""]:
+    """What an identifier is there; an attribute or an argument only has it for a name."""
+    kind = parent.type
+    field = "left" if kind in _LEFT else "attribute" if kind == "attribute" else "name"
+    is_field = parent.child_by_field_name(field) == node
+    if kind == "dotted_name":
+        # Of an import, which has bindings, or in a `case`.
+        outer = parent.parent.type if parent.parent else ""
+        return "bind" if outer == "case_pattern" else "use" if outer == "class_pattern" else ""
+    if kind in ("attribute", "keyword_argument"):
+        return "" if is_field else "use"
+    return "bind" if kind in _BINDS or (is_field and (kind in _LEFT or kind in _NAMED)) else "use"
+
+
+def found_elsewhere(
+    names: Sequence[str], file: str, others: Iterable[str], text: Callable[[str], str | None]
+) -> tuple[Missing, ...]:
+    """The names that a `file` misses, each with how most `others` near it import it, if any does."""
+    if not 0 < len(names) <= MOST_MISSING:
+        return ()
+    wanted, found, folder = set(names), {name: list[Missing]() for name in names}, dirname(file)
+    near = sorted((each for each in others if each != file), key=lambda each: -len(_common(folder, dirname(each))))
+    for other in near[:MOST_FILES]:
+        said = (text(other) or "") if wanted else ""
+        if not any(name in said for name in wanted):
+            continue
+        for each in _imports(other, said):
+            # A relative one means something else in another folder.
+            if each.name in wanted and (dirname(other) == folder or not (each.module or "").startswith(".")):
+                found[each.name].append(each)
+        wanted -= {name for name in wanted if len(found[name]) >= ENOUGH}
+    return tuple(_usual(name, ways) for name, ways in found.items())
+
+
+def _usual(name: str, ways: Sequence[Missing]) -> Missing:
+    counts = Counter((each.module, each.said) for each in ways)
+    if ways:
+        return max(ways, key=lambda each: counts[each.module, each.said])
+    module = "" if name in sys.stdlib_module_names else None
+    return Missing(name=name, module=module, said=name, file="", number=1)
+
+
+def _common(one: str, other: str) -> str:
+    try:
+        return commonpath((one, other))
+    except ValueError:
+        return ""
+
+
+def _imports(file: str, text: str) -> Iterator[Missing]:
+    for statement in _IMPORT.finditer(text):
+        number = text.count("\n", 0, statement.start()) + 1
+        for each in _COMMENT.sub("", statement["many"] or statement["few"] or statement["modules"] or "").split(","):
+            said = " ".join(each.split())
+            if name := said.rpartition(" ")[2]:
+                yield Missing(name=name, module=statement["module"] or "", said=said, file=file, number=number)
+
+
+def import_texts(missing: Sequence[Missing], name: str, text: str, cursor: int) -> list[Occurrence]:
+    """What the gap at `cursor` of the document `name` may be where imports stand, by what it missed when it was last
+    looked at."""
+    gap = LineGap.of(text, cursor)
+    typed = gap.head.strip()
+    beside = (typed,) if typed else (gap.above, gap.below)
+    if not missing or not any(_LINE.match(line) for line in beside):
+        return []
+    there = {each.name for each in _imports(name, text)}
+    missing = [each for each in missing if each.name not in there]
+    found = list[Occurrence]()
+    for line, names in [*_going_on(typed, missing), *_lines(missing)]:
+        if rest := gap.rest(line):
+            said = f"{rest}\n" if gap.is_line else rest
+            found.append(Occurrence(text=said, name=names[0].file or name, number=names[0].number, score=IMPORTED))
+    return likeliest(found)
+
+
+def _going_on(typed: str, missing: Sequence[Missing]) -> Iterator[tuple[str, list[Missing]]]:
+    """A line that says whence names come, with those that come from there elsewhere, or else with those of which
+    nobody knows whence they come."""
+    begun = _BEGUN.fullmatch(typed)
+    if begun is None:
+        return
+    for module in (begun["module"], None):
+        if names := [each for each in missing if each.module == module]:
+            yield f"{typed}{' ' if begun['names'] else ' import '}{_list(names)}", names
+            return
+
+
+def _lines(missing: Sequence[Missing]) -> Iterator[tuple[str, list[Missing]]]:
+    known = sorted((each for each in missing if each.module is not None), key=lambda each: each.module or "")
+    for module, group in groupby(known, key=lambda each: each.module):
+        names = list(group)
+        if module:
+            yield f"from {module} import {_list(names)}", names
+        else:
+            yield from ((f"import {each.said}", [each]) for each in names)
+
+
+def _list(names: Sequence[Missing]) -> str:
+    """Constants, classes, others, as sorted imports have them."""
+    ordered = sorted(names, key=lambda each: (not each.name.isupper(), not each.name[0].isupper(), each.said))
+    return ", ".join(each.said for each in ordered)
