@@ -14,6 +14,23 @@ IMPORTS = "from shapes import Area, Bound, Circle\n\n"
 LIST = f'{IMPORTS}__all__ = [\n    "Area",\n    ▮\n    "Circle",\n]\n'
 
 
+INIT = """class Box:
+    def __init__(self, width, height=(1, 2)):
+        self.width = width
+        ▮
+
+    def f(self, depth): ...
+"""
+CALL = """class Box: pass
+def box(width, height, **more) -> Box:
+    return Box(
+        width=width,
+        ▮
+    )
+height = 1
+"""
+
+
 def said(marked: str, language: str = "python") -> list[tuple[str, int, float]]:
     """(text, line, score)"""
     cursor, text = marked.index("▮"), marked.replace("▮", "")
@@ -38,10 +55,16 @@ def said(marked: str, language: str = "python") -> list[tuple[str, int, float]]:
         (f"{IMPORTS}Area, Circle\nkind = ▮\n", "Bound"),
         (f"{IMPORTS}Area, Circle\nkind =▮\n", " Bound"),
         (f"{IMPORTS}Area, Circle\n@▮\ndef f(): ...\n", "Bound"),
+        (INIT, "self.height = height"),
+        (INIT.replace("▮", "self.▮"), "height = height"),
+        (INIT.replace("        ▮", "▮"), "        self.height = height"),
+        (INIT.replace("height=(1, 2)", "height: dict[str, int] = {}  # cm"), "self.height = height"),
+        (CALL, "height=height,"),
+        (CALL.replace("▮", "height▮"), "=height,"),
     ],
 )
 def test_the_name_that_nothing_uses_is_written(marked: str, text: str):
-    assert [each[:2] for each in said(marked)] == [(text, 1)]
+    assert [each[:2] for each in said(marked)] == [(text, 2 if marked.startswith("class") else 1)]
     assert [each[0] for each in said(marked.replace("\n", "\r\n"))] == [text]
 
 
@@ -58,6 +81,10 @@ def test_the_name_that_nothing_uses_is_written(marked: str, text: str):
         f"{IMPORTS}Area, Circle\nkind = Other▮\n",
         f"{IMPORTS}Area, Circle\nx = Boundary\nkind = Bound▮\n",
         "from shapes import *\nkind = ▮\n",
+        INIT.replace("▮", "use(height)\n        ▮"),
+        INIT.replace("        ▮", "\n    x = 1\n    ▮"),
+        INIT.replace("▮", "\n        def g():\n            pass\n        ▮"),
+        INIT.replace("self.width = width", "self.width = other"),
         "import shapes.round\nkind = ▮\n",
     ],
 )
