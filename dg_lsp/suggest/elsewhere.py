@@ -26,6 +26,7 @@ from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
 from dg_lsp.suggest.context import FAR_LINES
 from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, names_used, near, within
+from dg_lsp.suggest.line_gap import LineGap
 from dg_lsp.suggest.missing_imports import Missing, found_elsewhere, import_texts, missing_names
 from dg_lsp.suggest.modules import LANGUAGES, PYTHON, bindings
 from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
@@ -227,8 +228,8 @@ class Elsewhere:
             within_s=LOOK_UP_S,
         )
         if imported:
-            where = _name(uri), gap.text, gap.cursor
-            found += [*name_texts(imported.unused, *where), *import_texts(imported.missing, *where)]
+            name, line = _name(uri), LineGap.of(gap.text, gap.cursor)
+            found += [*name_texts(imported.unused, name, line), *import_texts(imported.missing, name, line)]
         held = self._looked_up[uri] = _LookUp(
             lines=gap.lines,
             cursor=gap.cursor,

@@ -9,8 +9,11 @@ _CHARS = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineGap:
-    """Without carriage returns."""
+    """Lines are without carriage returns."""
 
+    text: str
+    """Of the document."""
+    cursor: int
     above: str
     """The nearest line before that is not blank; empty where there is none, as of `below`."""
     head: str
@@ -26,9 +29,16 @@ class LineGap:
         suffix = text[cursor : cursor + _CHARS].replace("\r", "")
         is_line = not head and bool(suffix.strip()) and not suffix.startswith("\n")
         tail, _, below = ("", "", suffix) if is_line else suffix.partition("\n")
-        lines = [*filter(str.strip, above.split("\n"))][-1:], [*filter(str.strip, below.split("\n"))][:1]
-        (before, behind) = ("".join(each) for each in lines)
-        return cls(above=before, head=head, tail=tail, below=behind, is_line=is_line)
+        blank = len(below) - len(below.lstrip())
+        return cls(
+            text=text,
+            cursor=cursor,
+            above=above.rstrip().rpartition("\n")[2],
+            head=head,
+            tail=tail,
+            below=below[below.rfind("\n", 0, blank) + 1 :].partition("\n")[0] if blank < len(below) else "",
+            is_line=is_line,
+        )
 
     def rest(self, line: str) -> str:
         """What is missing of the gap's line where it is `line`, without its indent; empty where it is another one."""

@@ -155,15 +155,13 @@ def _imports(file: str, text: str) -> Iterator[Missing]:
                 yield Missing(name=name, module=statement["module"] or "", said=said, file=file, number=number)
 
 
-def import_texts(missing: Sequence[Missing], name: str, text: str, cursor: int) -> list[Occurrence]:
-    """What the gap at `cursor` of the document `name` may be where imports stand, by what it missed when it was last
-    looked at."""
-    gap = LineGap.of(text, cursor)
+def import_texts(missing: Sequence[Missing], name: str, gap: LineGap) -> list[Occurrence]:
+    """What a gap of the document `name` may be where imports stand, by what it missed when it was last looked at."""
     typed = gap.head.strip()
     beside = (typed,) if typed else (gap.above, gap.below)
     if not missing or not any(_LINE.match(line) for line in beside):
         return []
-    there = {each.name for each in _imports(name, text)}
+    there = {each.name for each in _imports(name, gap.text)}
     missing = [each for each in missing if each.name not in there]
     found = list[Occurrence]()
     for line, names in [*_going_on(typed, missing), *_lines(missing)]:

@@ -38,27 +38,27 @@ def unused_of(imported: Iterable[Binding], used: Collection[str]) -> tuple[str, 
     return tuple(name for name in names if name != ALL and "." not in name and name not in used)
 
 
-def name_texts(names: Sequence[str], name: str, text: str, cursor: int) -> list[Occurrence]:
-    """What the gap at `cursor` may be with one of `names`, imported by the document `name` and not used when it was
-    last looked at, or with a parameter of the function around it."""
-    gap = LineGap.of(text, cursor)
+def name_texts(names: Sequence[str], name: str, gap: LineGap) -> list[Occurrence]:
+    """What a gap may be with one of `names`, imported by the document `name` and not used when it was last looked at,
+    or with a parameter of the function around it."""
     beside = [found for line in (gap.above, gap.below) if (found := _BESIDE.fullmatch(line))]
     beside = [each for each in beside if _name(each) not in KEYWORDS]
-    if beside and not beside[0]["listed"]:
-        places, score = _parameters(text, cursor), PASSED
-    else:
-        lone = ((each, _lone(each, text)) for each in (names if len(names) <= MOST_UNUSED else ()))
-        places = {each: at for each, at in lone if at is not None}
-        score = (LISTED if len(places) == 1 else LISTED_ONE_OF) if beside else ALONE
-    if beside:
-        said = ((each, _like(each, beside[0], gap)) for each in _sorted_in([*places], [*map(_name, beside)]))
-    else:
-        said = ((each, _alone(each, gap.head)) for each in places if len(places) == 1 and gap.head.strip())
-    chosen = next((each for each in said if each[1]), None)
-    if chosen is None:
+    # Whether anything can come of it is soon seen, and what nothing uses not so soon.
+    if not beside and not any(_alone(each, gap.head) for each in names):
         return []
-    number = text.count("\n", 0, places[chosen[0]]) + 1
-    return [Occurrence(text=chosen[1], name=name, number=number, score=score)]
+    passed = bool(beside) and not beside[0]["listed"]
+    places = _parameters(gap.text, gap.cursor) if passed else _unused(names, gap.text)
+    one = len(places) == 1
+    if beside:
+        score = PASSED if passed else LISTED if one else LISTED_ONE_OF
+        said = [(each, _like(each, beside[0], gap)) for each in _sorted_in([*places], [*map(_name, beside)])]
+    else:
+        score, said = ALONE, [(each, _alone(each, gap.head)) for each in places if one]
+    for each, text in said:
+        if text:
+            number = gap.text.count("\n", 0, places[each]) + 1
+            return [Occurrence(text=text, name=name, number=number, score=score)]
+    return []
 
 
 def _name(beside: re.Match[str]) -> str:
@@ -100,6 +100,8 @@ def _sorted_in(names: Sequence[str], around: Sequence[str]) -> list[str]:
 
 def _alone(name: str, head: str) -> str:
     """The name where a value is missing behind `head`, or the rest of it where it is begun; else nothing."""
+    if not head.strip():
+        return ""
     begun, last = _BEGUN.search(head), head.rstrip()[-1:]
     if begun and begun[0] not in KEYWORDS:
         return name[len(begun[0]) :] if name.startswith(begun[0]) else ""
@@ -108,10 +110,10 @@ def _alone(name: str, head: str) -> str:
     return name if head[-1:].isspace() or last in "([{@" else f" {name}"
 
 
-def _lone(name: str, text: str) -> int | None:
-    """Where in a text a name stands; None where it does not, or more than once."""
-    places = _places(name, text)
-    return places[0] if len(places) == 1 else None
+def _unused(names: Sequence[str], text: str) -> dict[str, int]:
+    """Those of `names` that stand in a text once alone, each with where; none of many."""
+    places = {each: _places(each, text) for each in (names if len(names) <= MOST_UNUSED else ())}
+    return {each: found[0] for each, found in places.items() if len(found) == 1}
 
 
 def _places(name: str, text: str) -> list[int]:

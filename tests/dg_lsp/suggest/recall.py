@@ -17,6 +17,7 @@ from pathlib import Path
 from dg_lsp.suggest import text_index
 from dg_lsp.suggest.definitions import names_used
 from dg_lsp.suggest.elsewhere import MOST, likeness
+from dg_lsp.suggest.line_gap import LineGap
 from dg_lsp.suggest.missing_imports import found_elsewhere, import_texts, missing_names
 from dg_lsp.suggest.modules import bindings
 from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
@@ -80,14 +81,14 @@ def names_of(task: EvalTask) -> list[Occurrence]:
     """Names that a gap's document imports and does not use."""
     text = task.prefix + task.suffix
     unused = unused_of(bindings(text, "python"), names_used(text))
-    return name_texts(unused, task.name.rpartition(":")[0], text, len(task.prefix))
+    return name_texts(unused, task.name.rpartition(":")[0], LineGap.of(text, len(task.prefix)))
 
 
 def imports_of(index: TextIndex, task: EvalTask) -> list[Occurrence]:
     """What a gap's document does not import, and other texts do."""
     name, text = task.name.rpartition(":")[0], task.prefix + task.suffix
     missing = found_elsewhere(missing_names(text), name, index.names(), index.text)
-    return import_texts(missing, name, text, len(task.prefix))
+    return import_texts(missing, name, LineGap.of(text, len(task.prefix)))
 
 
 def as_precedents(found: Sequence[Occurrence]) -> tuple[Precedent, ...]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dg_lsp.suggest.line_gap import LineGap
 from dg_lsp.suggest.missing_imports import MOST_MISSING, found_elsewhere, import_texts, missing_names
 
 BINDING = """
@@ -42,7 +43,7 @@ def said(marked: str) -> list[tuple[str, str, int]]:
     """(text, name, line)"""
     cursor, text = marked.index("▮"), marked.replace("▮", "")
     missing = found_elsewhere(missing_names(text), "file:///w/pkg/a.py", FILES, FILES.get)
-    found = import_texts(missing, "file:///w/pkg/a.py", text, cursor)
+    found = import_texts(missing, "file:///w/pkg/a.py", LineGap.of(text, cursor))
     return [(each.text, each.name.rpartition("/")[2], each.number) for each in found]
 
 
@@ -115,8 +116,8 @@ def test_nothing_is_said_elsewhere(marked: str):
 def test_what_is_imported_meanwhile_is_not_missing():
     text = "import os\n\n\narea(os)\n"
     missing = found_elsewhere(missing_names(text), "file:///w/pkg/a.py", FILES, FILES.get)
-    assert import_texts(missing, "a.py", text, 10)
-    assert not import_texts(missing, "a.py", f"from shapes import area\n{text}", 34)
+    assert import_texts(missing, "a.py", LineGap.of(text, 10))
+    assert not import_texts(missing, "a.py", LineGap.of(f"from shapes import area\n{text}", 34))
 
 
 def test_where_much_is_missing_nothing_is_looked_up():
@@ -127,5 +128,5 @@ def test_where_much_is_missing_nothing_is_looked_up():
 @given(st.text(alphabet="from import.a,()\n #\\*", max_size=80), st.integers(0, 80))
 def test_any_text_has_an_answer(text: str, cursor: int):
     missing = found_elsewhere(missing_names(text) or ["a"], "x.py", {"y.py": text}, lambda _: text)
-    for found in import_texts(missing, "x.py", text, min(cursor, len(text))):
+    for found in import_texts(missing, "x.py", LineGap.of(text, min(cursor, len(text)))):
         assert found.text

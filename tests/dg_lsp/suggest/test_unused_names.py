@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dg_lsp.suggest.definitions import names_used
+from dg_lsp.suggest.line_gap import LineGap
 from dg_lsp.suggest.modules import bindings
 from dg_lsp.suggest.unused_names import ALONE, LISTED, LISTED_ONE_OF, MOST_UNUSED, name_texts, unused_of
 
@@ -35,7 +36,7 @@ def said(marked: str, language: str = "python") -> list[tuple[str, int, float]]:
     """(text, line, score)"""
     cursor, text = marked.index("▮"), marked.replace("▮", "")
     unused = unused_of(bindings(text, language), names_used(text))
-    return [(each.text, each.number, each.score) for each in name_texts(unused, "a.py", text, cursor)]
+    return [(each.text, each.number, each.score) for each in name_texts(unused, "a.py", LineGap.of(text, cursor))]
 
 
 @pytest.mark.parametrize(
@@ -111,5 +112,5 @@ def test_a_script_has_lists_of_names_too():
 
 @given(st.text(alphabet="ab_\"',()[]=@ \t\r\n.", max_size=60), st.integers(0, 60))
 def test_any_text_has_an_answer(text: str, cursor: int):
-    for found in name_texts(("a", "ab"), "a.py", text, min(cursor, len(text))):
+    for found in name_texts(("a", "ab"), "a.py", LineGap.of(text, min(cursor, len(text)))):
         assert found.text
