@@ -31,7 +31,7 @@ BEFORE, AFTER = 4, 2
 """Lines around the gap that count."""
 REACH_LINES = 16
 """How far behind a place the lines behind the gap are searched."""
-CONSIDERED = 32
+CONSIDERED = 16
 """Places of one key that are ranked: of many, those nearest to the document's own."""
 LISTED = 96
 """Places in a bucket that are looked through."""
