@@ -63,7 +63,7 @@ class ContextSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         bool,
         Meta(
             description="Whether text that stands between surroundings like the cursor's, in open documents or the "
-            "workspace's files, is suggested too where the model finds it likely."
+            "workspace's files, and names that are missing are suggested too where the model finds them likely."
         ),
     ] = True
 

@@ -30,10 +30,13 @@ IMPORTED = 30.0
 MOST_MISSING = 8
 """Names; where more are missing, much is yet to be written."""
 _KNOWN = frozenset((*dir(builtins), *keyword.kwlist, "WindowsError", "reveal_type"))
-_LEFT = frozenset(("assignment", "augmented_assignment", "for_statement", "for_in_clause"))
-_NAMED = frozenset(
-    ("function_definition", "class_definition", "named_expression", "default_parameter", "typed_default_parameter")
-)
+_FIELDS = {
+    **dict.fromkeys(("assignment", "augmented_assignment", "for_statement", "for_in_clause"), "left"),
+    **dict.fromkeys(("function_definition", "class_definition", "named_expression"), "name"),
+    **dict.fromkeys(("default_parameter", "typed_default_parameter", "keyword_argument"), "name"),
+    "attribute": "attribute",
+}
+"""Which child is no use of its name."""
 _BINDS = frozenset(
     (
         *("parameters", "lambda_parameters", "typed_parameter", "list_splat_pattern", "dictionary_splat_pattern"),
@@ -43,14 +46,15 @@ _BINDS = frozenset(
 )
 """What an identifier right inside is bound by."""
 _IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?:\((?P<many>[^)]*)\)|(?P<few>[^\n(#\\;]+))"
+    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?:\((?P<many>[^()]*+)\)|(?P<few>[^\n(#\\;]+))"
     r"|import[ \t]+(?P<modules>[^\n#\\;]+))",
     re.MULTILINE,
 )
-_BEGUN = re.compile(r"from[ \t]+(?P<module>[\w.]+)(?P<names>[ \t]+import(?:[ \t]+[^\n(#]*,)?)?")
+_BEGUN = re.compile(r"from[ \t]++(?P<module>[\w.]++)(?P<names>[ \t]++import(?:[ \t]++(?:[^\n(#,]*+,)++)?)?")
 """An import up to where names are missing."""
 _UNFINISHED = re.compile(
-    r"^[ \t]*(?:from\b(?![^\n]*\bimport[ \t]+[\w*(])[^\n]*|from\b[^\n(]*,|import)[ \t]*$", re.MULTILINE
+    r"^[ \t]*+(?:from\b(?![^\n]*\bimport[ \t]++[\w*(])[^\n]*+|from\b(?:[^\n(,]*+,)++[ \t]*+|import[ \t]*+)$",
+    re.MULTILINE,
 )
 """It would be taken for something else, and what follows it too."""
 _OFFERED = re.compile(r"^__all__[^\n=]*=[ \t]*[\[(]([^\])]*)", re.MULTILINE)
@@ -82,11 +86,12 @@ def missing_names(text: str) -> list[str]:
     if root is None or ALL in bound:
         return []
     used = dict[str, None]()
-    left = [root]
+    # A node finds its parent by going through all of the tree.
+    left = [(root, root, "")]
     while left:
-        node = left.pop()
-        left += reversed(node.named_children)
-        if node.type == "identifier" and node.parent is not None and (role := _role(node, node.parent)):
+        node, parent, outer = left.pop()
+        left += [(each, node, parent.type) for each in reversed(node.named_children)]
+        if node.type == "identifier" and (role := _role(node, parent, outer)):
             name = code[node.start_byte : node.end_byte].decode(errors="ignore")
             if role == "use":
                 used[name] = None
@@ -97,18 +102,17 @@ def missing_names(text: str) -> list[str]:
     return [name for name in used if name not in bound and name not in _KNOWN and not name.startswith("__")]
 
 
-def _role(node: Node, parent: Node) -> Literal["use", "bind", ""]:
-    """What an identifier is there; an attribute or an argument only has it for a name."""
+def _role(node: Node, parent: Node, outer: str) -> Literal["use", "bind", ""]:
+    """What an identifier is there, nothing where it only is what something is called; `outer`: the parent's parent."""
     kind = parent.type
-    field = "left" if kind in _LEFT else "attribute" if kind == "attribute" else "name"
-    is_field = parent.child_by_field_name(field) == node
     if kind == "dotted_name":
         # Of an import, which has bindings, or in a `case`.
-        outer = parent.parent.type if parent.parent else ""
         return "bind" if outer == "case_pattern" else "use" if outer == "class_pattern" else ""
-    if kind in ("attribute", "keyword_argument"):
-        return "" if is_field else "use"
-    return "bind" if kind in _BINDS or (is_field and (kind in _LEFT or kind in _NAMED)) else "use"
+    if kind in _BINDS:
+        return "bind"
+    if (field := _FIELDS.get(kind)) is None or parent.child_by_field_name(field) != node:
+        return "use"
+    return "" if kind in ("attribute", "keyword_argument") else "bind"
 
 
 def found_elsewhere(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 
 from dg_lsp.suggest.line_gap import LineGap
 from dg_lsp.suggest.modules import ALL, Binding
@@ -14,6 +15,8 @@ from dg_lsp.suggest.text_index import KEYWORDS, OPENING
 
 MOST_UNUSED = 8
 """Names; a document that uses none of more than that just passes them on."""
+MOST_PARAMETERS = 32
+"""That are looked for in a function."""
 LISTED, LISTED_ONE_OF, ALONE, PASSED = 39.0, 20.0, 13.0, 39.0
 """How likely the text is, as the score of a precedent says it: an import in a list of names, by itself or as one of
 several that are not used, or alone where a value is missing, and a parameter beside another that is passed on. Of 3,300
@@ -24,7 +27,7 @@ _BESIDE = re.compile(
 )
 """A line of a list that holds one name, quoted or not; or one that passes a parameter on."""
 _FUNCTION = re.compile(
-    r"^(?P<indent>[ \t]*)(?:async +)?def \w+\((?P<takes>(?:[^()]|\([^()]*\))*)\)[^\n]*:[ \t\r]*$", re.MULTILINE
+    r"^(?P<indent>[ \t]*+)(?:async ++)?def \w++\((?P<takes>(?:[^()]|\([^()]*+\))*+)\)[^\n:]*+:[ \t\r]*+$", re.MULTILINE
 )
 _PARAMETER = re.compile(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
 _INNER = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|[\"'][^\"'\n]*[\"']|#[^\n]*")
@@ -88,7 +91,8 @@ def _parameters(text: str, cursor: int) -> dict[str, int]:
     body = text[function.end() : line] + text[cursor : end.start() if end else None]
     # As long as it was, so that places stay.
     takes = _INNER.sub(lambda each: " " * len(each[0]), function["takes"])
-    found = {each[1]: function.start("takes") + each.start(1) for each in _PARAMETER.finditer(takes)}
+    taken = islice(_PARAMETER.finditer(takes), MOST_PARAMETERS)
+    found = {each[1]: function.start("takes") + each.start(1) for each in taken}
     return {each: at for each, at in found.items() if each not in ("self", "cls") and not _places(each, body)}
 
 

@@ -130,3 +130,13 @@ def test_any_text_has_an_answer(text: str, cursor: int):
     missing = found_elsewhere(missing_names(text) or ["a"], "x.py", {"y.py": text}, lambda _: text)
     for found in import_texts(missing, "x.py", LineGap.of(text, min(cursor, len(text)))):
         assert found.text
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "part", ["a,", "from a import (\n", "__all__ = [\n", "import \n", "from a import b,\n", "(", "a."]
+)
+def test_a_long_text_takes_no_time(part: str):
+    text = part * (120_000 // len(part))
+    missing = found_elsewhere(missing_names(text)[:1] or ["a"], "x.py", {"y.py": text}, lambda _: text)
+    import_texts(missing, "x.py", LineGap.of(f"import os\n{text}", 10))

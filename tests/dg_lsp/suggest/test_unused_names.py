@@ -114,3 +114,11 @@ def test_a_script_has_lists_of_names_too():
 def test_any_text_has_an_answer(text: str, cursor: int):
     for found in name_texts(("a", "ab"), "a.py", LineGap.of(text, min(cursor, len(text)))):
         assert found.text
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("part", ["def f(", "def f(a, b):\n", "a, ", "(", "a\n", "    self.a = a\n"])
+def test_a_long_text_takes_no_time(part: str):
+    text = f"def f(b, {part * (120_000 // len(part))}\n    self.a = a\n\n{part}"
+    for cursor in (text.index("self"), len(text) - len(part) - 1, len(text)):
+        name_texts([f"a{number}" for number in range(MOST_UNUSED)], "a.py", LineGap.of(text, cursor))
