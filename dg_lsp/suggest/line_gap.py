@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 _CHARS = 4000
+_IMPORTING = re.compile(r"^[ \t]*+from[ \t]++([\w.]++)[ \t]++import[ \t]*+\([^()]*+\Z", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,19 @@ class LineGap:
             below=below[below.rfind("\n", 0, blank) + 1 :].partition("\n")[0] if blank < len(below) else "",
             is_line=is_line,
         )
+
+    @property
+    def importing(self) -> str:
+        """The module whose names are listed in the Python import that the gap is in; empty where it is in none."""
+        found = _IMPORTING.search(self.text, max(self.cursor - _CHARS, 0), self.cursor)
+        return found[1] if found else ""
+
+    def line(self, line: str, indent: str) -> str:
+        """`rest`, with the indent and the line break that the gap holds."""
+        rest = self.rest(line)
+        if self.is_line and rest:
+            return f"{indent}{rest}\n"
+        return rest if self.head or not rest else indent + rest
 
     def rest(self, line: str) -> str:
         """What is missing of the gap's line where it is `line`, without its indent; empty where it is another one."""

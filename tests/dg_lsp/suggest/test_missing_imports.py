@@ -91,6 +91,10 @@ def test_an_import_that_is_begun_hides_nothing_behind_it(line: str):
         ("import os\n▮\n\nclose(os)\n", "from .near import close", ("b.py", 2)),
         ("import os\n▮\n\nnp.zeros(os)\n", "import numpy as np", ("b.py", 3)),
         ("import os\nimport ▮\n\nre.compile(os)\n", "re", ("a.py", 1)),
+        ("from shapes import (\n    Circle,\n    ▮\n)\n\narea(Circle)\n", "area,", ("b.py", 1)),
+        ("from shapes import (\n    ▮\n    Circle,\n)\n\narea(Circle)\n", "area,", ("b.py", 1)),
+        ("from shapes import (\n▮    Circle,\n)\n\narea(Circle)\n", "    area,\n", ("b.py", 1)),
+        ("from new import (\n    ar▮\n    Circle,\n)\n\nargue(Circle)\n", "gue,", ("a.py", 1)),
     ],
 )
 def test_a_missing_name_is_imported_as_it_is_nearby(marked: str, text: str, origin: tuple[str, int]):
@@ -106,6 +110,7 @@ def test_a_missing_name_is_imported_as_it_is_nearby(marked: str, text: str, orig
         "import os\n▮\n\ndistant(os)\n",
         "import os\n▮\n\nnowhere(os)\n",
         "import os\nimport ▮\n\narea(os)\n",
+        "from other import (\n    ▮\n    Circle,\n)\n\narea(Circle)\n",
         "import os\nfrom shapes import ▮ # noqa\n\narea(os)\n",
     ],
 )

@@ -82,6 +82,7 @@ def test_the_name_that_nothing_uses_is_written(marked: str, text: str):
         f"{IMPORTS}Area, Circle\nkind = Other▮\n",
         f"{IMPORTS}Area, Circle\nx = Boundary\nkind = Bound▮\n",
         "from shapes import *\nkind = ▮\n",
+        "import json\nfrom shapes import (\n    Area,\n    ▮\n)\n\nArea()\n",
         INIT.replace("▮", "use(height)\n        ▮"),
         INIT.replace("        ▮", "\n    x = 1\n    ▮"),
         INIT.replace("▮", "\n        def g():\n            pass\n        ▮"),
