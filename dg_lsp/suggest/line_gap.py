@@ -9,6 +9,15 @@ _CHARS = 4000
 _IMPORTING = re.compile(r"^[ \t]*+from[ \t]++([\w.]++)[ \t]++import[ \t]*+\([^()]*+\Z", re.MULTILINE)
 
 
+def holds_lines(head: str, suffix: str) -> bool:
+    """Whether a gap holds whole lines: between what is before it in its line and the text behind it."""
+    return not head and bool(suffix.strip()) and not suffix.startswith("\n")
+
+
+def indent_of(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineGap:
     """Lines are without carriage returns."""
@@ -29,7 +38,7 @@ class LineGap:
     def of(cls, text: str, cursor: int) -> LineGap:
         above, _, head = text[max(cursor - _CHARS, 0) : cursor].replace("\r", "").rpartition("\n")
         suffix = text[cursor : cursor + _CHARS].replace("\r", "")
-        is_line = not head and bool(suffix.strip()) and not suffix.startswith("\n")
+        is_line = holds_lines(head, suffix)
         tail, _, below = ("", "", suffix) if is_line else suffix.partition("\n")
         blank = len(below) - len(below.lstrip())
         return cls(

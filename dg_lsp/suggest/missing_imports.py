@@ -17,8 +17,8 @@ from typing import Literal
 
 from tree_sitter import Node
 
-from dg_lsp.suggest.line_gap import LineGap
-from dg_lsp.suggest.modules import ALL, bindings, tree_of
+from dg_lsp.suggest.line_gap import LineGap, indent_of
+from dg_lsp.suggest.modules import ALL, bindings_in, tree_of
 from dg_lsp.suggest.precedents import Occurrence, likeliest
 
 MOST_FILES = 200
@@ -82,9 +82,12 @@ def missing_names(text: str) -> list[str]:
     """Names that are used, or offered to others, and not bound, in the order of their first use; none where any name
     may be imported."""
     whole = _UNFINISHED.sub("", text.replace("\r\n", "\n"))
-    code, bound = whole.encode(), {each.name.partition(".")[0] for each in bindings(whole, "python")}
+    code = whole.encode()
     root = tree_of(code, "python")
-    if root is None or ALL in bound:
+    if root is None:
+        return []
+    bound = {each.name.partition(".")[0] for each in bindings_in(code, root, deep=True)}
+    if ALL in bound:
         return []
     used = dict[str, None]()
     # A node finds its parent by going through all of the tree.
@@ -170,8 +173,7 @@ def import_texts(missing: Sequence[Missing], name: str, gap: LineGap) -> list[Oc
     there = {each.name for each in _imports(name, gap.text)} | {*_WORD.findall(typed)}
     missing = [each for each in missing if each.name not in there]
     if module:
-        line = gap.below if gap.above.rstrip().endswith("(") else gap.above
-        indent = line[: len(line) - len(line.lstrip())]
+        indent = indent_of(gap.below if gap.above.rstrip().endswith("(") else gap.above)
         lines = [(f"{each.said},", [each]) for each in _from(module, missing)[:1]]
     else:
         # An import stands where the cursor is.

@@ -72,7 +72,7 @@ def bindings(text: str, language: str) -> Iterator[Binding]:
     """What a text imports, anywhere in it."""
     code = text.encode()
     if language in _GRAMMARS and (root := tree_of(code, language)):
-        yield from _bindings(code, root, deep=True)
+        yield from bindings_in(code, root, deep=True)
 
 
 def read_module(text: str, language: str) -> Module:
@@ -89,7 +89,7 @@ def read_module(text: str, language: str) -> Module:
             if lines:
                 offers[name] = node.start_byte, lines
     passed_on = dict[str, list[Binding]]()
-    for binding in _bindings(code, root, deep=False):
+    for binding in bindings_in(code, root, deep=False):
         passed_on.setdefault(binding.name, []).append(binding)
     return Module(offers=offers, bindings=passed_on)
 
@@ -123,7 +123,8 @@ def _text(code: bytes, node: Node | None) -> str:
     return code[node.start_byte : node.end_byte].decode(errors="ignore") if node is not None else ""
 
 
-def _bindings(code: bytes, root: Node, *, deep: bool) -> Iterator[Binding]:
+def bindings_in(code: bytes, root: Node, *, deep: bool) -> Iterator[Binding]:
+    """What code imports, by its syntax tree: at its top, and with `deep` in functions and classes too."""
     for node in _nodes(root, deep=deep):
         if node.type == "import_statement":
             yield from _of_script(code, node) if node.child_by_field_name("source") else _of_import(code, node)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
+from dg_lsp.suggest.line_gap import holds_lines, indent_of
 from dg_lsp.suggest.text_index import (
     AFTER,
     BEFORE,
@@ -128,7 +129,7 @@ def likeliest(found: Iterable[Occurrence]) -> list[Occurrence]:
 def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:
     prefix, suffix = prefix[-_AROUND_CHARS:].replace("\r\n", "\n"), suffix[:_AROUND_CHARS].replace("\r\n", "\n")
     above, _, head = prefix.rpartition("\n")
-    is_line = not head and bool(suffix.strip()) and not suffix.startswith("\n")
+    is_line = holds_lines(head, suffix)
     inside = last_place(head)
     before = [line for line in reversed(above.split("\n")) if line and not line.isspace()]
     behind = suffix.split("\n")[0 if is_line else 1 :]
@@ -271,19 +272,15 @@ def _agreement(tokens: Sequence[str], wanted: Sequence[str], names: dict[str, st
 
 def _indents(gap: _Gap, place: Place) -> tuple[str, str]:
     """The gap's line's indent, and that of the place's."""
-    other = _indent(place.line)
+    other = indent_of(place.line)
     if gap.around.head:
-        return _indent(gap.around.head), other
-    above = _indent(gap.around.before[0]) if gap.around.before else ""
+        return indent_of(gap.around.head), other
+    above = indent_of(gap.around.before[0]) if gap.around.before else ""
     lines = [line for line in place.before.split("\n") if line.strip()]
-    above_other = _indent(lines[-1]) if lines else ""
+    above_other = indent_of(lines[-1]) if lines else ""
     if other.startswith(above_other):
         return above + other[len(above_other) :], other
     return above[: max(len(above) - len(above_other) + len(other), 0)], other
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
 
 
 def _moved(line_break: str, old: str, new: str) -> str:

@@ -53,6 +53,7 @@ SHARPENED = 0.7
 """Divides the logits that a canvas is fed, as a served one's are in the mean (see engine.decoding.sampling)."""
 NO_CANVAS = -1
 _FLAGS = ("asked", "drafted", "checked")
+"""Parts of Canvases that are bool."""
 _Place = tuple[int, int, list[int], list[int]]
 """The number of an example, where in it a gap begins, its text, and what follows."""
 
