@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import chain, repeat
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -119,8 +121,12 @@ def contexts(rows: Sequence[ContextRow], width: int) -> Contexts:
 
 def stacked(rows: Sequence[Sequence[tuple[int, ...]]], width: int, fillers: dict[str, int]) -> dict[str, Tensor]:
     """By name, each part of the tokens in `rows` as [B, width], filled up with its filler."""
-    filled = [[*row, *[tuple(fillers.values())] * (width - len(row))] for row in rows]
-    return dict(zip(fillers, torch.tensor(filled).movedim(2, 0).contiguous(), strict=True))
+    filler = tuple(fillers.values())
+    filled = (chain(row, repeat(filler, width - len(row))) for row in rows)
+    # Read one by one: torch takes five times as long to look into lists of lists.
+    numbers = np.fromiter(chain.from_iterable(chain.from_iterable(filled)), np.int64)
+    parts = torch.from_numpy(numbers).view(len(rows), width, len(fillers))
+    return dict(zip(fillers, parts.movedim(2, 0).contiguous(), strict=True))
 
 
 def of_tensors(change: Callable[[Tensor], Tensor], batch: Any) -> Any:

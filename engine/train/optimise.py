@@ -18,6 +18,8 @@ WARM_UP = 100
 MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ITERATIONS = 5
+_lists: Any = torch
+"""What torch's own optimisers are made of: many tensors in one launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +41,8 @@ class Optimiser:
             (torch.optim.AdamW(rest, lr=rates.rest, betas=(0.9, 0.97), weight_decay=0.0, fused=True), rates.rest),
         ]
         self._parameters = [*matrices, *rest]
-
-    @property
-    def steps(self) -> int:
+        self.steps = 0
         """Taken since it was made; a restored one goes on counting."""
-        state = self._parts[-1][0].state
-        return int(next(iter(state.values()))["step"]) if state else 0
 
     def step(self, scale: float) -> None:
         """Apply the gradients at `scale` times the peak rates, and clear them."""
@@ -54,6 +52,7 @@ class Optimiser:
                 group["lr"] = rate * scale
             part.step()
             part.zero_grad(set_to_none=True)
+        self.steps += 1
 
     def state(self) -> list[dict[str, Any]]:
         """What a checkpoint keeps."""
@@ -62,6 +61,9 @@ class Optimiser:
     def restore(self, state: list[dict[str, Any]]) -> None:
         for (part, _), saved in zip(self._parts, state, strict=True):
             part.load_state_dict(saved)
+        # Counted by the parts too, but a GPU would have to be waited for to ask them.
+        counts = self._parts[-1][0].state.values()
+        self.steps = int(next(iter(counts))["step"]) if counts else 0
 
 
 def schedule(step: int, left: float, warm_up: int = WARM_UP) -> float:
@@ -93,17 +95,20 @@ class BatchedMuon(torch.optim.Optimizer):
                 if matrix.grad is not None:
                     alike[matrix.shape].append(matrix)
             for shape, matrices in alike.items():
-                updates = orthogonal(torch.stack([self._momentum(matrix) for matrix in matrices]))
+                gradients: Any = [matrix.grad for matrix in matrices]
+                buffers = [self._buffer(matrix) for matrix in matrices]
+                _lists._foreach_lerp_(buffers, gradients, 1 - MOMENTUM)
+                updates = orthogonal(torch.stack(_lists._foreach_lerp(gradients, buffers, MOMENTUM)))
                 rate = group["lr"] * math.sqrt(max(1.0, shape[0] / shape[1]))
-                for matrix, update in zip(matrices, updates.to(matrices[0].dtype), strict=True):
-                    matrix.mul_(1 - group["lr"] * group["weight_decay"]).add_(update, alpha=-rate)
+                _lists._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+                _lists._foreach_add_(matrices, updates.to(matrices[0].dtype).unbind(), alpha=-rate)
 
-    def _momentum(self, matrix: Any) -> Tensor:
+    def _buffer(self, matrix: Tensor) -> Tensor:
+        """Of the momentum."""
         state = self.state[matrix]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(matrix)
-        buffer: Tensor = state["momentum_buffer"].lerp_(matrix.grad, 1 - MOMENTUM)
-        return torch.lerp(matrix.grad, buffer, MOMENTUM)
+        return state["momentum_buffer"]
 
 
 def orthogonal(matrices: Tensor) -> Tensor:

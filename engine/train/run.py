@@ -78,13 +78,12 @@ def train(
     network = GemmaNetwork(state.module, sitting.compiled)
     source = BatchSource(corpus=corpus, recipe=recipe, seed=seed)
     times: deque[float] = deque(maxlen=4 * REPORT_EVERY)
-    saved = time.monotonic()
+    saved = ended = time.monotonic()
     places = zip(count(state.step), range(state.tokens, recipe.tokens, recipe.step_tokens), strict=False)
     with cast(Any, compiler).patch(recompile_limit=COMPILED):
         for batch in batches(source, places, sitting.device, sitting.workers):
             if should_pause():
                 break
-            began = time.monotonic()
             losses = step_losses(network, batch, sitting)
             total_loss(losses, recipe).backward()
             left = (recipe.tokens - state.tokens) / recipe.decay if recipe.decay else 1.0
@@ -92,7 +91,9 @@ def train(
             before = state.tokens
             state.step += 1
             state.tokens += recipe.step_tokens
-            times.append(time.monotonic() - began)
+            # With the making of its batch, or the wait for it.
+            began, ended = ended, time.monotonic()
+            times.append(ended - began)
             state.seconds += times[-1]
             if recipe.shape_after(before) != recipe.shape_after(state.tokens):
                 save(state, folder / CHECKPOINT, recipe)
