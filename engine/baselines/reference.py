@@ -11,7 +11,7 @@ from engine.core.request import Filled, FillRequest
 from engine.models.base import Model
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
-from engine.models.quantized.layers import PackedWeights
+from engine.models.quantized.layers import packed_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ def generates(model: Model) -> bool:
     """Whether transformers has a `generate` for it, which does what we do in another way: not for weights in 4 bit."""
     if not isinstance(model, DiffusionGemma):
         return False
-    return not any(isinstance(part, PackedWeights) for part in model.network.module.modules())
+    return not packed_in(model.network.module)
 
 
 def reference(model: Model, request: FillRequest, ours: Filled) -> Reference | None:

@@ -30,7 +30,7 @@ from engine.decoding.executor import drive
 from engine.infill.pipeline import Parts, infill
 from engine.models.network import Network
 from engine.models.products import prefers_bfloat16
-from engine.models.quantized.layers import PackedWeights, product_ways
+from engine.models.quantized.layers import packed_in, product_ways
 from engine.models.static_steps import static_steps
 
 STEP, FILL = "step", "fill"
@@ -244,7 +244,7 @@ def _flops_a_second(watch: Stopwatch, device: torch.device) -> float:
 
 def _memory(model: Weighed, device: torch.device) -> dict[str, int]:
     module: nn.Module = model.network.module
-    packed = [part for part in module.modules() if isinstance(part, PackedWeights)]
+    packed = packed_in(module).values()
     inside = {id(each) for part in packed for each in part.buffers()}
     plain = [each for each in (*module.parameters(), *module.buffers()) if id(each) not in inside]
     headers = [TensorHeader(name="", dtype="INT4", shape=part.shape, pieces=({},)) for part in packed]

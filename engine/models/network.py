@@ -183,9 +183,10 @@ class Network(ABC):
         return attended(folded, key, value, self.scale, mask).reshape(batch, heads, width, size)
 
     @property
-    def conditions_by(self) -> Tensor | None:
-        """The embeddings [V, E] whose averages tell a step what the last one said; None: it is not told."""
-        return None
+    def conditions_by(self) -> Tensor:
+        """The embeddings [V, E] whose averages tell a step what the last one said; [V, 0]: it is not told."""
+        table = self.embeddings.weight
+        return table.new_empty(len(table), 0, dtype=torch.float32)
 
     @abstractmethod
     def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:

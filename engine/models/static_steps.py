@@ -12,6 +12,7 @@ import logging
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -238,7 +239,7 @@ def graphs(device: torch.device) -> Capture:
 
     def capture(run: Run) -> Run:
         with torch.cuda.device(device):
-            side = torch.cuda.Stream()
+            side = _side_stream(device)
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 # What is made at a first run, such as kernels and workspaces, can't be made in a graph.
@@ -256,6 +257,12 @@ def graphs(device: torch.device) -> Capture:
         return replay
 
     return capture
+
+
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for good: torch keeps a workspace for each that something was multiplied on, 32 MB on some devices."""
+    return torch.cuda.Stream(device)
 
 
 def _copy(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:

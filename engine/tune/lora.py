@@ -20,7 +20,7 @@ from engine.models.adapters.low_rank import ADAPTED, LowRankLinear
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.masked.network import MaskedNetwork
 from engine.models.network import Network
-from engine.models.quantized.layers import PackedLinear, PackedWeights
+from engine.models.quantized.layers import PackedLinear, PackedWeights, packed_in
 
 RANK, ALPHA = 16, 32.0
 
@@ -102,10 +102,8 @@ def adapted(
         setattr(holder, name, part)
 
     try:
-        inside = {id(held) for part in module.modules() if isinstance(part, PackedWeights) for held in part.children()}
-        for path, part in [*module.named_modules()]:
-            if isinstance(part, PackedWeights) and id(part) not in inside:
-                replace(*_held(module, path), FrozenPacked(part))
+        for path, part in packed_in(module).items():
+            replace(*_held(module, path), FrozenPacked(part))
         for path, part in [*module.named_modules()]:
             if ADAPTED.search(path) and isinstance(part, nn.Linear | PackedLinear):
                 outputs, inputs = part.weight.shape[-2:]
@@ -139,4 +137,4 @@ def _held(module: nn.Module, path: str) -> tuple[nn.Module, str]:
 
 def is_packed(module: nn.Module) -> bool:
     """Whether any weights are in 4 or 8 bit."""
-    return any(isinstance(part, PackedWeights) for part in module.modules())
+    return bool(packed_in(module))

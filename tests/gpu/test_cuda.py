@@ -33,10 +33,10 @@ def loaded(path: Path, device: str) -> DiffusionGemma:
     return model
 
 
-def in_float32(path: Path) -> DiffusionGemma:
-    """On the GPU, but as exact as on the CPU."""
-    model = loaded(path, "cuda")
-    model.network.module.float()
+def in_float32(path: Path, device: str = "cuda") -> DiffusionGemma:
+    """On the GPU, but as exact as on the CPU; with weights that were rounded as it has them, on either."""
+    model = loaded(path, device)
+    model.network.module.bfloat16().float()
     model.network.lay_out()  # what lies side by side was laid out in bfloat16
     return model
 
@@ -61,21 +61,22 @@ def test_a_model_goes_to_the_gpu_in_bfloat16(released: Path, device: str):
 
 
 def test_a_step_says_what_the_cpu_says(released: Path):
-    on_cpu = logits(loaded(released, "cpu"))
+    on_cpu = logits(in_float32(released, "cpu"))
     torch.testing.assert_close(logits(in_float32(released)), on_cpu, atol=1e-3, rtol=1e-3)
     assert (logits(loaded(released, "cuda")) - on_cpu).abs().max() < TOLERANCE
 
 
 def test_a_step_that_remembers_says_what_the_cpu_says(released: Path):
-    on_cpu, on_gpu = (logits(model, pinned=20, steps=3) for model in (loaded(released, "cpu"), in_float32(released)))
+    on_cpu, on_gpu = (logits(in_float32(released, device), pinned=20, steps=3) for device in ("cpu", "cuda"))
     torch.testing.assert_close(on_gpu, on_cpu, atol=1e-3, rtol=1e-3)
 
 
 def test_reading_left_to_right_says_what_the_cpu_says(released: Path):
-    tokens = [list(islice(model.next_tokens(IDS), 12)) for model in (loaded(released, "cpu"), in_float32(released))]
+    models = [in_float32(released, device) for device in ("cpu", "cuda")]
+    tokens = [list(islice(model.next_tokens(IDS), 12)) for model in models]
     assert tokens[0] == tokens[1]
     gaps, suffix = [IDS[:8], IDS[5:10]], IDS[20:40]
-    scores = [model.score(model.encode(IDS), gaps, suffix) for model in (loaded(released, "cpu"), in_float32(released))]
+    scores = [model.score(model.encode(IDS), gaps, suffix) for model in models]
     for on_cpu, on_gpu in zip(*scores, strict=True):
         assert on_gpu == pytest.approx(on_cpu, abs=1e-3)
 

@@ -1,5 +1,6 @@
 """Steps as graphs on a GPU, against launched ones."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ def check(model: CanvasModel[Any], bound: float, *, compiles: bool = False) -> N
     assert graphs.count > len(graphs.widths)
 
 
+# A compiler's advice for float32, which nobody is served in there.
+@pytest.mark.filterwarnings("ignore:TensorFloat32")
 @pytest.mark.parametrize("compiles", [False, True])
 def test_graphs_say_what_launches_say(packed: Path, compiles: bool):
     check(in_float32(packed), 1e-3, compiles=compiles)
@@ -61,8 +64,10 @@ def test_nothing_waits_in_a_step(packed: Path, way: str):
     rows = replace(rows, canvas=rows.canvas.cpu(), open=rows.open.cpu())
     for _ in range(3):
         model.step(rows)
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the mode is a prototype
+            torch.cuda.set_sync_debug_mode("error")
         model.step(rows)
     finally:
         torch.cuda.set_sync_debug_mode("default")

@@ -291,6 +291,13 @@ def packed_kind(layout: WeightFormat, dtype: torch.dtype, device: str, rows: int
     return PlainInt4
 
 
+def packed_in(module: nn.Module) -> dict[str, PackedWeights]:
+    """By name, what is packed in a module; where one kind wraps another, the outer one alone."""
+    every = {name: part for name, part in module.named_modules() if isinstance(part, PackedWeights)}
+    wrapped = {id(inner) for part in every.values() for inner in part.children()}
+    return {name: part for name, part in every.items() if id(part) not in wrapped}
+
+
 def product_ways(device: str) -> str:
     """How weights in 4 bit are multiplied with on a device, in words."""
     kinds = {name: packed_kind(layout, torch.bfloat16, device) for name, layout in _LAYOUTS.items()}

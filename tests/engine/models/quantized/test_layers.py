@@ -22,6 +22,7 @@ from engine.models.quantized.layers import (
     PlainNvfp4,
     TritonPacked,
     WeightFormat,
+    packed_in,
     packed_kind,
     packed_weights,
     product_ways,
@@ -189,3 +190,10 @@ def test_what_the_tests_store_is_what_the_published_reader_reads(layout: str):
     scheme = package.quantization.QuantizationScheme.model_validate(group)
     reader = BaseCompressor.get_value_from_registry(published.config["format"])
     torch.testing.assert_close(reader.decompress(parts, scheme)["weight"].float(), expected, rtol=1e-2, atol=1e-4)
+
+
+def test_what_wraps_packed_weights_is_counted_once():
+    stored = random_packed("nvfp4", (2, 64, 64), torch.float32)
+    module = torch.nn.Sequential(TritonPacked(stored), torch.nn.Linear(4, 4))
+    assert list(packed_in(module).values()) == [module[0]]
+    assert list(packed_in(torch.nn.Sequential(stored)).values()) == [stored]
