@@ -19,6 +19,7 @@ for layout in ("int4", "int4 symmetric", "nvfp4"):
     for experts, height in ((128, 16), (0, 64)):
         chosen = {
             "EXPERTS": experts, "GROUP": 16 if in_4_bit else 32, "NVFP4": in_4_bit, "ZEROS": layout == "int4",
+            "WHOLE": experts > 0,
             "PRODUCT": tl.bfloat16, "BM": height, "BN": COLUMNS, "BK": INPUTS, "SLOTS": 128,
         }
         given = {
@@ -27,8 +28,11 @@ for layout in ("int4", "int4 symmetric", "nvfp4"):
             "rows": "i32", "outputs": "i32", "inputs": "i32", "parts": "i32",
         }
         signature = {name: given.get(name, "constexpr") for name in grouped_product.arg_names}
+        # As a call is compiled: torch aligns what it allocates, and sizes of the released shape are multiples.
+        aligned = {name for name, of in given.items() if of[0] == "*"} | {"outputs", "inputs"}
+        places = {(at,): [["tt.divisibility", 16]] for at, name in enumerate(signature) if name in aligned}
         made = triton.compile(
-            ASTSource(grouped_product, signature=signature, constexprs=chosen), target=target,
+            ASTSource(grouped_product, signature=signature, constexprs=chosen, attrs=places), target=target,
             options={"enable_fp_fusion": True},
         )
         # Matrix instructions, in bfloat16; else it is all done number by number.

@@ -41,6 +41,7 @@ def grouped_product(
     GROUP: tl.constexpr,
     NVFP4: tl.constexpr,
     ZEROS: tl.constexpr,
+    WHOLE: tl.constexpr,  # whether inputs fill the last tile
     PRODUCT: tl.constexpr,  # the format of products' operands
     BM: tl.constexpr,
     BN: tl.constexpr,
@@ -69,51 +70,69 @@ def grouped_product(
     m = (first + tl.arange(0, BM)).to(tl.int64)
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     in_rows, in_columns = m < end, n < outputs
+    # What is beyond the last row or column is computed of the last one, and not stored: no mask in the loop.
+    row, column = tl.minimum(m, rows - 1), tl.minimum(n, outputs - 1)
     total = tl.zeros((BM, BN), dtype=tl.float32)
-    for start in range(0, inputs // 2, BK // 2):
-        byte = start + tl.arange(0, BK // 2)
-        within = byte < inputs // 2
-        there = within[:, None] & in_columns[None, :]
-        packed = tl.load(codes + n[None, :] * (inputs // 2) + byte[:, None], mask=there, other=0).to(tl.int32)
-        group = n[None, :] * (inputs // GROUP) + (byte // (GROUP // 2))[:, None]
-        scale = tl.load(scales + group, mask=there, other=0)
+    for start in range(0, inputs, BK):
+        number, byte = start + tl.arange(0, BK), start // 2 + tl.arange(0, BK // 2)
+        group = start // GROUP + tl.arange(0, BK // GROUP)
+        packed = _loaded(codes + column[None, :] * (inputs // 2) + byte[:, None], byte[:, None] < inputs // 2, WHOLE)
+        packed = packed.to(tl.int32)
+        of_groups, there = column[None, :] * (inputs // GROUP) + group[:, None], group[:, None] < inputs // GROUP
+        scale = _loaded(scales + of_groups, there, WHOLE)
         if NVFP4:
             scale = _e4m3(scale.to(tl.int32))
-            low, high = _e2m1(packed & 15), _e2m1(packed >> 4)
+            low, high = _e2m1(packed), _e2m1(packed >> 4)
         else:
-            zero = 8
-            if ZEROS:
-                zero = tl.load(zeros + group, mask=there, other=0).to(tl.int32)
             scale = scale.to(tl.float32)
-            low, high = ((packed & 15) - zero).to(tl.float32), ((packed >> 4) - zero).to(tl.float32)
+            zero = 8388608.0 + 8
+            if ZEROS:
+                zero = _spread(_counted(_loaded(zeros + of_groups, there, WHOLE).to(tl.int32)), GROUP, BK, BN)
+            low, high = _counted(packed) - zero, _counted(packed >> 4) - zero
+        scale = _spread(scale, GROUP, BK, BN)
         # Products over even and odd inputs apart: no weights change places.
-        at = states + m[:, None] * inputs + 2 * byte[None, :]
-        given = in_rows[:, None] & within[None, :]
-        even, odd = tl.load(at, mask=given, other=0).to(PRODUCT), tl.load(at + 1, mask=given, other=0).to(PRODUCT)
+        given = _loaded(states + row[:, None] * inputs + number[None, :], number[None, :] < inputs, WHOLE).to(PRODUCT)
+        even, odd = tl.split(tl.reshape(given, (BM, BK // 2, 2)))
         total = tl.dot(even, (low * scale).to(PRODUCT), total, input_precision="ieee")
         total = tl.dot(odd, (high * scale).to(PRODUCT), total, input_precision="ieee")
     if NVFP4:
-        total *= tl.load(multipliers + n // (outputs // parts), mask=in_columns, other=0)[None, :]
+        total *= tl.load(multipliers + column // (outputs // parts))[None, :]
     there = in_rows[:, None] & in_columns[None, :]
     total = total.to(out.dtype.element_ty)  # pyright: ignore[reportAttributeAccessIssue]
     tl.store(out + m[:, None] * outputs + n[None, :], total, mask=there)
 
 
 @triton.jit
+def _loaded(places: tl.tensor, there: tl.tensor, WHOLE: tl.constexpr) -> tl.tensor:
+    if WHOLE:
+        return tl.load(places)
+    return tl.load(places, mask=there, other=0)
+
+
+@triton.jit
+def _spread(of_groups: tl.tensor, GROUP: tl.constexpr, BK: tl.constexpr, BN: tl.constexpr) -> tl.tensor:
+    """What groups have [BK/G, BN] for each of their bytes [BK/2, BN]."""
+    each = tl.broadcast_to(of_groups[:, None, :], (BK // GROUP, GROUP // 2, BN))
+    return tl.reshape(each, (BK // 2, BN))
+
+
+@triton.jit
+def _counted(code: tl.tensor) -> tl.tensor:
+    """2^23 and the lower half of a byte, which is where float32 has its last bits then."""
+    return ((code & 15) | 0x4B000000).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def _e2m1(code: tl.tensor) -> tl.tensor:
-    """A sign, two bits of exponent, one of mantissa."""
-    exponent, mantissa = (code >> 1) & 3, code & 1
-    twice = tl.where(exponent == 0, mantissa, (2 + mantissa) << tl.maximum(exponent - 1, 0))
-    return tl.where(code > 7, -twice, twice).to(tl.float32) * 0.5
+    """A sign, two bits of exponent, one of mantissa: put where float32 has its own, they are a number 2^126 times as
+    small, and the least of them as float32 has its own least."""
+    return (((code & 8) << 28) | ((code & 7) << 22)).to(tl.float32, bitcast=True) * 2.0**126
 
 
 @triton.jit
 def _e4m3(code: tl.tensor) -> tl.tensor:
-    """A sign, four bits of exponent, three of mantissa."""
-    exponent, mantissa = (code >> 3) & 15, code & 7
-    # At most 15 << 14, counted in the smallest number that there is.
-    least = tl.where(exponent == 0, mantissa, (8 + mantissa) << tl.maximum(exponent - 1, 0))
-    return tl.where(code > 127, -least, least).to(tl.float32) * (1.0 / 512)
+    """A sign, four bits of exponent, three of mantissa; likewise."""
+    return (((code & 128) << 24) | ((code & 127) << 20)).to(tl.float32, bitcast=True) * 2.0**120
 
 
 # As an operator of torch's own it may be in what is compiled or captured, and knows what it returns on no device.
@@ -160,6 +179,7 @@ def multiply(
             GROUP=group,
             NVFP4=multipliers is not None,
             ZEROS=zeros is not None,
+            WHOLE=2 * half % INPUTS == 0,
             PRODUCT=tl.bfloat16 if states.dtype == torch.bfloat16 else tl.float32,
             BM=height,
             BN=COLUMNS,
