@@ -124,6 +124,23 @@ def cat(first: Canvas, second: Canvas) -> Canvas:
     )
 
 
+def only(canvas: Canvas, rows: Sequence[int]) -> Canvas:
+    """Some of the rows, to look at: nothing conditions a further step."""
+    chosen = list(rows)
+    return Canvas(
+        contexts=[canvas.contexts[row] for row in rows],
+        lengths=[canvas.lengths[row] for row in rows],
+        ids=canvas.ids[chosen],
+        pinned=canvas.pinned[chosen],
+        known=canvas.known[chosen],
+        accepted=canvas.accepted[chosen],
+        best=canvas.best[chosen],
+        confidence=canvas.confidence[chosen],
+        open=canvas.open[chosen],
+        step=canvas.step,
+    )
+
+
 def rearranged(
     canvas: Canvas, sources: Sequence[Sequence[int | None]], noise: Noise, generator: torch.Generator
 ) -> Canvas:

@@ -110,6 +110,10 @@ def entropy_bound(bound: float, *, in_time: bool = False, from_left: bool = Fals
     return accept
 
 
+def either(first: Settled, second: Settled) -> Settled:
+    return lambda info: first(info) | second(info)
+
+
 def stable_and_confident(stability_threshold: int, confidence_threshold: float) -> Settled:
     """So many steps did not change the answer, and the mean entropy of free positions is under the threshold."""
 

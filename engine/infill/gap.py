@@ -19,7 +19,7 @@ from engine.decoding.denoise import Denoising, denoise
 from engine.decoding.distributions import Distributions, look
 from engine.decoding.elsewhere import Ours, denoise_elsewhere
 from engine.decoding.executor import Step
-from engine.decoding.sampling import published_policies
+from engine.decoding.sampling import Settled, either, published_policies
 from engine.decoding.slack import end_behind_text, end_once
 from engine.models.base import Context, DenoisesElsewhere, Model, Prompt, Rows, Sampling
 from engine.models.logits import Logits
@@ -148,11 +148,12 @@ class Gap:
         slack: bool = False,
         full: Sequence[int] = (),
         looks: bool = False,
+        given_up: Settled | None = None,
         **changes: Any,
     ) -> Denoising:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
         `changes`. `slack`: unused slots may be padded, but in the rows `full`. `looks`: it is done for what is said of
-        each position, and what stands there in the end is no answer."""
+        each position, and what stands there in the end is no answer. `given_up`: rows that take part no longer."""
         self.deadline.step_begins()
         if self.elsewhere is not None:
             steps = changes.get("max_steps", self.sampling.max_steps)
@@ -162,6 +163,8 @@ class Gap:
         policies = published_policies(self.sampling, info.noise, constrain, greedy_rows=len(set(widths)))
         mask = end_behind_text(canvas, info.pad_id) if slack else None
         policies = replace(policies, **{"mask": mask, **changes})
+        if given_up is not None:
+            policies = replace(policies, settled=either(policies.settled, given_up))
         return denoise(
             canvas,
             policies,

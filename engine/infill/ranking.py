@@ -9,18 +9,18 @@ from engine.core.request import Candidate
 from engine.decoding.executor import Step
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import Hypothesis, offsets
-from engine.infill.lengths.strategies import FLOOR
+from engine.infill.lengths.strategies import FLOOR, TOLD
 from engine.models.base import READ_ON
 from engine.models.logits import Logits
 from engine.text.newlines import with_line_feeds
 
-TOLD, LEAST = 2.5, 1e-3
-"""How often the log-probability of a candidate's width counts, and the least probability that does."""
+LEAST = 1e-3
+"""The least probability of a candidate's width that counts."""
 ENDS = 2.0
 """How often that of its end does, of a model that has learnt ends: few tokens tell as much."""
 NATS = 1.8
-"""By which a precedent is likelier for each token of its surroundings that is like the gap's. The three were chosen
-together on development holes, where twice as much of any is no better."""
+"""By which a precedent is likelier for each token of its surroundings that is like the gap's. This, ENDS and TOLD were
+chosen together on development holes, where twice as much of any is no better."""
 
 
 def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> tuple[Candidate, ...]:

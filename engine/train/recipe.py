@@ -24,7 +24,7 @@ class Recipe:
 
     shape: Shape = field(default_factory=Shape)
     noise: NoiseKind = "absorbing"
-    tokens: int = 150_000_000
+    tokens: int = 250_000_000
     shallow: int = 3
     """Layers to begin with: a token teaches few of them less, but in six tenths of the time, which is worth more at
     first."""
@@ -35,7 +35,7 @@ class Recipe:
     canvases_from: int = 15_000_000
     """Tokens before the first canvas. The sooner they begin, the fewer there are beside a row for the same number in
     the end, and the more steps learn from them: first steps are few, whatever their size."""
-    decay: int = 15_000_000
+    decay: int = 25_000_000
     """Last tokens, over which the learning rate falls; the texts are mostly the best ones then."""
     contexts: tuple[int, ...] = (256, 256, 256, 512)
     """Tokens of a row, in turn from step to step."""
