@@ -23,7 +23,7 @@ from engine.models.masked.config import read_architecture
 from engine.models.masked.model import Masked, sampling_of, widths_of
 from engine.models.masked.network import MaskedModule, MaskedNetwork
 from engine.models.masked.published import PUBLISHED
-from engine.models.quantized.layers import PackedWeights, WeightFormat, packed_weights
+from engine.models.quantized.layers import PackedWeights, WeightFormat, packed_in, packed_weights
 from engine.models.vocabulary import Vocabulary
 from engine.models.weights import put_in
 
@@ -186,7 +186,7 @@ def _random_packed(tensor: TensorHeader, dtype: torch.dtype, device: str, seed: 
 def _randomise(module: Any, placement: Placement, seed: int) -> None:
     """Matrices become noise, norms and scales ones, biases zeros."""
     block = torch.randn(_BLOCK, generator=torch.Generator().manual_seed(seed)).mul_(_SCALE).to(placement.dtype)
-    packed = {id(part) for own in module.modules() if isinstance(own, PackedWeights) for part in own.modules()}
+    packed = {id(part) for own in packed_in(module).values() for part in own.modules()}
     for path, part in module.named_modules():
         if id(part) in packed:
             continue

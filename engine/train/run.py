@@ -78,7 +78,7 @@ def train(
     network = GemmaNetwork(state.module, sitting.compiled)
     source = BatchSource(corpus=corpus, recipe=recipe, seed=seed)
     times: deque[float] = deque(maxlen=4 * REPORT_EVERY)
-    saved = ended = time.monotonic()
+    saved = began = time.monotonic()
     places = zip(count(state.step), range(state.tokens, recipe.tokens, recipe.step_tokens), strict=False)
     with cast(Any, compiler).patch(recompile_limit=COMPILED):
         for batch in batches(source, places, sitting.device, sitting.workers):
@@ -91,9 +91,7 @@ def train(
             before = state.tokens
             state.step += 1
             state.tokens += recipe.step_tokens
-            # With the making of its batch, or the wait for it.
-            began, ended = ended, time.monotonic()
-            times.append(ended - began)
+            times.append(time.monotonic() - began)
             state.seconds += times[-1]
             if recipe.shape_after(before) != recipe.shape_after(state.tokens):
                 save(state, folder / CHECKPOINT, recipe)
@@ -109,6 +107,8 @@ def train(
             if time.monotonic() - saved > sitting.save_every_s:
                 saved = time.monotonic()
                 save(state, folder / CHECKPOINT, recipe)
+            # The next step begins with the making of its batch, or the wait for it.
+            began = time.monotonic()
     save(state, folder / CHECKPOINT, recipe)
     return state
 

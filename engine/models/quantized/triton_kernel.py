@@ -85,7 +85,7 @@ def grouped_product(
             low, high = _e2m1(packed), _e2m1(packed >> 4)
         else:
             scale = scale.to(tl.float32)
-            zero = 8388608.0 + 8
+            zero = 2.0**23 + 8
             if ZEROS:
                 zero = _spread(_counted(_loaded(zeros + of_groups, there, WHOLE).to(tl.int32)), GROUP, BK, BN)
             low, high = _counted(packed) - zero, _counted(packed >> 4) - zero
