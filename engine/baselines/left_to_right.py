@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
 
 import torch
 from msgspec.structs import replace
@@ -16,26 +14,11 @@ from engine.decoding.executor import drive
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted, Fitting
 from engine.infill.pipeline import Parts, infill
-from engine.models.base import Model
+from engine.models.base import LeftToRight, Model
 from engine.models.logits import dense
 
 _SHORTEST_MEETING = 3
 """Characters other than white space by which the suffix is recognised."""
-
-
-@runtime_checkable
-class LeftToRight(Model, Protocol):
-    """Its encoder predicts next tokens: the same weights are an autoregressive model, too."""
-
-    def next_tokens(
-        self,
-        ids: Sequence[int],
-        choose: Callable[[Tensor], Tensor] = torch.argmax,
-        suffix: Sequence[int] | None = None,
-    ) -> Iterator[int]:
-        """Next tokens behind `ids`, as `choose` takes them from logits [1, V], with a cache of keys and values, without
-        end. With a pinned `suffix` they are those of the gap before it, where the model reads that."""
-        ...
 
 
 def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:

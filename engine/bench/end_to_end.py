@@ -7,12 +7,13 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from engine.baselines.left_to_right import LeftToRight, fill_by_causal_head
+from engine.baselines.left_to_right import fill_by_causal_head
 from engine.baselines.reference import reference
 from engine.bench.timing import Figure, Ratio, Stopwatch
 from engine.bench.workload import Measured, request_for
 from engine.core.request import Filled, FillRequest
 from engine.infill.pipeline import fill
+from engine.models.base import LeftToRight
 
 END_TO_END = "end to end"
 

@@ -19,7 +19,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.baselines.left_to_right import LeftToRight
 from engine.bench.end_to_end import by_causal_head
 from engine.bench.keystroke import keystroke
 from engine.bench.steps import uncounted
@@ -28,6 +27,7 @@ from engine.bench.workload import Measured, forgetful, launched, request_for, ro
 from engine.checkpoints.directory import TensorHeader
 from engine.decoding.executor import drive
 from engine.infill.pipeline import Parts, infill
+from engine.models.base import LeftToRight
 from engine.models.network import Network
 from engine.models.products import prefers_bfloat16
 from engine.models.quantized.layers import packed_in, product_ways

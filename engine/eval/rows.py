@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from engine.baselines.left_to_right import LeftToRight, fill_by_causal_head, fill_left_to_right
+from engine.baselines.left_to_right import fill_by_causal_head, fill_left_to_right
 from engine.baselines.reference import generates
 from engine.core.errors import BadInput
 from engine.core.request import Filled, FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import Parts, fill, infill
-from engine.models.base import Model, Sampling, check_info
+from engine.models.base import LeftToRight, Model, Sampling, check_info
 
 ADAPTIVE = "adaptive"
 _SAMPLING = {each.name: each.type for each in fields(Sampling)}

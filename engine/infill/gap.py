@@ -52,7 +52,9 @@ class Gap:
     told: Mapping[int, float] = field(default_factory=dict[int, float])
     """How likely the model says each width is that it tells apart; empty where it was not asked."""
     steps: int = 0
-    """Forward passes, too: each step is one."""
+    """Each is a forward pass."""
+    written: int = 0
+    """Forward passes beside them, of one token each."""
     shown: int = 0
     """Row that the last draft showed."""
 

@@ -16,6 +16,8 @@ from engine.infill.tokens import token_bounds
 from engine.models.base import READ_ON
 
 _LEAST = 1e-12
+NO_ROW = -1
+"""It stands on no canvas."""
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -44,6 +46,8 @@ class Hypothesis:
     """Tokens of its surroundings there that are like the gap's."""
     likely: float = 0.0
     """How likely what stands there is to be the gap's very text, as far as its surroundings tell."""
+    handicap: float = 0.0
+    """Nats by which it has to be likelier than others to come before them."""
 
     @property
     def mean_confidence(self) -> float:

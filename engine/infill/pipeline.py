@@ -14,15 +14,16 @@ from engine.core.request import Candidate, Filled, FillRequest, Timings
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Filling, Step, drive
 from engine.infill.gap import Gap
-from engine.infill.hypotheses import Hypothesis, hypotheses
+from engine.infill.hypotheses import NO_ROW, Hypothesis, hypotheses
 from engine.infill.lengths.calibrated import calibrated
 from engine.infill.lengths.expand import expand
 from engine.infill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
-from engine.infill.precedents import NO_ROW, merged, precedents
-from engine.infill.ranking import ranked
+from engine.infill.precedents import merged, precedents
+from engine.infill.ranking import as_read, ranked, worthwhile
 from engine.infill.reading import read
 from engine.infill.repair import ROUNDS, repaired
 from engine.infill.rewritten import rewritten
+from engine.infill.second_opinion import second_opinion
 from engine.infill.validation import spare_ms
 from engine.models.base import Model, Sampling
 from engine.models.logits import Logits
@@ -40,6 +41,8 @@ class Parts:
     """Denoise again what does not parse; else it is only cut, or not offered."""
     ranking: bool = True
     """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
+    second_opinion: bool = True
+    """Offer what the model writes from left to right where that is likelier; else canvases alone."""
     strategy: Strategy | None = None
     """Fills the gap; None: the model's own, or the width that is told."""
     sampling: Sampling | None = None
@@ -90,7 +93,12 @@ def infill(
         # A gap longer than a canvas is not read whole.
         offered = merged(written, () if gap.committed else known)
     denoised = clock()
-    candidates = ranked(gap, offered, read=parts.ranking)
+    chosen = worthwhile(gap, offered)
+    if parts.ranking and deadline.has_room():
+        chosen = as_read(gap, chosen)
+        if parts.second_opinion:
+            chosen = worthwhile(gap, [*chosen, *(yield from second_opinion(gap, chosen))])
+    candidates = ranked(gap, chosen)
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
         model=model.info.name,
@@ -99,7 +107,7 @@ def infill(
         candidates=tuple(_ended(each, line_end) for each in candidates),
         width=len(gap.committed) + _width(candidates, offered, widths),
         steps=gap.steps,
-        forwards=gap.steps,
+        forwards=gap.steps + gap.written,
         context_tokens=len(prompt.context),
         threshold=model.info.threshold,
         ms=Timings(

@@ -10,18 +10,15 @@ from statistics import fmean
 from engine.core.request import Precedent, Syntax
 from engine.decoding.executor import Work
 from engine.infill.gap import Gap
-from engine.infill.hypotheses import Hypothesis
+from engine.infill.hypotheses import NO_ROW, Hypothesis
 from engine.infill.ranking import scored, standing
-from engine.infill.validation import validated_fills
-from engine.syntax.languages import language_of
+from engine.infill.validation import valid_fills
 from engine.text.newlines import with_line_feeds
 
 LIKELY, LIKENESS = -3.9, 0.145
 """Log-odds that the likeliest precedent is the gap's very text: to begin with, and for each token of its surroundings
 that is like the gap's. Fitted on development holes (92 answers, of which 28 were the very text), where the bundled
 model's own reading told next to nothing of it."""
-NO_ROW = -1
-"""It stands on no canvas."""
 
 
 def precedents(gap: Gap) -> Work[list[Hypothesis]]:
@@ -30,7 +27,7 @@ def precedents(gap: Gap) -> Work[list[Hypothesis]]:
     ids = {text: tokens for text in reversed(texts) if (tokens := _tokens(gap, text))}
     if gap.request.task != "fill" or not ids:
         return []
-    syntax = yield from _syntax(gap, list(ids))
+    syntax = yield from valid_fills(gap.request, list(ids), gap.deadline)
     valid = [text for text in ids if text in syntax]
     if not valid:
         return []
@@ -62,19 +59,6 @@ def _tokens(gap: Gap, text: str) -> list[int]:
     ids = gap.model.tokenize(said) if text.strip() and not (request.single_line and "\n" in text) else []
     fits = len(ids) <= (request.max_tokens if request.width is None else request.width)
     return ids if fits and all(map(gap.is_text, ids)) and gap.model.detokenize(ids) == said else []
-
-
-def _syntax(gap: Gap, texts: Sequence[str]) -> Work[dict[str, Syntax]]:
-    """Of the texts that add no problem."""
-    language = language_of(gap.request.language)
-    if language is None:
-        return dict.fromkeys(texts, "unchecked")
-    validated = yield from validated_fills(gap.request, language, texts, gap.deadline)
-    return {
-        text: "ok" if found.verdict else "unchecked"
-        for text, found in zip(texts, validated, strict=True)
-        if found is not None and found.text == text and not (found.verdict and found.verdict.problems)
-    }
 
 
 def _hypothesis(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 from engine.core.request import Candidate
 from engine.decoding.executor import Step
@@ -23,14 +24,25 @@ NATS = 1.8
 chosen together on development holes, where twice as much of any is no better."""
 
 
-def ranked(gap: Gap, hypotheses: Sequence[Hypothesis], *, read: bool = True) -> tuple[Candidate, ...]:
-    """Scored by the model's own reading of gap and suffix, or, without `read` or the time for it, by the canvas's
-    confidence; duplicates, repeats of the suffix and what would change nothing are dropped."""
+def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Without duplicates, repeats of the suffix and what would change nothing."""
     wanted = [each for each in hypotheses if not _is_idle(gap, each.text)]
-    distinct = {each.text: each for each in reversed(wanted)}
-    chosen = list(distinct.values())
-    scores = _readings(gap, chosen) if read and gap.deadline.has_room() else [each.logs for each in chosen]
-    candidates = [_candidate(gap, each, score) for each, score in zip(chosen, scores, strict=True)]
+    return list({each.text: each for each in reversed(wanted)}.values())
+
+
+def as_read(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """The same with the model's own reading of gap and suffix, where it was not asked already; elsewhere, where nothing
+    reads, with what the canvas says of both."""
+    if gap.elsewhere is not None:
+        return [replace(each, read=each.read or tuple(each.reading)) for each in hypotheses]
+    unread = [each.ids for each in hypotheses if not each.read]
+    scores = iter(gap.model.score(gap.context, unread, gap.suffix) if unread else [])
+    return [each if each.read else replace(each, read=tuple(next(scores))) for each in hypotheses]
+
+
+def ranked(gap: Gap, chosen: Sequence[Hypothesis]) -> tuple[Candidate, ...]:
+    """Scored by the model's reading, or, where there was none, by the canvas's confidence."""
+    candidates = [_candidate(gap, each, each.read or each.logs) for each in chosen]
     # What finishes the code comes before what leaves it unfinished, however likely that is.
     order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))
     return tuple(candidates[at] for at in order[: gap.request.n])
@@ -60,10 +72,11 @@ def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
     """What a hypothesis is ranked by, the larger the better, in nats; `score`: what `scored` says of it."""
     # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
     ends = (ENDS - 1) * score[-1] if len(score) > len(hypothesis.ids) and gap.model.info.end_id is not None else 0.0
-    return sum(score) + ends + NATS * hypothesis.likeness + _fits(gap, len(gap.committed) + len(hypothesis.ids))
+    width = fits(gap, len(gap.committed) + len(hypothesis.ids))
+    return sum(score) + ends + width + NATS * hypothesis.likeness - hypothesis.handicap
 
 
-def _fits(gap: Gap, tokens: int) -> float:
+def fits(gap: Gap, tokens: int) -> float:
     """What is added to the score of a fill for its width, where the model was asked: a sum of log-probabilities alone
     prefers what is short."""
     likely = next((likely for width, likely in gap.told.items() if width >= tokens), 0.0) if gap.told else 1.0
@@ -85,14 +98,6 @@ def _is_idle(gap: Gap, text: str) -> bool:
     idle = not text and not old if gap.request.task == "fill" else vain
     # What repeated the suffix before may go on doing so.
     return idle or (repeats_suffix(text, suffix) and not repeats_suffix(old, suffix))
-
-
-def _readings(gap: Gap, chosen: Sequence[Hypothesis]) -> list[list[float]]:
-    unread = [each.ids for each in chosen if not each.read]
-    if gap.elsewhere is not None or not unread:
-        return [list(each.read) or each.reading for each in chosen]
-    scores = iter(gap.model.score(gap.context, unread, gap.suffix))
-    return [list(each.read) or next(scores) for each in chosen]
 
 
 def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Candidate:

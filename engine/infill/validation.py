@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from engine.analysis.questions import Check, Reply, ValidatedFill, ValidateFills, asked
-from engine.core.request import FillRequest
+from engine.core.request import FillRequest, Syntax
 from engine.decoding.deadline import Deadline
+from engine.decoding.executor import Work
 from engine.syntax.languages import language_of
 from engine.text.newlines import with_line_feeds
 
@@ -46,3 +47,16 @@ def validated_fills(
     )
     reply = yield from asked(question, EDIT_CHECK_MS if whole else CHECK_MS, deadline.left_ms())
     return reply.fills if reply else [ValidatedFill(text=text, verdict=None) for text in fills]
+
+
+def valid_fills(request: FillRequest, fills: Sequence[str], deadline: Deadline) -> Work[dict[str, Syntax]]:
+    """Those of the texts that add no problem as they are, and how each was found."""
+    language = language_of(request.language)
+    if language is None:
+        return dict.fromkeys(fills, "unchecked")
+    validated = yield from validated_fills(request, language, fills, deadline)
+    return {
+        text: "ok" if found.verdict else "unchecked"
+        for text, found in zip(fills, validated, strict=True)
+        if found is not None and found.text == text and not (found.verdict and found.verdict.problems)
+    }

@@ -5,7 +5,7 @@ The engine deals in token ids and logits only; tokenizers, prompts, caches and w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -220,6 +220,23 @@ class Model(Protocol):
         """How well each gap goes on from `context` and with `suffix`, all that is pinned behind it: log-probabilities,
         of the gap and the first READ_ON of the suffix where tokens are read one after the other, of some of these
         where each is guessed from what is around it."""
+        ...
+
+
+@runtime_checkable
+class LeftToRight(Model, Protocol):
+    """Its encoder predicts next tokens: the same weights are an autoregressive model, too."""
+
+    def next_tokens(
+        self,
+        ids: Sequence[int],
+        choose: Callable[[Tensor], Tensor] = torch.argmax,
+        suffix: Sequence[int] | None = None,
+        begun: Sequence[int] = (),
+    ) -> Iterator[int]:
+        """Next tokens behind `ids` and `begun`, as `choose` takes them from logits [1, V], with a cache of keys and
+        values, without end. With a pinned `suffix` they are those of the gap before it, whose first ones are `begun`,
+        where the model reads that."""
         ...
 
 

@@ -8,13 +8,13 @@ from statistics import fmean
 
 from msgspec.structs import replace
 
-from engine.baselines.left_to_right import LeftToRight, fill_by_causal_head
+from engine.baselines.left_to_right import fill_by_causal_head
 from engine.core.request import Filled
 from engine.decoding.executor import drive
 from engine.eval.rows import true_width
 from engine.eval.tasks import EvalTask
 from engine.infill.pipeline import infill
-from engine.models.base import Model
+from engine.models.base import LeftToRight, Model
 
 EXACT = 0.5
 """Share of what is shown unasked that has to be the very text."""

@@ -173,12 +173,13 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         ids: Sequence[int],
         choose: Callable[[Tensor], Tensor] = torch.argmax,
         suffix: Sequence[int] | None = None,
+        begun: Sequence[int] = (),
     ) -> Iterator[int]:
-        """Next tokens behind `ids`, as `choose` takes them from logits [1, V] of the causal encoder; with a pinned
-        `suffix` those of a gap, if the model has learnt where gaps end."""
+        """Next tokens behind `ids` and `begun`, as `choose` takes them from logits [1, V] of the causal encoder; with a
+        pinned `suffix` those of a gap that begins so, if the model has learnt where gaps end."""
         if suffix is not None and self.info.end_id is not None:
-            return self._tokens_of_gap(ids, choose, suffix)
-        return self._tokens_behind(ids, choose)
+            return self._tokens_of_gap(ids, choose, suffix, begun)
+        return self._tokens_behind([*ids, *begun], choose)
 
     def _tokens_behind(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor]) -> Iterator[int]:
         read = list(ids)
@@ -188,11 +189,11 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
             yield read[-1]
 
     def _tokens_of_gap(
-        self, ids: Sequence[int], choose: Callable[[Tensor], Tensor], suffix: Sequence[int]
+        self, ids: Sequence[int], choose: Callable[[Tensor], Tensor], suffix: Sequence[int], begun: Sequence[int]
     ) -> Iterator[int]:
         known = own(self.encode(ids))
         store = known.store.copy(known.length)
-        reading, read = Reading.of(known, suffix, [()]), 0
+        reading, read = Reading.of(known, suffix, [begun]), 0
         while True:
             with torch.inference_mode():
                 keep = partial(store.update, known.length + read)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from dg_lsp.cli import run as command
-from engine.baselines.left_to_right import LeftToRight
 from engine.baselines.reference import generates, reference
 from engine.bench.end_to_end import end_to_end
 from engine.bench.families import random_model
@@ -23,6 +22,7 @@ from engine.bench.workload import Measured, request_for, token_ids
 from engine.core.errors import BadInput, ModelError
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
+from engine.models.base import LeftToRight
 from engine.models.masked.model import Masked
 from tests.engine.toy_gaps import toy_gaps
 

@@ -1,0 +1,104 @@
+"""What the model writes from left to right, offered where it is likelier than all that its canvases say.
+
+A canvas says all of its tokens at once, at a width that is guessed. The causal encoder of the same weights reads the
+same context and suffix and writes token after token, to the end that it has learnt. What it would write is known as far
+as its reading of a canvas's answer is sure, and it is given up as soon as it can't be likelier any more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+import torch
+from torch import Tensor
+
+from engine.decoding.constraints import Bans
+from engine.decoding.distributions import likeliest
+from engine.decoding.executor import Work
+from engine.infill.gap import Gap
+from engine.infill.hypotheses import NO_ROW, Hypothesis
+from engine.infill.ranking import fits, standing
+from engine.infill.validation import valid_fills
+from engine.models.base import LeftToRight
+from engine.models.logits import dense
+
+HANDICAP = 1.5
+"""Nats by which it has to be likelier: what is written as the likeliest, token after token, is found likely by the same
+weights whether it is right or not. On development gaps 0.5 to 2 do equally well."""
+LONGEST = 32
+"""Tokens, each of which takes a forward pass of its own."""
+_SURE = math.log(0.5)
+"""Above which a token that is read is the likeliest in its place."""
+
+
+def second_opinion(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
+    """One hypothesis more, or none. `known`: those that there are, with their readings."""
+    model = gap.model
+    if not gap.told or gap.committed or not isinstance(model, LeftToRight):
+        return []
+    surest = max(known, key=_sure_tokens, default=None)
+    if surest is not None and _sure_tokens(surest) > len(surest.ids):
+        return []  # it would be the very same
+    written = _Written(gap, surest)
+    least = max((standing(gap, each, each.read) for each in known), default=-math.inf) + HANDICAP
+    tokens = model.next_tokens(gap.prompt.context, written.choose, gap.suffix, tuple(written.ids))
+    while len(written.ids) <= min(LONGEST, gap.budget) and written.bound() >= least and not gap.should_stop():
+        token = next(tokens)
+        gap.written += 1
+        if token == model.info.end_id:
+            return (yield from _offered(gap, written.hypothesis(), least))
+        written.ids.append(token)
+        yield
+    return []
+
+
+def _offered(gap: Gap, made: Hypothesis, least: float) -> Work[list[Hypothesis]]:
+    if standing(gap, made, made.read) < least:
+        return []
+    syntax = yield from valid_fills(gap.request, [made.text], gap.deadline)
+    return [replace(made, syntax=syntax[made.text], handicap=HANDICAP)] if made.text in syntax else []
+
+
+def _sure_tokens(known: Hypothesis) -> int:
+    """From its first one on; its end is one."""
+    return sum(1 for _ in takewhile(_SURE.__lt__, known.read))
+
+
+class _Written:
+    """A gap's tokens so far, and what the model says of each."""
+
+    def __init__(self, gap: Gap, begun: Hypothesis | None) -> None:
+        sure = _sure_tokens(begun) if begun else 0
+        end = gap.model.info.end_id
+        self._gap = gap
+        self._constraints = gap.constraints(slack=False, requests=[] if end is None else [end])
+        self.ids = [*begun.ids[:sure]] if begun else []
+        self.logs = [*begun.read[:sure]] if begun else []
+        """One more than `ids` once the end is there."""
+
+    def choose(self, logits: Tensor) -> Tensor:
+        """The likeliest that may come next, of logits [1, V]; what they say of it is kept."""
+        bans, may = Bans(), logits.clone()
+        for constrain in self._constraints:
+            constrain(bans, dense(logits), _FIRST)
+        bans.apply(may)
+        token = likeliest(may)
+        self.logs.append(float(logits.log_softmax(dim=-1)[0, token]))
+        return token
+
+    def bound(self) -> float:
+        """What it can be ranked by at the most, whatever comes."""
+        wide_enough = [width for width in self._gap.told if width >= len(self.ids)]
+        return sum(self.logs) + max((fits(self._gap, width) for width in wide_enough), default=-math.inf)
+
+    def hypothesis(self) -> Hypothesis:
+        text = self._gap.model.detokenize(self.ids)
+        confidence = tuple(map(math.exp, self.logs[: len(self.ids)]))
+        return Hypothesis(row=NO_ROW, text=text, ids=tuple(self.ids), confidence=confidence, read=tuple(self.logs))
+
+
+_FIRST = torch.zeros(1, 2, dtype=torch.int64)
+"""The place of the one position that is asked about."""

@@ -1,0 +1,165 @@
+"""What the causal encoder writes by itself, beside what canvases say."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace as replace_hypothesis
+from itertools import takewhile
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from engine.core.request import FillRequest
+from engine.decoding.deadline import Deadline
+from engine.decoding.executor import drive
+from engine.infill.gap import Gap
+from engine.infill.hypotheses import NO_ROW, Hypothesis
+from engine.infill.pipeline import Parts, fill, infill
+from engine.infill.ranking import NATS, standing
+from engine.infill.second_opinion import HANDICAP, LONGEST, second_opinion
+from engine.loader.loading import load
+from engine.models.gemma.model import DiffusionGemma
+from engine.models.oracle.model import Case, Oracle
+
+REQUEST = FillRequest(
+    prefix="class Box:\n    def __init__(self, width, height, depth):\n        self.width = width\n        self.height = height\n        ",
+    suffix="\n\n    def area(self):\n        return self.depth\n",
+    language="python",
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> DiffusionGemma:
+    model = load("bundled", "cpu").model
+    assert isinstance(model, DiffusionGemma)
+    return model
+
+
+def gap_of(model: Any, request: FillRequest = REQUEST, **changes: Any) -> Gap:
+    gap = Gap.of(model, request, **changes)
+    gap.told = model.widths(gap.context, gap.suffix)
+    return gap
+
+
+def known(gap: Gap, text: str) -> Hypothesis:
+    """A text as a canvas may say it, and as it is read."""
+    ids = tuple(gap.model.tokenize(text))
+    read = tuple(gap.model.score(gap.context, [ids], gap.suffix)[0])
+    return Hypothesis(row=0, text=text, ids=ids, confidence=(0.5,) * len(ids), read=read)
+
+
+def opinion(gap: Gap, *others: Hypothesis) -> list[Hypothesis]:
+    return drive(gap.model, second_opinion(gap, others))
+
+
+def test_it_is_what_the_model_finds_likeliest_token_after_token(model: DiffusionGemma):
+    gap = gap_of(model)
+    (made,) = opinion(gap)
+    tokens = model.next_tokens(gap.prompt.context, suffix=gap.suffix)
+    assert [*made.ids] == [*takewhile(lambda token: token != model.info.end_id, tokens)]
+    assert made.text == model.detokenize(made.ids)
+    assert (made.row, made.syntax, made.handicap) == (NO_ROW, "ok", HANDICAP)
+    assert gap.written == len(made.ids) + 1
+
+
+def test_its_reading_is_that_of_any_other_text(model: DiffusionGemma):
+    gap = gap_of(model)
+    (made,) = opinion(gap)
+    assert made.read == pytest.approx(known(gap, made.text).read, abs=5e-2)
+    assert made.confidence == pytest.approx([math.exp(log) for log in made.read[:-1]])
+
+
+def test_what_a_canvas_is_sure_of_is_not_written_again(model: DiffusionGemma):
+    gap = gap_of(model)
+    (made,) = opinion(gap)
+    begun = gap_of(model)
+    other = replace_hypothesis(known(begun, "self.width = width"), likeness=-10.0)
+    sure = [*takewhile(lambda log: log > math.log(0.5), other.read)]
+    assert 0 < len(sure) < len(other.ids)
+    (again,) = opinion(begun, other)
+    assert (again.ids, begun.written) == (made.ids, gap.written - len(sure))
+
+
+def test_what_is_sure_to_its_end_needs_none(model: DiffusionGemma):
+    gap = gap_of(model, replace(REQUEST, prefix=f"{REQUEST.prefix}self.depth = "))
+    sure = known(gap, "depth")
+    assert min(sure.read) > math.log(0.5)
+    assert (opinion(gap, sure), gap.written) == ([], 0)
+
+
+def test_it_is_given_up_as_soon_as_it_can_be_no_likelier(model: DiffusionGemma):
+    gap = gap_of(model)
+    better = Hypothesis(row=0, text="width", ids=(1,), confidence=(1.0,), read=(-0.8, 0.0), likeness=100.0)
+    assert (opinion(gap, better), gap.written) == ([], 0)
+
+
+def test_it_comes_first_only_where_it_is_clearly_likelier(model: DiffusionGemma):
+    gap = gap_of(model)
+    (made,) = opinion(gap)
+    score = standing(gap, made, made.read)
+    other = Hypothesis(row=0, text="0", ids=(1,), confidence=(0.1,), read=(-1.0,))
+    behind = (score - standing(gap, other, other.read)) / NATS
+    for ahead, offered in ((0.1, False), (-0.1, True)):
+        other = replace_hypothesis(other, likeness=behind + ahead)
+        assert bool(opinion(gap_of(model), other)) == offered
+
+
+def test_a_single_line_stays_one(model: DiffusionGemma):
+    asked = replace(REQUEST, prefix="def area(width, height):\n", single_line=True, suffix="\n")
+    for made in opinion(gap_of(model, asked)):
+        assert "\n" not in made.text
+
+
+def test_what_adds_a_problem_is_not_offered(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
+    def saying(text: str) -> Any:
+        def next_tokens(ids: object, choose: object, suffix: object, begun: Sequence[int]) -> Iterator[int]:
+            yield from (*model.tokenize(text), model.info.end_id)
+
+        return next_tokens
+
+    monkeypatch.setattr(model, "next_tokens", saying("width * height"))
+    assert [made.text for made in opinion(gap_of(model))] == ["width * height"]
+    monkeypatch.setattr(model, "next_tokens", saying("width * (height"))
+    assert opinion(gap_of(model)) == []
+
+
+@pytest.mark.parametrize(("most", "written"), [(3, 4), (96, LONGEST + 1)])
+def test_what_has_no_end_ends(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch, most: int, written: int):
+    def next_tokens(ids: object, choose: object, suffix: object, begun: Sequence[int]) -> Iterator[int]:
+        while True:
+            yield model.tokenize("x")[0]
+
+    monkeypatch.setattr(model, "next_tokens", next_tokens)
+    gap = gap_of(model, replace(REQUEST, max_tokens=most))
+    assert (opinion(gap), gap.written) == ([], written)
+
+
+def test_a_deadline_ends_it(model: DiffusionGemma):
+    gap = gap_of(model, deadline=Deadline(0.0, 0.0, lambda: 1.0))
+    assert (opinion(gap), gap.written) == ([], 0)
+
+
+def test_a_fill_is_no_less_likely_with_it(model: DiffusionGemma):
+    asked = [
+        REQUEST,
+        replace(
+            REQUEST, prefix="import json\n\n\ndef load(path):\n    with open(path) as file:\n        ", suffix="\n"
+        ),
+        replace(
+            REQUEST, prefix="class Stack:\n    def __init__(self):\n        self.items = []\n\n    def pop(self):\n"
+        ),
+        replace(REQUEST, prefix="for index, name in ", suffix=":\n    print(index, name)\n"),
+    ]
+    for request in asked:
+        alone, both = (
+            drive(model, infill(model, request, parts=Parts(second_opinion=way))).candidates[0] for way in (False, True)
+        )
+        assert both.score >= alone.score
+    assert any(drive(model, infill(model, each)).forwards > drive(model, infill(model, each)).steps for each in asked)
+
+
+def test_a_told_width_and_other_models_have_none(model: DiffusionGemma):
+    told = fill(model, replace(REQUEST, width=3))
+    assert told.forwards == told.steps
+    oracle = fill(Oracle("oracle", [Case(text="x = ▮max(a, b)▮\n")]), FillRequest(prefix="x = ", suffix="\n"))
+    assert oracle.forwards == oracle.steps
