@@ -31,10 +31,10 @@ KINDS: tuple[Kind, ...] = tuple(kind for kind, times in _OFTEN.items() for _ in 
 """Kinds of gaps, each as often as it is drawn relative to the others."""
 SIGNATURES = 0.75
 """Contexts with parts of neighbouring files that have signatures of these instead, where a name in the text has one."""
-FUNCTIONS = 0.5
-"""Texts that are a function which begins with its docstring."""
 ALONE, IMPORTS = 0.5, 0.3
 """Of the functions, those behind which the file ends, and those with some of the file's imports before them."""
+LATE = 0.75
+"""Of gaps where a text takes a whole row, those in its second half: most files are longer than what is read of them."""
 IN_CODE = 0.75
 """Gaps of functions that begin behind the docstring."""
 SHORTEST = 48
@@ -42,8 +42,8 @@ SHORTEST = 48
 LONGEST_GAP = 64
 CHARACTERS = 4
 """For each token, at the most."""
-_SUFFIX_SHARE, _SNIPPET_SHARE = 0.4, 0.35
-"""Of an example's tokens, at the most."""
+_REACH, _SUFFIX_SHARE, _SNIPPET_SHARE = 0.8, 0.4, 0.35
+"""Of an example's tokens, at the most: what is before its gap and in it, behind it, and of other files."""
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 _DOCSTRING = re.compile(r'"""[\s\S]*?"""\n?|\'\'\'[\s\S]*?\'\'\'\n?|/\*\*[\s\S]*?\*/\n?')
 _IMPORT = re.compile(r"^(?:import|from) [^\n(\\]+$", re.MULTILINE)
@@ -88,7 +88,7 @@ class Examples:
 
     def size(self, room: int) -> int:
         """How many tokens the next example of a row with so much room left may have."""
-        size = self._rng.randint(min(room, 2 * SHORTEST), room)
+        size = room if self._recipe.whole_rows else self._rng.randint(min(room, 2 * SHORTEST), room)
         return room if room - size < SHORTEST else size
 
     def draw(self, room: int, inner: int) -> Example | None:
@@ -141,7 +141,7 @@ class Examples:
     def _text(self, room: int) -> tuple[int, str, bool, int]:
         """(document, text, whether the text ends as a file does, where in it code begins behind a docstring)"""
         rng, corpus = self._rng, self._corpus
-        if rng.random() < FUNCTIONS and (place := corpus.choose_function(rng, self._best)):
+        if rng.random() < self._recipe.function_share and (place := corpus.choose_function(rng, self._best)):
             document, start, end = place
             whole = corpus.text(document)
             alone = rng.random() < ALONE
@@ -164,11 +164,16 @@ class Examples:
 
     def _gap(self, text: str, body: int, document: int, room: int) -> Hole | None:
         first = body if self._rng.random() < IN_CODE else 0
-        reach = text[first : first + int(room * CHARACTERS * 0.8)]
+        size = int(room * CHARACTERS * _REACH)
+        if self._recipe.whole_rows and len(text) > size and self._rng.random() < LATE:
+            first, size = max(first, size // 2), size // 2
+        reach = text[first : first + size]
         if self._rng.random() < self._recipe.span_share:
-            return self._span(reach)
-        found = holes(reach, self._corpus.language(document), self._rng, KINDS, count=1, longest=LONGEST_GAP * 4)
-        return replace(found[0], start=first + found[0].start, end=first + found[0].end) if found else None
+            found = self._span(reach)
+        else:
+            drawn = holes(reach, self._corpus.language(document), self._rng, KINDS, count=1, longest=LONGEST_GAP * 4)
+            found = drawn[0] if drawn else None
+        return found and replace(found, start=first + found.start, end=first + found.end)
 
     def _span(self, text: str) -> Hole | None:
         """A gap between two tokens, short ones as often as long ones."""

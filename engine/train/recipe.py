@@ -49,6 +49,10 @@ class Recipe:
     """Of the loss of the gaps' tokens and ends alone, which are about one in five tokens, beside the mean over all."""
     width_weight: float = 0.1
     """Of the loss of the gaps' widths, which are about one in fifty of the targets."""
+    function_share: float = 0.5
+    """Texts that are a function which begins with its docstring."""
+    whole_rows: bool = False
+    """Whether a text takes all the room that its row has left; else it may be any part of it."""
     gap_share: float = 0.7
     """Texts with a gap at the end of their context, whose suffix comes first."""
     snippet_share: float = 0.33

@@ -31,10 +31,9 @@ LEAST_TOKENS = 5_000
 """To learn from."""
 STEP_TOKENS = 1_024
 """Context tokens of one step."""
-_WIDTHS = (256, 256, 256, 512)
-"""Tokens of a row, in turn, as far as the model reads."""
-_PROMPTED_WIDTHS = (512,)
-"""Where each row is one prompt: what is said in each takes a part of it."""
+_WIDTH = 512
+"""Tokens of a row, as far as the model reads. What is to be learnt of a repository is what the rest of a file does not
+tell already: in contexts that are shorter than those that are served, something else is learnt."""
 _SNIPPETS, _EDITS = 0.33, 0.1
 """Shares of texts with parts of other files, and with recent edits."""
 
@@ -44,15 +43,17 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
     own = metadata.get("layout") == "tokens"
     # Another one's prompt holds all of the suffix, as far as it is read.
     pinned, asked = metadata.get("pinned") if own else CHAT_PINNED, info.length == "asked"
-    widths = tuple(min(width, info.context_limit) for width in (_WIDTHS if own else _PROMPTED_WIDTHS))
+    width = min(_WIDTH, info.context_limit)
     return Recipe(
         shape=Shape(vocab=info.noise.vocab_size, canvas=info.canvas_length),
         noise="uniform" if info.noise.mask_id is None else "absorbing",
         tokens=tokens,
         canvases_from=0,
         decay=0,
-        contexts=widths,
-        step_tokens=max(STEP_TOKENS, *widths),
+        contexts=(width,),
+        step_tokens=max(STEP_TOKENS, width),
+        function_share=0.0,
+        whole_rows=True,
         canvas_share=0.5,
         # A model that is asked for widths and ends ranks what it fills by them, too.
         next_token_weight=1.0 if asked else 0.3,

@@ -21,8 +21,12 @@ from engine.loader.loading import load
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.oracle.model import Case, Oracle
 
+BEGUN = (
+    "class Box:\n    def __init__(self, width, height, depth):\n"
+    "        self.width = width\n        self.height = height\n"
+)
 REQUEST = FillRequest(
-    prefix="class Box:\n    def __init__(self, width, height, depth):\n        self.width = width\n        self.height = height\n        ",
+    prefix=f"{BEGUN}        ",
     suffix="\n\n    def area(self):\n        return self.depth\n",
     language="python",
 )

@@ -1,5 +1,6 @@
 import random
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -310,6 +311,15 @@ def test_rows_side_by_side_lose_what_they_lose_alone():
     assert [float(loss) for loss in together] == pytest.approx([float(loss) for loss in alone], rel=1e-9)
 
 
+def test_a_text_takes_what_its_row_has_left_where_it_is_to(code: PackedCorpus):
+    def texts(*, whole: bool) -> float:
+        recipe = replace(tiny(), whole_rows=whole, gap_share=0.0, function_share=0.0)
+        rows = [*filled_rows(Examples(code, recipe, random.Random(3)), 20, 400)]
+        return fmean(len(row.examples) for row in rows)
+
+    assert texts(whole=True) < 1.3 < 1.6 < texts(whole=False)
+
+
 def test_gaps_count_beside_all_that_is_lost():
     network, recipe = random_network(), replace(tiny(), gap_share=0.5)
     rows = [*filled_rows(Examples(PackedCorpus(toy_corpus(), "train"), recipe, random.Random(3)), 4, 200)]
@@ -342,8 +352,8 @@ def test_files_that_end_say_so(code: PackedCorpus):
 
 
 def test_a_text_that_is_cut_off_does_not_say_that_it_ends(code: PackedCorpus, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(examples, "FUNCTIONS", 0.0)
     monkeypatch.setattr(examples, "CHARACTERS", 2)
     texts = [code.text(index) for index in range(len(code))]
-    ended = [example.context for example in drawn(code, gap_share=0.0, room=300) if example.context[-1] == EOS]
+    made = drawn(code, gap_share=0.0, function_share=0.0, room=300)
+    ended = [example.context for example in made if example.context[-1] == EOS]
     assert all(any(text.endswith(code.tokenizer.decode(ids[-20:-1])) for text in texts) for ids in ended)
