@@ -320,6 +320,14 @@ def test_a_text_takes_what_its_row_has_left_where_it_is_to(code: PackedCorpus):
     assert texts(whole=True) < 1.3 < 1.6 < texts(whole=False)
 
 
+def test_most_gaps_of_whole_rows_have_much_before_them(code: PackedCorpus):
+    def before(*, whole: bool) -> float:
+        made = drawn(code, room=300, seeds=200, whole_rows=whole, gap_share=1.0, function_share=0.0)
+        return fmean(len(example.context) for example in made)
+
+    assert before(whole=True) > 1.1 * before(whole=False)
+
+
 def test_gaps_count_beside_all_that_is_lost():
     network, recipe = random_network(), replace(tiny(), gap_share=0.5)
     rows = [*filled_rows(Examples(PackedCorpus(toy_corpus(), "train"), recipe, random.Random(3)), 4, 200)]
