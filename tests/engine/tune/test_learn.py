@@ -103,8 +103,9 @@ def test_a_killed_run_goes_on_from_what_was_saved(tmp_path: Path):
     kept = torch.load(tmp_path / "cut" / CHECKPOINT, weights_only=True)
     assert kept["state"]["step"] == 3
     _, found = run(tmp_path / "cut")
-    # Two processes need not round alike; what is not gone on from would differ by a step of the rate, hundredths.
-    assert all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in expected)
+    # Two processes need not round alike, and where a gradient is next to nothing a first step has the size of the rate
+    # whatever its sign. What was not gone on from would differ by 7e-4 and more in the mean.
+    assert max(float((found[name] - expected[name]).abs().mean()) for name in expected) < 2e-4
 
 
 def test_another_run_begins_anew(tmp_path: Path):
