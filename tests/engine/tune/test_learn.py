@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from engine.core.errors import EngineError
 from engine.loader.loading import load
+from engine.models import products
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.corpus import Split
@@ -41,7 +43,10 @@ def run(
     about: str = "",
     says: Callable[[str], None] = lambda line: None,
 ) -> tuple[TuningState | None, Weights]:
-    model = load(str(TOY), "cpu").model
+    # Which products are faster is measured, and another process that finds others so rounds otherwise: enough for
+    # another first answer on a canvas that is learnt from.
+    with patch.object(products, "_reordering_gains", lambda: False):
+        model = load(str(TOY), "cpu").model
     assert isinstance(model, DiffusionGemma)
     asked = count()
     plan = recipe(steps)
@@ -103,9 +108,8 @@ def test_a_killed_run_goes_on_from_what_was_saved(tmp_path: Path):
     kept = torch.load(tmp_path / "cut" / CHECKPOINT, weights_only=True)
     assert kept["state"]["step"] == 3
     _, found = run(tmp_path / "cut")
-    # Two processes need not round alike, and where a gradient is next to nothing a first step has the size of the rate
-    # whatever its sign. What was not gone on from would differ by 7e-4 and more in the mean.
-    assert max(float((found[name] - expected[name]).abs().mean()) for name in expected) < 2e-4
+    # What is not gone on from would differ by a step of the rate, hundredths.
+    assert all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in expected)
 
 
 def test_another_run_begins_anew(tmp_path: Path):
