@@ -91,11 +91,10 @@ def _of_width(name: str, known: Iterable[str]) -> EvalRow:
     return EvalRow(name=f"width {int(tokens)}", fill=fill, width=lambda model, request, truth: int(tokens))
 
 
-def _without(name: str, parts: Parts, lacking: Callable[[Model], str] = lambda model: "") -> EvalRow:
-    def fill_in_part(model: Any, request: FillRequest) -> Filled:
-        return drive(model, infill(model, request, parts=parts))
-
-    return EvalRow(name=f"without {name}", fill=fill_in_part, lacking=lacking)
+def _without(name: str, parts: Parts) -> EvalRow:
+    return EvalRow(
+        name=f"without {name}", fill=lambda model, request: drive(model, infill(model, request, parts=parts))
+    )
 
 
 def _by_generate(model: Any, request: FillRequest) -> Filled:
@@ -123,7 +122,7 @@ ROWS = (
     *(_of_width(f"width {tokens}", ()) for tokens in (8, 16, 32)),
     _without("repair", Parts(repair=False)),
     _without("mending", Parts(renoise=False)),
-    _without("second opinion", Parts(second_opinion=False), _no_end),
+    dataclass_replace(_without("second opinion", Parts(second_opinion=False)), lacking=_no_end),
     _without("ranking", Parts(ranking=False)),
     EvalRow(name="left to right", fill=fill_left_to_right, lacking=_no_reader),
     # Left to right as well, but the suffix stands in the context, and the model says where the gap ends.
