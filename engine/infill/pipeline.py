@@ -94,18 +94,19 @@ def infill(
         offered = merged(written, () if gap.committed else known)
     denoised = clock()
     chosen = worthwhile(gap, offered)
-    if parts.ranking and deadline.has_room():
+    is_read = parts.ranking and deadline.has_room()
+    if is_read:
         chosen = as_read(gap, chosen)
         if parts.second_opinion:
-            chosen = worthwhile(gap, [*chosen, *(yield from second_opinion(gap, chosen))])
-    candidates = ranked(gap, chosen)
+            chosen += yield from second_opinion(gap, chosen)
+    candidates = ranked(gap, chosen, read=is_read)
     line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
         model=model.info.name,
         device=model.info.device,
         adapter=model.info.adapter,
         candidates=tuple(_ended(each, line_end) for each in candidates),
-        width=len(gap.committed) + _width(candidates, offered, widths),
+        width=len(gap.committed) + _width(candidates, chosen, widths),
         steps=gap.steps,
         forwards=gap.steps + gap.written,
         context_tokens=len(prompt.context),
@@ -124,10 +125,10 @@ def _ended(candidate: Candidate, line_end: str) -> Candidate:
     return replace(candidate, text=text, token_ends=ends)
 
 
-def _width(candidates: Sequence[Candidate], offered: Sequence[Hypothesis], widths: Sequence[int]) -> int:
+def _width(candidates: Sequence[Candidate], chosen: Sequence[Hypothesis], widths: Sequence[int]) -> int:
     """Of the row that the first candidate stood on; of the first row where there is no candidate."""
     best = candidates[0].text if candidates else None
-    first = next((each for each in offered if each.text == best), None)
+    first = next((each for each in chosen if each.text == best), None)
     if first is None:
         return widths[0] if widths else 0
     return len(first.ids) if first.row == NO_ROW else widths[first.row]

@@ -40,9 +40,9 @@ def as_read(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     return [each if each.read else replace(each, read=tuple(next(scores))) for each in hypotheses]
 
 
-def ranked(gap: Gap, chosen: Sequence[Hypothesis]) -> tuple[Candidate, ...]:
-    """Scored by the model's reading, or, where there was none, by the canvas's confidence."""
-    candidates = [_candidate(gap, each, each.read or each.logs) for each in chosen]
+def ranked(gap: Gap, chosen: Sequence[Hypothesis], *, read: bool) -> tuple[Candidate, ...]:
+    """Scored by the model's reading of all of them, or, without, by the canvas's confidence."""
+    candidates = [_candidate(gap, each, each.read if read else each.logs) for each in chosen]
     # What finishes the code comes before what leaves it unfinished, however likely that is.
     order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))
     return tuple(candidates[at] for at in order[: gap.request.n])

@@ -20,7 +20,7 @@ from engine.decoding.distributions import likeliest
 from engine.decoding.executor import Work
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import NO_ROW, Hypothesis
-from engine.infill.ranking import fits, standing
+from engine.infill.ranking import fits, standing, worthwhile
 from engine.infill.validation import valid_fills
 from engine.models.base import LeftToRight
 from engine.models.logits import dense
@@ -32,6 +32,8 @@ LONGEST = 32
 """Tokens, each of which takes a forward pass of its own."""
 _SURE = math.log(0.5)
 """Above which a token that is read is the likeliest in its place."""
+_FIRST = torch.zeros(1, 2, dtype=torch.int64)
+"""The place of the one position that is asked about."""
 
 
 def second_opinion(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
@@ -49,14 +51,16 @@ def second_opinion(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesi
         token = next(tokens)
         gap.written += 1
         if token == model.info.end_id:
-            return (yield from _offered(gap, written.hypothesis(), least))
+            made = written.hypothesis()
+            is_other = made.text not in {each.text for each in known}
+            return (yield from _offered(gap, made)) if is_other and standing(gap, made, made.read) >= least else []
         written.ids.append(token)
         yield
     return []
 
 
-def _offered(gap: Gap, made: Hypothesis, least: float) -> Work[list[Hypothesis]]:
-    if standing(gap, made, made.read) < least:
+def _offered(gap: Gap, made: Hypothesis) -> Work[list[Hypothesis]]:
+    if not worthwhile(gap, [made]):
         return []
     syntax = yield from valid_fills(gap.request, [made.text], gap.deadline)
     return [replace(made, syntax=syntax[made.text], handicap=HANDICAP)] if made.text in syntax else []
@@ -98,7 +102,3 @@ class _Written:
         text = self._gap.model.detokenize(self.ids)
         confidence = tuple(map(math.exp, self.logs[: len(self.ids)]))
         return Hypothesis(row=NO_ROW, text=text, ids=tuple(self.ids), confidence=confidence, read=tuple(self.logs))
-
-
-_FIRST = torch.zeros(1, 2, dtype=torch.int64)
-"""The place of the one position that is asked about."""

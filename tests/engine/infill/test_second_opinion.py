@@ -162,6 +162,22 @@ def test_a_fill_is_no_less_likely_with_it(model: DiffusionGemma):
     assert any(drive(model, infill(model, each)).forwards > drive(model, infill(model, each)).steps for each in asked)
 
 
+def test_the_width_is_that_of_what_it_wrote(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
+    request = replace(REQUEST, prefix="for index, name in ", suffix=":\n    print(index, name)\n")
+    gap = gap_of(model, request)
+    (made,) = opinion(gap)
+    assert len(made.ids) != max(gap.told, key=gap.told.__getitem__)
+
+    def nothing(gap: Gap, fitted: object, rounds: int) -> Iterator[None]:
+        yield from ()
+        return []
+
+    monkeypatch.setattr("engine.infill.pipeline.repaired", nothing)
+    filled = fill(model, request)
+    assert [each.text for each in filled.candidates] == [made.text]
+    assert filled.width == len(made.ids)
+
+
 def test_a_told_width_and_other_models_have_none(model: DiffusionGemma):
     told = fill(model, replace(REQUEST, width=3))
     assert told.forwards == told.steps
