@@ -32,6 +32,9 @@ _SCORES = 1 << 18
 _LEAST_ROWS = 8
 _TRIED_ROWS = 32
 """Of states, for which an order of weights is chosen."""
+_CLEAR_GAIN = 1.5
+"""Of time, from which on weights are reordered: processors gain twice as much or nothing, and each process of a machine
+has to find the same, as other products round otherwise."""
 
 
 @contextmanager
@@ -147,36 +150,37 @@ def reordered(weight: Tensor) -> Tensor | None:
     """A copy of a weight [N, K] in oneDNN's order, for `linear`; None where that is no gain. Of a weight that came in
     bfloat16 it is in bfloat16, where that is faster: states are rounded to it as they were when such weights were
     trained, sums are in float32."""
-    if weight.device.type != "cpu" or weight.dtype != torch.float32 or not _reordering_gains():
+    if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
     narrow = weight.bfloat16()
-    if prefers_bfloat16("cpu") and torch.equal(narrow.float(), weight):
-        return _reordered(narrow)
-    return _reordered(weight)
+    copies = [weight, narrow] if torch.equal(narrow.float(), weight) else [weight]
+    best = max(copies, key=lambda copy: _gain(copy.dtype))
+    return _reordered(best) if _gain(best.dtype) > _CLEAR_GAIN else None
 
 
 def _by_head(keys: Tensor, values: Tensor) -> bool:
     """Whether oneDNN is good at products with those of a head: it takes others number by number."""
     plain = keys.device.type == "cpu" and keys.dtype == values.dtype == torch.float32
-    return plain and all(each.stride()[2:] == (each.shape[3], 1) for each in (keys, values)) and _reordering_gains()
+    laid_out = all(each.stride()[2:] == (each.shape[3], 1) for each in (keys, values))
+    return plain and laid_out and _gain(torch.float32) > _CLEAR_GAIN
 
 
 @cache
-def _reordering_gains() -> bool:
-    """Measured, as for bfloat16."""
+def _gain(dtype: torch.dtype) -> float:
+    """Seconds of a product in float32 by those of one with a weight of this format in oneDNN's order: measured, as for
+    bfloat16."""
     states, weight = torch.ones(_TRIED_ROWS, 512), torch.ones(512, 512)
     try:
-        multiplied = partial(_multiplied, states, _reordered(weight), None)
-        seconds = [_seconds(each) for each in (partial(F.linear, states, weight), multiplied)]
+        multiplied = partial(_multiplied, states, _reordered(weight.to(dtype)), None)
+        return _seconds(partial(F.linear, states, weight)) / _seconds(multiplied)
     except (AttributeError, RuntimeError):  # a torch without oneDNN, or for another processor
-        return False
-    return seconds[1] < seconds[0]
+        return 0.0
 
 
 def _seconds(product: Callable[[], Tensor]) -> float:
     """Of this thread, at the best: what else runs meanwhile, before a process that has to yield above all, would decide
     by the clock on the wall."""
-    return min(timeit.repeat(product, number=1, repeat=5, timer=time.thread_time))
+    return min(timeit.repeat(product, number=1, repeat=10, timer=time.thread_time))
 
 
 # The operators that torch's own compiler calls for frozen weights.

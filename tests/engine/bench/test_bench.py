@@ -95,7 +95,7 @@ def test_a_random_model_is_tied_and_dense_like_a_trained_one(small: DiffusionGem
 
 def test_the_weights_of_a_random_model_are_made_once(monkeypatch: pytest.MonkeyPatch):
     """A shape that fits a device can be built on it. A second order of the weights is kept beside them on purpose."""
-    monkeypatch.setattr("engine.models.products._reordering_gains", lambda: False)
+    monkeypatch.setattr("engine.models.products._gain", lambda dtype: 0.0)
 
     class Memory(TorchDispatchMode):
         held = most = 0

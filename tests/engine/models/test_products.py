@@ -77,7 +77,7 @@ def test_a_small_model_has_one_thread_while_it_is_asked(parameters: int, device:
 @pytest.fixture(params=[True, False], ids=["oneDNN", "as they are"])
 def reorders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether weights are worth a second order, on whichever processor this is."""
-    monkeypatch.setattr(products, "_reordering_gains", lambda: request.param)
+    monkeypatch.setattr(products, "_gain", lambda dtype: 2.0 if request.param and dtype == torch.float32 else 1.1)
     return request.param
 
 
@@ -100,14 +100,25 @@ def test_a_weight_in_a_second_order_multiplies_the_same(shape: tuple[int, ...], 
     assert (reordered(layers[0].weight) is not None) == reorders
 
 
-@pytest.mark.skipif(not products.prefers_bfloat16("cpu"), reason="products in bfloat16 are no faster here")
-def test_a_weight_that_came_in_bfloat16_is_multiplied_in_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(products, "_reordering_gains", lambda: True)
-    states, came, bias = numbers(5, INPUTS), numbers(ROWS, INPUTS).bfloat16().float(), numbers(ROWS)
-    for weight, dtype in ((came, torch.bfloat16), (numbers(ROWS, INPUTS), torch.float32)):
+@pytest.mark.parametrize(
+    ("narrow", "wide", "came", "other"),
+    [
+        (3.0, 2.0, torch.bfloat16, torch.float32),
+        (2.0, 3.0, torch.float32, torch.float32),
+        (3.0, 1.2, torch.bfloat16, None),
+        (0.1, 3.0, torch.float32, torch.float32),
+        (1.4, 1.2, None, None),
+    ],
+)
+def test_a_weight_is_multiplied_in_the_format_that_is_clearly_the_fastest(
+    narrow: float, wide: float, came: torch.dtype | None, other: torch.dtype | None, monkeypatch: pytest.MonkeyPatch
+):
+    """Of one that came in bfloat16 and of another."""
+    monkeypatch.setattr(products, "_gain", lambda dtype: narrow if dtype == torch.bfloat16 else wide)
+    states, weight, bias = numbers(5, INPUTS), numbers(ROWS, INPUTS), numbers(ROWS)
+    for weight, dtype in ((weight.bfloat16().float(), came), (weight, other)):
         second = reordered(weight)
-        assert second is not None
-        assert second.dtype == dtype
+        assert (None if second is None else second.dtype) == dtype
         found = linear(states, weight, bias, second)
         assert found.dtype == torch.float32
         torch.testing.assert_close(found, F.linear(states, weight, bias), rtol=0.02, atol=0.1)
@@ -146,7 +157,7 @@ def test_attention_behind_a_mask_is_torchs(rows: int, batch: int, masked: int, m
 
 
 def test_a_second_order_is_for_float32_on_a_processor(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(products, "_reordering_gains", lambda: True)
+    monkeypatch.setattr(products, "_gain", lambda dtype: 2.0)
     assert reordered(numbers(8, 8).bfloat16()) is None
     assert reordered(torch.empty(8, 8, device="meta")) is None
 

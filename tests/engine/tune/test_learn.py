@@ -8,14 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 import torch
 
 from engine.core.errors import EngineError
 from engine.loader.loading import load
-from engine.models import products
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.corpus import Split
@@ -43,10 +41,7 @@ def run(
     about: str = "",
     says: Callable[[str], None] = lambda line: None,
 ) -> tuple[TuningState | None, Weights]:
-    # Which products are faster is measured, and another process that finds others so rounds otherwise: enough for
-    # another first answer on a canvas that is learnt from.
-    with patch.object(products, "_reordering_gains", lambda: False):
-        model = load(str(TOY), "cpu").model
+    model = load(str(TOY), "cpu").model
     assert isinstance(model, DiffusionGemma)
     asked = count()
     plan = recipe(steps)

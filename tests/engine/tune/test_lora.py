@@ -101,7 +101,7 @@ def test_gradients_flow_through_the_processors_own_operator():
 
 def test_a_new_pair_adds_nothing_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch):
     # What is learnt beside is multiplied as it lies, else in another format.
-    monkeypatch.setattr("engine.models.products._reordering_gains", lambda: False)
+    monkeypatch.setattr("engine.models.products._gain", lambda dtype: 0.0)
     module = toy_module()
     before = {name: (id(part), part) for name, part in module.named_modules()}
     network = GemmaNetwork(module)
