@@ -54,7 +54,7 @@ class Gap:
     steps: int = 0
     """Each is a forward pass."""
     written: int = 0
-    """Forward passes beside them, of one token each."""
+    """Forward passes beside them, from left to right."""
     shown: int = 0
     """Row that the last draft showed."""
 

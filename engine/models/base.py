@@ -233,10 +233,12 @@ class LeftToRight(Model, Protocol):
         choose: Callable[[Tensor], Tensor] = torch.argmax,
         suffix: Sequence[int] | None = None,
         begun: Sequence[int] = (),
+        guess: Callable[[], Sequence[int]] = tuple,
     ) -> Iterator[int]:
         """Next tokens behind `ids` and `begun`, as `choose` takes them from logits [1, V], with a cache of keys and
         values, without end. With a pinned `suffix` they are those of the gap before it, whose first ones are `begun`,
-        where the model reads that."""
+        where the model reads that; there `guess` is asked before each forward pass what may come, and as far as that
+        is what is chosen, one pass is enough."""
         ...
 
 

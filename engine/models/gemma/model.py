@@ -174,11 +174,12 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         choose: Callable[[Tensor], Tensor] = torch.argmax,
         suffix: Sequence[int] | None = None,
         begun: Sequence[int] = (),
+        guess: Callable[[], Sequence[int]] = tuple,
     ) -> Iterator[int]:
         """Next tokens behind `ids` and `begun`, as `choose` takes them from logits [1, V] of the causal encoder; with a
         pinned `suffix` those of a gap that begins so, if the model has learnt where gaps end."""
         if suffix is not None and self.info.end_id is not None:
-            return self._tokens_of_gap(ids, choose, suffix, begun)
+            return self._tokens_of_gap(ids, choose, suffix, begun, guess)
         return self._tokens_behind([*ids, *begun], choose)
 
     def _tokens_behind(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor]) -> Iterator[int]:
@@ -189,19 +190,31 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
             yield read[-1]
 
     def _tokens_of_gap(
-        self, ids: Sequence[int], choose: Callable[[Tensor], Tensor], suffix: Sequence[int], begun: Sequence[int]
+        self,
+        ids: Sequence[int],
+        choose: Callable[[Tensor], Tensor],
+        suffix: Sequence[int],
+        begun: Sequence[int],
+        guess: Callable[[], Sequence[int]],
     ) -> Iterator[int]:
         known = own(self.encode(ids))
         store = known.store.copy(known.length)
         reading, read = Reading.of(known, suffix, [begun]), 0
         while True:
+            guessed = guess()
             with torch.inference_mode():
                 keep = partial(store.update, known.length + read)
-                hidden = self._read_on(reading, keep, len(reading.ids) - 1, read)
-                token = int(choose(self.network.logits(hidden[:, -1])))
+                hidden = self._read_on(reading.with_tokens(guessed), keep, len(reading.ids) - 1, read)
+                said = self.network.logits(hidden[0]).split(1)
             read = len(reading.ids)
-            reading = reading.with_token(token)
-            yield token
+            for logits, guessed_token in zip(said, (*guessed, None), strict=True):
+                with torch.inference_mode():
+                    token = int(choose(logits))
+                reading = reading.with_tokens([token])
+                yield token
+                if token != guessed_token:
+                    break
+                read += 1
 
     @torch.inference_mode()
     def _read(self, ids: Sequence[int], again: int = 0) -> tuple[EncodedContext, Tensor]:

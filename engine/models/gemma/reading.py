@@ -38,13 +38,14 @@ class Reading:
         """Its place in `ids`."""
         return self.texts.count(0) - 1
 
-    def with_token(self, token: int) -> Reading:
-        """With one more of the last text."""
+    def with_tokens(self, tokens: Sequence[int]) -> Reading:
+        """With so many more of the last text."""
+        first, number, count = self.positions[-1] + 1, self.texts[-1], len(tokens)
         return replace(
             self,
-            ids=(*self.ids, token),
-            positions=(*self.positions, self.positions[-1] + 1),
-            texts=(*self.texts, self.texts[-1]),
+            ids=(*self.ids, *tokens),
+            positions=(*self.positions, *range(first, first + count)),
+            texts=(*self.texts, *[number] * count),
         )
 
     def mask(self, read: int, window: int | None, device: torch.device, dtype: torch.dtype) -> Tensor:

@@ -1,7 +1,7 @@
 """What the causal encoder writes by itself, beside what canvases say."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace as replace_hypothesis
 from itertools import takewhile
 from typing import Any
@@ -63,7 +63,25 @@ def test_it_is_what_the_model_finds_likeliest_token_after_token(model: Diffusion
     assert [*made.ids] == [*takewhile(lambda token: token != model.info.end_id, tokens)]
     assert made.text == model.detokenize(made.ids)
     assert (made.row, made.syntax, made.handicap) == (NO_ROW, "ok", HANDICAP)
+    # What follows its like in the file is guessed, and one pass says whether it is right.
+    assert 1 < gap.written < len(made.ids)
+
+
+@pytest.fixture
+def unguessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One forward pass a token."""
+    monkeypatch.setattr("engine.infill.second_opinion._GUESSED", 0)
+
+
+@pytest.mark.usefixtures("unguessed")
+def test_without_guesses_it_is_the_same_in_more_passes(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
+    gap = gap_of(model)
+    (made,) = opinion(gap)
     assert gap.written == len(made.ids) + 1
+    monkeypatch.undo()
+    (guessed,) = opinion(gap_of(model))
+    assert guessed.ids == made.ids
+    assert guessed.read == pytest.approx(made.read, abs=5e-2)
 
 
 def test_its_reading_is_that_of_any_other_text(model: DiffusionGemma):
@@ -73,6 +91,7 @@ def test_its_reading_is_that_of_any_other_text(model: DiffusionGemma):
     assert made.confidence == pytest.approx([math.exp(log) for log in made.read[:-1]])
 
 
+@pytest.mark.usefixtures("unguessed")
 def test_what_a_canvas_is_sure_of_is_not_written_again(model: DiffusionGemma):
     gap = gap_of(model)
     (made,) = opinion(gap)
@@ -116,7 +135,7 @@ def test_a_single_line_stays_one(model: DiffusionGemma):
 
 def test_what_adds_a_problem_is_not_offered(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
     def saying(text: str) -> Any:
-        def next_tokens(ids: object, choose: object, suffix: object, begun: Sequence[int]) -> Iterator[int]:
+        def next_tokens(*given: object) -> Iterator[int]:
             yield from (*model.tokenize(text), model.info.end_id)
 
         return next_tokens
@@ -129,8 +148,9 @@ def test_what_adds_a_problem_is_not_offered(model: DiffusionGemma, monkeypatch: 
 
 @pytest.mark.parametrize(("most", "written"), [(3, 4), (96, LONGEST + 1)])
 def test_what_has_no_end_ends(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch, most: int, written: int):
-    def next_tokens(ids: object, choose: object, suffix: object, begun: Sequence[int]) -> Iterator[int]:
+    def next_tokens(ids: object, choose: object, suffix: object, begun: object, guess: Any) -> Iterator[int]:
         while True:
+            guess()
             yield model.tokenize("x")[0]
 
     monkeypatch.setattr(model, "next_tokens", next_tokens)

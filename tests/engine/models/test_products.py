@@ -115,8 +115,8 @@ def test_a_weight_is_multiplied_in_the_format_that_is_clearly_the_fastest(
 ):
     """Of one that came in bfloat16 and of another."""
     monkeypatch.setattr(products, "_gain", lambda dtype: narrow if dtype == torch.bfloat16 else wide)
-    states, weight, bias = numbers(5, INPUTS), numbers(ROWS, INPUTS), numbers(ROWS)
-    for weight, dtype in ((weight.bfloat16().float(), came), (weight, other)):
+    states, drawn, bias = numbers(5, INPUTS), numbers(ROWS, INPUTS), numbers(ROWS)
+    for weight, dtype in ((drawn.bfloat16().float(), came), (drawn, other)):
         second = reordered(weight)
         assert (None if second is None else second.dtype) == dtype
         found = linear(states, weight, bias, second)
