@@ -12,14 +12,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.models.products import attended, linear, reordered
+from engine.models.products import attended, gated, linear, reordered
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer index, queries [B, H, Q, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, Q, D], H a multiple of K.
@@ -32,6 +32,15 @@ Rotation = tuple[Tensor, Tensor]
 """Cosines and sines [B, T, 1, D], the sines with the sign of the half that they are multiplied with."""
 
 ALL = slice(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """The function of a gate."""
+
+    plain: Callable[[Tensor], Tensor]
+    fused: tuple[str, str]
+    """oneDNN's names of it and of the way to compute it."""
 
 
 class Linear(nn.Linear):
@@ -61,17 +70,13 @@ class RMSNorm(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """A gated block of three matrices."""
+    """A gated block of three matrices, for `feed_forward`."""
 
     def __init__(self, size: int, inner: int) -> None:
         super().__init__()
         self.gate_proj = Linear(size, inner, bias=False)
         self.up_proj = Linear(size, inner, bias=False)
         self.down_proj = Linear(inner, size, bias=False)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        gate, up = side_by_side((self.gate_proj, self.up_proj), hidden)
-        return alone(self.down_proj, F.silu(gate) * up)
 
 
 class Network(ABC):
@@ -97,8 +102,9 @@ class Network(ABC):
         groups = self.linear_layers()
         plain = (part for group in groups for part in group if isinstance(part, nn.Linear))
         twice = sum(part.weight.nbytes for part in plain) <= _MOST_TWICE_NBYTES
+        gates = {id(block.gate_proj) for block in self.gated_blocks()}
         for group in groups:
-            lay_out(group, twice=twice)
+            lay_out(group, twice=twice, apart=id(group[0]) in gates)
         if twice:
             self._lay_out_head()
 
@@ -107,7 +113,7 @@ class Network(ABC):
         head = self.module.lm_head
         held = head.__dict__.pop("together", None)
         if held is None or held[0] is not head.weight:
-            held = (head.weight, head.bias, [len(head.weight)], reordered(head.weight))
+            held = (head.weight, head.bias, [len(head.weight)], [reordered(head.weight)])
         head.together = held
 
     def of_head(self, hidden: Tensor, tokens: slice | Tensor) -> Tensor:
@@ -118,13 +124,17 @@ class Network(ABC):
             return alone(head, hidden).float()
         return linear(hidden, head.weight[tokens]).float()
 
+    def gated_blocks(self) -> list[Any]:
+        return [layer.mlp for layer in self.layers]
+
     def linear_layers(self) -> list[list[Any]]:
         """Those with the same input together."""
         groups: list[list[Any]] = []
-        for layer in self.layers:
-            block, mlp = layer.self_attn, layer.mlp
+        for block in (layer.self_attn for layer in self.layers):
             groups.append([part for part in (block.q_proj, block.k_proj, block.v_proj) if part is not None])
-            groups += [[mlp.gate_proj, mlp.up_proj], [block.o_proj], [mlp.down_proj]]
+            groups.append([block.o_proj])
+        for block in self.gated_blocks():
+            groups += [[block.gate_proj, block.up_proj], [block.down_proj]]
         return groups
 
     @property
@@ -224,10 +234,10 @@ class Network(ABC):
         return hidden.to(device)
 
 
-def lay_out(parts: Sequence[Any], *, twice: bool) -> None:
+def lay_out(parts: Sequence[Any], *, twice: bool, apart: bool = False) -> None:
     """Let the weights of linear layers over the same input lie side by side, so that one product is enough; in float32
     on a processor column by column, which few rows are multiplied with a third faster, and if they may be there `twice`
-    also in the order that is the fastest for many. What is packed lies as it is."""
+    also in the order that is the fastest for many, there `apart` or together. What is packed lies as it is."""
     held = parts[0].__dict__.pop("together", None)
     if not all(isinstance(part, nn.Linear) for part in parts):
         return
@@ -247,7 +257,8 @@ def lay_out(parts: Sequence[Any], *, twice: bool) -> None:
     sizes = [len(each) for each in weights]
     for part, own in zip(parts, weight.split(sizes), strict=True):
         part.weight = nn.Parameter(own, requires_grad=False)
-    parts[0].together = (weight, bias, sizes, reordered(weight) if twice else None)
+    faster = [reordered(each) for each in (weight.split(sizes) if apart else [weight])] if twice else []
+    parts[0].together = (weight, bias, sizes, faster)
 
 
 def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
@@ -256,13 +267,33 @@ def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
     if together is None:
         return [part(hidden) for part in parts]
     weight, bias, sizes, faster = together
-    product = linear(hidden, weight, bias, faster)
+    product = linear(hidden, weight, bias, faster[0] if len(faster) == 1 else None)
     return product.split(sizes, dim=-1) if len(sizes) > 1 else [product]
 
 
 def alone(part: Any, hidden: Tensor) -> Tensor:
     """What one linear layer makes of an input of its own."""
     return side_by_side((part,), hidden)[0]
+
+
+def feed_forward(block: Any, hidden: Tensor, activation: Activation) -> Tensor:
+    """A gated block of three matrices, [..., E] to [..., E]."""
+    in_order = _gated_in_order(block)
+    if in_order and not hidden.requires_grad:
+        return gated(hidden, *in_order, activation.fused)
+    gate, up = side_by_side((block.gate_proj, block.up_proj), hidden)
+    return alone(block.down_proj, activation.plain(gate) * up)
+
+
+def _gated_in_order(block: Any) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Gate, up and down, where all are there in the order and the one format that is the fastest."""
+    held: list[Any] = [getattr(part, "together", None) for part in (block.gate_proj, block.down_proj)]
+    faster: list[Tensor | None] = [each for together in held if together is not None for each in together[3]]
+    match [each for each in faster if each is not None]:
+        case [gate, up, down] if gate.dtype == up.dtype == down.dtype:
+            return gate, up, down
+        case _:
+            return None
 
 
 def bias(mask: Tensor, dtype: torch.dtype) -> Tensor:

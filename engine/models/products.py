@@ -152,10 +152,25 @@ def reordered(weight: Tensor) -> Tensor | None:
     trained, sums are in float32."""
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
-    narrow = weight.bfloat16()
-    copies = [weight, narrow] if torch.equal(narrow.float(), weight) else [weight]
+    narrow = in_bfloat16(weight)
+    copies = [weight] if narrow is None else [weight, narrow]
     best = max(copies, key=lambda copy: _gain(copy.dtype))
     return _reordered(best) if _gain(best.dtype) > _CLEAR_GAIN else None
+
+
+def in_bfloat16(weight: Tensor) -> Tensor | None:
+    """A weight in bfloat16, if it came in it: no number is another then."""
+    narrow = weight.bfloat16()
+    return narrow if torch.equal(narrow.to(weight.dtype), weight) else None
+
+
+def gated(states: Tensor, gate: Tensor, up: Tensor, down: Tensor, activation: tuple[str, str]) -> Tensor:
+    """States [..., K] through a gated block [..., K] of weights that `reordered` made, all of one format. `activation`:
+    oneDNN's names of the gate's function and of the way to compute it, which is done with the product."""
+    narrow = states.to(gate.dtype)
+    inner = _pointwise(narrow, gate, None, activation)
+    inner *= _pointwise(narrow, up, None)
+    return _pointwise(inner, down, None).to(states.dtype)
 
 
 def _by_head(keys: Tensor, values: Tensor) -> bool:
@@ -193,10 +208,16 @@ def _reordered(weight: Tensor) -> Tensor:
 
 
 def _multiplied(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    multiply: Any = torch.ops.mkldnn._linear_pointwise
     if weight.dtype == torch.bfloat16:
-        return multiply(states.bfloat16(), weight, None if bias is None else bias.bfloat16(), "none", [], "").float()
-    return multiply(states, weight, bias, "none", [], "")
+        return _pointwise(states.bfloat16(), weight, None if bias is None else bias.bfloat16()).float()
+    return _pointwise(states, weight, bias)
+
+
+def _pointwise(
+    states: Tensor, weight: Tensor, bias: Tensor | None, activation: tuple[str, str] = ("none", "")
+) -> Tensor:
+    multiply: Any = torch.ops.mkldnn._linear_pointwise
+    return multiply(states, weight, bias, activation[0], [], activation[1])
 
 
 def _by_parts(weight: Tensor) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from engine.models.masked.config import Architecture
 from engine.models.network import (
     ALL,
+    Activation,
     Attend,
     Embedding,
     FeedForward,
@@ -18,11 +19,14 @@ from engine.models.network import (
     Network,
     RMSNorm,
     alone,
+    feed_forward,
     frequencies,
     rotate,
     rotation,
     side_by_side,
 )
+
+SILU = Activation(F.silu, ("swish", ""))
 
 
 class MaskedModule(nn.Module):
@@ -98,7 +102,7 @@ class MaskedNetwork(Network):
 
     def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
         hidden = hidden + alone(layer.self_attn.o_proj, attended.transpose(1, 2).flatten(2))
-        return hidden + layer.mlp(self._norm(layer.post_attention_layernorm, hidden))
+        return hidden + feed_forward(layer.mlp, self._norm(layer.post_attention_layernorm, hidden), SILU)
 
     def _norm(self, module: Any, hidden: Tensor) -> Tensor:
         """RMS norm in float32, scaled in the format of the weights, as the references do."""

@@ -7,8 +7,10 @@ import torch
 import torch.nn.functional as F
 
 from engine.models import products
+from engine.models.gemma.network import GELU
 from engine.models.logits import Head, columns
-from engine.models.network import Linear, lay_out, side_by_side
+from engine.models.masked.network import SILU
+from engine.models.network import Activation, FeedForward, Linear, feed_forward, lay_out, side_by_side
 from engine.models.products import attended, linear, linear_by_parts, reordered, summed, threads_for
 from engine.models.quantized.layers import CpuInt8
 
@@ -98,6 +100,22 @@ def test_a_weight_in_a_second_order_multiplies_the_same(shape: tuple[int, ...], 
     side_by_side(layers, states)[0].sum().backward()
     assert states.grad is not None
     assert (reordered(layers[0].weight) is not None) == reorders
+
+
+@pytest.mark.usefixtures("reorders")
+@pytest.mark.parametrize("activation", [GELU, SILU], ids=["gelu", "silu"])
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (2, 3), (1, 40)], ids=str)
+def test_a_gated_block_computes_the_same_however_its_weights_lie(activation: Activation, shape: tuple[int, ...]):
+    block, states = FeedForward(INPUTS, ROWS), numbers(*shape, INPUTS)
+    block.load_state_dict({name: numbers(*held.shape) / 8 for name, held in block.state_dict().items()})
+    exact = feed_forward(block, states, activation)
+    lay_out([block.gate_proj, block.up_proj], twice=True, apart=True)
+    lay_out([block.down_proj], twice=True)
+    torch.testing.assert_close(feed_forward(block, states, activation), exact, rtol=1e-4, atol=1e-3)
+    # A gradient has to know the weights.
+    states.requires_grad_()
+    feed_forward(block, states, activation).sum().backward()
+    assert states.grad is not None
 
 
 @pytest.mark.parametrize(
