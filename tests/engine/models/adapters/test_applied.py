@@ -14,6 +14,7 @@ from engine.infill.pipeline import fill
 from engine.loader.checkpoint import read_checkpoint
 from engine.loader.loading import load
 from engine.loader.quantizing import quantize
+from engine.models import products
 from engine.models.adapters import applied
 from engine.models.adapters.applied import with_adapter, with_pairs
 from engine.models.adapters.files import Adapter, Pair
@@ -38,10 +39,12 @@ def opened(path: Path) -> Any:
 
 @torch.no_grad()
 def with_changed_weights(model: Any, pairs: Mapping[str, Pair], scale: float) -> None:
+    """In bfloat16, as they came."""
     for name, (a, b) in pairs.items():
         layer = model.network.module.get_submodule(name)
         assert isinstance(layer, nn.Linear)
-        layer.weight = nn.Parameter(layer.weight + (scale * (b.float() @ a.float())).to(layer.weight.dtype))
+        changed = layer.weight.float() + scale * (b.float() @ a.float())
+        layer.weight = nn.Parameter(changed.bfloat16().to(layer.weight.dtype))
     model.network.module.requires_grad_(False)
     model.network.lay_out()
 
@@ -72,6 +75,17 @@ def test_an_adapter_is_its_product_added_to_the_weights(name: str, merging: bool
     assert not close(logits(adapted), before, 0.1)
     assert logits(model) == before
     assert fill(adapted, REQUEST).candidates
+
+
+def test_weights_with_an_adapter_are_multiplied_in_the_format_that_they_came_in(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(products, "_gain", lambda dtype: 3.0 if dtype == torch.bfloat16 else 1.0)
+    model = opened(MODELS / "toy-uniform")
+    adapted = with_pairs(model, drawn_pairs(model, seed=1), ALPHA / RANK)
+    formats = [
+        {part.__dict__["together"][3][0].dtype for part in each.network.module.modules() if "together" in part.__dict__}
+        for each in (model, adapted)
+    ]
+    assert formats == [{torch.bfloat16}] * 2
 
 
 def test_what_is_packed_has_the_pair_beside_it(in_4_bit: Path):
