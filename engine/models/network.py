@@ -19,7 +19,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from engine.models.products import attended, gated, linear, reordered
+from engine.models.products import attended, attends_in_bfloat16, gated, linear, reordered
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer index, queries [B, H, Q, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, Q, D], H a multiple of K.
@@ -86,6 +86,8 @@ class Network(ABC):
     """Of queries by keys; None: one by the root of the head size."""
     fused = False
     """Whether what is between attentions is compiled."""
+    attends_in: torch.dtype | None = None
+    """The format of queries, keys and values, where it is not that of the hidden states."""
 
     def __init__(self, module: Any, layers: Sequence[Any], embeddings: Any) -> None:
         """`module`: ours, or transformers' class of the same shape."""
@@ -107,6 +109,11 @@ class Network(ABC):
             lay_out(group, twice=twice, apart=id(group[0]) in gates)
         if twice:
             self._lay_out_head()
+        together: list[Any] = [getattr(group[0], "together", None) for group in groups]
+        formats = {each.dtype for held in together if held for each in held[3] if each is not None}
+        # What is multiplied in bfloat16 need not be kept in more.
+        narrow = formats == {torch.bfloat16} and attends_in_bfloat16()
+        self.attends_in = torch.bfloat16 if narrow else None
 
     def _lay_out_head(self) -> None:
         """Its rows are looked up by token, too: they stay as they are."""
@@ -151,7 +158,12 @@ class Network(ABC):
     def token_nbytes(self) -> int:
         """Bytes of one token's keys and values in all layers."""
         weights = [layer.self_attn.k_proj.weight for layer in self.layers]
-        return sum(2 * weight.shape[0] * weight.dtype.itemsize for weight in weights)
+        return sum(2 * weight.shape[0] * (self.attends_in or weight.dtype).itemsize for weight in weights)
+
+    @property
+    def mask_format(self) -> torch.dtype:
+        """Of what masks add to scores."""
+        return self.attends_in or self.embeddings.weight.dtype
 
     @abstractmethod
     def head_size(self, index: int) -> int:
@@ -226,11 +238,13 @@ class Network(ABC):
             hidden = hidden.to(place)
             cos, sin = rotation_of(index)
             query, key, value = self.before(layer, hidden, cos.to(place), sin.to(place))
+            if self.attends_in is not None:
+                query, key, value = (each.to(self.attends_in) for each in (query, key, value))
             if wanted is not None and index == len(layers) - 1:
                 # No further layer looks at the others.
                 at = wanted.to(place)
                 hidden, query = hidden.index_select(1, at), query.index_select(2, at)
-            hidden = self.after(layer, hidden, attend(index, query, key, value), index)
+            hidden = self.after(layer, hidden, attend(index, query, key, value).to(hidden.dtype), index)
         return hidden.to(device)
 
 

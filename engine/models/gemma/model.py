@@ -237,7 +237,7 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         """Hidden states [B, T, E] of tokens [B, T], or [B, 1, E] of the token `wanted`."""
         device, length = tokens.device, tokens.shape[1]
         positions = torch.arange(start, start + length, device=device).expand(tokens.shape)
-        dtype = self.network.embeddings.weight.dtype
+        dtype = self.network.mask_format
         masks = {
             True: window_mask(start, length, max(0, start - self._window + 1), self._window, device, dtype),
             False: window_mask(start, length, 0, None, device, dtype),
@@ -251,7 +251,7 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         device = self.network.device
         ids = torch.tensor([reading.ids[read:]], device=device)
         positions = torch.tensor(reading.positions[read:], device=device)
-        dtype = self.network.embeddings.weight.dtype
+        dtype = self.network.mask_format
         masks = {
             sliding: reading.mask(read, window, device, dtype)
             for sliding, window in ((True, self._window), (False, None))
