@@ -24,6 +24,7 @@ from engine.infill.pipeline import fill
 from engine.loader.loading import load
 from engine.models.base import LeftToRight
 from engine.models.masked.model import Masked
+from engine.models.network import Activation, feed_forward
 from tests.engine.toy_gaps import toy_gaps
 
 TOY = Path(__file__).parents[2] / "models" / "toy-masked"
@@ -101,18 +102,19 @@ def test_keystrokes_end_where_the_model_can_read_no_more(small: Masked):
     assert ratios[0].name == f"warm keystroke at {longest} by 64 tokens"
 
 
-def test_the_published_loop_takes_a_token_a_step_and_computes_everything(small: Masked):
+def test_the_published_loop_takes_a_token_a_step_and_computes_everything(
+    small: Masked, monkeypatch: pytest.MonkeyPatch
+):
     request = replace(request_for(small, 5), prefix="20 21 22 23", suffix="24 25 26 27")
     passes: list[int] = []
 
-    def computed(block: Any, given: Any, out: Tensor) -> None:
-        passes.append(out.shape[1])
+    def counted(block: Any, hidden: Tensor, activation: Activation) -> Tensor:
+        if block is small.network.layers[0].mlp:
+            passes.append(hidden.shape[1])
+        return feed_forward(block, hidden, activation)
 
-    hook = small.network.layers[0].mlp.register_forward_hook(computed)
-    try:
-        reference(small, request, fill(small, request)).run()
-    finally:
-        hook.remove()
+    monkeypatch.setattr("engine.models.masked.network.feed_forward", counted)
+    reference(small, request, fill(small, request)).run()
     assert passes[-5:] == [4 + 5 + 4] * 5
 
 

@@ -67,7 +67,9 @@ def chat(released: Path, tmp_path: Path) -> PromptedLessons:
 
 
 @pytest.fixture
-def masked(tmp_path: Path) -> PromptedLessons:
+def masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PromptedLessons:
+    """In float32, as it learns."""
+    monkeypatch.setattr("engine.models.products._gain", lambda dtype: 0.0)
     return lessons_for(MASKED, tmp_path)
 
 
