@@ -31,7 +31,7 @@ HANDICAP = 1.5
 """Nats by which it has to be likelier: what is written as the likeliest, token after token, is found likely by the same
 weights whether it is right or not. On development gaps 0.5 to 2 do equally well."""
 LONGEST = 32
-"""Tokens, each of which takes a forward pass of its own."""
+"""Tokens."""
 _GUESSED = 4
 """Tokens that are read with the next one, in hope: what follows its like elsewhere takes every third pass away."""
 _LIKE = 4
@@ -90,7 +90,7 @@ class _Written:
         self._around = [*gap.suffix, *gap.prompt.context]
 
     def guess(self) -> list[int]:
-        """What may come, before a forward pass."""
+        """What may come, asked before each forward pass, which is counted."""
         self._gap.written += 1
         return [*went_on(self._around + self.ids, _LIKE, _GUESSED)]
 
