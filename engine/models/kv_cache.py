@@ -81,7 +81,7 @@ class KeyValues:
         assert value is not None
         return key[:, :, :length], value[:, :, :length]
 
-    def followed(self, layer: int, length: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    def followed(self, length: int, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values [B, K, length + T, D] of the first `length` tokens with [B, K, T, D] behind them; they hold
         until the next call for the layer."""
         if length == len(self.ids) and len(key) == 1:
@@ -372,7 +372,7 @@ def attend_to(network: Network, parts: Sequence[Part], places: Sequence[Tensor])
         for part, at, own_query, own_key, own_value in split:
             keys, values = part.keys_and_values(index, at.to(key.device), own_key, own_value)
             if part.store is not None:
-                keys, values = part.store.followed(index, part.start, keys, values)
+                keys, values = part.store.followed(part.start, index, keys, values)
                 unseen = part.start - network.seen(index, part.start)
                 keys, values = keys[:, :, unseen:], values[:, :, unseen:]
             attended.append(network.attention(own_query, keys, values))

@@ -131,32 +131,17 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
         """Log-probabilities of each gap under the causal encoder, and of what tells whether it fits: that it ends
         there, if it was learnt where gaps end, else what of the suffix is read with it."""
-        known = own(context)
-        if self.info.end_id is not None:
-            return self._scored(known, gaps, suffix, self.info.end_id)
-        rows = [[*gap, *suffix[:READ_ON]] for gap in gaps]
-        width = max(map(len, rows), default=0)
-        if width == 0:
+        known, end = own(context), self.info.end_id
+        tail = tuple(suffix[:READ_ON]) if end is None else (end,)
+        rows = [(*gap, *tail) for gap in gaps]
+        texts = [row[:-1] for row in rows if row]
+        if not texts:
             return [[] for _ in rows]
-        # The last token of the context is read again: its hidden state predicts the first token of a row.
-        start = known.length - 1
-        last = known.store.ids[start]
-        ids = torch.tensor([[last, *row, *[0] * (width - len(row))] for row in rows], device=self.network.device)
-        hidden = self._encode(ids, start, partial(_behind, known, start))
-        said = log_probabilities(Logits(hidden=hidden[:, :-1].flatten(0, 1), head=self.head), ids[:, 1:].flatten())
-        flat = said.view(len(rows), width).tolist()
-        return [values[: len(row)] for values, row in zip(flat, rows, strict=True)]
-
-    def _scored(
-        self, known: EncodedContext, gaps: Sequence[Sequence[int]], suffix: Sequence[int], end: int
-    ) -> list[list[float]]:
-        if not gaps:
-            return []
-        reading = Reading.of(known, suffix, gaps)
-        hidden = self._read_on(reading, partial(_behind, known, known.length), reading.question + 1)
-        tokens = torch.tensor([token for gap in gaps for token in (*gap, end)], device=hidden.device)
+        reading = Reading.of(known, None if end is None else suffix, texts)
+        hidden = self._read_on(reading, partial(known.store.followed, known.length), reading.question + 1)
+        tokens = torch.tensor([token for row in rows for token in row], device=hidden.device)
         said = log_probabilities(Logits(hidden=hidden[0], head=self.head), tokens)
-        return [each.tolist() for each in said.split([len(gap) + 1 for gap in gaps])]
+        return [each.tolist() for each in said.split([len(row) for row in rows])]
 
     @torch.inference_mode()
     def widths(self, context: Context, suffix: Sequence[int]) -> dict[int, float]:
@@ -164,7 +149,7 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         forward pass."""
         known = own(context)
         asked = Reading.of(known, suffix, ())
-        hidden = self._read_on(asked, partial(_behind, known, known.length), asked.question)
+        hidden = self._read_on(asked, partial(known.store.followed, known.length), asked.question)
         answers = self.network.logits(hidden[0, 0])[RESERVED : RESERVED + len(WIDTHS)]
         return dict(zip(WIDTHS, answers.softmax(dim=-1).tolist(), strict=True))
 
@@ -226,15 +211,14 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         for start in range(min(known, len(ids) - again), len(ids), most):
             part = ids[start : start + most]
             tokens = torch.tensor([list(part)], device=self.network.device)
-            # What is wanted are keys and values.
-            last = self._encode(tokens, start, partial(store.update, start), wanted=len(part) - 1)
+            last = self._encode(tokens, start, partial(store.update, start))
             store.ids[start : start + len(part)] = part
         context = store.context(len(ids))
         self.cache.trim()
         return context, last
 
-    def _encode(self, tokens: Tensor, start: int, keep: Keep, wanted: int | None = None) -> Tensor:
-        """Hidden states [B, T, E] of tokens [B, T], or [B, 1, E] of the token `wanted`."""
+    def _encode(self, tokens: Tensor, start: int, keep: Keep) -> Tensor:
+        """Hidden state [1, 1, E] of the last of tokens [1, T], as what is wanted are keys and values."""
         device, length = tokens.device, tokens.shape[1]
         positions = torch.arange(start, start + length, device=device).expand(tokens.shape)
         dtype = self.network.mask_format
@@ -242,8 +226,7 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
             True: window_mask(start, length, max(0, start - self._window + 1), self._window, device, dtype),
             False: window_mask(start, length, 0, None, device, dtype),
         }
-        place = None if wanted is None else torch.tensor([wanted], device=device)
-        return self._behind_masks(tokens, positions, masks, keep, place)
+        return self._behind_masks(tokens, positions, masks, keep, torch.tensor([length - 1], device=device))
 
     def _read_on(self, reading: Reading, keep: Keep, wanted: int, read: int = 0) -> Tensor:
         """Hidden states [1, T - wanted, E] of a reading's T tokens, from the place `wanted` on; the first `read` tokens
@@ -260,9 +243,10 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         return self._behind_masks(ids, positions.expand(ids.shape), masks, keep, places)
 
     def _behind_masks(
-        self, ids: Tensor, positions: Tensor, masks: Mapping[bool, Tensor], keep: Keep, wanted: Tensor | None
+        self, ids: Tensor, positions: Tensor, masks: Mapping[bool, Tensor], keep: Keep, wanted: Tensor
     ) -> Tensor:
-        """Hidden states as of `encode`; `masks`, of sliding layers and of others, are over the last keys."""
+        """Hidden states [1, W, E] of the places `wanted` [W] of ids [1, T]; `masks`, of sliding layers and of others,
+        are over the last keys."""
 
         def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             keys, values = keep(index, key, value)
@@ -295,10 +279,6 @@ def own(context: Context) -> EncodedContext:
 def _each(flags: Sequence[bool], lists: Sequence[Sequence[int]]) -> list[bool]:
     """A flag of a list for each of its items."""
     return [flag for flag, items in zip(flags, lists, strict=True) for _ in items]
-
-
-def _behind(known: EncodedContext, start: int, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    return known.store.followed(index, start, key, value)
 
 
 def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, vocabulary: Vocabulary) -> ModelInfo:

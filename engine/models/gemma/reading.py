@@ -15,8 +15,8 @@ from engine.models.prompts.layout import question, reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Tokens that follow a context, none of which anybody else sees: what stands behind a gap, the question how wide it
-    is, and for each of several texts the last token of the context once more, then the text."""
+    """Tokens that follow a context, none of which anybody else sees: what stands behind a gap and the question how wide
+    it is, where that is asked, and for each of several texts the last token of the context once more, then the text."""
 
     length: int
     """Tokens of context."""
@@ -26,16 +26,18 @@ class Reading:
     """The number of the text that a token belongs to, from 1 on; 0: it comes before all of them."""
 
     @classmethod
-    def of(cls, known: EncodedContext, pinned: Sequence[int], texts: Sequence[Sequence[int]]) -> Reading:
+    def of(cls, known: EncodedContext, pinned: Sequence[int] | None, texts: Sequence[Sequence[int]]) -> Reading:
+        """`pinned`: what stands behind the gap; None: nothing is asked before the texts."""
         last, length = known.store.ids[known.length - 1], known.length
-        parts = [question(pinned, length), *(reading(text, last, length) for text in texts)]
+        asked = [] if pinned is None else question(pinned, length)
+        parts = [asked, *(reading(text, last, length) for text in texts)]
         ids, positions = zip(*(each for part in parts for each in part), strict=True)
         numbers = tuple(number for number, part in enumerate(parts) for _ in part)
         return cls(length=length, ids=ids, positions=positions, texts=numbers)
 
     @property
     def question(self) -> int:
-        """Its place in `ids`."""
+        """Its place in `ids`; -1 where nothing is asked."""
         return self.texts.count(0) - 1
 
     def with_tokens(self, tokens: Sequence[int]) -> Reading:
