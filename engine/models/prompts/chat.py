@@ -15,7 +15,7 @@ from engine.checkpoints.directory import Files, read_json_if_there, read_text
 from engine.core.errors import ModelError
 from engine.core.request import FillRequest
 from engine.models.base import Prompt
-from engine.models.prompts.window import CHARACTERS, before_gap, cut_at_cursor, last_tokens
+from engine.models.prompts.window import CHARACTERS, cut_at_cursor
 from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
 from engine.text.newlines import with_line_feeds
@@ -37,11 +37,10 @@ class ChatPrompt(PromptLayout):
         limit = limit or self._limit
         room = int(limit * _SUFFIX_SHARE)
         following = self.behind(request, room)[0][:room]
-        before = with_line_feeds(before_gap(request.prefix, limit * 3 // 5 * CHARACTERS))
-        fenced = last_tokens(self.tokenize(f"```{request.language}\n{before}"), limit * 3 // 5)
-        kept, head = cut_at_cursor(fenced, self.vocabulary) if before else (fenced, "")
+        fence = self.tokenize(f"```{request.language}\n")
+        kept, head = cut_at_cursor(self.before(request, limit * 3 // 5 - len(fence)), self.vocabulary)
         return Prompt(
-            context=(*self._turns(request, self.vocabulary.text(following), limit), *kept),
+            context=(*self._turns(request, self.vocabulary.text(following), limit), *fence, *kept),
             suffix=tuple(following[:PINNED]),
             head=head,
         )
