@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from dg_lsp.config.settings import EngineSettings
 from engine.core.names import rooted
-from engine.core.processes import home_dir, neutral_dir, python_module
+from engine.core.processes import at_home, home_dir, neutral_dir, python_module
 from engine.core.server_address import with_options
 from engine.core.version import __version__
 from engine.ipc.client import EngineFailure
@@ -48,7 +48,7 @@ class Launch:
             unload_after_s=settings.unload_after_s,
             exit_after_s=settings.exit_after_s,
             http=settings.http,
-            http_token_file=_at_home(settings.http_token_file),
+            http_token_file=at_home(settings.http_token_file),
         )
 
     def command(self) -> list[str]:
@@ -100,10 +100,6 @@ def difference(wanted: Launch, running: EngineStatus) -> str:
         f"The engine runs with {runs}, not as the settings say; `dg-lsp engine restart {options}` changes that "
         "for all editors."
     )
-
-
-def _at_home(path: str) -> str:
-    return str(home_dir() / path[2:]) if path.startswith("~/") else path
 
 
 def _seconds(time_s: float | None) -> str:

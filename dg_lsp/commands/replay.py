@@ -16,6 +16,7 @@ from dg_lsp.replay.clients import STYLES
 from dg_lsp.replay.session import Session, read_session, write_session
 from engine.core.exits import interruptible, one_line_errors
 from engine.core.options import number
+from engine.core.processes import working_dir
 
 
 @one_line_errors()
@@ -67,7 +68,7 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
 
     with ExitStack() as stack:
         stack.enter_context(interruptible())
-        model = stack.enter_context(oracle(session)) if knows else rooted(model, Path.cwd())
+        model = stack.enter_context(oracle(session)) if knows else rooted(model, working_dir())
         environment = stack.enter_context(own_engine()) if model else dict(os.environ)
         settings = SETTINGS if knows else {}
         playing = play(session, client, model=model, speed=speed, environment=environment, settings=settings)

@@ -22,9 +22,8 @@ from typing import Literal, TypeVar, cast
 
 import msgspec
 
-from engine.core.errors import BadInput
+from engine.core.errors import BadInput, shortened
 from engine.core.wire import Wire
-from engine.ipc.frames import shortened
 
 T = TypeVar("T")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import typer
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from engine.cli.engine import chosen_options
 from engine.core.errors import BadInput, BodyError, EngineError
 from engine.core.names import Device, rooted
+from engine.core.processes import working_dir
 from engine.core.request import Filled, FillRequest
 from engine.ipc.client import EngineFailure, OnDraft, conversation, welcome
 from engine.ipc.messages import Fill, FillReply, StatusQuery, StatusReply
@@ -46,7 +46,7 @@ def answer(
         from engine.server import launch
 
         launch.start_detached(chosen_options(None, model=model, device=device))
-    elif (model and running.model != rooted(model, Path.cwd())) or (device and running.device != device):
+    elif (model and running.model != rooted(model, working_dir())) or (device and running.device != device):
         typer.echo(
             f"dg-lsp: the engine runs with model {running.model}, device {running.device}; another one is loaded here "
             "for this answer.",

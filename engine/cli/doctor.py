@@ -24,6 +24,7 @@ from engine.core import runtime_paths
 from engine.core.errors import EngineError
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.names import BUNDLED, ORACLE, Device, rooted
+from engine.core.processes import working_dir
 from engine.core.request import FillRequest
 from engine.core.server_address import REMOTE, destination, server_address
 from engine.core.sizes import binary_bytes, decimal_bytes
@@ -217,7 +218,7 @@ def _editor() -> str:
 
 def _fill(model: str, device: str) -> Finding:
     status = ask_status()
-    served = status is not None and status.model == rooted(model, Path.cwd())
+    served = status is not None and status.model == rooted(model, working_dir())
     answered = answer(_REQUEST, model, None if served else device, engine=served)
     filled, ms = answered.filled, answered.filled.ms
     said = repr(filled.candidates[0].text) if filled.candidates else "nothing"

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from msgspec.json import encode
 
+from engine.core.credentials import http_token
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.http_address import http_address
 from engine.core.names import ORACLE, check_device, rooted
 from engine.core.options import number
+from engine.core.processes import at_home, working_dir
 from engine.core.server_address import REMOTE, server_address
 from engine.core.sizes import binary_bytes
 from engine.ipc.client import NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.loader.catalog import find
+from engine.server.http.extra import check_extra
 from engine.server.settings import EngineOptions
 
 _DEFAULT = EngineOptions()
@@ -135,20 +137,22 @@ def run_here(settings: EngineOptions) -> bool:
 
 
 def chosen_options(before: EngineStatus | None, **asked: Any) -> EngineOptions:
-    """What is asked for, else what the engine ran with `before`, else the defaults. Raises ModelError, before anything
-    starts or ends, for what no engine could ever run."""
+    """What is asked for, else what the engine ran with `before`, else the defaults. Raises BadInput, before anything
+    starts or ends, for what no engine could run here."""
     ran: dict[str, Any] = {}
     if before:
         ran = {"model": before.model, "device": before.device_asked, "stall_s": before.stall_after_s}
         ran |= {"unload_after_s": before.unload_after_s, "exit_after_s": before.exit_after_s}
         ran |= {"http": before.http, "http_token_file": before.http_token_file}
     settings = EngineOptions(**(ran | {name: value for name, value in asked.items() if value is not None}))
-    settings = replace(settings, model=rooted(settings.model, Path.cwd()))
+    settings = replace(settings, model=rooted(settings.model, working_dir()))
     if settings.http_token_file:
         # The engine stands in no folder of the user's.
-        settings = replace(settings, http_token_file=str(Path(settings.http_token_file).absolute()))
+        file = working_dir() / at_home(settings.http_token_file)
+        settings = replace(settings, http_token_file=str(file))
     if settings.http:
-        http_address(settings.http)
+        check_extra()
+        http_token(http_address(settings.http), settings.http_token_file)
     check_device(settings.device)
     if settings.model.startswith(REMOTE):
         server_address(settings.model)

@@ -10,6 +10,7 @@ import typer
 
 from engine.core.errors import BadInput
 from engine.core.files import is_utf8
+from engine.core.processes import working_dir
 from engine.syntax.languages import language_of
 from engine.text.marked import MarkedText, gap_between, parse_position
 from engine.text.textfile import TextFile, replace_text
@@ -29,7 +30,7 @@ def folder_of(source: TextFile) -> str:
     """Where a file lies; where this command stands, for standard input. Empty for a name that is not UTF-8, which can't
     be sent, and which no adapter has."""
     path = source.path
-    folder = str(Path.cwd() if path is None else path.absolute().parent)
+    folder = str(working_dir() if path is None else (working_dir() / path).parent)
     return folder if is_utf8(folder) else ""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from engine.core.errors import BadInput, NotRead
 from engine.core.files import open_regular
+from engine.core.http_address import HttpAddress
 
 SERVER_KEY = "DG_LSP_SERVER_KEY"
 """The variable with the key that we show to a server."""
@@ -26,6 +27,18 @@ def read_key(variable: str, key_file: str) -> str:
     if not key.isascii() or not key.isprintable() or " " in key:
         raise BadInput(f"{where} holds no key that a header could hold: write the key alone into it.")
     return key
+
+
+def http_token(address: HttpAddress, key_file: str) -> str:
+    """What clients of the HTTP door at `address` must know; empty: nothing, which only this machine's may. Raises
+    BadInput."""
+    token = read_key(HTTP_TOKEN, key_file)
+    if not token and not address.local:
+        raise BadInput(
+            f"{address} can be reached from other machines: put a token into {HTTP_TOKEN}, or into a file that only "
+            "you can read and name it by --http-token-file (engine.http_token_file)."
+        )
+    return token
 
 
 def _in_file(named: Path) -> str:

@@ -37,11 +37,16 @@ from typing import Any
 
 # torch raises its own class on CUDA only; its other allocators raise RuntimeError with one of these in it.
 _ALLOCATION_WORDS = ("out of memory", "can't allocate memory", "not enough memory", "_ALLOC_FAILED")
+_LONGEST = 2_000
+"""Characters of a message. It goes to editors, which a message of megabytes would not reach at all."""
 _BROKEN_WORDS = ("CUDA error:", "HIP error:", "CUBLAS_STATUS_", "CUDNN_STATUS_", "device-side assert")
 
 
 class EngineError(Exception):
     """Base of all errors raised on purpose."""
+
+    def __str__(self) -> str:
+        return shortened(super().__str__(), _LONGEST)
 
 
 class BadInput(EngineError):
@@ -86,6 +91,11 @@ class MalformedMessage(ProtocolError):
 
 class VersionMismatch(ProtocolError):
     """The other end speaks another version of the protocol."""
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """A complaint may quote a value of megabytes; what is wrong with it stands at the ends."""
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[3 - most // 2 :]}"
 
 
 def is_panic(error: BaseException) -> bool:

@@ -24,6 +24,19 @@ def home_dir() -> Path:
         return neutral_dir()
 
 
+def at_home(path: str) -> str:
+    """A path of the user's, "~/" read as a shell reads it."""
+    return str(home_dir() / path[2:]) if path.startswith("~/") else path
+
+
+def working_dir() -> Path:
+    """Where this process stands; a neutral folder where that one is gone."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return neutral_dir()
+
+
 def neutral_dir() -> Path:
     """Where a process of long life stands: a folder that can't be removed meanwhile, and holds nothing of a project.
 

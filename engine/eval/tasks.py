@@ -17,12 +17,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from engine.core.errors import BadInput, NotRead
+from engine.core.errors import BadInput, NotRead, shortened
 from engine.core.files import is_folder, read_regular
 from engine.core.request import FillRequest
 from engine.core.sizes import decimal_bytes
 from engine.eval.holes import Kind, holes
-from engine.ipc.frames import shortened
 from engine.syntax.languages import language_of
 
 KINDS: tuple[Kind, ...] = ("rest_of_line", "line", "block", "arguments")

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgpack
 import msgspec
 
-from engine.core.errors import BodyError, FrameError, MalformedMessage
+from engine.core.errors import BodyError, FrameError, MalformedMessage, shortened
 
 T = TypeVar("T")
 MAX_FRAME_NBYTES = 16 * 1024 * 1024
@@ -29,11 +29,6 @@ def structured(fields: object, kind: type[T]) -> T:
         return msgspec.convert(fields, kind, builtin_types=_BYTES)
     except msgspec.ValidationError as error:
         raise ValueError(shortened(str(error))) from None
-
-
-def shortened(text: str) -> str:
-    """A complaint may quote a value of megabytes; what is wrong with it stands at the ends."""
-    return text if len(text) <= 200 else f"{text[:100]}...{text[-97:]}"
 
 
 def frame(

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from engine.core.errors import EngineError
 from engine.core.processes import neutral_dir, python_module
 from engine.core.runtime_paths import lock_path, log_dir, make_runtime_dir, runtime_dir_usable
-from engine.ipc.client import NoAnswer, ask, running_peer, welcome
+from engine.ipc.client import EngineFailure, NoAnswer, ask, running_peer, welcome
 from engine.ipc.messages import Stop
 from engine.ipc.peercred import kill
 from engine.server.settings import EngineOptions
@@ -73,6 +73,9 @@ def stop() -> bool:
     except NoAnswer as silence:
         # It hangs, or speaks another version.
         _end(silence)
+        found = True
+    except EngineFailure:
+        # It refuses to talk, as it has too many clients.
         found = True
     if found and not _is_gone(ends) and not (kill(engine) and _is_gone(time.monotonic() + _KILLED_S)):
         raise EngineError(f"The engine does not end; end the process that holds {lock_path()}.")

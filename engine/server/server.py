@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from engine.analysis.questions import Check
 from engine.core import runtime_paths
-from engine.core.errors import BadInput
 from engine.core.server_address import destination
 from engine.core.version import __version__
 from engine.ipc.address import Claim, TcpAddress, forget_address, write_tcp_address
@@ -30,6 +29,7 @@ from engine.server import memory
 from engine.server.analyzer import Analyzer
 from engine.server.checker import Checker, Ticket
 from engine.server.connection import Connection
+from engine.server.http.extra import check_extra
 from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Scheduler
 from engine.server.settings import EngineOptions
@@ -178,13 +178,9 @@ class EngineServer:
     async def _open_door(self) -> HttpDoor | None:
         if not self._settings.http:
             return None
-        try:
-            from engine.server.http.door import open_door
-        except ImportError as error:
-            raise BadInput(
-                f"The HTTP door needs {error.name}, which is not installed: "
-                "run `pipx install --force '.[http]'` in a clone of dg-lsp."
-            ) from None
+        check_extra()
+        from engine.server.http.door import open_door
+
         return await open_door(self._settings, self, next(self._numbers))
 
     async def _listen(self) -> tuple[asyncio.Server, Claim]:

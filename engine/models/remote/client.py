@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from engine.core.errors import ModelError
+from engine.core.processes import at_home
 from engine.core.server_address import ServerAddress
 
 T = TypeVar("T")
@@ -130,7 +131,7 @@ def _trusted(address: ServerAddress) -> ssl.SSLContext | bool:
     """Whose certificates count: those of the system, or of the authorities named instead."""
     if not address.ca_file:
         return True
-    path = Path(address.ca_file).expanduser()
+    path = Path(at_home(address.ca_file))
     try:
         return ssl.create_default_context(cafile=str(path))
     except (OSError, ValueError):

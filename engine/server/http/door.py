@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from engine.core.credentials import HTTP_TOKEN, read_key
+from engine.core.credentials import http_token
 from engine.core.errors import BadInput, EngineError
 from engine.core.http_address import HttpAddress, http_address
 from engine.server.connection import Host
@@ -61,7 +61,8 @@ async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoo
 
     Raises BadInput for an address or a token that can't be used, EngineError where the port is taken.
     """
-    address, token = http_address(settings.http), http_token(settings)
+    address = http_address(settings.http)
+    token = http_token(address, settings.http_token_file)
     bounds, fills = settings.http_bounds, HttpFills(host.scheduler, client, settings.limits.jobs_per_client)
     app = HttpApp(host, fills, settings.model)
     gate = Gate(app.asgi(), refusal, PATHS, address=address, token=token, bounds=bounds)
@@ -85,18 +86,6 @@ async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoo
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Punctual(config, state, bounds), sock=_bound(address), backlog=_BACKLOG)
     return HttpDoor(server, address, state, fills)
-
-
-def http_token(settings: EngineOptions) -> str:
-    """What clients must know; empty: nothing, which only this machine's may. Raises BadInput."""
-    token = read_key(HTTP_TOKEN, settings.http_token_file)
-    address = http_address(settings.http)
-    if not token and not address.local:
-        raise BadInput(
-            f"{address} can be reached from other machines: put a token into {HTTP_TOKEN}, or into a file that only "
-            "you can read and name it by --http-token-file (engine.http_token_file)."
-        )
-    return token
 
 
 class _Punctual(H11Protocol):

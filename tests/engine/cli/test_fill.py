@@ -51,6 +51,23 @@ def test_the_lines_around_the_gap_and_one_line_of_figures_are_shown(work: Path, 
     assert Path("a.py").read_text() == OPEN
 
 
+def test_where_this_folder_is_gone_a_file_elsewhere_and_standard_input_are_filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    know(CODE)
+    (tmp_path / "a.py").write_text(GAP)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    model = ("--model", f"oracle:{tmp_path}/oracle.json", "--no-engine", "--json")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(GAP.encode())))
+    for source in (str(tmp_path / "a.py"), "-"):
+        assert run(["fill", source, *model]) == 0
+        assert json.loads(capsys.readouterr().out)["candidates"][0]["text"] == "a + b"
+
+
 def test_json_has_the_promised_form(work: Path, capsys: pytest.CaptureFixture[str]):
     Path("a.py").write_text(GAP)
     found = answer(capsys, "a.py")

@@ -121,6 +121,13 @@ def test_a_masked_checkpoint_that_lies_is_a_sentence(tmp_path: Path, damage: Cal
         load(str(path), "cpu")
 
 
+def test_what_is_said_of_a_value_of_megabytes_is_no_longer_than_a_message(changeable: Path):
+    text_config(changeable, hidden_activation="x" * 10**7)
+    with pytest.raises(ModelError, match="which dg-lsp can't compute") as refused:
+        load(str(changeable), "cpu")
+    assert len(str(refused.value)) <= 2_000
+
+
 def test_vision_parts_that_are_not_loaded_cost_nothing(changeable: Path):
     change(changeable / "config.json", "vision_config", num_hidden_layers=200_000_000)
     assert load(str(changeable), "cpu").model.info.family == "diffusion_gemma"

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -25,6 +26,7 @@ from engine.ipc.address import TcpAddress
 from engine.ipc.challenge import ClientSide, Impostor
 from engine.ipc.messages import Analyze, Done, Failed, FillReply, Hello, Notice, Proof, Stop, Warm
 from engine.ipc.protocol import VERSION
+from engine.server.settings import EngineOptions
 from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
 
@@ -152,6 +154,14 @@ def test_stop_ends_the_engine_and_says_so_to_clients(place):
     assert place.command("stop").stdout.strip() == "No engine is running."
 
 
+def test_an_engine_with_too_many_clients_can_be_stopped(place):
+    with running(place) as process, contextlib.ExitStack() as clients:
+        for _ in range(EngineOptions().max_clients):
+            clients.enter_context(place.client())
+        assert place.command("stop").stdout.strip() == "The engine has ended."
+        assert process.wait(WAIT_S) == -signal.SIGKILL
+
+
 STARTED = {"model": "oracle:/some.json", "device": "cpu", "unload-after": 33, "exit-after": 77, "stall-after": 44}
 
 
@@ -187,10 +197,31 @@ def test_what_no_engine_could_run_is_refused_before_one_starts(place, how, argum
     assert not place.answers()
 
 
-def test_a_restart_that_is_refused_leaves_the_engine_alone(place):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "nosuch"), "There is no model 'nosuch'"),
+        (("--http", "0.0.0.0:0"), "put a token into DG_LSP_HTTP_TOKEN"),
+        (("--http", "127.0.0.1:0", "--http-token-file", "nosuch"), "can't be read: write the key into it"),
+    ],
+)
+def test_a_restart_that_is_refused_leaves_the_engine_alone(place, arguments, message):
     with running(place) as process:
-        assert place.command("restart", "--model", "nosuch").returncode == 2
+        refused = place.command("restart", *arguments)
+        assert refused.returncode == 2
+        assert message in refused.stderr
         assert pid_of(place) == process.pid
+
+
+def test_where_the_folder_of_a_shell_is_gone_an_engine_starts_and_restarts(place):
+    gone = place.folder / "gone"
+    gone.mkdir()
+    engine = shlex.join([sys.executable, "-m", "engine"])
+    script = f'rmdir "$PWD" && {engine} run --detach && {engine} restart'
+    said = subprocess.run(
+        ["sh", "-c", script], env=place.environment, cwd=gone, capture_output=True, text=True, timeout=WAIT_S
+    )
+    assert (said.returncode, said.stdout, said.stderr) == (0, "The engine runs.\n", "")
 
 
 def test_a_relative_name_survives_detaching_and_restarts(place, changeable):

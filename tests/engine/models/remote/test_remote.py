@@ -517,6 +517,12 @@ def test_what_still_may_not_stand_there_is_cut_off(server: FakeServer, monkeypat
     assert text != " d * 7"
 
 
+def test_a_file_of_authorities_that_is_not_there_is_named():
+    for file in ("/nosuch.pem", "~nobody-of-that-name/nosuch.pem"):
+        with pytest.raises(ModelError, match=f"{file} holds no certificates that can be read"):
+            load(f"vllm+https://localhost:1/m?ca_file={file}")
+
+
 @pytest.mark.parametrize("certificate", ["valid", "expired"])
 def test_certificates_are_verified(certificate: str):
     with fake_server(certificate=certificate) as server:
