@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,8 +69,16 @@ def folder_here(name: str) -> Path | None:
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether a name has the form OWNER/MODEL."""
-    return _HUB_ID.fullmatch(name) is not None
+    """Whether a name has the form OWNER/MODEL, by the Hub's own rules."""
+    if not _HUB_ID.fullmatch(name):
+        return False
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    with suppress(HFValidationError):
+        validate_repo_id(name)
+        return True
+    return False
 
 
 def cached() -> Cached:
@@ -98,14 +107,10 @@ def cached() -> Cached:
 
 
 def cached_folder(hub_id: str) -> Path | None:
-    """Where the local Hugging Face cache has a model's files, None where it has not."""
+    """Where the local Hugging Face cache has the files of what `is_hub_id`, None where it has not."""
     from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
 
-    try:
-        config = try_to_load_from_cache(hub_id, "config.json")
-    except HFValidationError:  # it has stricter rules for a name than its form
-        return None
+    config = try_to_load_from_cache(hub_id, "config.json")
     return Path(config).parent if isinstance(config, str) else None
 
 

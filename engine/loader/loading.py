@@ -97,8 +97,8 @@ def load(name: str = BUNDLED, device: Device = "auto", on_percent: OnPercent | N
 
 def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
     checkpoint = find(name)
-    placement = place(checkpoint, device, this_machine())
     with reading(name), _bar(shown=on_percent is None and checkpoint.nbytes > _QUICK_NBYTES) as show:
+        placement = place(checkpoint, device, this_machine())
         model = family_named(checkpoint.family).open(checkpoint, placement, on_percent or show)
         # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
         model.prompt(_TRIAL)
@@ -130,8 +130,9 @@ def _remote(name: str) -> Model:
     from engine.loader.remote import open_remote
 
     model = open_remote(name)
-    model.prompt(_TRIAL)
-    check_info(model.info)
+    with reading(f"The tokenizer of {name}"):
+        model.prompt(_TRIAL)
+        check_info(model.info)
     return model
 
 

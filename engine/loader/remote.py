@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from engine.checkpoints.directory import Checkpoint, read_files
+from engine.checkpoints.directory import Checkpoint, read_files, reading
 from engine.checkpoints.placement import Placement
 from engine.core.credentials import SERVER_KEY, read_key
 from engine.core.errors import ModelError
@@ -27,12 +27,15 @@ def open_remote(name: str) -> Remote:
         tokenizer = address.tokenizer or _told(client, address)
         # Only the user's own name may be that of a directory.
         path = _named(tokenizer) if address.tokenizer else _cached(tokenizer)
-        checkpoint = _without_weights(path, tokenizer)
-        family = family_of_type(checkpoint.config.get("model_type"), tokenizer)
-        if family.laid_out is None:
-            raise RemoteError(f"vLLM can't fill gaps with {tokenizer}, which has a mask token: run it on this machine.")
-        # What the loop computes by itself is little.
-        info, layout = family.laid_out(checkpoint, Placement(device="cpu", layers=(), dtype=torch.float32))
+        with reading(tokenizer):
+            checkpoint = _without_weights(path, tokenizer)
+            family = family_of_type(checkpoint.config.get("model_type"), tokenizer)
+            if family.laid_out is None:
+                raise RemoteError(
+                    f"vLLM can't fill gaps with {tokenizer}, which has a mask token: run it on this machine."
+                )
+            # What the loop computes by itself is little.
+            info, layout = family.laid_out(checkpoint, Placement(device="cpu", layers=(), dtype=torch.float32))
         model = Remote(client, address, info, layout)
         try:
             model.probe().result(2 * PROBE_S)

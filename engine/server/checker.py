@@ -170,7 +170,7 @@ class Checker:
             stderr=said,
             # Not asked to end with the engine's console: it ends with the pipe.
             start_new_session=sys.platform != "win32",
-            creationflags=subprocess.CREATE_NEW_PROCESS_GROUP if sys.platform == "win32" else 0,
+            creationflags=subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0,
         )
 
     async def _serve(self, child: asyncio.subprocess.Process) -> None:

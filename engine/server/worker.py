@@ -190,8 +190,14 @@ class Worker(threading.Thread):
     def _model_for(self, jobs: Sequence[Job]) -> Model | None:
         """The model, loaded where somebody wants it; where it can't be, they are told why."""
         if self._model is None and self._try_load() is None:
+            assert self._load_failure is not None
+            under_way = [job for job in jobs if job.filling is not None]
+            for job in under_way:
+                # It still has a model that was given up.
+                self._abandon(job)
+            if under_way:
+                memory.give_back()
             for job in jobs:
-                assert self._load_failure is not None
                 self._scheduler.finish(job, replace(self._load_failure, id=job.id))
         return self._model
 

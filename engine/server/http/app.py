@@ -29,7 +29,6 @@ from engine.server.http.endings import LATE, NOTHING, Completed, Endings, Settli
 from engine.server.http.fills import HttpFills
 from engine.server.http.gate import OPEN_TO_ALL
 from engine.server.http.prometheus import CONTENT_TYPE, metrics
-from engine.text.newlines import dominant_line_end
 
 _log = logging.getLogger(__name__)
 _OPENAI = "/v1/"
@@ -66,7 +65,8 @@ class HttpApp:
     async def _infill(self, request: Request) -> Response:
         arrived = time.monotonic()
         asked = read_body(await request.body(), InfillAsked)
-        wanted, endings = asked.fill_request(), asked.endings
+        wanted = asked.fill_request()
+        endings = asked.endings(wanted)
         if asked.loads_only:
             await self._load(arrived)
             return _json(llamacpp.chosen(llamacpp.whole(self._model, wanted, NOTHING, None), asked.response_fields))
@@ -80,7 +80,7 @@ class HttpApp:
     async def _infill_events(
         self, first: EngineMessage, replies: AsyncGenerator[EngineMessage], wanted: FillRequest, endings: Endings
     ) -> Events:
-        settling = _settling(wanted, endings)
+        settling = Settling(endings)
         async for message in _chained(first, replies):
             if isinstance(message, Drafted):
                 if text := settling.more(message.draft):
@@ -92,7 +92,8 @@ class HttpApp:
     async def _completions(self, request: Request) -> Response:
         arrived = time.monotonic()
         asked = read_body(await request.body(), CompletionAsked)
-        wanted, endings = _gap(asked), asked.endings
+        wanted = _gap(asked)
+        endings = asked.endings(wanted)
         completion = openai.Completion(self._model, logprobs=asked.logprobs not in (None, False))
         if asked.loads_only:
             await self._load(arrived)
@@ -116,7 +117,7 @@ class HttpApp:
         *,
         with_usage: bool,
     ) -> Events:
-        settling = _settling(wanted, endings)
+        settling = Settling(endings)
         async for message in _chained(first, replies):
             if isinstance(message, Drafted):
                 if text := settling.more(message.draft):
@@ -248,10 +249,6 @@ def _stands(wanted: FillRequest) -> bool:
     """Whether what is settled in a draft is likely to be of the answer: what is checked against a grammar may be cut or
     mended, and of several answers the first may be any."""
     return wanted.n == 1 and not wanted.language
-
-
-def _settling(wanted: FillRequest, endings: Endings) -> Settling:
-    return Settling(endings, dominant_line_end(wanted.prefix + wanted.suffix))
 
 
 def _json(held: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:

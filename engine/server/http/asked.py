@@ -14,6 +14,7 @@ from engine.core.request import FillRequest, Snippet
 from engine.ipc.messages import Failed
 from engine.server.http.endings import Endings
 from engine.syntax.languages import language_of
+from engine.text.newlines import dominant_line_end
 
 A = TypeVar("A", bound="HttpAsked")
 _MOST_TOKENS = 4096
@@ -58,13 +59,13 @@ class HttpAsked(Struct, frozen=True, kw_only=True):
         """Whether no answer is wanted, only that the next one comes soon."""
         return self._asked_tokens == 0
 
-    @property
-    def endings(self) -> Endings:
-        """What ends an answer."""
+    def endings(self, request: FillRequest) -> Endings:
+        """What ends an answer to `request`."""
         words = [self.stop] if isinstance(self.stop, str) else self.stop or []
         if len(words) > _MOST_STOPS:
             raise HttpError(400, f"At most {_MOST_STOPS} stop words are heeded.", "stop")
-        return Endings(stop=tuple(filter(None, words)), indent=max(self.n_indent or 0, 0))
+        line_end = dominant_line_end(request.prefix + request.suffix)
+        return Endings(stop=tuple(filter(None, words)), indent=max(self.n_indent or 0, 0), line_end=line_end)
 
     def request(
         self, prefix: str, suffix: str, *, snippets: Sequence[Snippet] = (), path: str = "", n: int = 1

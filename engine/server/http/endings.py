@@ -22,10 +22,12 @@ class Endings:
     """It ends before the first of these."""
     indent: int = 0
     """Spaces and tabs that lines after the first begin with, or it ends before them; blank lines may have less."""
+    line_end: str = "\n"
+    """Of the texts."""
 
     def cut(self, text: str) -> tuple[str, StopType, str]:
         """What is left of a text, why it ends there, and the stop word."""
-        found = [(at, word) for word in self.stop if (at := text.find(word)) >= 0]
+        found = [(at, word) for word in self.stop if (at := text.find(self._written(word))) >= 0]
         at, word = min(found, default=(len(text), ""))
         outdented = self._outdented(text)
         if outdented < at:
@@ -35,21 +37,28 @@ class Endings:
     def ready(self, text: str) -> str:
         """What of a text that goes on is sure to be left of it, whatever follows."""
         # Before the ending that is there, a longer word may have begun.
-        held = max((_begun(word, text) for word in self.stop), default=0)
-        if self.indent and text.rpartition("\n")[2].strip() == "":
+        held = max((_begun(self._written(word), text) for word in self.stop), default=0)
+        if self.indent and text.rpartition(self.line_end)[2].strip() == "":
             # How far the line is indented is not known yet.
             held = max(held, len(text) - len(text.rstrip()))
+        elif self.indent:
+            held = max(held, _begun(self.line_end, text))
         return self.cut(text)[0][: len(text) - held]
 
     def _outdented(self, text: str) -> int:
         """Where the line break is before the first line that is indented too little; the text's end without one."""
-        at = text.find("\n") if self.indent else -1
+        at = text.find(self.line_end) if self.indent else -1
         while at >= 0:
-            line = text[at + 1 :].partition("\n")[0]
+            begin = at + len(self.line_end)
+            line = text[begin:].partition(self.line_end)[0]
             if line.strip() and len(line) - len(line.lstrip(" \t")) < self.indent:
                 return at
-            at = text.find("\n", at + 1)
+            at = text.find(self.line_end, begin)
         return len(text)
+
+    def _written(self, word: str) -> str:
+        """A stop word as a text would hold it."""
+        return with_line_ends(word, self.line_end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +99,14 @@ def completed(candidate: Candidate, endings: Endings, max_tokens: int) -> Comple
 class Settling:
     """What of a fill's drafts can be sent, piece by piece from the left, so that nothing has to be taken back."""
 
-    def __init__(self, endings: Endings, line_end: str) -> None:
+    def __init__(self, endings: Endings) -> None:
         self._endings = endings
-        self._line_end = line_end
         self._before = ""
         self._sent = ""
 
     def more(self, draft: Draft) -> str:
         """What a draft adds: it has to be settled, and to have been so in the draft before."""
-        settled = with_line_ends(draft.text[: draft.settled], self._line_end)
+        settled = with_line_ends(draft.text[: draft.settled], self._endings.line_end)
         stands, self._before = settled[: common_head(self._before, settled)], settled
         ready = self._endings.ready(stands)
         # What turns out to be blank is not offered at all.

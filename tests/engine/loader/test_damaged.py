@@ -128,6 +128,19 @@ def test_what_is_said_of_a_value_of_megabytes_is_no_longer_than_a_message(change
     assert len(str(refused.value)) <= 2_000
 
 
+def test_a_tensor_that_is_a_mere_list_is_a_sentence(changeable: Path):
+    from safetensors.torch import load_file, save_file
+
+    for file in changeable.glob("*.safetensors"):
+        tensors = {
+            name: each.flatten() if name.endswith("embed_tokens.weight") else each
+            for name, each in load_file(file).items()
+        }
+        save_file(tensors, file, metadata={"format": "pt"})
+    with pytest.raises(ModelError, match="can't be loaded"):
+        load(str(changeable), "cpu")
+
+
 def test_vision_parts_that_are_not_loaded_cost_nothing(changeable: Path):
     change(changeable / "config.json", "vision_config", num_hidden_layers=200_000_000)
     assert load(str(changeable), "cpu").model.info.family == "diffusion_gemma"

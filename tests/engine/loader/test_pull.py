@@ -135,8 +135,9 @@ def test_a_gated_model_says_where_to_ask(hub: Hub, capsys: pytest.CaptureFixture
     check_refused(capsys, HUB_ID, 2, "someone/tiny asks you to accept its terms")
 
 
-def test_what_is_no_hub_id_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
-    check_refused(capsys, "bundled", 2, "'bundled' is no Hub id: give OWNER/MODEL.")
+@pytest.mark.parametrize("name", ["bundled", "foo/bar.git", "a--b/c", "a/b..c", "é/b"])
+def test_what_is_no_hub_id_is_refused(hub: Hub, name: str, capsys: pytest.CaptureFixture[str]):
+    check_refused(capsys, name, 2, f"{name!r} is no Hub id: give OWNER/MODEL.")
 
 
 def test_no_network_is_one_line(hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -206,6 +206,32 @@ def test_memory_that_stays_short_unloads_the_model_and_says_so():
     assert "the model was unloaded" in states[-1].message
 
 
+def test_a_model_that_is_given_up_is_gone_though_another_gap_was_being_filled():
+    slow = Case(text="y = ▮" + " ".join(map(str, range(60))) + "▮\n", reveal=1, delay_ms=20)
+    held = [Oracle("oracle", [slow, Case(text="x = ▮1▮\n", fault="out_of_memory")])]
+    model = weakref.ref(held[0])
+    scheduler, answers = Scheduler(), queue.Queue[EngineMessage]()
+    worker = Worker(
+        scheduler,
+        Metrics(),
+        lambda percent: held.pop(),
+        watchdog=Watchdog(60),
+        check=unasked,
+        unload_after_s=60.0,
+        on_state=lambda state: None,
+    )
+    worker.start()
+    for number, prefix in enumerate(["y = ", "x = ", "x = ", "x = "]):
+        now = time.monotonic()
+        order = Fill(id=number, request=FillRequest(prefix=prefix, suffix="\n"))
+        scheduler.submit(Job(client=number, order=order, deliver=answers.put, arrived=now, touched=now))
+    told = [answers.get(timeout=60) for _ in range(4)]
+    assert [each.id for each in told if isinstance(each, Failed)][-1] == 0
+    assert model() is None
+    scheduler.close()
+    worker.join(30)
+
+
 @pytest.mark.parametrize("fault", ["defect", "out_of_memory"])
 def test_requests_that_fail_do_not_keep_a_model_loaded(fault: Literal["defect", "out_of_memory"]):
     model = Oracle("oracle", [Case(text="x = ▮1▮\n", fault=fault)])

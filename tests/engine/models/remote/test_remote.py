@@ -195,7 +195,7 @@ def test_a_path_that_a_server_names_is_not_read(server: FakeServer):
     ("root", "told"),
     [
         ("src/model", "is not on this machine"),
-        ("src/a--model", "is not on this machine"),
+        ("src/a--model", "does not say which published model toy is"),
         ("a" * 300 + "/b", "does not say which published model toy is"),
     ],
 )
@@ -515,6 +515,18 @@ def test_what_still_may_not_stand_there_is_cut_off(server: FakeServer, monkeypat
     (text,) = filled(remote)
     assert " d * 7".startswith(text)
     assert text != " d * 7"
+
+
+@pytest.mark.parametrize("damage", ["{{ nothing.at.all }}", ""])
+def test_a_tokenizers_directory_that_is_damaged_is_a_sentence(changeable: Path, damage: str):
+    if damage:
+        (changeable / "chat_template.jinja").write_text(damage)
+    else:
+        config = json.loads((changeable / "config.json").read_text())
+        del config["text_config"]
+        (changeable / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="can't be loaded"):
+        load(f"vllm+http://127.0.0.1:9/toy?tokenizer={changeable}")
 
 
 def test_a_file_of_authorities_that_is_not_there_is_named():

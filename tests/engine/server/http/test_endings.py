@@ -23,17 +23,20 @@ from engine.server.http.endings import Endings, Settling, completed
         (Endings(indent=4), "a\n", ("a\n", "eos", "")),
         (Endings(indent=2, stop=("c",)), "a\nb\nc", ("a", "limit", "")),
         (Endings(indent=2, stop=("a",)), "a\nb", ("", "word", "a")),
+        (Endings(stop=("\n\n",), line_end="\r\n"), "a\r\nb\r\n\r\nc", ("a\r\nb", "word", "\n\n")),
+        (Endings(indent=4, line_end="\r\n"), "    a\r\n\r\n    b\r\nc", ("    a\r\n\r\n    b", "limit", "")),
     ],
 )
 def test_the_first_ending_counts(endings: Endings, text: str, left: tuple[str, str, str]):
     assert endings.cut(text) == left
 
 
-TEXTS = st.text(alphabet="ab \n\t", max_size=12)
+TEXTS = st.text(alphabet="ab \n\r\t", max_size=12)
 ENDINGS = st.builds(
-    lambda stop, indent: Endings(stop=tuple(filter(None, stop)), indent=indent),
+    lambda stop, indent, line_end: Endings(stop=tuple(filter(None, stop)), indent=indent, line_end=line_end),
     st.lists(st.text(alphabet="ab\n", max_size=3), max_size=2),
     st.integers(0, 3),
+    st.sampled_from(["\n", "\r\n", "\r"]),
 )
 
 
@@ -85,7 +88,7 @@ def draft(text: str, settled: int) -> Draft:
 
 
 def test_what_two_drafts_in_a_row_agree_on_is_sent_once():
-    settling = Settling(Endings(), "\n")
+    settling = Settling(Endings())
     assert settling.more(draft("abcd", 3)) == ""
     assert settling.more(draft("abxd", 4)) == "ab"
     assert settling.more(draft("ab", 1)) == ""
@@ -95,14 +98,14 @@ def test_what_two_drafts_in_a_row_agree_on_is_sent_once():
 
 
 def test_what_turns_out_otherwise_is_not_gone_on_with():
-    settling = Settling(Endings(), "\n")
+    settling = Settling(Endings())
     settling.more(draft("ab", 2))
     assert settling.more(draft("ab", 2)) == "ab"
     assert settling.rest("xyz") == ""
 
 
 def test_a_stop_word_is_not_sent_in_part_and_line_ends_are_those_of_the_file():
-    settling = Settling(Endings(stop=("end",)), "\r\n")
+    settling = Settling(Endings(stop=("end",), line_end="\r\n"))
     settling.more(draft("a\nbe", 4))
     assert settling.more(draft("a\nben", 5)) == "a\r\nb"
     assert settling.more(draft("a\nbend", 6)) == ""
