@@ -37,7 +37,7 @@ class ParsedText:
         """With [start, end) replaced; None where that does not make it better, or can't be told in time.
 
         Better is: nothing is wrong any more; or less, and none of it where the text was replaced or, for the compiler,
-        before that.
+        before that; and not the same a few lines later.
         """
         tree = self.tree.edited(start, end, new, budget)
         found = find(tree.root, budget) if tree else None
@@ -51,8 +51,18 @@ class ParsedText:
             return None
         # Compiling costs most, so it comes last.
         better = ParsedText(tree=tree, found=tuple(found), diagnostic=_diagnostic(tree))
-        behind = better.diagnostic is None or better.diagnostic.offset > last
+        behind = better.diagnostic is None or (better.diagnostic.offset > last and not self._moved(better, last))
         return better if better.is_sound or (behind and better.severity < self.severity) else None
+
+    def _moved(self, other: ParsedText, end: int) -> bool:
+        """Whether the compiler complains of the same in another text, and would if that ended with the line at `end`:
+        what it complains of was only pushed down."""
+        if self.diagnostic is None or other.diagnostic is None or self.diagnostic.message != other.diagnostic.message:
+            return False
+        text = other.tree.text
+        stop = text.find("\n", end) + 1 or len(text)
+        still = diagnose(plain(text[:stop]), other.tree.language)
+        return still is not None and still.message == self.diagnostic.message
 
 
 def parse_text(text: str, language: str, budget: Budget | None = None) -> ParsedText | None:

@@ -58,7 +58,9 @@ def new_canvas(
     width = max(map(len, rows))
     device = generator.device
     ids = torch.tensor(
-        [[-1 if t is None else t for t in row] + [0] * (width - len(row)) for row in rows], device=device
+        [[-1 if t is None else t for t in row] + [0] * (width - len(row)) for row in rows],
+        dtype=torch.int64,
+        device=device,
     )
     pinned = ids >= 0
     ids = torch.where(pinned, ids, noise.draw(ids.shape, generator))
@@ -81,7 +83,8 @@ def seed(canvas: Canvas, row: int, guess: Sequence[int | None], head: Head) -> N
     rows, positions = canvas.open.nonzero().unbind(dim=1)
     if canvas.signal is None:
         canvas.signal = Signal.nothing(head, len(rows))
-    tokens = torch.tensor([-1 if token is None else token for token in guess], device=canvas.ids.device)
+    said = [-1 if token is None else token for token in guess]
+    tokens = torch.tensor(said, dtype=canvas.ids.dtype, device=canvas.ids.device)
     here = (rows == row) & (positions < len(guess))
     canvas.signal.sums[here] = head.guessed(tokens[positions[here]], SURE)
 

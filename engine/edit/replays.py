@@ -18,8 +18,8 @@ from itertools import islice
 from engine.core.sequences import common_ends, common_head
 from engine.syntax.roles import BINDS, MEMBERS, RoleKind, SpanRole
 
-LONGEST = 2000
-"""Characters of an edit; what is longer says too many things at once."""
+LONGEST, _THINGS = 2000, 8
+"""Characters of an edit, and texts that it replaces by others; what has more says too many things at once."""
 _NEIGHBOURS = 5
 """Tokens on each side of a place that are held against those of the edit."""
 _AROUND = 120
@@ -217,6 +217,8 @@ def _replaced(old: str, new: str) -> Iterator[Replaced]:
         return
     found = list(replaced(old, new))
     times = Counter((was, now) for _, was, now in found)
+    if len(times) > _THINGS:
+        return
     for (was, now), count in times.items():
         # A bare sign or an insertion says nothing about where else it belongs.
         if len(was) < 2 or not re.search(r"\w", was):

@@ -208,7 +208,8 @@ class _Fixing:
     def _sites(self, now: _Broken, region: SyntaxErrorRegion) -> Iterator[Site]:
         """The lines of the likeliest spots in the text that is asked for."""
         end = len(now.text) - self._after
-        inside = [spot for spot in region.spots if self._before <= spot <= end] or [min(region.start, end)]
+        inside = [spot for spot in region.spots if self._before <= spot <= end]
+        inside = inside or [min(max(region.start, self._before), end)]
         lines: dict[tuple[int, int], list[int]] = {}
         for spot in inside:
             start = max(now.text.rfind("\n", 0, spot) + 1, self._before)

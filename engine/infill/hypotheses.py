@@ -69,6 +69,11 @@ def _logs(values: Sequence[float]) -> list[float]:
     return [math.log(max(value, _LEAST)) for value in values]
 
 
+def is_text(text: str) -> bool:
+    """Whether all bytes of what tokens say belong to characters."""
+    return _REPLACEMENT not in text
+
+
 def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
     """What a row says; None where it says no text or does not begin with what stands before the cursor."""
     width = fitted.widths[row]
@@ -82,7 +87,7 @@ def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
         return None  # noise still: no answer came for it
     ids = tuple(token for token, _ in kept)
     text = gap.model.detokenize([*gap.committed, *ids])
-    if _REPLACEMENT in text or not text.startswith(gap.prompt.head):
+    if not is_text(text) or not text.startswith(gap.prompt.head):
         return None
     behind = fitted.canvas.confidence[row, width : fitted.canvas.lengths[row]][:READ_ON].tolist()
     return Hypothesis(

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from engine.core.request import Precedent, Syntax
+from engine.core.request import Precedent
 from engine.decoding.executor import Work
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import NO_ROW, Hypothesis
 from engine.infill.ranking import scored, standing
-from engine.infill.validation import valid_fills
+from engine.infill.validation import checked, valid_fills
 from engine.text.newlines import with_line_feeds
 
 LIKELY, LIKENESS = -3.9, 0.145
@@ -27,17 +27,17 @@ def precedents(gap: Gap) -> Work[list[Hypothesis]]:
     ids = {text: tokens for text in reversed(texts) if (tokens := _tokens(gap, text))}
     if gap.request.task != "fill" or not ids:
         return []
-    syntax = yield from valid_fills(gap.request, list(ids), gap.deadline)
-    valid = [text for text in ids if text in syntax]
+    found = yield from valid_fills(gap.request, list(ids), gap.deadline)
+    valid = [text for text in ids if text in found]
     if not valid:
         return []
     readings = yield from scored(gap, [ids[text] for text in valid])
-    found = [
-        _hypothesis(ids[text], texts[text], text, reading, syntax[text])
+    read = [
+        checked(_hypothesis(ids[text], texts[text], text, reading), found[text])
         for text, reading in zip(valid, readings, strict=True)
         if reading
     ]
-    return sorted(found, key=lambda each: -standing(gap, each, each.read))
+    return sorted(read, key=lambda each: -standing(gap, each, each.read))
 
 
 def merged(written: Sequence[Hypothesis], known: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -61,9 +61,7 @@ def _tokens(gap: Gap, text: str) -> list[int]:
     return ids if fits and all(map(gap.is_text, ids)) and gap.model.detokenize(ids) == said else []
 
 
-def _hypothesis(
-    ids: Sequence[int], precedent: Precedent, text: str, reading: Sequence[float], syntax: Syntax
-) -> Hypothesis:
+def _hypothesis(ids: Sequence[int], precedent: Precedent, text: str, reading: Sequence[float]) -> Hypothesis:
     # Where not each of its tokens is read, all are as sure as those that are.
     own = reading[: len(ids)] if len(reading) >= len(ids) else [fmean(reading)] * len(ids)
     odds = LIKELY + LIKENESS * precedent.likeness
@@ -72,7 +70,6 @@ def _hypothesis(
         text=text,
         ids=tuple(ids),
         confidence=tuple(map(math.exp, own)),
-        syntax=syntax,
         read=tuple(reading),
         origin=precedent.origin,
         likeness=precedent.likeness,

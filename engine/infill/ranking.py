@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
@@ -22,6 +23,9 @@ ENDS = 2.0
 NATS = 1.8
 """By which a precedent is likelier for each token of its surroundings that is like the gap's. This, ENDS and TOLD were
 chosen together on development holes, where twice as much of any is no better."""
+
+_CLOSES = re.compile(r"(?:[)\]}]|</[\w:.-]*>|(?:end|fi|done|esac)\b|[;,])+")
+"""A line that ends a block or several, in any language; one too many is a problem of syntax."""
 
 
 def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -84,11 +88,12 @@ def fits(gap: Gap, tokens: int) -> float:
 
 
 def repeats_suffix(text: str, suffix: str) -> bool:
-    """Whether a fill says again what the file goes on with: its last line is the suffix's first."""
+    """Whether a fill says again what the file goes on with: its last line is the suffix's first. Not one that only
+    closes something, as code in blocks ends with many such lines."""
     # Up to the first line feed only: a suffix may be a whole file.
     first = next(iter(suffix.lstrip().partition("\n")[0].splitlines()), "").strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return len(first) > 2 and len(lines) > 0 and lines[-1] == first
+    return len(first) > 2 and len(lines) > 0 and lines[-1] == first and not _CLOSES.fullmatch(first)
 
 
 def _is_idle(gap: Gap, text: str) -> bool:

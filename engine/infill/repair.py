@@ -19,7 +19,7 @@ from engine.decoding.sampling import doubtful, linear_temperature
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import Hypothesis, hypotheses, hypothesis, offsets, shortened
 from engine.infill.lengths.strategies import Fitted
-from engine.infill.validation import validated_fills
+from engine.infill.validation import checked, validated_fills
 from engine.models.logits import Logits
 from engine.syntax.languages import language_of
 from engine.syntax.problems import Problem
@@ -86,8 +86,7 @@ def _sort_out(
 
 def _offered(gap: Gap, said: Hypothesis, found: ValidatedFill, syntax: Syntax) -> Hypothesis:
     short = said if found.text == said.text else shortened(gap, said, found.text)
-    whole = found.verdict is not None and found.verdict.whole
-    return replace(short, syntax=syntax if found.verdict else "unchecked", whole=whole)
+    return checked(short, found, syntax)
 
 
 def _places(

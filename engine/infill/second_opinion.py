@@ -21,9 +21,9 @@ from engine.decoding.constraints import Bans
 from engine.decoding.distributions import likeliest
 from engine.decoding.executor import Work
 from engine.infill.gap import Gap
-from engine.infill.hypotheses import NO_ROW, Hypothesis
+from engine.infill.hypotheses import NO_ROW, Hypothesis, is_text
 from engine.infill.ranking import fits, standing, worthwhile
-from engine.infill.validation import valid_fills
+from engine.infill.validation import checked, valid_fills
 from engine.models.base import LeftToRight
 from engine.models.logits import dense
 
@@ -65,10 +65,10 @@ def second_opinion(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesi
 
 
 def _offered(gap: Gap, made: Hypothesis) -> Work[list[Hypothesis]]:
-    if not worthwhile(gap, [made]):
+    if not is_text(made.text) or not worthwhile(gap, [made]):
         return []
-    syntax = yield from valid_fills(gap.request, [made.text], gap.deadline)
-    return [replace(made, syntax=syntax[made.text], handicap=HANDICAP)] if made.text in syntax else []
+    found = yield from valid_fills(gap.request, [made.text], gap.deadline)
+    return [replace(checked(made, found[made.text]), handicap=HANDICAP)] if made.text in found else []
 
 
 def _sure_tokens(known: Hypothesis) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 from engine.analysis.questions import Check, Reply, ValidatedFill, ValidateFills, asked
 from engine.core.request import FillRequest, Syntax
 from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Work
+from engine.infill.hypotheses import Hypothesis
 from engine.syntax.languages import language_of
 from engine.text.newlines import with_line_feeds
 
@@ -49,14 +51,24 @@ def validated_fills(
     return reply.fills if reply else [ValidatedFill(text=text, verdict=None) for text in fills]
 
 
-def valid_fills(request: FillRequest, fills: Sequence[str], deadline: Deadline) -> Work[dict[str, Syntax]]:
-    """Those of the texts that add no problem as they are, and how each was found."""
+def valid_fills(
+    request: FillRequest, fills: Sequence[str], deadline: Deadline
+) -> Work[dict[str, ValidatedFill | None]]:
+    """Those of the texts that add no problem as they are, for `checked`."""
     language = language_of(request.language)
     if language is None:
-        return dict.fromkeys(fills, "unchecked")
+        return dict.fromkeys(fills)
     validated = yield from validated_fills(request, language, fills, deadline)
     return {
-        text: "ok" if found.verdict else "unchecked"
+        text: found
         for text, found in zip(fills, validated, strict=True)
         if found is not None and found.text == text and not (found.verdict and found.verdict.problems)
     }
+
+
+def checked(said: Hypothesis, found: ValidatedFill | None, syntax: Syntax = "ok") -> Hypothesis:
+    """A hypothesis as it was found, `syntax` where it was; None: in a language that nobody can check."""
+    if found is None:
+        return said
+    whole = found.verdict is not None and found.verdict.whole
+    return replace(said, syntax=syntax if found.verdict else "unchecked", whole=whole)

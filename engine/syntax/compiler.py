@@ -26,6 +26,7 @@ _ENDS = re.compile(r"invalid syntax$|expected '[^']+'$")
 """Said about a token that nothing may go on with."""
 _CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally|case)\b")
 _DEFINITION = re.compile(r"(?:async[ \t]+)?(?:def|class)\b")
+_NEXT_LINE = re.compile(r"\s*[^\n]*")
 _SEARCHED = 80
 """Continuations tried in one piece of code."""
 _KEPT = 6
@@ -114,7 +115,9 @@ class CompilerValidator:
         """Whether the definition around the gap is where the whole text is broken."""
         text, definition = self._chunks[-1], (self._chunks[:-1] or self._chunks)[:2][-1]
         before, after = len(text.before) - error.offset, error.offset - len(text.before) - len(fill)
-        return before <= len(definition.before) and after <= len(definition.after)
+        # The next line is around the gap as well: what is missing may be the head of its block.
+        line = _NEXT_LINE.match(text.after)
+        return before <= len(definition.before) and after <= max(len(definition.after), line.end() if line else 0)
 
     def _lacking_before(self, chunk: _Chunk, error: Diagnostic, budget: Budget) -> bool:
         """Whether the same block is empty without the fill."""

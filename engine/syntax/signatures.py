@@ -29,6 +29,9 @@ _MEMBERS_OF = re.compile(r"class|impl|trait|interface|struct|enum|record|module"
 _OWN = frozenset({"self", "cls", "this", "Self", "super"})
 """Objects of which a method is called that are of its class."""
 _LONGEST_OBJECT = 40
+_OBJECT = re.compile(rf"(\w{{0,{_LONGEST_OBJECT}}})\W{{0,3}}(?:\.|->|::)\Z")
+"""Before the name of a method."""
+_OBJECT_REACH = _LONGEST_OBJECT + 5
 _ONLY_BY_OBJECT = frozenset({"python", "javascript", "typescript", "tsx", "php", "rust", "go"})
 """Languages in which a bare name is never a method."""
 
@@ -143,14 +146,14 @@ def _definitions(tree: SyntaxTree, name: str) -> int:
 
 def _calls(tree: SyntaxTree, function: _Signature) -> Iterator[Node]:
     """The bracketed arguments of each."""
-    called = rf"(?:(?P<object>\w{{0,{_LONGEST_OBJECT}}})\W{{0,3}}(?:\.|->|::))?\b{function.name}[^\S\n]*\("
-    for found in islice(re.finditer(called, tree.text), _PLACES):
+    for found in islice(re.finditer(rf"\b{function.name}[^\S\n]*\(", tree.text), _PLACES):
         byte = tree.byte(found.end() - 1)
         node = tree.root.descendant_for_byte_range(byte, byte + 1)
         arguments = node if node is None or node.type in ARGUMENTS else node.parent
         if arguments is None or arguments.type not in ARGUMENTS or arguments.start_byte != byte:
             continue
-        of = found["object"]
+        owner = _OBJECT.search(tree.text, max(0, found.start() - _OBJECT_REACH), found.start())
+        of = owner and owner[1]
         may_be_bare = not function.is_method or tree.language not in _ONLY_BY_OBJECT
         if function.constructs or (
             may_be_bare if of is None else function.is_method and of in _OWN | function.receiver

@@ -193,5 +193,5 @@ def _opened(
         put(held["pairs"], parameters)
         optimiser.load_state_dict(held["optimiser"])
         return TuningState(**held["state"])
-    except (OSError, RuntimeError, KeyError, TypeError, EOFError, pickle.UnpicklingError):
+    except (OSError, RuntimeError, LookupError, TypeError, ValueError, EOFError, pickle.UnpicklingError):
         raise EngineError(f"{path} is damaged: remove it to begin anew.") from None

@@ -46,6 +46,15 @@ def test_what_stands_everywhere_goes_elsewhere_least():
     assert all(each.likely < 0 for each in many)
 
 
+def test_an_edit_that_says_too_much_says_nothing():
+    names = [f"name_{number}" for number in range(40)]
+    text = "\n".join(" ".join(names) for _ in range(60))
+    for count in (3, 40):
+        old, new = " ".join(names[:count]), " ".join(f"{name} = {at}" for at, name in enumerate(names[:count]))
+        new = new.replace("name", "other")
+        assert bool(found(f"{new}\n{text}", old, new)) == (count == 3)
+
+
 def test_insertions_and_long_edits_say_nothing():
     assert found("f(a, b)\nf(a)\n", "f(a)", "f(a, b)") == []
     long = "x" * (LONGEST + 1)

@@ -105,6 +105,18 @@ def test_an_edit_is_better_only_where_it_leaves_fewer_problems():
     assert start.edited(0, 0, "z = 1\n", Budget()) is None
 
 
+@pytest.mark.parametrize("moved", ["        b()\n        c()\n", "# b()\n    c()\n", "    c()\n"])
+def test_a_problem_that_is_only_pushed_down_is_not_mended(moved: str):
+    broken = "def f():\n    try:\n        a()\n    b()\n    c()\n\n\ndef g():\n    return 2\n"
+    span = broken.index("    b"), broken.index("\n\ndef g")
+    start = parse_text(broken, "python")
+    assert start is not None
+    assert start.edited(*span, moved, Budget()) is None
+    better = start.edited(*span, "    except ValueError:\n        pass\n", Budget())
+    assert better is not None
+    assert better.is_sound
+
+
 def test_when_time_runs_out_the_best_fix_comes_first():
     seconds = 0.0
 
@@ -131,6 +143,28 @@ def test_when_time_runs_out_the_best_fix_comes_first():
 @pytest.fixture(scope="module")
 def bundled():
     return load("bundled", "cpu").model
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "try:\n    a()\n\nb()\n\n"),
+        ("json", '{"a": [1, 2, {"b": 3\n'),
+        ("python", "def f():\n    try:\n        a()\n    b()\n    c()\n    return 1\n\ndef g():\n    return 2\n"),
+    ],
+)
+def test_what_is_offered_parses_though_the_problem_is_on_an_empty_line(bundled, language: str, text: str):
+    request = FillRequest(task="fix", prefix="", old=text, suffix="", language=language)
+    for candidate in drive(bundled, answering(bundled, request)).candidates:
+        assert is_sound(candidate.text, language)
+
+
+def test_a_problem_before_the_text_that_is_asked_for_is_looked_for_in_it(bundled):
+    whole = "let a = ;\nlet b = 1;\nlet c = ;\n"
+    first, second, third = whole.splitlines(keepends=True)
+    request = FillRequest(task="fix", prefix=first, old=second, suffix=third, language="javascript")
+    for candidate in drive(bundled, answering(bundled, request)).candidates:
+        assert candidate.text != second
 
 
 @pytest.mark.parametrize(

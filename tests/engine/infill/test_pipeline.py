@@ -167,6 +167,22 @@ def test_the_width_told_is_that_of_the_first_candidate():
     assert (found.candidates[0].text, found.width) == ("max(a, b)", 40)
 
 
+@pytest.mark.parametrize(
+    ("language", "marked"),
+    [
+        ("ruby", "def f(x)\n  if x\n    y\n  ▮end▮\nend\n"),
+        ("html", "<div>\n  <div>\n    a\n  ▮</div>▮\n</div>\n"),
+        ("bash", "for a in b; do\n  for c in d; do\n    echo $c\n  ▮done▮\ndone\n"),
+        ("javascript", "f(() => {\n  g(() => {\n    h();\n  ▮});▮\n});\n"),
+        ("javascript", "describe('a', () => {\n  it('b', () => {\n    ▮expect(f()).toBe(1);\n  });▮\n});\n"),
+    ],
+)
+def test_a_line_that_closes_a_block_may_come_before_its_like(language: str, marked: str):
+    prefix, fitting, suffix = marked.split("▮")
+    found = fill(Oracle("oracle", [Case(text=marked)]), FillRequest(prefix=prefix, suffix=suffix, language=language))
+    assert [each.text for each in found.candidates] == [fitting]
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_tokens_end_where_their_text_does(line_end: str):
     answer = "a + '😋é'\n    b"

@@ -86,6 +86,15 @@ def test_what_does_not_fit_is_not_offered(oracle: Oracle, text: str, more: dict[
     assert not any(each.origin for each in asked(oracle, text, **{"n": 4, **more}).candidates)
 
 
+def test_what_leaves_the_code_unfinished_comes_behind_what_finishes_it():
+    before, after = "def f(a):\n    return max(a, b", "\n\n\ndef g(a):\n    return max(a, b)\n"
+    oracle = Oracle("oracle", [Case(text=f"{before}▮)▮{after}")])
+    open_still = Precedent(text=", key=len", origin="x:1", likeness=500.0)
+    request = FillRequest(prefix=before, suffix=after, language="python", n=5, precedents=(open_still,))
+    found = drive(oracle, infill(oracle, request, parts=Parts(sure=2.0)))
+    assert [each.text for each in found.candidates] == [")", ", key=len"]
+
+
 def test_line_ends_are_those_of_the_file(oracle: Oracle):
     prefix, answer, suffix = "a = 1\r\nb = 2\r\n", "c = 3\nd = 4", "\r\n"
     case = Case(text=f"{prefix}▮{answer}▮{suffix}".replace("\r\n", "\n"))

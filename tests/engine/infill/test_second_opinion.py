@@ -67,6 +67,17 @@ def test_it_is_what_the_model_finds_likeliest_token_after_token(model: Diffusion
     assert 1 < gap.written < len(made.ids)
 
 
+def test_a_text_that_ends_within_a_character_is_not_offered(model: DiffusionGemma):
+    # Bytes of characters that are no tokens: the first ones are likely by what stands before.
+    request = FillRequest(prefix='print("größe")\nprint("ñandú")\nprint("grö', suffix='")\n', language="python", n=2)
+    gap = gap_of(model, request)
+    tokens = model.next_tokens(gap.prompt.context, suffix=gap.suffix)
+    written = model.detokenize([*takewhile(lambda token: token != model.info.end_id, tokens)])
+    assert "\N{REPLACEMENT CHARACTER}" in written
+    assert opinion(gap) == []
+    assert not any("\N{REPLACEMENT CHARACTER}" in each.text for each in fill(model, request).candidates)
+
+
 @pytest.fixture
 def unguessed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One forward pass a token."""

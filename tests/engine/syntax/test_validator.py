@@ -181,6 +181,12 @@ class TestUnfinishedCode:
 
 
 class TestBrokenElsewhere:
+    def test_a_head_that_is_missing_is_not_somewhere_else(self):
+        before = "class A:\n    def f(self):\n        return 1\n\n\n"
+        after = "\n    x = 1\n    if x:\n        return 2\n    return 3\n"
+        check_unfinished(f"{before}▮pass▮{after}")
+        check_whole(f"{before}▮def h():▮{after}")
+
     def test_in_another_statement(self):
         check_whole("x = (▮1, 2▮)\n\ndef f():\n    pass\n\ny = = 3\n")
         check_broken("x = (▮1, (2▮)\n\ndef f():\n    pass\n\ny = = 3\n", "(")

@@ -170,6 +170,11 @@ def test_a_full_disk_is_a_sentence_and_what_was_saved_stays(tmp_path: Path):
 
 def test_a_damaged_checkpoint_is_a_sentence(tmp_path: Path):
     run(tmp_path, pause_after=1)
+    other = torch.load(tmp_path / CHECKPOINT, weights_only=True)
+    other["optimiser"]["param_groups"] = []
+    torch.save(other, tmp_path / CHECKPOINT)
+    with pytest.raises(EngineError, match=f"{CHECKPOINT} is damaged: remove it to begin anew"):
+        run(tmp_path)
     (tmp_path / CHECKPOINT).write_bytes(b"cut off")
     with pytest.raises(EngineError, match=f"{CHECKPOINT} is damaged: remove it to begin anew"):
         run(tmp_path)
