@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from subprocess import TimeoutExpired
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from pygls.uris import to_fs_path
 
@@ -38,6 +38,7 @@ NAMED = "its name or an ignore file says so"
 _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d++))+$")
 """What tools and people put behind a name; a copy is as secret as what it was made of."""
 
+_BEHIND_PATH = re.compile(r"[?#].*", re.DOTALL)
 _secrets = Patterns(Path(__file__).with_name("secrets.dgignore").read_text(encoding="utf-8").splitlines())
 
 
@@ -209,11 +210,12 @@ def file_of(uri: str) -> Path | None:
     scheme, _, rest = uri.partition(":")
     if scheme.lower() not in _FILE_SCHEMES:
         return None
-    rest = rest.partition("#")[0]
+    rest = _BEHIND_PATH.sub("", rest)
     if rest.startswith("//") and (os.name != "nt" or rest.lower().startswith("//localhost/")):
         # Another host's files are none of this machine's paths, but on Windows; what this one's would be is judged.
-        rest = f"//{rest[2:].partition('/')[1]}{rest[2:].partition('/')[2]}"
-    found = to_fs_path(f"file:{rest}")
+        rest = "".join(rest[2:].partition("/")[1:])
+    # Elsewhere than on Windows names are bytes, of whatever encoding.
+    found = to_fs_path(f"file:{rest}") if os.name == "nt" else os.fsdecode(unquote_to_bytes(rest))
     path = Path(found) if found else None
     return path if path and path.is_absolute() and "\0" not in str(path) else None
 

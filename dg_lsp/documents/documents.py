@@ -18,6 +18,7 @@ from dg_lsp.config.settings import Settings
 from dg_lsp.documents import ipython
 from dg_lsp.documents.notebooks import NOTHING_AROUND, Around, NotebookCell, Notebooks
 from dg_lsp.documents.positions import Encoding, LineList, Lines, span_of
+from engine.core.files import sendable
 from engine.core.sequences import common_ends
 
 log = logging.getLogger(__name__)
@@ -68,9 +69,9 @@ class Snapshot:
 
     @property
     def folder(self) -> str:
-        """Where its file lies; empty where it has none on this machine."""
+        """Where its file lies; empty where it has none on this machine, or one whose name is no text."""
         path = file_of(self.file_uri)
-        return str(path.parent) if path else ""
+        return sendable(path.parent) if path else ""
 
     @property
     def may_hold_magics(self) -> bool:

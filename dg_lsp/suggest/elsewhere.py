@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from dg_lsp.config.exclusion import Exclusions, Seen, file_of, innermost, name_of
 from dg_lsp.config.looking import Looking
@@ -33,7 +33,7 @@ from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
 from dg_lsp.suggest.text_index import TextIndex, kind_of
 from dg_lsp.suggest.unused_names import name_texts, unused_of
 from engine.core.errors import NotRead
-from engine.core.files import read_regular
+from engine.core.files import read_regular, sendable
 from engine.core.request import Precedent, Snippet
 
 log = logging.getLogger(__name__)
@@ -256,7 +256,8 @@ class Elsewhere:
     def _shown_path(self, name: str) -> str:
         path = file_of(name)
         folder = path and innermost(path, self._folders())
-        return path.relative_to(folder).as_posix() if path and folder else name_of(name).rpartition("/")[2]
+        shown = path and folder and sendable(path.relative_to(folder))
+        return PurePath(shown).as_posix() if shown else name_of(name).rpartition("/")[2]
 
     def _look(self, name: str, seen: Seen) -> None:
         """See whether a file may be shown, and is as it was read."""
@@ -365,6 +366,8 @@ class Elsewhere:
         with self._writing:
             if self._files.nbytes < MAX_NBYTES and "\0" not in text:
                 self._files.add(name, text.replace("\r\n", "\n"))
+            else:
+                self._files.remove(name)
             self._signatures[name] = signature
             self._generation += 1
             self._files_generation += 1

@@ -186,10 +186,9 @@ class TextIndex:
             self._block_lines.append(first + start)
         tokenized = [_TOKEN.findall(lines[number][:LINE_CHARS]) for number in numbers]
         shaped = [_shape(tokens) for tokens in tokenized]
-        self._line_texts.extend([_short_hash(lines[number].strip()) for number in numbers])
-        self._line_shapes.extend([_short_hash(shape) for shape in shaped])
-        self._line_texts.append(0)
-        self._line_shapes.append(0)
+        # Each in one step, as another thread may be looking: behind each line there is one.
+        self._line_texts.extend([*(_short_hash(lines[number].strip()) for number in numbers), 0])
+        self._line_shapes.extend([*map(_short_hash, shaped), 0])
         self._spans[name] = first, self.lines - 1, first_block, len(self._blocks)
         kind, before, line_before = kind_of(name), (), ""
         for line, (shape, tokens, number) in enumerate(zip(shaped, tokenized, numbers, strict=True), first):
@@ -293,7 +292,6 @@ class TextIndex:
                     pass
                 else:
                     score += (3.0 if texts[found] == next_text else 2.0) - 0.05 * (found - line - 1)
-                    # A text ends with a 0, so that there is a line behind each.
                     if second_shape and shapes[found + 1] == second_shape:
                         score += 1.0
             scores[line] = score

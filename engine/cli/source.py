@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import difflib
 import io
-from pathlib import Path
 
 import typer
 
 from engine.core.errors import BadInput
-from engine.core.files import is_utf8
+from engine.core.files import sendable
 from engine.core.processes import working_dir
 from engine.syntax.languages import language_of
 from engine.text.marked import MarkedText, gap_between, parse_position
@@ -27,11 +26,9 @@ def language_in(source: TextFile) -> str:
 
 
 def folder_of(source: TextFile) -> str:
-    """Where a file lies; where this command stands, for standard input. Empty for a name that is not UTF-8, which can't
-    be sent, and which no adapter has."""
-    path = source.path
-    folder = str(working_dir() if path is None else (working_dir() / path).parent)
-    return folder if is_utf8(folder) else ""
+    """Where a file lies; where this command stands, for standard input. Empty for a name that is no text, which no
+    adapter has."""
+    return sendable(working_dir() if source.path is None else (working_dir() / source.path).parent)
 
 
 def span_in(text: str, span: str) -> MarkedText:

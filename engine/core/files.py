@@ -47,6 +47,11 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def sendable(path: Path) -> str:
+    """A path as text; empty where it is none, so that it can't be sent."""
+    return str(path) if is_utf8(path) else ""
+
+
 def is_utf8(path: str | Path) -> bool:
     """Whether a path is text, which can be kept and sent; where names are bytes, it may be none."""
     try:

@@ -285,6 +285,29 @@ def test_however_a_file_is_named_it_is_that_file(tmp_path, uri):
     assert not why(uri.format(tmp_path / "b.py"), tmp_path)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="names are text there")
+def test_a_name_that_is_no_text_is_a_name(tmp_path):
+    work, elsewhere = tmp_path / os.fsdecode(b"ws\xe9"), tmp_path / "elsewhere.py"
+    elsewhere.touch()
+    for folder in (work, work / os.fsdecode(b"caf\xe9")):
+        folder.mkdir()
+        (folder / ".dgignore").write_text("hidden.py\n")
+        (folder / "link.py").symlink_to(elsewhere)
+        for name in ("hidden.py", "open.py"):
+            (folder / name).touch()
+        found = {name: excludes(folder / name, work) for name in ("hidden.py", "link.py", "open.py")}
+        assert found == {"hidden.py": True, "link.py": True, "open.py": False}
+    (work / ".dgignore").write_bytes(b"caf\xe9/\n")
+    assert excludes(work / os.fsdecode(b"caf\xe9") / "open.py", work)
+
+
+@pytest.mark.parametrize("name", ["a;b.py", "a%3Bb.py", "a&b=c.py"])
+def test_a_sign_that_means_something_elsewhere_in_a_uri_is_a_part_of_the_name(tmp_path, name):
+    (tmp_path / ".dgignore").write_text("a;b.py\na&b=c.py\n")
+    assert why(f"file://{tmp_path}/{name}", tmp_path)
+    assert not why(f"file://{tmp_path}/a", tmp_path)
+
+
 def test_a_link_is_what_it_leads_to(tmp_path):
     work, outside = tmp_path / "work", tmp_path / "outside"
     for folder in (work / "private", work / "src", outside):

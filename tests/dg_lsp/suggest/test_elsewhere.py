@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -138,6 +139,24 @@ async def test_a_file_that_changed_is_none_until_it_is_read_again(workspace: Wor
     workspace.index.look_anew()
     assert list((await workspace.precedents()).values()) == ["raise AnotherError(y)"]
     path.unlink()
+    workspace.index.look_anew()
+    assert await workspace.precedents() == {}
+
+
+async def test_a_file_that_can_not_be_taken_in_any_more_leaves(workspace: Workspace):
+    path = workspace.write("shapes.py", ELSEWHERE)
+    assert await workspace.precedents()
+    path.write_text(f"{ELSEWHERE}\0", encoding="utf-8")
+    workspace.index.look_anew()
+    assert await workspace.precedents() == {}
+
+
+async def test_a_file_below_a_name_that_is_no_text_is_a_precedent_unless_it_is_excluded(workspace: Workspace):
+    folder = os.fsdecode(b"caf\xe9")
+    workspace.write(f"{folder}/shapes.py", ELSEWHERE)
+    (origin,) = await workspace.precedents()
+    assert origin == "shapes.py:4"
+    workspace.write(f"{folder}/.dgignore", "shapes.py\n")
     workspace.index.look_anew()
     assert await workspace.precedents() == {}
 
