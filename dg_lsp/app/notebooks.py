@@ -49,10 +49,11 @@ def _rearrange(ls: DgServer, uri: str, cells: types.NotebookDocumentCellChanges)
     if cells.structure:
         array = cells.structure.array
         ls.documents.splice_cells(uri, array.start, array.delete_count, _cells(array.cells or ()))
-        for document in cells.structure.did_open or ():
-            ls.open(document)
+        # A cell that becomes one of another language is closed and opened.
         for closed in cells.structure.did_close or ():
             ls.close(closed.uri)
+        for document in cells.structure.did_open or ():
+            ls.open(document)
     if ls.documents.renew_cells(uri, _cells(cells.data or ())) or cells.structure:
         ls.suggester.rearranged(before)
 

@@ -199,9 +199,10 @@ class DgServer(LanguageServer):
 
     async def pull_configuration(self) -> None:
         try:
-            for table in await self.editor.configuration():
-                if table:
-                    self.configuration.change(table)
+            told = await self.editor.configuration()
+            # Two names are asked for, and what is not there under one of them may be an empty table.
+            for table in [each for each in told if each] or [each for each in told if each in ({}, [])][:1]:
+                self.configuration.change(table)
         finally:
             self._configured.set()
         self.refresh()

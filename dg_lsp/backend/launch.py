@@ -131,7 +131,7 @@ def _process(command: list[str]) -> subprocess.Popen[bytes]:
             stderr=subprocess.PIPE,
             cwd=neutral_dir(),  # A project that an editor stands in must not say what a name means.
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a setting holds a zero byte
         raise EngineFailure("unavailable", f"The engine can't be started ({error}); run `dg-lsp doctor`.") from None
 
 

@@ -33,7 +33,10 @@ def files(
     hidden, and nothing through links. No file but ignore files is read."""
     if not is_folder(folder):
         raise BadInput(f"{folder} is no folder: name one with code in it.")
-    root = folder.resolve()
+    try:
+        root = folder.resolve()
+    except OSError as error:
+        raise BadInput(f"{folder} can't be looked at ({error.strerror}): name a folder with code in it.") from None
     exclusions = Exclusions()
     paths = [
         path.relative_to(root).as_posix()

@@ -26,8 +26,10 @@ COPILOTS = frozenset(
 
 def section(given: object) -> object:
     """Ours, where an editor sends them under a name or alone."""
-    if not isinstance(given, Mapping):
-        return given
-    table = cast(Mapping[str, object], given)
-    alone = {key: value for key, value in table.items() if key not in COPILOTS}
-    return next((table[name] for name in SECTIONS if name in table), alone)
+    ours = given
+    if isinstance(given, Mapping):
+        table = cast(Mapping[str, object], given)
+        alone = {key: value for key, value in table.items() if key not in COPILOTS}
+        ours = next((table[name] for name in SECTIONS if name in table), alone)
+    # Lua has one empty table for both.
+    return {} if ours == [] else ours

@@ -9,6 +9,7 @@ from lsprotocol.types import (
     CompletionList,
     CompletionParams,
     InsertTextFormat,
+    InsertTextMode,
     TextEdit,
 )
 
@@ -33,12 +34,24 @@ async def completion(ls: EditorSession, params: CompletionParams) -> CompletionL
     remainders = await ls.suggester.suggest(gap, invoked=False, lane=MENU)
     if remainders:
         ls.acceptance.shown(snapshot.uri, snapshot.language, remainders)
-    return CompletionList(is_incomplete=True, items=[_item(gap, each) for each in remainders])
+    mode = _indentation_of(ls)
+    return CompletionList(is_incomplete=True, items=[_item(gap, each, mode) for each in remainders])
 
 
-def _item(gap: CursorGap, remainder: Remainder) -> CompletionItem:
+def _indentation_of(ls: EditorSession) -> InsertTextMode:
+    """What the editor makes of the lines of an item behind its first one."""
+    document = ls.client_capabilities.text_document
+    item = document and document.completion and document.completion.completion_item
+    modes = item and item.insert_text_mode_support and item.insert_text_mode_support.value_set
+    return InsertTextMode.AdjustIndentation if modes and InsertTextMode.AsIs not in modes else InsertTextMode.AsIs
+
+
+def _item(gap: CursorGap, remainder: Remainder, mode: InsertTextMode) -> CompletionItem:
     begun = _begun_name(gap)
     text = (begun + remainder.text).replace("\r\n", "\n")
+    if mode == InsertTextMode.AdjustIndentation:
+        # The line's own is put before each.
+        text = text.replace(f"\n{gap.head[: len(gap.head) - len(gap.head.lstrip())]}", "\n")
     return CompletionItem(
         label=_label(text),
         label_details=CompletionItemLabelDetails(description=remainder.suggestion.origin or NAME),
@@ -48,6 +61,7 @@ def _item(gap: CursorGap, remainder: Remainder) -> CompletionItem:
         filter_text=begun,
         preselect=False,
         insert_text_format=InsertTextFormat.PlainText,
+        insert_text_mode=mode,
         text_edit=TextEdit(
             range=range_of(gap.snapshot.lines, gap.cursor - len(begun), remainder.end, gap.snapshot.encoding),
             new_text=text,

@@ -44,6 +44,8 @@ from engine.core.request import Draft
 A = TypeVar("A")
 Given = RewriteArguments | FixArguments | FillHereArguments
 CANDIDATES = 3
+_APPLIED_S = 600.0
+"""An editor may show an edit to a person first."""
 _converter = get_converter()
 
 
@@ -104,8 +106,8 @@ async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]
     given = _given(FixArguments, params)
 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
-        if len(snapshot.text) > LARGEST_CHARS:
-            return f"This document has {len(snapshot.text):,} characters; up to {LARGEST_CHARS:,} are looked through."
+        if too_long := _too_long(snapshot):
+            return too_long
         n = 1 if given.apply else CANDIDATES
         if given.range is None:
             return fix_request(snapshot, 0, len(snapshot.text), n)
@@ -116,6 +118,21 @@ async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]
         return error_request(snapshot, errors, n) if errors else fix_request(snapshot, start, end, n)
 
     return await _answered(ls, params, given, edit, apply=given.apply)
+
+
+def _too_long(snapshot: Snapshot) -> str:
+    """Why a document is not looked through; empty where it is."""
+    length = len(snapshot.text)
+    if length <= LARGEST_CHARS:
+        return ""
+    return f"This document has {length:,} characters; up to {LARGEST_CHARS:,} are looked through."
+
+
+def _not_ready(ls: EditorSession) -> str:
+    """Why the engine can't look through a document; empty where it can."""
+    if ls.resident.is_ready:
+        return ""
+    return ls.resident.client.state.message or "The engine is not ready: run `dg-lsp doctor`."
 
 
 async def fill_here(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
@@ -132,7 +149,7 @@ async def fill_here(ls: EditorSession, params: ExecuteCommandParams) -> dict[str
             if place and (not places or places[-1].end <= place.start != places[-1].start):
                 places.append(place)
         if not places:
-            return "There is nothing to fill in here."
+            return _too_long(snapshot) or _not_ready(ls) or "There is nothing to fill in here."
         return placeholders_request(snapshot, places, snapshot.policy.settings.inline.max_tokens)
 
     return await _answered(ls, params, given, edit, apply=given.apply)
@@ -227,8 +244,9 @@ async def _applied(ls: EditorSession, given: Given, outcome: EditOutcome) -> dic
         # A command that is cancelled now must not take the client's answer with it.
         applying = asyncio.ensure_future(ls.workspace_apply_edit_async(params))
         try:
-            result = await asyncio.shield(applying)
-        except JsonRpcException:
+            async with asyncio.timeout(_APPLIED_S):
+                result = await asyncio.shield(applying)
+        except (JsonRpcException, TimeoutError):
             message = "The editor can't apply edits that a server makes."
         else:
             applied = result.applied

@@ -13,6 +13,7 @@ from collections import abc
 from collections.abc import Callable, Generator
 from enum import Enum
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, Union, cast, get_args, get_origin
 
 import attrs
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 _NOTHING = object()
 _CAPITAL = re.compile("_([a-z])")
 _ABOUT_TEXT = ("textDocument/did", "notebookDocument/did")
+_FIRST_ID = 1_000_000_000
+"""Of this server's own requests: pygls keeps them beside the client's, which begin with 0 or 1."""
 _OWN = (
     "textDocument/",
     "notebookDocument/",
@@ -58,6 +61,7 @@ class Rpc(LanguageServerProtocol):
         self.answered_initialize_id: object = None
         """The id of an `initialize` request that was answered already."""
         self._initialized = False
+        self._own_ids = count(_FIRST_ID)
 
     @property
     def was_shut_down(self) -> bool:
@@ -96,12 +100,30 @@ class Rpc(LanguageServerProtocol):
             self._check_order(fields)
             if "id" not in fields and not self._is_known(fields["method"]):
                 return
+        elif fields.get("error") is None:
+            # Some clients write both, and one of them null.
+            fields = {"result": None} | {name: value for name, value in fields.items() if name != "error"}
         try:
             message: Any = self.structure_message(fields)
         except (JsonRpcException, msgspec.ValidationError, RecursionError):
-            raise JsonRpcInvalidParams("The message's parameters are not what the protocol says.") from None
+            refusal = JsonRpcInvalidParams("The message's parameters are not what the protocol says.")
+            if "method" not in fields:
+                self._fail(fields.get("id"), refusal)
+            raise refusal from None
         self._initialized |= fields.get("method") == types.INITIALIZE
         self.handle_message(message)
+
+    def _fail(self, id_: Any, error: JsonRpcException) -> None:
+        """End a request of this server's own."""
+        future = self._request_futures.pop(id_, None) if type(id_) in (int, str) else None
+        if future is not None and not future.done():
+            future.set_exception(error)
+
+    def send_request(
+        self, method: str, params: Any = None, callback: Callable[[Any], None] | None = None, msg_id: Any = None
+    ) -> Any:
+        """Some clients leave a request without an answer whose id is a text."""
+        return super().send_request(method, params, callback, next(self._own_ids) if msg_id is None else msg_id)
 
     def _check_order(self, fields: dict[str, Any]) -> None:
         method = fields["method"]

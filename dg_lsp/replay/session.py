@@ -92,12 +92,17 @@ def read_session(path: Path) -> Session:
     if not lines:
         raise SessionError(f"The session {path} is empty.")
     head = _read(path, 1, lines[0], _Head)
-    events = tuple(
-        _read(path, at, line, cast(type[Event], Event)) for at, line in enumerate(lines[1:], 2) if line.strip()
-    )
+    events, opened = list[Event](), set[str]()
+    for at, line in enumerate(lines[1:], 2):
+        if line.strip():
+            events.append(event := _read(path, at, line, cast(type[Event], Event)))
+            if isinstance(event, Open):
+                opened.add(event.path)
+            elif isinstance(event, Focus) and event.path not in opened:
+                raise SessionError(f"{path}:{at}: {shortened(event.path)} is not open yet: open it first.")
     if not events or not isinstance(events[0], Open):
         raise SessionError(f"{path}:2: a session begins by opening a document.")
-    return Session(title=head.title or path.stem, events=events)
+    return Session(title=head.title or path.stem, events=tuple(events))
 
 
 def write_session(session: Session, path: Path) -> None:

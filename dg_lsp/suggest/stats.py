@@ -99,9 +99,9 @@ class Stats:
 
 def tallies(path: Path) -> list[Tally]:
     """All counts by language, most shown first. Raises StatsError."""
-    if not path.exists():
-        return []
     try:
+        if not path.exists():
+            return []
         with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as database:
             rows = database.execute(_TALLIES).fetchall()
     except (OSError, sqlite3.Error) as error:

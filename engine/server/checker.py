@@ -45,6 +45,9 @@ _WAITED_FOR_S = 0.5
 _FREE_DEATHS = 2
 """So many recent deaths cost no rest: one document is set aside by then."""
 _CRASHES_NBYTES = 256 * 1024
+_CREATION_FLAGS = 0
+if sys.platform == "win32":
+    _CREATION_FLAGS = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -170,7 +173,7 @@ class Checker:
             stderr=said,
             # Not asked to end with the engine's console: it ends with the pipe.
             start_new_session=sys.platform != "win32",
-            creationflags=subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0,
+            creationflags=_CREATION_FLAGS,
         )
 
     async def _serve(self, child: asyncio.subprocess.Process) -> None:

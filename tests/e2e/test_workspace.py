@@ -9,7 +9,8 @@ from copy import copy
 
 import pytest
 
-from tests.e2e.cases import ADD, CALL, NAME, SEVERAL, SLOW, text_of
+from dg_lsp.config.settings import Settings
+from tests.e2e.cases import ADD, BODY, CALL, NAME, SEVERAL, SLOW, text_of
 from tests.e2e.window import CLIENTS, recorded, until, window
 from tests.engine.processes import home
 
@@ -43,13 +44,21 @@ async def test_a_client_that_can_tell_its_settings_is_asked(shared):
     async with window(shared, configuration=configuration) as held:
         held.open(text_of(SEVERAL))
         assert len(await held.ghosts(invoked=True)) == 2
-        held.client.set_configuration({"inline": {"candidates": 3}}, section="dg")
+        held.client.set_configuration({"inline": {"candidates": 1}}, section="dg")
         held.notify("workspace/didChangeConfiguration", {"settings": None})
 
-        async def three() -> bool:
-            return len(await held.ghosts(invoked=True)) == 3
+        async def one() -> bool:
+            return len(await held.ghosts(invoked=True)) == 1
 
-        await until(three, "the new settings")
+        await until(one, "the new settings")
+        # The last one is taken out again.
+        held.client.set_configuration({}, section="dg")
+        held.notify("workspace/didChangeConfiguration", {"settings": None})
+
+        async def usual() -> bool:
+            return len(await held.ghosts(invoked=True)) == Settings().inline.candidates
+
+        await until(usual, "the defaults")
 
 
 async def test_switching_off_and_on_everywhere_by_language_and_by_folder(shared, tmp_path):
@@ -278,6 +287,19 @@ async def test_without_inline_completion_the_menu_has_one_item_behind_all_others
         assert (item["label"], item["filterText"], item["preselect"]) == ("pressure * volume", "pre", False)
         assert item["sortText"] > "zzzz"
         assert "dg-lsp" in item["labelDetails"]["description"]
+
+
+@pytest.mark.parametrize(("modes", "mode", "indent"), [(None, 1, "    "), ([1, 2], 1, "    "), ([2], 2, "")])
+async def test_lines_in_the_menu_s_item_are_indented_once(shared, modes, mode, indent):
+    item = {"insertTextModeSupport": {"valueSet": modes}} if modes else {}
+    given = {"textDocument": {"completion": {"completionItem": item}}}
+    async with window(shared, given, options={"inline": {"deadline_ms": 20_000}}) as held:
+        held.open(BODY)
+        params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": {"line": 1, "character": 4}}
+        (item,) = (await held.request("textDocument/completion", params))["items"]
+        lines = item["textEdit"]["newText"].splitlines()
+        assert lines[:3] == ["result = 0", f"{indent}for item in items:", f"{indent}    result += item"]
+        assert item["insertTextMode"] == mode
 
 
 MENU = {"line": 0, "character": 9}

@@ -114,6 +114,13 @@ async def test_a_change_of_everything_at_once_is_taken_in_the_protocol_s_order(n
     assert notebook.server.documents.get("cell:1") is None
 
 
+async def test_a_cell_that_becomes_one_of_another_language_stays(notebook):
+    await notebook.begin("a", "b")
+    await notebook.splice(1, 1, cell(1), didOpen=[item(1, "SELECT 1", "sql")], didClose=[{"uri": "cell:1"}])
+    assert notebook.server.documents.get("cell:1").text == "SELECT 1"
+    assert notebook.server.documents.get("cell:1").language == "sql"
+
+
 @pytest.mark.parametrize(
     "array", [{"start": 3, "deleteCount": 0}, {"start": 0, "deleteCount": 9}, {"start": -1}, {}, 3]
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +24,7 @@ from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.analyses import NOTHING
 from dg_lsp.protocol.framing import UNREADABLE, read
 from engine.core.analysis import Analysis, SyntaxErrorRegion
-from engine.core.request import Filled, FillRequest
+from engine.core.request import Candidate, Filled, FillRequest
 from engine.ipc.messages import EngineState
 
 URI = "file:///w/a.py"
@@ -47,9 +47,9 @@ class Session:
         for _ in range(5):
             await asyncio.sleep(0)
 
-    async def begin(self, **capabilities: Any) -> None:
+    async def begin(self, *, enabled: bool = False, **capabilities: Any) -> None:
         params = {"processId": None, "rootUri": None, "capabilities": capabilities}
-        await self.send("initialize", {**params, "initializationOptions": {"enabled": False}}, id=0)
+        await self.send("initialize", {**params, "initializationOptions": {"enabled": enabled}}, id=0)
 
     async def open(self, text: str, uri: str = URI) -> None:
         document = {"uri": uri, "languageId": "python", "version": 1, "text": text}
@@ -163,6 +163,68 @@ class NoStatus:
 async def test_an_edit_that_is_done_is_not_lost_with_the_engine():
     resident = Resident(NoStatus(), StatusBoard(lambda _: None))  # type: ignore[arg-type]
     assert (await resident.edit(FillRequest(prefix="", suffix=""), "edit a")).width == 1
+
+
+EDITS = {"workspace": {"applyEdit": True}}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("answer", "applied"),
+    [
+        ({"result": {"applied": True}}, True),
+        ({"result": {"applied": True}, "error": None}, True),
+        ({"result": {"applied": False}}, False),
+        ({"result": None}, False),
+        ({"result": {}}, False),
+        ({"result": True}, False),
+        ({"error": "no"}, False),
+        ({"error": {"code": -1, "message": "no"}}, False),
+        ({}, False),
+    ],
+)
+async def test_a_command_is_answered_whatever_the_editor_says_of_its_edit(session, monkeypatch, answer, applied):
+    async def edit(*_: object, **__: object) -> Filled:
+        best = Candidate(text="b = 2", tokens=3, confidence=0.9, score=0.0)
+        return Filled(model="", device="", candidates=(best,), width=1, steps=1, forwards=1)
+
+    async def told(about: Callable[[Any], bool]) -> Any:
+        async with asyncio.timeout(20):
+            while not (found := [each for each in session.told if about(each)]):
+                await asyncio.sleep(0.005)
+        return found[-1]
+
+    monkeypatch.setattr(session.server.resident, "edit", edit)
+    monkeypatch.setattr(session.server.resident, "warm", lambda: None)
+    await session.begin(enabled=True, **EDITS)
+    await session.open("a = 1\n")
+    line = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 5}}
+    command = {"command": "dg.rewriteSelection", "arguments": [{"uri": URI, "range": line}]}
+    await session.send("workspace/executeCommand", command, id=7)
+    asked = await told(lambda each: each.get("method") == "workspace/applyEdit")
+    assert type(asked["id"]) is int
+    session.server.rpc.take({"jsonrpc": "2.0", "id": asked["id"], **answer})
+    said = await told(lambda each: each.get("id") == 7)
+    assert said["result"]["applied"] == applied
+    assert bool(said["result"].get("message")) != applied
+
+
+@pytest.mark.asyncio
+async def test_where_the_engine_failed_a_command_says_so(session, monkeypatch):
+    async def nothing(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(session.server.resident, "wait_until_ready", nothing)
+    monkeypatch.setattr(session.server.resident, "warm", lambda: None)
+    await session.begin(enabled=True)
+    await session.open("a = \n")
+    session.server.resident.client.state = EngineState(name="error", message="The weights of m do not fit.")
+    command = {"command": "dg.fillHere", "arguments": [{"uri": URI, "position": {"line": 0, "character": 4}}]}
+    await session.send("workspace/executeCommand", command, id=7)
+    async with asyncio.timeout(20):
+        while not (said := [each for each in session.told if each.get("id") == 7]):
+            await asyncio.sleep(0.005)
+    assert said[0]["result"]["message"] == "The weights of m do not fit."
 
 
 class LoadsAtLast:

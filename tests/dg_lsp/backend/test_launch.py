@@ -7,13 +7,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dg_lsp.backend.launch import Launch, difference
+from dg_lsp.backend.client import EngineFailure
+from dg_lsp.backend.launch import Launch, begin, difference
 from dg_lsp.config.settings import EngineSettings, Settings, applied
 from tests.engine.ipc.test_protocol import STATUS
 
 RUNNING = replace(
     STATUS, model="bundled", device="cuda:0", device_asked="auto", unload_after_s=600.0, exit_after_s=1800.0
 )
+
+
+def test_a_setting_with_a_zero_byte_is_a_sentence():
+    with pytest.raises(EngineFailure, match="can't be started"):
+        begin(Launch(model="a\0b"))
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,15 @@ def test_without_git_nobody_knows(tmp_path: Path):
     assert changed_at(tmp_path / "code") == {}
 
 
+def test_a_folder_that_is_gone_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert run(["files"]) == 2
+    assert "name a folder with code in it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["nowhere", "n" * 300])
 def test_what_is_no_folder_is_refused(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]):
     assert run(["files", str(tmp_path / name)]) == 2

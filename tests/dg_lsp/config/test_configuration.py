@@ -36,7 +36,7 @@ def test_later_settings_of_the_editor_keep_what_it_started_with(wrap):
     assert complaints == []
 
 
-@pytest.mark.parametrize("nothing", [None, {}])
+@pytest.mark.parametrize("nothing", [None, {}, [], {"dg": []}])
 def test_no_settings_are_fine(nothing):
     configuration, complaints = configured()
     configuration.initialize(nothing)

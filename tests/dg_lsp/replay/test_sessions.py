@@ -71,6 +71,7 @@ def test_the_sessions_of_the_repository_hold_all_that_a_person_does(path):
         ('{"session": 9}\n', ":1: Invalid enum value 9 - at `$.session`"),
         ('{"session": 1}\n', ":2: a session begins by opening a document"),
         ('{"session": 1}\n{"at": 0, "do": "type", "text": "x"}\n', ":2: a session begins by opening a document"),
+        ('{"session": 1}\n{"at": 0, "do": "focus", "path": "b.py"}\n', ":2: b.py is not open yet: open it first"),
         ('{"session": 1}\n{"at": 0, "do": "dance"}\n', ":2: Invalid value 'dance' - at `$.do`"),
         ('{"session": 1}\n{"at": 0, "do": "undo", "count": 2}\n', ":2: Object contains unknown field `count`"),
         ('{"session": 1}\nnonsense\n', ":2: JSON is malformed"),

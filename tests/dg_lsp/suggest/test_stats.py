@@ -119,6 +119,11 @@ def test_a_broken_file_is_a_sentence_and_loses_nothing(tmp_path):
     assert [tally.shown for tally in tallies(path)] == [1]
 
 
+def test_a_file_that_can_not_be_looked_for_is_a_sentence(tmp_path):
+    with pytest.raises(StatsError, match="too long"):
+        tallies(tmp_path / ("a" * 300) / "stats.sqlite3")
+
+
 def test_a_reset_starts_a_broken_file_anew(tmp_path):
     path = tmp_path / "stats.sqlite3"
     path.write_text("no database, and long enough to be looked at" * 100)
