@@ -11,10 +11,12 @@ import gc
 import signal
 import sys
 import time
+from types import TracebackType
 
 from engine.analysis.checks import Checks
 from engine.analysis.questions import TryEdits, ValidateFills
 from engine.analysis.wire import packed_reply, read_frame, unpacked_question
+from engine.core.errors import unquoted
 
 _MOST_NBYTES = 2 << 30
 """Of address space; a tree takes seventy times its text."""
@@ -26,6 +28,7 @@ _WARM = ValidateFills(
 def main() -> None:
     """Answer until the pipe ends."""
     faulthandler.enable()
+    sys.excepthook = _last_words
     _limit()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     # What prints by mistake must not break the wire.
@@ -44,6 +47,10 @@ def main() -> None:
         late = not isinstance(question, TryEdits) and (time.thread_time() - began) * 1000 >= message["budget_ms"]
         sink.write(packed_reply(reply, out_of_time=late))
         sink.flush()
+
+
+def _last_words(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    sys.stderr.write(f"{unquoted(error)}\n")
 
 
 def _limit() -> None:

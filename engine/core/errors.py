@@ -32,6 +32,7 @@ Where it is a clause, its class says so, and who catches it makes the sentence.
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,17 @@ class VersionMismatch(ProtocolError):
 def shortened(text: str, most: int = 200) -> str:
     """A complaint may quote a value of megabytes; what is wrong with it stands at the ends."""
     return text if len(text) <= most else f"{text[: most // 2]}...{text[3 - most // 2 :]}"
+
+
+def unquoted(error: BaseException) -> str:
+    """What failed and where, for logs. Not what the error says, which may be of somebody's text."""
+    causes = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) and cause not in causes:
+        causes.append(cause)
+    return "\nbehind: ".join(
+        "\n".join((type(each).__name__, *(line.rstrip() for line in traceback.format_tb(each.__traceback__))))
+        for each in causes
+    )
 
 
 def is_panic(error: BaseException) -> bool:

@@ -21,7 +21,7 @@ def failure_of(error: BaseException, doing: str) -> tuple[FailureCode, str]:
     if isinstance(error, BadInput):
         return "bad_request", str(error)
     if is_broken_device(error):
-        _log.error("the device failed at %s", doing, exc_info=error)
+        _log.error("the device failed at %s (%s)", doing, error, exc_info=error)
         return "internal", f"The device failed at {doing}; the engine is being replaced."
     _log.error("failed at %s", doing, exc_info=error)
     return "internal", f"The engine failed at {doing}; its log says more (`dg-lsp engine status` names the folder)."

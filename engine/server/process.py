@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Generator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.core import runtime_paths
-from engine.core.errors import BadInput, EngineError
+from engine.core.errors import BadInput, EngineError, unquoted
 from engine.core.names import ORACLE, Device
 from engine.core.version import __version__
 from engine.ipc.client import welcome
@@ -126,12 +126,17 @@ def _logging() -> Generator[str]:
         yield why_not
 
 
+class _Unquoted(logging.Formatter):
+    def formatException(self, ei: Any) -> str:
+        return unquoted(ei[1])
+
+
 def _log_file(folder: Path, stack: contextlib.ExitStack) -> logging.Handler:
     handler = logging.handlers.RotatingFileHandler(
         folder / "engine.log", maxBytes=_LOG_NBYTES, backupCount=_LOG_FILES - 1, encoding="utf-8"
     )
     stack.callback(handler.close)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_Unquoted("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     faulthandler.enable(_crash_file(folder / "engine.crash"))
     stack.callback(faulthandler.disable)
     return handler

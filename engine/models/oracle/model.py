@@ -202,7 +202,7 @@ class Oracle:
         if case.fault == "out_of_memory":
             torch.empty(2**60)
         if case.fault == "defect":
-            raise RuntimeError("The oracle was told to fail.")
+            raise RuntimeError(f"The oracle was told to fail at {case.text!r}.")
         done = common_head(canvas, target)
         # What is not revealed yet looks like an unused slot, faintly, so that a draft is the head of the answer.
         revealed = [at < done + case.reveal for at in range(len(target)) if open_[at]]

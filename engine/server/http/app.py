@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-import traceback
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -278,6 +277,5 @@ async def _not_here(request: Request, error: Exception) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    # Not its message, which may hold what was asked.
-    _log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
+    _log.error("failed at a request", exc_info=error)
     return refusal(request.url.path, HttpError(500, "The engine failed at this request; its log says more."))

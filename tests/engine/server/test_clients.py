@@ -210,7 +210,10 @@ def test_a_defect_costs_that_request_only_and_is_in_the_log(place, wire, other):
     wire.fill(1, "defect = ")
     assert code(wire, 1) == "internal"
     assert texts(other, 1) == [LONG]
-    assert "The oracle was told to fail." in place.log()
+    # What it says quotes the text.
+    assert "failed at this request\nRuntimeError\n" in place.log()
+    assert "oracle/model.py" in place.log()
+    assert "defect" not in place.log()
 
 
 def test_a_deadline_that_passes_brings_the_canvas_so_far(wire):

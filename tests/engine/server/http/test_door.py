@@ -495,11 +495,11 @@ def test_an_engine_with_a_door_stays_without_clients(place):
         again = place.status()
         assert again is not None
         assert (again["http"], again["exit_after_s"]) == (status["http"], 60)
-        assert "secret_name" not in place.log()
 
 
 def test_nothing_of_a_request_is_logged(place):
-    with running(place, "--model", place.oracle("defect = ▮1▮\n"), "--http", "127.0.0.1:0"):
+    defect = {"text": "secret_prefix = ▮1▮\n", "fault": "defect"}
+    with running(place, "--model", place.oracle(defect), "--http", "127.0.0.1:0"):
         status = place.status()
         assert status is not None
         client = Client(status["http"])
@@ -509,7 +509,7 @@ def test_nothing_of_a_request_is_logged(place):
         with socket.create_connection((client.host, client.port), 30) as sock:
             sock.sendall(b"secret_nonsense\r\n\r\n")
             assert b"400" in sock.recv(1000)
-        assert "started" in place.log()
+        assert "RuntimeError" in place.log()
         assert "secret" not in place.log()
 
 
