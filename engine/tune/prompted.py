@@ -53,8 +53,10 @@ class PromptedGaps:
     ) -> None:
         """`paths`: of the documents, in their order."""
         self._corpus, self._paths, self._model, self._recipe = corpus, paths, model, recipe
-        self._frame = len(model.prompt(FillRequest(prefix="", suffix="")).context)
-        """Tokens of what is said in each prompt."""
+        languages = {corpus.language(document) for document in range(len(corpus))}
+        requests = [FillRequest(prefix="", suffix="", language=language) for language in languages]
+        self._frame = max(len(model.prompt(request).context) for request in requests)
+        """Tokens of what is said in each prompt, at the most."""
 
     def rows(self, width: int, rng: random.Random) -> Iterator[ContextRow]:
         """The rows of a step, for canvases beside them."""
