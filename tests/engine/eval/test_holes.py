@@ -28,8 +28,10 @@ class Täfel:
 
 def check_holes(kind: Kind, text: str = CODE, language: str = "python") -> list[str]:
     """The texts of many gaps of one kind, none blank, none twice."""
-    found = [hole for seed in range(30) for hole in holes(text, language, random.Random(seed), [kind], count=4)]
-    assert {hole.kind for hole in found} <= {kind}
+    each = [holes(text, language, random.Random(seed), [kind], count=4) for seed in range(30)]
+    assert all(len({(hole.start, hole.end) for hole in made}) == len(made) for made in each)
+    found = [hole for made in each for hole in made]
+    assert {hole.kind for hole in found} == {kind}
     pieces = [text[hole.start : hole.end] for hole in found]
     assert all(piece.strip() for piece in pieces)
     return pieces

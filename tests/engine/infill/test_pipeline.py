@@ -14,6 +14,7 @@ from engine.core.request import Draft, FillRequest
 from engine.decoding.executor import drive
 from engine.infill.pipeline import fill, infill
 from engine.infill.ranking import ENDS
+from engine.loader.loading import load
 from engine.models.oracle.model import Case, Oracle
 from tests.engine.tiny import tiny_model
 
@@ -88,9 +89,14 @@ def test_the_cursor_may_stand_inside_a_token(model):
     assert "".join(cell.text for cell in first_cells).startswith(head)
 
 
-def test_a_single_line_holds_no_line_break(model):
-    for candidate in fill(model, ask(width=10, n=4, single_line=True)).candidates:
-        assert "\n" not in candidate.text
+@pytest.mark.parametrize("single_line", [True, False])
+def test_a_single_line_holds_no_line_break(single_line: bool):
+    bundled = load("bundled", "cpu").model
+    prefix = "class Box:\n    def __init__(self, width, height, depth):\n        self.width = width\n        "
+    request = FillRequest(prefix=prefix, suffix="\n", language="python", width=12, n=4, single_line=single_line)
+    texts = [each.text for each in fill(bundled, request).candidates]
+    assert texts
+    assert any("\n" in text for text in texts) is not single_line
 
 
 def test_an_answer_takes_the_files_line_ends(model):
