@@ -19,12 +19,17 @@ async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
     """How things stand; who asks once is told of changes from then on."""
     ls.editor.wants_status = True
     params = params or StatusParams()
-    account = _account(ls)
+    account, snapshot = _account(ls), None
     if params.uri is not None:
         await ls.projects.look(params.uri)
         snapshot = ls.documents.get(params.uri)
         known = {"version": snapshot.version, "crc32": zlib.crc32(snapshot.text.encode())} if snapshot else {}
         account["document"] = {"uri": params.uri, "off": snapshot.policy.off if snapshot else NOT_OPEN, **known}
+    # By choice: what is kept from the model stays so, whatever is switched.
+    configuration = ls.configuration
+    account["enabled"] = (
+        not configuration.why_off(snapshot.file_uri, snapshot.language) if snapshot else configuration.switched_on
+    )
     if params.engine:
         try:
             account["engine"] = msgspec.to_builtins(await ls.resident.client.status())

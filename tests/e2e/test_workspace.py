@@ -76,6 +76,19 @@ async def test_switching_off_and_on_everywhere_by_language_and_by_folder(shared,
         assert (await held.status(uri=uri))["document"]["off"] == ""
 
 
+async def test_what_is_switched_off_by_choice_is_told_apart_from_what_is_kept_from_the_model(shared, tmp_path):
+    async with window(shared, folders=[tmp_path]) as held:
+        held.open("KEY=1\n", ".env")
+        asked = ({"uri": held.editor.buffer.uri}, {"uri": "file:///not/open.py"}, {})
+        assert (await held.status(**asked[0]))["document"]["off"]
+        assert [(await held.status(**each))["enabled"] for each in asked] == [True] * 3
+        await held.request("dg/setEnabled", {"enabled": False})
+        assert [(await held.status(**each))["enabled"] for each in asked] == [False] * 3
+        await held.request("dg/setEnabled", {"enabled": True})
+        await held.request("dg/setEnabled", {"enabled": False, "folder": tmp_path.as_uri()})
+        assert [(await held.status(**each))["enabled"] for each in asked] == [False, True, True]
+
+
 async def test_switching_a_folder_elsewhere_or_one_that_is_none_switches_nothing_here(shared):
     async with window(shared) as held:
         held.open(ADD)

@@ -4,7 +4,7 @@ import { Edits, type Given } from "./edits";
 import { NextEdits } from "./nextEdit";
 import { Server } from "./server";
 import { SECTION } from "./settings";
-import { StatusBar, switchSuggestions } from "./status";
+import { StatusBar } from "./status";
 
 /** What tests and other extensions may look at. */
 export interface Api {
@@ -38,8 +38,8 @@ function commands({ server, bar, edits, nextEdits }: Api): vscode.Disposable[] {
     acceptAllNextEdits: () => nextEdits.acceptAll(),
     dismissNextEdit: () => nextEdits.dismiss(),
     askNextEdit: () => nextEdits.ask(),
-    enable: () => switchSuggestions(server, { enabled: true }),
-    disable: () => switchSuggestions(server, { enabled: false }),
+    enable: () => server.switch({ enabled: true }),
+    disable: () => server.switch({ enabled: false }),
     restart: () => server.restart(),
     log: () => server.log.show(),
     doctor: () => runDoctor(server),

@@ -62,8 +62,6 @@ export class Limits {
     },
     provideInlineCompletionItems: (document, position, context, token, next) =>
       this.whyOff(document) ? [] : next(document, position, context, token),
-    provideCodeActions: async (document, range, context, token, next) =>
-      this.whyOff(document) ? [] : next(document, range, context, token),
   };
 
   /** Whether a file is too long to be taken in. */

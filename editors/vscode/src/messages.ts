@@ -26,6 +26,8 @@ export interface Status {
 
 export interface Account extends Status {
   counts: Record<string, number>;
+  /** Whether suggestions are switched on for the document that was asked about; without one, everywhere. */
+  enabled: boolean;
   document?: { uri: string; off: string };
   engine?: { model: string; device: string } | { error: string };
 }

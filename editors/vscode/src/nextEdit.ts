@@ -82,10 +82,9 @@ export class NextEdits implements vscode.Disposable {
   async dismiss(): Promise<void> {
     const held = this.shown;
     this.clear();
-    await held?.client.sendRequest(ExecuteCommandRequest.type, {
-      command: DISMISS,
-      arguments: held.edit.command.arguments,
-    });
+    await held?.client
+      .sendRequest(ExecuteCommandRequest.type, { command: DISMISS, arguments: held.edit.command.arguments })
+      .catch(ended);
   }
 
   dispose(): void {
@@ -195,7 +194,7 @@ export class NextEdits implements vscode.Disposable {
       held.told = true;
       const [first] = edit.command.arguments;
       const told = held.places.length === 0 && count > 1 ? [{ ...first, all: true }] : [first];
-      await client.sendRequest(ExecuteCommandRequest.type, { command: edit.command.command, arguments: told });
+      await client.sendRequest(ExecuteCommandRequest.type, { command: edit.command.command, arguments: told }).catch(ended);
     }
     if (held.places.length) {
       this.draw();
@@ -235,6 +234,9 @@ export class NextEdits implements vscode.Disposable {
     void vscode.commands.executeCommand("setContext", SHOWN, this.editor() !== undefined);
   }
 }
+
+/** What is counted is lost with the server; what is shown must not stay. */
+function ended(): void {}
 
 function asksByItself(): boolean {
   return own("next_edit", "auto") === "auto";

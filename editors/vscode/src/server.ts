@@ -15,7 +15,7 @@ import { asksForInstruction } from "./actions";
 import { Crashes } from "./crashes";
 import { CELL, Limits, SCHEMES } from "./limits";
 import { locate, surroundings } from "./locate";
-import { drafted, reopen, statusChanged, type Draft, type Status } from "./messages";
+import { drafted, reopen, setEnabled, statusChanged, type Draft, type Status, type Switch } from "./messages";
 import { tellMissing, tellOutdated, tellStopped } from "./remedies";
 import { forServer, own, SECTION } from "./settings";
 import { Trace } from "./trace";
@@ -29,6 +29,8 @@ export class Server implements vscode.Disposable {
   readonly limits = new Limits();
   private readonly trace = new Trace();
   private readonly crashes = new Crashes();
+  /** What was switched by hand, for a server that starts again; by what it is about. */
+  private readonly switched = new Map<string, Switch>();
   private readonly statuses = new vscode.EventEmitter<Status>();
   private readonly drafts = new vscode.EventEmitter<Draft>();
   /** What these files say counts from then on; the server itself looks at them now and then. */
@@ -89,6 +91,11 @@ export class Server implements vscode.Disposable {
     try {
       await client.start();
       await this.checkVersion(client);
+      if (this.client === client) {
+        this.switchAgain(client);
+        // After a crash, too.
+        client.onDidChangeState(({ newState }) => newState === State.Running && this.switchAgain(client));
+      }
     } catch (error) {
       this.tell({ state: "error", message: `The server did not start: ${String(error)}` });
       this.log.error(String(error));
@@ -112,8 +119,24 @@ export class Server implements vscode.Disposable {
     return done;
   }
 
-  /** Let the server fetch the settings anew. */
+  /** Switch suggestions on or off; false where no server runs. */
+  async switch(change: Switch): Promise<boolean> {
+    const account = await this.client?.sendRequest(setEnabled, change);
+    if (account) {
+      this.switched.set(`${change.language ?? ""}\n${change.folder ?? ""}`, change);
+    }
+    return account !== undefined;
+  }
+
+  private switchAgain(client: LanguageClient): void {
+    for (const change of this.switched.values()) {
+      client.sendRequest(setEnabled, change).catch((error: unknown) => this.log.warn(String(error)));
+    }
+  }
+
+  /** Let the server fetch the settings anew; they count from now on. */
   async settingsChanged(): Promise<void> {
+    this.switched.clear();
     await this.client?.sendNotification("workspace/didChangeConfiguration", { settings: { [SECTION]: forServer() } });
   }
 

@@ -1,6 +1,6 @@
 // The status bar: how things stand, and a menu.
 import * as vscode from "vscode";
-import { askStatus, setEnabled, type StateName, type Status, type Switch } from "./messages";
+import { askStatus, type Account, type StateName, type Status, type Switch } from "./messages";
 import { tellMissing } from "./remedies";
 import type { Server } from "./server";
 
@@ -58,12 +58,6 @@ export class StatusBar implements vscode.Disposable {
   }
 }
 
-/** Switch suggestions; false where no server runs. */
-export async function switchSuggestions(server: Server, change: Switch): Promise<boolean> {
-  const account = await server.client?.sendRequest(setEnabled, change);
-  return account !== undefined;
-}
-
 async function entries(server: Server): Promise<Entry[]> {
   const command = (label: string, name: string, detail = ""): Entry => ({
     label,
@@ -89,14 +83,13 @@ async function entries(server: Server): Promise<Entry[]> {
   return [...switches(server, account, document), { label: "$(chip) Model", detail: model, run: choose }, ...always];
 }
 
-function switches(server: Server, account: Status & { document?: { off: string } }, document?: vscode.TextDocument): Entry[] {
-  const off = account.document ? account.document.off !== "" : account.state === "off";
-  const enabled = off;
+function switches(server: Server, account: Account, document?: vscode.TextDocument): Entry[] {
+  const enabled = !account.enabled;
   const verb = enabled ? "Enable" : "Disable";
   const entry = (where: string, change: Omit<Switch, "enabled">): Entry => ({
     label: `${enabled ? "$(circle-outline)" : "$(circle-slash)"} ${verb} ${where}`,
     detail: account.document?.off ?? "",
-    run: () => switchSuggestions(server, { enabled, ...change }),
+    run: () => server.switch({ enabled, ...change }),
   });
   const folder = document && vscode.workspace.getWorkspaceFolder(document.uri);
   return [

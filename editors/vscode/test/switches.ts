@@ -24,6 +24,20 @@ test("the status bar says how things stand, and its menu switches", async () => 
   }
 });
 
+test("what is kept from the model is no switch, and a switch outlives its server", async () => {
+  const { bar, server } = await ready();
+  await open("KEY=1▮\n", ".env");
+  const verb = async (): Promise<string> => (await bar.entries())[0]?.label ?? "";
+  await until(async () => (await verb()).includes("Disable everywhere"), "a switch that is on");
+  await server.switch({ enabled: false });
+  await until(async () => (await verb()).includes("Enable everywhere"), "a switch that is off");
+  await server.restart();
+  await until(() => server.client, "the server");
+  await until(async () => !(await account({})).enabled, "the switch again");
+  await server.switch({ enabled: true });
+  await ready();
+});
+
 test("a changed setting reaches the server", async () => {
   await ready();
   const editor = await open("# Notes▮\n", "notes.md");

@@ -17,7 +17,7 @@ from tests.e2e.editors.capabilities import check_capabilities
 from tests.e2e.editors.conftest import SERVE
 from tests.e2e.editors.neovim import PLUGIN, neovim
 from tests.e2e.editors.programs import programs
-from tests.engine.processes import WAIT_S, Home
+from tests.engine.processes import WAIT_S, Home, wait_until
 
 LOADED = """
 local modules = vim.tbl_filter(function(name) return name:match("^dg") end, vim.tbl_keys(package.loaded))
@@ -60,6 +60,82 @@ def test_the_help_has_every_option_and_command(newest: Path, shared: Home, tmp_p
         editor.command(f"helptags {tmp_path / 'doc'}")
         tags = {line.split("\t")[0] for line in (tmp_path / "doc" / "tags").read_text().splitlines()}
         assert set(re.findall(r"\|((?:dg-|:Dg)[\w-]*)\|", help_text)) <= tags
+
+
+def test_suggestions_are_switched_where_a_file_is_kept_from_the_model_too(newest: Path, shared: Home):
+    with neovim(newest, shared, cmd=SERVE) as editor:
+        editor.open("▮KEY=1\n", ".env", insert=False)
+        editor.ready()
+        for state in ("off", "on", "off"):
+            editor.lua("_G.told = {}")
+            editor.command("Dg toggle")
+            editor.told(f"Suggestions are {state}.")
+        assert editor.status()["enabled"] is False
+
+
+def test_what_was_switched_off_stays_so_when_the_server_starts_again(nvim_program: Path, shared: Home):
+    with neovim(nvim_program, shared, cmd=SERVE) as editor:
+        editor.open(ADD, insert=False)
+        editor.ready()
+        editor.command("Dg toggle")
+        editor.told("Suggestions are off.")
+        editor.command("Dg restart")
+        editor.attached()
+        wait_until(lambda: editor.status().get("enabled") is False, "the switch")
+        editor.command("Dg toggle")
+        editor.told("Suggestions are on.")
+
+
+def test_a_buffer_of_another_language_is_one_for_the_server(nvim_program: Path, shared: Home):
+    with neovim(nvim_program, shared, cmd=SERVE) as editor:
+        editor.open("▮a: 1\n", "settings.conf", insert=False)
+        editor.ready()
+        editor.command("Dg toggle language")
+        editor.told("Suggestions are off for this language.")
+        assert editor.status()["enabled"] is False
+        editor.command("set filetype=yaml")
+        wait_until(lambda: editor.status()["enabled"], "the other language")
+        assert editor.status()["document"]["off"] == ""
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ("{ acept = '<C-y>' }", "keys has no action"),
+        ("{ accept = true }", "keys.accept is a key or false, not a boolean"),
+        ("{ '<Tab>' }", "keys has no action"),
+    ],
+)
+def test_keys_that_are_none_are_refused(newest: Path, shared: Home, keys: str, problem: str):
+    with neovim(newest, shared, cmd=SERVE) as editor:
+        ran, message = editor.lua(f"return {{ pcall(require('dg').setup, {{ keys = {keys} }}) }}")
+        assert not ran
+        assert problem in message
+
+
+def test_health_names_a_program_that_can_not_be_started(nvim_program: Path, shared: Home, tmp_path: Path):
+    broken = tmp_path / "dg-lsp"
+    broken.write_text("#!/nonexistent\n")
+    broken.chmod(0o755)
+    with neovim(nvim_program, shared, cmd=[str(broken), "serve"]) as editor:
+        editor.command("checkhealth dg")
+        report = editor.text
+        assert "failed" in report
+        assert "Install dg-lsp again." in report
+        assert "stack traceback" not in report
+
+
+LINES = ["a = 1", "b = 2", "c = 9", "d = 4"]
+
+
+def test_a_proposal_opens_the_fold_that_it_is_in(newest: Path, shared: Home):
+    with neovim(newest, shared, cmd=SERVE) as editor:
+        editor.open("▮a = 1\nb = 2\nc = 3\nd = 4\n", insert=False)
+        editor.command("2,3fold")
+        assert editor.lua("return vim.fn.foldclosed(2)") == 2
+        editor.lua("require('dg.view.inline').show(...)", editor.nvim.current.buffer.number, LINES, "taken by a key")
+        assert editor.lua("return vim.fn.foldclosed(2)") == -1
+        assert any("c = 9" in text for *_, text, _ in editor.marks("dg.preview"))
 
 
 def test_the_log_is_a_command_away(newest: Path, shared: Home):

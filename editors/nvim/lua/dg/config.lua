@@ -92,6 +92,17 @@ function M.set(given)
   if config.edit.view ~= "inline" and config.edit.view ~= "split" then
     error(('dg.setup: edit.view is "inline" or "split", not %q'):format(config.edit.view), 0)
   end
+  for action, key in pairs(type(config.keys) == "table" and config.keys or {}) do
+    if not require("dg.keys").suggested[action] then
+      error(
+        ("dg.setup: keys has no action %q; `:help dg-keys` has them all"):format(tostring(action)),
+        0
+      )
+    end
+    if key ~= false and type(key) ~= "string" then
+      error(("dg.setup: keys.%s is a key or false, not a %s"):format(action, type(key)), 0)
+    end
+  end
   M.current = config
   return config
 end

@@ -6,7 +6,13 @@ local WAIT_MS = 5000
 ---@param command string[]
 local function check_program(command)
   local asking = vim.list_extend(vim.list_slice(command, 1, #command - 1), { "--version" })
-  local done = vim.system(asking, { text = true }):wait(WAIT_MS)
+  -- It throws where the program can't be started, as a script whose interpreter is gone.
+  local ran, done = pcall(function()
+    return vim.system(asking, { text = true }):wait(WAIT_MS)
+  end)
+  if not ran then
+    done = { code = -1, stderr = tostring(done) }
+  end
   local server = require("dg.server")
   local version = vim.version.parse(done.stdout or "", { strict = false })
   if done.code ~= 0 or not version then
@@ -71,8 +77,11 @@ function M.check()
     return
   end
   check_program(command)
-  if not vim.lsp.is_enabled(server.NAME) then
-    vim.health.warn("The server is not enabled", 'Call require("dg").setup().')
+  if not server.is_enabled() then
+    vim.health.warn(
+      "The server is not enabled",
+      'Call require("dg").setup(), or run `:Dg restart` where it ended too often by itself.'
+    )
     return
   end
   for buf, reason in pairs(guard.refused) do

@@ -83,12 +83,22 @@ local ACCEPT = "Accept the suggestion"
 ---@type table What the key for accepting was before, as from maparg()
 local before_accept = {}
 
+--- Neovim's own completion menu, or that of a plugin that draws one itself.
+---@return boolean
+local function menu_is_open()
+  local cmp, blink = package.loaded["cmp"], package.loaded["blink.cmp"]
+  return vim.fn.pumvisible() == 1
+    or cmp and cmp.visible and cmp.visible()
+    or blink and blink.is_menu_visible and blink.is_menu_visible()
+    or false
+end
+
 --- Whether an open completion menu has work for a key: somebody mapped it, or it is one of those that choose.
 ---@param key string
 ---@param was table
 ---@return boolean
 local function is_menus(key, was)
-  if vim.fn.pumvisible() == 0 then
+  if not menu_is_open() then
     return false
   end
   -- Neovim's own mapping of Tab has none.

@@ -62,10 +62,11 @@ function M.client(buf)
 end
 
 ---@param client vim.lsp.Client
-local function check_version(client)
+local function begin(client)
   local told = vim.tbl_get(client, "server_info", "version") or "0"
   local version = vim.version.parse(told, { strict = false })
   if version and vim.version.ge(version, M.NEEDS) then
+    require("dg.switch").repeat_for(client)
     return
   end
   notify.warn(
@@ -123,7 +124,7 @@ function M.rename(buf)
 end
 
 ---@return boolean
-local function is_enabled()
+function M.is_enabled()
   -- Not every 0.11 can tell.
   return not vim.lsp.is_enabled or vim.lsp.is_enabled(M.NAME)
 end
@@ -146,7 +147,7 @@ local function on_exit(code, signal, id)
   vim.schedule(function()
     if #crashes <= config.current.restarts then
       vim.defer_fn(function()
-        if is_enabled() then
+        if M.is_enabled() then
           M.start()
         end
       end, 200 * #crashes)
@@ -192,7 +193,7 @@ function M.configure(handlers)
     init_options = config.current.settings,
     settings = { ["dg-lsp"] = config.current.settings },
     handlers = handlers,
-    on_init = check_version,
+    on_init = begin,
     on_exit = on_exit,
   })
 end

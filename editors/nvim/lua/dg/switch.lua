@@ -4,6 +4,9 @@ local server = require("dg.server")
 
 local M = {}
 
+---@type table<string, table> What was switched, for servers that start later
+local switched = {}
+
 ---@param buf integer
 ---@param scope? "language"|"folder"
 ---@param enabled boolean
@@ -26,16 +29,40 @@ function M.set(scope, enabled)
     notify.warn("The server is not running here; `:checkhealth dg` says why.")
     return
   end
-  client:request("dg/setEnabled", params(buf, scope, enabled), function(err)
+  local change = params(buf, scope, enabled)
+  local where = scope == "language" and " for this language"
+    or scope == "folder" and " in this folder"
+    or ""
+  client:request("dg/setEnabled", change, function(err)
     if err then
       notify.warn(err.message)
-    else
-      local where = scope == "language" and " for this language"
-        or scope == "folder" and " in this folder"
-        or ""
-      notify.tell(("Suggestions are %s%s."):format(enabled and "on" or "off", where))
+      return
     end
+    switched[(change.language or "") .. "\n" .. (change.folder or "")] = change
+    for _, other in ipairs(vim.lsp.get_clients({ name = server.NAME })) do
+      if other.id ~= client.id then
+        other:request("dg/setEnabled", change, function() end)
+      end
+    end
+    client:request("dg/status", { uri = vim.uri_from_bufnr(buf) }, function(_, told)
+      local off = enabled and vim.tbl_get(told or {}, "document", "off") or ""
+      local here = off == "" and "" or " Here: " .. off
+      notify.tell(("Suggestions are %s%s.%s"):format(enabled and "on" or "off", where, here))
+    end, buf)
   end, buf)
+end
+
+--- What was switched counts for a server that has just started, too.
+---@param client vim.lsp.Client
+function M.repeat_for(client)
+  for _, change in pairs(switched) do
+    client:request("dg/setEnabled", change, function() end)
+  end
+end
+
+--- The settings count from now on.
+function M.forget()
+  switched = {}
 end
 
 ---@param scope? "language"|"folder"
@@ -50,7 +77,7 @@ function M.toggle(scope)
     if err then
       notify.warn(err.message)
     else
-      M.set(scope, told.document.off ~= "")
+      M.set(scope, not told.enabled)
     end
   end, buf)
 end

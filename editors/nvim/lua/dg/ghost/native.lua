@@ -100,7 +100,8 @@ end
 
 function M.setup()
   local group = vim.api.nvim_create_augroup("dg.ghost", { clear = true })
-  vim.api.nvim_create_autocmd({ "CursorMovedI", "TextChangedI" }, {
+  -- With an open completion menu there is but the last of them.
+  vim.api.nvim_create_autocmd({ "CursorMovedI", "TextChangedI", "TextChangedP" }, {
     group = group,
     callback = function(event)
       drop_outdated(event.buf)
@@ -170,7 +171,8 @@ end
 function M.step(count)
   local buf = vim.api.nvim_get_current_buf()
   local client, drawn = server.client(buf), completor(buf)
-  if not client or not drawn or drawn:count_items() > 1 then
+  -- What is hidden has its items still.
+  if not client or not drawn or (drawn.current and drawn:count_items() > 1) then
     vim.lsp.inline_completion.select({ count = count })
     return
   end

@@ -164,7 +164,6 @@ end
 
 function M.setup()
   vim.api.nvim_set_hl(0, "DgGhost", { default = true, link = "Comment" })
-  vim.api.nvim_set_hl(0, "DgHint", { default = true, link = "NonText" })
 end
 
 ---@param portion "all"|"word"|"line"

@@ -39,6 +39,19 @@ local function draw(buf, hunk, virtual)
   )
 end
 
+--- What is folded away shows no lines that come.
+---@param buf integer
+---@param hunk dg.Hunk
+local function unfold(buf, hunk)
+  local first = math.max(hunk.old_start, 1)
+  local last = math.max(hunk.old_start + hunk.old_count - 1, first)
+  for _, window in ipairs(vim.fn.win_findbuf(buf)) do
+    vim.api.nvim_win_call(window, function()
+      vim.cmd(("silent! %d,%dfoldopen!"):format(first, last))
+    end)
+  end
+end
+
 ---@param buf integer
 ---@param lines string[] The buffer's, after the edit
 ---@param footer string
@@ -51,6 +64,7 @@ function M.show(buf, lines, footer)
       virtual[#virtual + 1] = { { footer, "DgHint" } }
     end
     draw(buf, hunk, virtual)
+    unfold(buf, hunk)
   end
 end
 
