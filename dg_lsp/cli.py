@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,8 +64,14 @@ def run(arguments: Sequence[str]) -> int:
         if message := error.format_message():  # empty where help was shown instead
             typer.echo(f"dg-lsp: {_sentence(message)}{_hint(error)}", err=True)
         return error.exit_code
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return 130
+    except OSError as error:
+        # What is wrong with files is said where they are; here, with what was printed.
+        if error.errno != errno.ENOSPC:
+            raise
+        typer.echo("dg-lsp: what it prints finds no room on the disk: make some, or send it elsewhere.", err=True)
+        return 1
 
 
 def _app(arguments: Sequence[str]) -> typer.Typer:

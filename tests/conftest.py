@@ -20,7 +20,7 @@ _SLOW = re.compile(
     r"\] / \"models\""
     r"|^ *(?:from|import) (?:torch|transformers|engine import load"
     r"|tests\.(?:e2e|torture|engine\.(?:hub|processes|server\.http\.asking))"
-    r"|engine\.(?:models|decoding|infill|edit|loader|server\.(?:server|worker)|baselines|bench|eval|train|tune)\b)",
+    r"|engine\.(?:models|decoding|infill|edit|loader|server\.(?:server|worker|checker)|baselines|bench|eval|train|tune)\b)",
     re.MULTILINE,
 )
 """What brings torch, which takes seconds by itself, a model of the tests, or processes of ours."""

@@ -43,12 +43,15 @@ def files(
         for path in files_below([root], exclusions, lambda name: True)
         if not exclusions.reason(path.as_uri(), [root])
     ]
+    unheeded = sorted(exclusions.unheeded)
+    for refusal in unheeded:
+        typer.echo(f"dg-lsp: {refusal}: nothing that it is about is listed.", err=True)
     if not as_json:
         typer.echo(os.fsencode("".join(f"{path}\n" for path in paths)), nl=False)
         return
     changed = changed_at(root)
     listed = [{"path": path, "changed": changed.get(path)} for path in paths]
-    typer.echo(json.dumps({"folder": str(root), "commit": commit_of(root), "files": listed}))
+    typer.echo(json.dumps({"folder": str(root), "commit": commit_of(root), "files": listed, "unheeded": unheeded}))
 
 
 def commit_of(folder: Path) -> str | None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dg_lsp.suggest.stats import Tally, reset, stats_path, tallies
 from engine.core.exits import one_line_errors
@@ -43,5 +44,5 @@ def _table(found: list[Tally]) -> Table:
     for tally in found:
         share = f"{tally.accepted} ({tally.accepted / tally.shown:.0%})" if tally.shown else str(tally.accepted)
         figures = (tally.shown, share, tally.partial, tally.typed, tally.rejected, tally.accepted_chars)
-        table.add_row(tally.language, *map(str, figures))
+        table.add_row(Text(tally.language), *map(str, figures))
     return table

@@ -91,6 +91,8 @@ class Exclusions:
         self._git_files: dict[Path, tuple[Path, Path] | float] = {}
         """Where it did not answer, the time."""
         self._reasons: dict[str, str] = {}
+        self.unheeded = set[str]()
+        """Ignore files that could not be heeded, and why, in clauses; what they are about is hidden."""
 
     def look(self, uri: str, folders: Sequence[Path] = (), seen: Seen | None = None) -> None:
         """Work out whether a document is excluded. `folders`: those of the workspace."""
@@ -124,6 +126,7 @@ class Exclusions:
                 for place, around in places.items()
             )
         except _Unreadable as refused:
+            self.unheeded.add(str(refused))
             return str(refused)
         except (OSError, RuntimeError, ValueError) as error:
             return f"its file can't be looked at ({error})"

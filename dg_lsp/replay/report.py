@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from dg_lsp.replay.player import ReplayOutcome
 from engine.core.percentiles import percentile
@@ -59,7 +60,7 @@ def fault(made: Mapping[str, Any]) -> str:
 
 
 def table(made: Mapping[str, Any]) -> Table:
-    shown = Table(title="{session} ({client}, {model} on {device})".format_map(made), show_header=False)
+    shown = Table(title=Text("{session} ({client}, {model} on {device})".format_map(made)), show_header=False)
     rows = {
         "server": "answers initialize in {cost[initialize_ms]} ms, {cost[resident_mib]} MiB at the end",
         "processor by request": "server {cost[server_ms]} ms, engine {cost[engine_ms]} ms",

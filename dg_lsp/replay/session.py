@@ -23,9 +23,12 @@ from typing import Literal, TypeVar, cast
 import msgspec
 
 from engine.core.errors import BadInput, shortened
+from engine.core.files import read_regular
 from engine.core.wire import Wire
 
 T = TypeVar("T")
+MOST_NBYTES = 256 << 20
+"""Of a session."""
 
 
 class SessionError(BadInput):
@@ -86,7 +89,7 @@ class Session:
 def read_session(path: Path) -> Session:
     """Read a session. Raises SessionError naming the line."""
     try:
-        lines = path.read_bytes().splitlines()
+        lines = read_regular(path, MOST_NBYTES).splitlines()
     except OSError as error:
         raise SessionError(f"The session {path} can't be read ({error}).") from None
     if not lines:

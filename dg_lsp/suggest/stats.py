@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 import time
@@ -12,10 +11,9 @@ from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
 
-import platformdirs
-
 from engine.core.errors import EngineError
 from engine.core.files import replacing
+from engine.core.runtime_paths import state_dir
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS counts (
@@ -60,9 +58,7 @@ class Tally:
 
 def stats_path() -> Path:
     """The file with the counts; it may not exist."""
-    given = os.environ.get("DG_LSP_STATE_DIR")
-    folder = Path(given) if given else Path(platformdirs.user_state_dir("dg-lsp", appauthor=False))
-    return folder / "stats.sqlite3"
+    return state_dir() / "stats.sqlite3"
 
 
 class Stats:

@@ -77,8 +77,13 @@ class TensorHeader:
     @property
     def layer(self) -> int | None:
         """The layer it belongs to; None: none."""
-        match = _LAYER.search(self.name)
-        return int(match[1]) if match else None
+        return layer_of(self.name)
+
+
+def layer_of(name: str) -> int | None:
+    """The layer that a weight of that name belongs to; None: none."""
+    match = _LAYER.search(name)
+    return int(match[1]) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from engine.cli.engine import chosen_options
-from engine.core.errors import BadInput, BodyError, EngineError
+from engine.core.errors import BadInput, BodyError, EngineError, ModelError
 from engine.core.names import Device, rooted
 from engine.core.processes import working_dir
 from engine.core.request import Filled, FillRequest
@@ -53,7 +53,15 @@ def answer(
             err=True,
         )
         return _own(request, model, device, on_draft)
-    return _of_engine(request, on_draft, "in the engine that runs" if running else "in the engine, now started")
+    try:
+        return _of_engine(request, on_draft, "in the engine that runs" if running else "in the engine, now started")
+    except ModelError:
+        if running is None:
+            from engine.server import launch
+
+            # Begun for this answer, it would fail whoever comes next.
+            launch.stop()
+        raise
 
 
 def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> Answer:
@@ -61,9 +69,11 @@ def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> A
         if exchange is None:
             raise EngineError("The engine ended before it answered: try again, or use --no-engine.")
         try:
-            reply = exchange(Fill(id=1, request=request, drafts=on_draft is not None), on_draft)
+            # Drafts, whoever looks at them: they tell that the engine works.
+            reply = exchange(Fill(id=1, request=request, drafts=True), on_draft)
         except EngineFailure as failure:
-            raise (BadInput(str(failure)) if failure.code == "bad_request" else failure) from None
+            known = {"bad_request": BadInput, "model": ModelError}
+            raise (known[failure.code](str(failure)) if failure.code in known else failure) from None
         except BodyError as error:
             raise BadInput(f"{error} With --no-engine the model is loaded here and takes any file.") from None
         report = exchange(StatusQuery(id=2)) if request.instruction else None

@@ -19,7 +19,7 @@ from engine.core.sizes import binary_bytes
 from engine.ipc.client import NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.loader.catalog import find
-from engine.server.http.extra import check_extra
+from engine.server.http.opening import bound, check_extra
 from engine.server.settings import EngineOptions
 
 _DEFAULT = EngineOptions()
@@ -124,6 +124,9 @@ def restart(
         http=http,
         http_token_file=http_token_file,
     )
+    if settings.http and not (before and before.http == settings.http):
+        # While the engine that runs still has its door.
+        bound(http_address(settings.http)).close()
     launch.stop()
     typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
 

@@ -16,6 +16,8 @@ from engine.text.textfile import TextFile, replace_text
 
 _LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
 """Where LSP's name of a language is not its grammar's."""
+_ESCAPED = str.maketrans({**{chr(code): f"\\{code:03o}" for code in range(32)}, '"': '\\"', "\\": "\\\\"})
+"""In the name of a file in a diff."""
 
 
 def language_in(source: TextFile) -> str:
@@ -40,12 +42,21 @@ def span_in(text: str, span: str) -> MarkedText:
 
 
 def difference(source: TextFile, text: str) -> str:
-    """What `text` changes in a file, as a unified diff that `patch` takes."""
-    name = source.name.lstrip("/") if source.path else "stdin"
+    """What `text` changes in a file, as a unified diff that `patch` takes; in UTF-16 and UTF-32, one to read."""
+    before, after = (_in_diff(f"{side}/{source.name.lstrip('/') if source.path else 'stdin'}") for side in "ab")
+    mark = "\ufeff" if source.byte_order_mark else ""
     # Split at line feeds alone, as `patch` does; for an editor a carriage return ends a line, too.
-    old, new = (io.StringIO(each, newline="\n").readlines() for each in (source.text, text))
-    diff = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+    old, new = (io.StringIO(each, newline="\n").readlines() for each in (mark + source.text, mark + text))
+    diff = difflib.unified_diff(old, new, before, after)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff)
+
+
+def _in_diff(name: str) -> str:
+    """A name as `patch` and git read it."""
+    escaped = name.translate(_ESCAPED)
+    if escaped != name:
+        return f'"{escaped}"'
+    return f"{name}\t" if " " in name else name
 
 
 def show_or_write(source: TextFile, text: str, *, diff: bool, write: bool) -> None:

@@ -23,6 +23,16 @@ MAX_SOCKET_PATH_NBYTES = 103
 _RUNTIME, _STATE = "DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"
 
 
+def _given(variable: str) -> Path | None:
+    """A folder that the environment names. Raises BadInput for one that is not the same to every process."""
+    given = os.environ.get(variable)
+    if not given:
+        return None
+    if not Path(given).is_absolute():
+        raise BadInput(f"{variable} is {given!r}: set it to a whole path.")
+    return Path(given)
+
+
 def uses_tcp() -> bool:
     """Whether the engine is met over TCP instead of a Unix socket."""
     return sys.platform == "win32" or os.environ.get("DG_LSP_TRANSPORT") == "tcp"
@@ -30,9 +40,9 @@ def uses_tcp() -> bool:
 
 def runtime_dir() -> Path:
     """The folder of socket and lock; it may not exist yet. Raises BadInput where the system has none to offer."""
-    given = os.environ.get(_RUNTIME)
+    given = _given(_RUNTIME)
     if given:
-        return Path(given)
+        return given
     with warnings.catch_warnings():
         # It warns where a system has no XDG_RUNTIME_DIR, and refuses a fallback that somebody else has made.
         warnings.simplefilter("ignore")
@@ -44,14 +54,18 @@ def runtime_dir() -> Path:
 
 def log_dir() -> Path:
     """The folder of the logs; it may not exist yet."""
-    given = os.environ.get(_STATE)
-    return Path(given) / "log" if given else Path(platformdirs.user_log_dir("dg-lsp", appauthor=False))
+    given = _given(_STATE)
+    return given / "log" if given else Path(platformdirs.user_log_dir("dg-lsp", appauthor=False))
+
+
+def state_dir() -> Path:
+    """The folder of what a user's editors count; it may not exist yet."""
+    return _given(_STATE) or Path(platformdirs.user_state_dir("dg-lsp", appauthor=False))
 
 
 def data_dir() -> Path:
     """The folder of what is learnt about models on this machine; it may not exist yet."""
-    given = os.environ.get(_STATE)
-    return Path(given) if given else Path(platformdirs.user_data_dir("dg-lsp", appauthor=False))
+    return _given(_STATE) or Path(platformdirs.user_data_dir("dg-lsp", appauthor=False))
 
 
 def socket_path() -> Path:
@@ -123,6 +137,9 @@ def _make_private(folder: Path, variable: str) -> Path:
     with _usable(folder, variable):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_private(folder, variable)
+        if sys.platform != "win32" and folder.stat().st_mode & 0o002:
+            # Others would find it closed.
+            raise BadInput(f"The folder {folder} is for everybody; set {variable} to one of its own.")
         folder.chmod(0o700)
     return folder
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
 from engine.core.percentiles import percentile
 from engine.eval.results import Result
@@ -106,7 +107,7 @@ def _split(title: str, by_row: ResultRows, parts: Mapping[str, ResultRows], test
 
 
 def _table(title: str, *columns: str) -> Table:
-    made = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
+    made = Table(title=Text(title), box=SIMPLE_HEAD, title_justify="left")
     made.add_column("row", no_wrap=True)
     for name in columns:
         made.add_column(name, justify="right", no_wrap=True)

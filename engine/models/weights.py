@@ -6,20 +6,18 @@ would stay beside what is made of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from engine.checkpoints.directory import TAKE_INSTEAD, Checkpoint, TensorHeader, reading
+from engine.checkpoints.directory import TAKE_INSTEAD, Checkpoint, TensorHeader, layer_of, reading
 from engine.checkpoints.placement import Placement, in_8_bit
 from engine.core.errors import ModelError
 from engine.models.quantized.layers import CpuInt8, PackedLinear, PackedWeights, packed_weights
 
 OnPercent = Callable[[float], None]
-_LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 _DTYPES = {
     "BF16": torch.bfloat16,
     "F16": torch.float16,
@@ -51,8 +49,8 @@ def load_weights(
     own = [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
     found: dict[str, Tensor] = {}
     for at, (ours, tensor) in enumerate(stored.items()):
-        layer = _LAYER.search(ours)
-        device = placement.layers[int(layer[1])] if layer else placement.device
+        layer = layer_of(ours)
+        device = placement.device if layer is None else placement.layers[layer]
         with reading(checkpoint.name):
             if tensor.pieces:
                 put_in(module, ours, _read_packed(tensor, placement.dtype, device))

@@ -29,7 +29,7 @@ from engine.server import memory
 from engine.server.analyzer import Analyzer
 from engine.server.checker import Checker, Ticket
 from engine.server.connection import Connection
-from engine.server.http.extra import check_extra
+from engine.server.http.opening import check_extra
 from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Scheduler
 from engine.server.settings import EngineOptions

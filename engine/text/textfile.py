@@ -50,7 +50,10 @@ class TextFile:
 def read_text(name: str) -> TextFile:
     """Read a file, or standard input for "-". Raises BadInput for what is not there, not readable or not text."""
     if name == STANDARD_INPUT:
-        raw = sys.stdin.buffer.read(MOST_NBYTES + 1)
+        try:
+            raw = sys.stdin.buffer.read(MOST_NBYTES + 1)
+        except (AttributeError, OSError):  # there is none where it was closed before we began
+            raise BadInput("Standard input can't be read: name a file, or send one.") from None
         if len(raw) > MOST_NBYTES:
             raise BadInput(f"Standard input is larger than {decimal_bytes(MOST_NBYTES)}: give a smaller text.")
         return decode(raw, None)
@@ -150,3 +153,9 @@ def _copy_owner_and_mode(source: Path, target: Path) -> None:
         with suppress(PermissionError):  # only root may give files away
             os.chown(target, status.st_uid, status.st_gid)
     target.chmod(status.st_mode & 0o7777)
+    if hasattr(os, "listxattr"):
+        # Access lists among them: without theirs, the mode's bits would let others in.
+        with suppress(OSError):
+            for name in os.listxattr(source):
+                with suppress(OSError):
+                    os.setxattr(target, name, os.getxattr(source, name))

@@ -112,7 +112,7 @@ class Examples:
         before = text[: gap.start] if gap else text
         start = self._start(before, room) if gap else 0
         window = before[start : start + room * CHARACTERS]
-        found = self._inner(window, self._corpus.language(document), inner, start, text)
+        found = self._inner(window, self._corpus.language(document), inner)
         pieces, ends_at = self._tokens(window)
         # Behind a gap that follows, the prefix must be whole at its end.
         lost = max(0, len(pieces) - room) if gap else 0
@@ -184,7 +184,7 @@ class Examples:
         first = self._rng.randrange(len(ends) - size)
         return Hole(kind="span", start=ends[first], end=ends[first + size])
 
-    def _inner(self, window: str, language: str, count: int, start: int, text: str) -> list[Hole]:
+    def _inner(self, window: str, language: str, count: int) -> list[Hole]:
         """Gaps that begin inside the window, in their order, none at the place of another."""
         if not count:
             return []

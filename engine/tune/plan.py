@@ -73,10 +73,10 @@ def plan(
     widest = max(recipe.contexts)
     row, narrow = _row(lessons, widest, sitting)
     rows = recipe.rows(widest)
-    kept, largest = _kept(network, row, narrow, sitting, pairs)
+    kept, largest = _kept(network, row, narrow, sitting)
     if is_packed(network.module):
         # What one layer keeps while it is computed again.
-        plain, largest = _kept(trainable(network, recompute=False), row, narrow, sitting, pairs)
+        plain, largest = _kept(trainable(network, recompute=False), row, narrow, sitting)
         kept += plain // len(network.layers)
     row_s = [_row_s(network, lessons, recipe.contexts[0], sitting) for _ in range(_TIMED)]
     parameters = parameters_of(pairs).values()
@@ -125,9 +125,7 @@ def _row_s(network: Trainable, lessons: TuningLessons, width: int, sitting: Sitt
     return made - began + (now_s() - made) / torch.get_num_threads()
 
 
-def _kept(
-    network: Trainable, row: Batch, recipe: Recipe, sitting: Sitting, pairs: Mapping[str, LowRankLinear]
-) -> tuple[int, int]:
+def _kept(network: Trainable, row: Batch, recipe: Recipe, sitting: Sitting) -> tuple[int, int]:
     """Bytes that the way there keeps for the way back, weights aside, and those of the largest tensor of them."""
     weights = {each.untyped_storage().data_ptr() for each in (*network.module.parameters(), *network.module.buffers())}
     held: dict[int, int] = {}

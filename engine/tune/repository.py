@@ -56,6 +56,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """Absolute."""
     commit: str | None
     files: tuple[ListedFile, ...]
+    unheeded: tuple[str, ...] = ()
+    """Ignore files that could not be heeded, and why; what they are about is not listed."""
 
 
 class Learnt(msgspec.Struct, frozen=True, kw_only=True):

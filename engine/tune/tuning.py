@@ -145,6 +145,8 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
     directory = adapter_path(request.folder, fingerprint)
     work = work_dir(directory)
     listing = list_files(request.folder)
+    for refusal in listing.unheeded:
+        say(f"{refusal}: nothing that it is about is read.")
     with _claimed(work):
         last = _last(directory, fingerprint, anew=request.anew)
         learnt = _learnt(work, last)

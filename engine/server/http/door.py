@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from operator import itemgetter
@@ -16,12 +14,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from engine.core.credentials import http_token
-from engine.core.errors import BadInput, EngineError
 from engine.core.http_address import HttpAddress, http_address
 from engine.server.connection import Host
 from engine.server.http.app import PATHS, HttpApp, refusal
 from engine.server.http.fills import HttpFills
 from engine.server.http.gate import Gate
+from engine.server.http.opening import bound
 from engine.server.settings import EngineOptions, HttpBounds
 
 _BACKLOG = 128
@@ -84,7 +82,7 @@ async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoo
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Punctual(config, state, bounds), sock=_bound(address), backlog=_BACKLOG)
+    server = await loop.create_server(lambda: _Punctual(config, state, bounds), sock=bound(address), backlog=_BACKLOG)
     return HttpDoor(server, address, state, fills)
 
 
@@ -159,23 +157,3 @@ class _Timeout:
         elif not holds and self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _bound(address: HttpAddress) -> socket.socket:
-    try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        # Clients that are told a number are told this kind.
-        family, kind, _, _, where = min(found, key=lambda each: each[0] != socket.AF_INET)
-        bound = socket.socket(family, kind)
-    except OSError as error:
-        raise BadInput(f"There is no address {address.host!r} for the HTTP door ({error}).") from None
-    try:
-        # On Windows this would let two programs have one port.
-        if sys.platform != "win32":
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(where)
-        bound.setblocking(False)
-    except OSError as error:
-        bound.close()
-        raise EngineError(f"The HTTP door can't be at {address} ({error}): choose another port.") from None
-    return bound

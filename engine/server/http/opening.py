@@ -1,8 +1,13 @@
-"""What the HTTP door needs beside the engine."""
+"""What the HTTP door needs before it can open: a package, and a place to listen at."""
 
 from __future__ import annotations
 
-from engine.core.errors import BadInput
+import errno
+import socket
+import sys
+
+from engine.core.errors import BadInput, EngineError
+from engine.core.http_address import HttpAddress
 
 
 def check_extra() -> None:
@@ -14,3 +19,26 @@ def check_extra() -> None:
             f"The HTTP door needs {error.name}, which is not installed: "
             "run `pipx install --force '.[http]'` in a clone of dg-lsp."
         ) from None
+
+
+def bound(address: HttpAddress) -> socket.socket:
+    """A socket at an address. Raises BadInput for one that is none of this machine, EngineError where it is taken."""
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # Clients that are told a number are told this kind.
+        family, kind, _, _, where = min(found, key=lambda each: each[0] != socket.AF_INET)
+        made = socket.socket(family, kind)
+    except OSError as error:
+        raise BadInput(f"There is no address {address.host!r} for the HTTP door ({error}).") from None
+    try:
+        # On Windows this would let two programs have one port.
+        if sys.platform != "win32":
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(where)
+        made.setblocking(False)
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise BadInput(f"{address} is no address of this machine: listen at one that is.") from None
+        raise EngineError(f"The HTTP door can't be at {address} ({error}): choose another port.") from None
+    return made

@@ -48,6 +48,18 @@ def test_what_is_excluded_is_not_listed(folder: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines() == ["a.py", "inner/b c.py", "inner/😋.py"]
 
 
+def test_an_ignore_file_that_can_not_be_heeded_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "a.py").touch()
+    (tmp_path / ".gitignore").write_text("a\n" * 5_000)
+    assert run(["files", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert ".gitignore has more than 4000 patterns: nothing that it is about is listed." in told.err
+    assert len(told.err.splitlines()) == 1
+    assert run(["files", str(tmp_path), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["unheeded"]) == 1
+
+
 def test_a_folder_is_read_no_further_than_the_bound(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.setattr(walking, "MAX_ENTRIES", 3)
     for number in range(9):

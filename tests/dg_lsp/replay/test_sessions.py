@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dg_lsp.replay.generate import Edited, changes, edited_files, events
 from dg_lsp.replay.session import Event, Open, Session, SessionError, read_session, write_session
 from dg_lsp.replay.stage import settled_texts
+from engine.core.errors import BadInput
 from tests.dg_lsp.replay.repository import commit
 
 SESSIONS = sorted(Path(__file__).parents[2].joinpath("cases", "sessions").glob("*.jsonl"))
@@ -85,6 +86,14 @@ def test_a_broken_session_is_a_sentence_with_its_line(tmp_path, text, problem):
         read_session(path)
     assert problem in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_is_no_ordinary_file_is_no_session(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(BadInput, match="is no ordinary file"):
+            read_session(path)
 
 
 def test_a_session_that_is_not_there_is_a_sentence(tmp_path):

@@ -90,6 +90,12 @@ def test_rewrite_and_fix_ask_the_engine(shell: Shell):
     assert (shell.home.status() or {})["served"] == 2
 
 
+@pytest.mark.parametrize("model", ["oracle:nowhere.json", "vllm+http://127.0.0.1:1/x"])
+def test_a_model_that_fails_leaves_no_engine_that_fails_whoever_comes_next(shell: Shell, model: str):
+    shell("fill", "a.py", "--model", model, code=2)
+    assert shell.home.status() is None
+
+
 def test_what_can_not_be_asked_is_a_sentence(shell: Shell):
     assert "no/such-model" in shell("fill", "a.py", "--model", "no/such-model", code=2)[1]
     assert shell.home.status() is None

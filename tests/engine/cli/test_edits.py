@@ -51,6 +51,19 @@ def test_the_difference_is_printed_and_patch_takes_it(work: Path, capsys: pytest
     assert Path("a.py").read_text() == HEAD + NEW + TAIL
 
 
+@pytest.mark.skipif(shutil.which("patch") is None, reason="there is no patch")
+@pytest.mark.parametrize("name", ["a b.py", 'say "a".py', "line\nbreak.py", "tab\t.py"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_patch_takes_a_file_of_any_name_with_a_byte_order_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, mark: bytes
+):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(mark + OLD.encode())
+    shown = difference(read_text(name), NEW)
+    subprocess.run(["patch", "-p1"], input=shown, text=True, check=True, capture_output=True)
+    assert Path(name).read_bytes() == mark + NEW.encode()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
 def test_the_difference_has_the_bytes_of_a_name_and_a_text(work: Path, capsysbinary: pytest.CaptureFixture[bytes]):
     Path("oracle.json").write_text(json.dumps({"cases": [{"text": f"▮# é\n{NEW}▮"}]}))

@@ -213,6 +213,16 @@ def test_a_restart_that_is_refused_leaves_the_engine_alone(place, arguments, mes
         assert pid_of(place) == process.pid
 
 
+def test_a_restart_whose_port_is_taken_leaves_the_engine_alone(place):
+    with running(place) as process, socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = place.command("restart", "--http", f"127.0.0.1:{taken.getsockname()[1]}")
+        assert refused.returncode == 1
+        assert "choose another port" in refused.stderr
+        refused = place.command("restart", "--http", "203.0.113.7:8012", "--http-token-file", "/dev/null")
+        assert refused.returncode == 2
+        assert pid_of(place) == process.pid
+
+
 def test_where_the_folder_of_a_shell_is_gone_an_engine_starts_and_restarts(place):
     gone = place.folder / "gone"
     gone.mkdir()
@@ -530,6 +540,23 @@ def test_another_user_is_turned_away_even_where_the_folder_lets_them_in(place):
         )
         assert "another user" in told.stdout
         place.folder.chmod(0o700)
+
+
+def test_a_folder_for_everybody_stays_one(place):
+    place.runtime.mkdir()
+    place.runtime.chmod(0o1777)
+    refused = place.command("run", "--detach")
+    assert refused.returncode == 2
+    assert "is for everybody; set DG_LSP_RUNTIME_DIR to one of its own" in refused.stderr
+    assert stat.S_IMODE(place.runtime.stat().st_mode) == 0o1777
+
+
+@pytest.mark.parametrize("name", ["DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"])
+def test_a_folder_that_is_not_the_same_everywhere_is_refused(place, name):
+    place.environment[name] = "here"
+    refused = place.command("run", cwd=place.folder)
+    assert f"{name} is 'here': set it to a whole path" in refused.stderr + place.log()
+    assert not (place.folder / "here").exists()
 
 
 def test_a_socket_path_too_long_for_the_system_is_named(place):

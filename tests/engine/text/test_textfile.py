@@ -58,6 +58,24 @@ def test_a_missing_file_and_a_directory_are_named(tmp_path: Path):
         read_text(str(tmp_path))
 
 
+def test_standard_input_that_is_closed_is_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(BadInput, match="Standard input can't be read: name a file"):
+        read_text("-")
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="this system has no such attributes")
+def test_a_file_keeps_its_attributes(tmp_path: Path):
+    path = tmp_path / "a.py"
+    path.write_text("old\n")
+    try:
+        os.setxattr(path, "user.origin", b"somewhere")
+    except OSError:
+        pytest.skip("this file system has none")
+    replace_text(read_text(str(path)), "new\n")
+    assert os.getxattr(path, "user.origin") == b"somewhere"
+
+
 def test_a_file_is_replaced_with_its_mode_and_mark(tmp_path: Path):
     path = tmp_path / "run.sh"
     path.write_bytes(b"\xef\xbb\xbfold\r\n")

@@ -372,7 +372,7 @@ def test_those_whose_bodies_drip_on_after_the_answer_lock_nobody_out(place, monk
 
 @pytest.mark.parametrize("count", [20, 400], ids=["within asyncio's buffer", "beyond it"])
 def test_who_reads_no_answer_is_dropped(place, monkeypatch, count):
-    bind = door_module._bound
+    bind = door_module.bound
 
     def bound(address: HttpAddress) -> socket.socket:
         sock = bind(address)
@@ -380,7 +380,7 @@ def test_who_reads_no_answer_is_dropped(place, monkeypatch, count):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         return sock
 
-    monkeypatch.setattr(door_module, "_bound", bound)
+    monkeypatch.setattr(door_module, "bound", bound)
     with door(place, http_bounds=HttpBounds(body_s=0.3)) as (client, server), socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
         deaf.connect((client.host, client.port))
