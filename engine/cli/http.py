@@ -37,7 +37,8 @@ def http(
     running = ask_status()
     if running is None:
         if not detach:
-            typer.echo(f"Serving http://{wanted}; Ctrl-C ends it.")
+            where = f"http://{wanted}" if port else f"at a free port of {host}, which `dg-lsp engine status` names"
+            typer.echo(f"Serving {where}; Ctrl-C ends it.")
             run_here(settings)  # it comes back only where another engine was first
         else:
             launch.start_detached(settings)

@@ -233,6 +233,9 @@ def test_a_model_that_knows_where_gaps_end_says_how_likely_all_of_it_is(model, m
         assert candidate.confidence == pytest.approx(math.exp(sum(text) + end))
         assert candidate.score == pytest.approx(sum(text) + ENDS * end)
     # A rewrite is longer than anybody expects to the letter.
-    for candidate in fill(model, structs.replace(request, task="rewrite", old="wid + 2", width=None)).candidates:
+    anew = structs.replace(request, task="rewrite", old="th * (2 + width)", width=None, language="", strength=1.0, n=4)
+    candidates = fill(model, anew).candidates
+    assert candidates
+    for candidate in candidates:
         mean = fmean(map(math.log, candidate.token_confidence))
         assert candidate.confidence == pytest.approx(math.exp(mean))
