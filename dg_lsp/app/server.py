@@ -40,8 +40,9 @@ from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc, converter
 from dg_lsp.suggest.acceptance import Acceptance, SuggestionEvent
 from dg_lsp.suggest.next_edits import NextEdits
-from dg_lsp.suggest.stats import Stats, StatsError, stats_path
+from dg_lsp.suggest.stats import Stats, stats_path
 from dg_lsp.suggest.suggester import Suggester
+from engine.core.errors import EngineError
 from engine.core.server_address import server_of
 from engine.ipc.messages import EngineState
 
@@ -97,7 +98,7 @@ class DgServer(LanguageServer):
         )
         self.working = ProgressBars(self.work_done_progress, self.in_background, self.editor.can_show_progress)
         self._configured = asyncio.Event()
-        self._stats = Stats(stats_path())
+        self._stats = Stats(stats_path)
         self._background = set[asyncio.Task[None]]()
         self.rpc.on_lost = self.lose
 
@@ -124,7 +125,7 @@ class DgServer(LanguageServer):
         for task in self._background:
             task.cancel()
         await self.resident.close()
-        with contextlib.suppress(StatsError):
+        with contextlib.suppress(EngineError):
             self._stats.write()
 
     def open(self, document: TextDocumentItem) -> None:
@@ -248,7 +249,7 @@ class DgServer(LanguageServer):
             await asyncio.sleep(WRITE_STATS_S)
             try:
                 await asyncio.to_thread(self._stats.write)
-            except StatsError as error:
+            except EngineError as error:
                 self.editor.complain(str(error))
                 return
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -63,7 +62,7 @@ class Patterns:
         A folder's path ends in a slash. What is about a folder above is not about the path.
         """
         # As the lines were read: what is no UTF-8 in a name is none in a pattern either.
-        path = os.fsencode(path).decode(errors="replace")
+        path = path.encode(errors="surrogateescape").decode(errors="replace")
         return next((held.excludes for held in reversed(self._patterns) if held.is_about(path)), None)
 
 

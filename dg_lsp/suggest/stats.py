@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
@@ -64,7 +65,8 @@ def stats_path() -> Path:
 class Stats:
     """Collects counts and writes them now and then; several language servers may write at once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Callable[[], Path]) -> None:
+        """`path`: as `stats_path`, asked when there is something to write."""
         self._path = path
         self._lock = threading.Lock()
         self._pending: deque[tuple[float, str, str, str, int]] = deque(maxlen=_MOST_PENDING)
@@ -75,22 +77,30 @@ class Stats:
             self._pending.append((time.time(), date.today().isoformat(), language, event, chars))
 
     def write(self) -> None:
-        """Write what was collected since the last reset; what can't be written is kept for later. Raises StatsError."""
+        """Write what was collected since the last reset; what can't be is kept for later. Raises EngineError."""
         with self._lock:
             pending = list(self._pending)
             self._pending.clear()
         if not pending:
             return
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as database, database:
-                database.execute(_SCHEMA)
-                reset_at = _reset_at(self._path)
-                database.executemany(_ADD, [counted for at, *counted in pending if at > reset_at])
-        except (OSError, sqlite3.Error) as error:
+            path = self._path()
+            _add(path, pending)
+        except EngineError:
             with self._lock:
                 self._pending.extendleft(reversed(pending))
-            raise StatsError(_unusable(self._path, error)) from None
+            raise
+
+
+def _add(path: Path, pending: Sequence[tuple[float, str, str, str, int]]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as database, database:
+            database.execute(_SCHEMA)
+            reset_at = _reset_at(path)
+            database.executemany(_ADD, [counted for at, *counted in pending if at > reset_at])
+    except (OSError, sqlite3.Error) as error:
+        raise StatsError(_unusable(path, error)) from None
 
 
 def tallies(path: Path) -> list[Tally]:

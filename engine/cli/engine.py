@@ -16,7 +16,7 @@ from engine.core.options import number
 from engine.core.processes import at_home, working_dir
 from engine.core.server_address import REMOTE, server_address
 from engine.core.sizes import binary_bytes
-from engine.ipc.client import NoAnswer, ask
+from engine.ipc.client import EngineFailure, NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.loader.catalog import find
 from engine.server.http.opening import bound, check_extra
@@ -111,7 +111,8 @@ def restart(
 
     try:
         before = ask_status()
-    except NoAnswer:
+    except (NoAnswer, EngineFailure):
+        # It hangs, is of another version, or has too many clients.
         before = None
         typer.echo("dg-lsp: the engine does not say how it runs; what no option sets starts as by default.", err=True)
     settings = chosen_options(
@@ -124,9 +125,11 @@ def restart(
         http=http,
         http_token_file=http_token_file,
     )
-    if settings.http and not (before and before.http == settings.http):
-        # While the engine that runs still has its door.
-        bound(http_address(settings.http)).close()
+    if settings.http and before:
+        address = http_address(settings.http)
+        if not before.http or http_address(before.http).port != address.port:
+            # While the engine that runs has its door still, whatever that is called.
+            bound(address).close()
     launch.stop()
     typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
 

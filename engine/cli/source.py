@@ -52,7 +52,7 @@ def difference(source: TextFile, text: str) -> str:
 
 
 def _in_diff(name: str) -> str:
-    """A name as `patch` and git read it."""
+    """A name as GNU's `patch` and git read it."""
     escaped = name.translate(_ESCAPED)
     if escaped != name:
         return f'"{escaped}"'

@@ -14,6 +14,7 @@ from engine.infill.hypotheses import Hypothesis, offsets
 from engine.infill.lengths.strategies import FLOOR, TOLD
 from engine.models.base import READ_ON
 from engine.models.logits import Logits
+from engine.syntax.languages import language_of
 from engine.text.newlines import with_line_feeds
 
 LEAST = 1e-3
@@ -25,7 +26,7 @@ NATS = 1.8
 chosen together on development holes, where twice as much of any is no better."""
 
 _CLOSES = re.compile(r"(?:[)\]}]|</[\w:.-]*>|(?:end|fi|done|esac)\b|[;,])+")
-"""A line that ends a block or several, in any language; one too many is a problem of syntax."""
+"""A line that ends a block or several, in any language."""
 
 
 def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -87,13 +88,15 @@ def fits(gap: Gap, tokens: int) -> float:
     return TOLD * math.log(max(likely, LEAST))
 
 
-def repeats_suffix(text: str, suffix: str) -> bool:
+def repeats_suffix(text: str, suffix: str, language: str = "") -> bool:
     """Whether a fill says again what the file goes on with: its last line is the suffix's first. Not one that only
-    closes something, as code in blocks ends with many such lines."""
+    closes something, as code in blocks ends with many such lines, and one too many is noticed in a known language."""
     # Up to the first line feed only: a suffix may be a whole file.
     first = next(iter(suffix.lstrip().partition("\n")[0].splitlines()), "").strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return len(first) > 2 and len(lines) > 0 and lines[-1] == first and not _CLOSES.fullmatch(first)
+    if len(first) <= 2 or not lines or lines[-1] != first:
+        return False
+    return language_of(language) is None or not _CLOSES.fullmatch(first)
 
 
 def _is_idle(gap: Gap, text: str) -> bool:
@@ -102,7 +105,8 @@ def _is_idle(gap: Gap, text: str) -> bool:
     vain = text == with_line_feeds(old) or not text.strip()
     idle = not text and not old if gap.request.task == "fill" else vain
     # What repeated the suffix before may go on doing so.
-    return idle or (repeats_suffix(text, suffix) and not repeats_suffix(old, suffix))
+    language = gap.request.language
+    return idle or (repeats_suffix(text, suffix, language) and not repeats_suffix(old, suffix, language))
 
 
 def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Candidate:

@@ -54,7 +54,7 @@ function follow(server: Server): vscode.Disposable[] {
       if (event.affectsConfiguration(`${SECTION}.serverPath`)) {
         void server.restart();
       } else if (event.affectsConfiguration(SECTION)) {
-        void server.settingsChanged();
+        void server.settingsChanged(event);
       }
     }),
     vscode.workspace.onDidGrantWorkspaceTrust(() => {

@@ -134,9 +134,11 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Let the server fetch the settings anew; they count from now on. */
-  async settingsChanged(): Promise<void> {
-    this.switched.clear();
+  /** Let the server fetch the settings anew. What they say of what was switched by hand counts from now on, there, too. */
+  async settingsChanged(event: vscode.ConfigurationChangeEvent): Promise<void> {
+    if (event.affectsConfiguration(`${SECTION}.enabled`) || event.affectsConfiguration(`${SECTION}.languages`)) {
+      this.switched.clear();
+    }
     await this.client?.sendNotification("workspace/didChangeConfiguration", { settings: { [SECTION]: forServer() } });
   }
 

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import httpx2
 
 from engine.core.errors import ModelError
-from engine.core.processes import at_home
 from engine.core.server_address import ServerAddress
 
 T = TypeVar("T")
@@ -131,11 +130,12 @@ def _trusted(address: ServerAddress) -> ssl.SSLContext | bool:
     """Whose certificates count: those of the system, or of the authorities named instead."""
     if not address.ca_file:
         return True
-    path = Path(at_home(address.ca_file))
     try:
-        return ssl.create_default_context(cafile=str(path))
-    except (OSError, ValueError):
-        raise ModelError(f"{path} holds no certificates that can be read: name a PEM file as ca_file.") from None
+        return ssl.create_default_context(cafile=str(Path(address.ca_file).expanduser()))
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: nobody knows that home
+        raise ModelError(
+            f"{address.ca_file} holds no certificates that can be read: name a PEM file as ca_file."
+        ) from None
 
 
 def _reason(error: httpx2.TransportError) -> str:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from dg_lsp.suggest.stats import Stats, StatsError, Tally, reset, stats_path, tallies
+from engine.core.errors import BadInput
 
 
 def write_some(path, times):
-    stats = Stats(path)
+    stats = Stats(lambda: path)
     for _ in range(times):
         stats.add("python", "shown", 3)
         stats.write()
@@ -22,7 +23,7 @@ def write_some(path, times):
 def test_counts_add_up_across_servers(tmp_path):
     path = tmp_path / "deep" / "stats.sqlite3"
     for _ in range(2):
-        stats = Stats(path)
+        stats = Stats(lambda: path)
         stats.add("python", "shown", 10)
         stats.add("python", "accepted", 10)
         stats.add("go", "shown", 5)
@@ -57,7 +58,7 @@ def test_a_reset_forgets_everything(tmp_path):
 
 def test_a_reset_forgets_what_a_running_server_has_not_written(tmp_path):
     path = tmp_path / "stats.sqlite3"
-    stats, idle = Stats(path), Stats(path)
+    stats, idle = Stats(lambda: path), Stats(lambda: path)
     for _ in range(2):
         stats.add("python", "shown", 3)
         idle.add("python", "shown", 3)
@@ -73,7 +74,7 @@ def test_a_reset_forgets_what_a_running_server_has_not_written(tmp_path):
 
 def test_a_reset_while_a_server_writes_forgets_what_it_writes(tmp_path, monkeypatch):
     path = tmp_path / "stats.sqlite3"
-    stats = Stats(path)
+    stats = Stats(lambda: path)
     stats.add("python", "shown", 3)
     connect = sqlite3.connect
 
@@ -89,7 +90,7 @@ def test_a_reset_while_a_server_writes_forgets_what_it_writes(tmp_path, monkeypa
 
 def test_a_reset_that_is_cut_leaves_the_one_before(tmp_path, monkeypatch):
     path = tmp_path / "stats.sqlite3"
-    stats = Stats(path)
+    stats = Stats(lambda: path)
     stats.add("python", "shown", 3)
     reset(path)
 
@@ -108,7 +109,7 @@ def test_a_reset_that_is_cut_leaves_the_one_before(tmp_path, monkeypatch):
 def test_a_broken_file_is_a_sentence_and_loses_nothing(tmp_path):
     path = tmp_path / "stats.sqlite3"
     path.write_text("no database, and long enough to be looked at" * 100)
-    stats = Stats(path)
+    stats = Stats(lambda: path)
     stats.add("python", "shown", 1)
     with pytest.raises(StatsError, match="--reset"):
         stats.write()
@@ -122,6 +123,17 @@ def test_a_broken_file_is_a_sentence_and_loses_nothing(tmp_path):
 def test_a_file_that_can_not_be_looked_for_is_a_sentence(tmp_path):
     with pytest.raises(StatsError, match="too long"):
         tallies(tmp_path / ("a" * 300) / "stats.sqlite3")
+
+
+def test_a_folder_that_is_none_keeps_what_is_counted(monkeypatch, tmp_path):
+    stats = Stats(stats_path)
+    stats.add("python", "shown", 1)
+    monkeypatch.setenv("DG_LSP_STATE_DIR", "here")
+    with pytest.raises(BadInput, match="set it to a whole path"):
+        stats.write()
+    monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path))
+    stats.write()
+    assert [tally.shown for tally in tallies(stats_path())] == [1]
 
 
 def test_a_reset_starts_a_broken_file_anew(tmp_path):

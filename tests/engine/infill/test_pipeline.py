@@ -189,6 +189,13 @@ def test_a_line_that_closes_a_block_may_come_before_its_like(language: str, mark
     assert [each.text for each in found.candidates] == [fitting]
 
 
+@pytest.mark.parametrize("language", ["elixir", ""])
+def test_where_nothing_checks_a_closing_line_is_not_said_twice(language: str):
+    oracle = Oracle("oracle", [Case(text="def f do\n  ▮b\nend▮\nend\n")])
+    found = fill(oracle, FillRequest(prefix="def f do\n  ", suffix="\nend\n", language=language))
+    assert not any(each.text.endswith("end") for each in found.candidates)
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_tokens_end_where_their_text_does(line_end: str):
     answer = "a + '😋é'\n    b"

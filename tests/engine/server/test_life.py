@@ -218,9 +218,15 @@ def test_a_restart_whose_port_is_taken_leaves_the_engine_alone(place):
         refused = place.command("restart", "--http", f"127.0.0.1:{taken.getsockname()[1]}")
         assert refused.returncode == 1
         assert "choose another port" in refused.stderr
-        refused = place.command("restart", "--http", "203.0.113.7:8012", "--http-token-file", "/dev/null")
+        place.environment["DG_LSP_HTTP_TOKEN"] = "of-this-test"
+        refused = place.command("restart", "--http", "203.0.113.7:8012")
         assert refused.returncode == 2
+        assert "is no address of this machine" in refused.stderr
         assert pid_of(place) == process.pid
+        restarted = place.command("restart", "--http", "127.0.0.1:0")
+        assert restarted.returncode == 0, restarted
+        port = (place.status() or {})["http"].rpartition(":")[2]
+        assert place.command("restart", "--http", f"localhost:{port}").returncode == 0
 
 
 def test_where_the_folder_of_a_shell_is_gone_an_engine_starts_and_restarts(place):

@@ -117,8 +117,12 @@ end
 
 ---@param given? table As in |dg-options|
 function M.setup(given)
-  require("dg.config").set(given)
-  require("dg.switch").forget()
+  local config = require("dg.config")
+  local before = config.current.settings
+  config.set(given)
+  if not vim.deep_equal(before, config.current.settings) then
+    require("dg.switch").forget()
+  end
   local server = require("dg.server")
   highlights()
   ghost().setup()
