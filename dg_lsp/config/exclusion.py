@@ -109,7 +109,7 @@ class Exclusions:
 
     def reason(self, uri: str, folders: Sequence[Path], *, is_folder: bool = False, seen: Seen | None = None) -> str:
         """Why a document, or all in a folder, may not be shown to the model, as it is now, or as others have `seen` the
-        folders around it; empty where it may. Touches the disk and keeps nothing."""
+        folders around it; empty where it may. Touches the disk, and keeps nothing but what is `unheeded`."""
         path = file_of(uri)
         if path is None:
             return ""

@@ -84,8 +84,7 @@ class Stats:
         if not pending:
             return
         try:
-            path = self._path()
-            _add(path, pending)
+            _add(self._path(), pending)
         except EngineError:
             with self._lock:
                 self._pending.extendleft(reversed(pending))

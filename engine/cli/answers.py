@@ -46,22 +46,20 @@ def answer(
         from engine.server import launch
 
         launch.start_detached(chosen_options(None, model=model, device=device))
-    elif (model and running.model != rooted(model, working_dir())) or (device and running.device != device):
+        try:
+            return _of_engine(request, on_draft, "in the engine, now started")
+        except ModelError:
+            # Begun for this answer, it would fail whoever comes next.
+            launch.stop()
+            raise
+    if (model and running.model != rooted(model, working_dir())) or (device and running.device != device):
         typer.echo(
             f"dg-lsp: the engine runs with model {running.model}, device {running.device}; another one is loaded here "
             "for this answer.",
             err=True,
         )
         return _own(request, model, device, on_draft)
-    try:
-        return _of_engine(request, on_draft, "in the engine that runs" if running else "in the engine, now started")
-    except ModelError:
-        if running is None:
-            from engine.server import launch
-
-            # Begun for this answer, it would fail whoever comes next.
-            launch.stop()
-        raise
+    return _of_engine(request, on_draft, "in the engine that runs")
 
 
 def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> Answer:

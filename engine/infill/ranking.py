@@ -88,7 +88,7 @@ def fits(gap: Gap, tokens: int) -> float:
     return TOLD * math.log(max(likely, LEAST))
 
 
-def repeats_suffix(text: str, suffix: str, language: str = "") -> bool:
+def repeats_suffix(text: str, suffix: str, language: str) -> bool:
     """Whether a fill says again what the file goes on with: its last line is the suffix's first. Not one that only
     closes something, as code in blocks ends with many such lines, and one too many is noticed in a known language."""
     # Up to the first line feed only: a suffix may be a whole file.

@@ -37,44 +37,24 @@ local handlers = {
   end,
 }
 
---- A buffer that becomes one of another language is opened anew: not every Neovim does so by itself.
----@param group integer
-local function follow_languages(group)
-  local server = require("dg.server")
-  local function language_of(client, buf)
-    return client.get_language_id(buf, vim.bo[buf].filetype)
-  end
-  ---@type table<integer, string> As the server was told
-  local told = {}
-  vim.api.nvim_create_autocmd("LspAttach", {
-    group = group,
-    callback = function(event)
-      local client = vim.lsp.get_client_by_id(event.data.client_id)
-      if client and client.name == server.NAME then
-        told[event.buf] = language_of(client, event.buf)
-      end
-    end,
-  })
-  vim.api.nvim_create_autocmd("FileType", {
-    group = group,
-    callback = function(event)
-      for _, client in ipairs(vim.lsp.get_clients({ name = server.NAME, bufnr = event.buf })) do
-        if told[event.buf] and told[event.buf] ~= language_of(client, event.buf) then
-          server.reopen(client.id, vim.uri_from_bufnr(event.buf))
-        end
-      end
-    end,
-  })
+---@param client vim.lsp.Client
+---@param buf integer
+---@return string
+local function language_of(client, buf)
+  return client.get_language_id(buf, vim.bo[buf].filetype)
 end
 
 local function follow_server()
   local server = require("dg.server")
+  ---@type table<integer, string> Languages of buffers, as the server was told
+  local told = {}
   local group = vim.api.nvim_create_augroup("dg", { clear = true })
   vim.api.nvim_create_autocmd("LspAttach", {
     group = group,
     callback = function(event)
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if client and client.name == server.NAME then
+        told[event.buf] = language_of(client, event.buf)
         server.follow(event.buf)
         ghost().attach(client, event.buf)
         require("dg.next_edit").enable(event.buf, true)
@@ -97,7 +77,17 @@ local function follow_server()
       end
     end,
   })
-  follow_languages(group)
+  -- A buffer that becomes one of another language is opened anew: not every Neovim does so by itself.
+  vim.api.nvim_create_autocmd("FileType", {
+    group = group,
+    callback = function(event)
+      for _, client in ipairs(vim.lsp.get_clients({ name = server.NAME, bufnr = event.buf })) do
+        if told[event.buf] and told[event.buf] ~= language_of(client, event.buf) then
+          server.reopen(client.id, vim.uri_from_bufnr(event.buf))
+        end
+      end
+    end,
+  })
   -- Neovim tells servers of a name only when the buffer is written.
   vim.api.nvim_create_autocmd("BufFilePre", {
     group = group,
