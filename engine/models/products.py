@@ -32,9 +32,13 @@ _SCORES = 1 << 18
 _LEAST_ROWS = 8
 _TRIED_ROWS = 32
 """Of states, for which an order of weights is chosen."""
-_CLEAR_GAIN = 1.5
-"""Of time, from which on another order or format is taken: processors gain twice as much or nothing, and each process
-of a machine has to find the same, as other products round otherwise."""
+_TRIES = 10
+_CLEAR_GAIN = 1.35
+"""Of time, from which on float32 is multiplied in another order: processors gain at least 2, or at most 1.15."""
+_EVEN_GAIN = 0.85
+"""Of time, from which on bfloat16 is taken: at least 1 where a processor has units of its own for it, 1 only while
+another thread of the same core wants them, and at most 0.7 elsewhere. Each process of a machine has to find the same,
+as other products round otherwise."""
 
 
 @contextmanager
@@ -135,36 +139,39 @@ def summed(weights: Tensor, table: Tensor) -> Tensor:
 
 @cache
 def prefers_bfloat16(device: str) -> bool:
-    """Whether products in bfloat16 are faster than in float32 on a `device` ("cpu", "cuda"): measured, as processors
-    differ by a factor of forty either way."""
+    """Whether products take no longer in bfloat16 than in float32 on a `device` ("cpu", "cuda"): measured, as
+    processors differ by a factor of forty either way."""
     if device != "cpu":
         return device == "cuda"
-    seconds: list[float] = []
-    for dtype in (torch.float32, torch.bfloat16):
-        left, right = torch.ones(256, 512, dtype=dtype), torch.ones(512, 512, dtype=dtype)
-        seconds.append(_seconds(partial(torch.mm, left, right)))
-    return seconds[1] < seconds[0]
+
+    def product(dtype: torch.dtype) -> Callable[[], Tensor]:
+        return partial(torch.mm, torch.ones(256, 512, dtype=dtype), torch.ones(512, 512, dtype=dtype))
+
+    return _times_faster(product(torch.bfloat16), product(torch.float32)) > _EVEN_GAIN
 
 
 @cache
 def attends_in_bfloat16() -> bool:
-    """Whether `attended` is clearly faster in bfloat16 than in float32 on a processor: measured."""
-    seconds: list[float] = []
-    for dtype in (torch.float32, torch.bfloat16):
+    """Whether `attended` takes no longer in bfloat16 than in float32 on a processor: measured."""
+
+    def attention(dtype: torch.dtype) -> Callable[[], Tensor]:
         queries, keys = (torch.ones(1, 2, rows, 64, dtype=dtype) for rows in (3 * _TRIED_ROWS, 512))
-        seconds.append(_seconds(partial(attended, queries, keys, keys, None)))
-    return seconds[0] > _CLEAR_GAIN * seconds[1]
+        return partial(attended, queries, keys, keys, None)
+
+    return _times_faster(attention(torch.bfloat16), attention(torch.float32)) > _EVEN_GAIN
 
 
 def reordered(weight: Tensor) -> Tensor | None:
     """A copy of a weight [N, K] in oneDNN's order, for `linear`; None where that is no gain. Of a weight that came in
-    bfloat16 it is in bfloat16, where that is faster: states are rounded to it as they were when such weights were
+    bfloat16 it is in bfloat16, where that is no slower: states are rounded to it as they were when such weights were
     trained, sums are in float32."""
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
-    narrow = in_bfloat16(weight) if _gain(torch.bfloat16) > _gain(torch.float32) else None
-    best = weight if narrow is None else narrow
-    return _reordered(best) if _gain(best.dtype) > _CLEAR_GAIN else None
+    wide = _gain(torch.float32) if _gain(torch.float32) > _CLEAR_GAIN else None
+    narrow = in_bfloat16(weight) if _gain(torch.bfloat16) > _EVEN_GAIN * (wide or 1) else None
+    if narrow is not None:
+        return _reordered(narrow)
+    return None if wide is None else _reordered(weight)
 
 
 def in_bfloat16(weight: Tensor) -> Tensor | None:
@@ -196,15 +203,19 @@ def _gain(dtype: torch.dtype) -> float:
     states, weight = torch.ones(_TRIED_ROWS, 512), torch.ones(512, 512)
     try:
         multiplied = partial(_multiplied, states, _reordered(weight.to(dtype)), None)
-        return _seconds(partial(F.linear, states, weight)) / _seconds(multiplied)
+        return _times_faster(multiplied, partial(F.linear, states, weight))
     except (AttributeError, RuntimeError):  # a torch without oneDNN, or for another processor
         return 0.0
 
 
-def _seconds(product: Callable[[], Tensor]) -> float:
-    """Of this thread, at the best: what else runs meanwhile, before a process that has to yield above all, would decide
-    by the clock on the wall."""
-    return min(timeit.repeat(product, number=1, repeat=10, timer=time.thread_time))
+def _times_faster(product: Callable[[], object], than: Callable[[], object]) -> float:
+    """Of this thread's time, as what runs beside would count by the clock on the wall, and in turn, as what comes to
+    the other thread of the same core would slow down only one of them."""
+    seconds = [
+        [timeit.timeit(each, number=1, timer=time.thread_time) for each in (than, product)] for _ in range(_TRIES)
+    ]
+    before, after = map(min, zip(*seconds, strict=True))
+    return before / after
 
 
 # The operators that torch's own compiler calls for frozen weights.

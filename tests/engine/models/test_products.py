@@ -49,6 +49,22 @@ def test_a_format_is_chosen_by_its_own_time_not_by_what_runs_beside(monkeypatch:
     assert not products.prefers_bfloat16.__wrapped__("cpu")
 
 
+@pytest.mark.parametrize("from_call", [2, 10])
+def test_a_format_is_chosen_alike_when_another_process_comes_to_the_same_core(
+    from_call: int, monkeypatch: pytest.MonkeyPatch
+):
+    taken_s: list[float] = []
+
+    def slowed(queries: torch.Tensor, *rest: object) -> torch.Tensor:
+        seconds = 0.6 if queries.dtype == torch.bfloat16 else 1.0
+        taken_s.append(seconds * (1.0 if len(taken_s) < from_call else 2.0))
+        return queries
+
+    monkeypatch.setattr(products, "attended", slowed)
+    monkeypatch.setattr(time, "thread_time", lambda: sum(taken_s))
+    assert products.attends_in_bfloat16.__wrapped__()
+
+
 @pytest.mark.usefixtures("bfloat16_units")
 @pytest.mark.parametrize("shape", [(1,), (2, 3), (40,)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
@@ -79,7 +95,7 @@ def test_a_small_model_has_one_thread_while_it_is_asked(parameters: int, device:
 @pytest.fixture(params=[True, False], ids=["oneDNN", "as they are"])
 def reorders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether weights are worth a second order, on whichever processor this is."""
-    monkeypatch.setattr(products, "_gain", lambda dtype: 2.0 if request.param and dtype == torch.float32 else 1.1)
+    monkeypatch.setattr(products, "_gain", lambda dtype: 2.0 if request.param and dtype == torch.float32 else 0.5)
     return request.param
 
 
@@ -125,7 +141,8 @@ def test_a_gated_block_computes_the_same_however_its_weights_lie(activation: Act
         (2.0, 3.0, torch.float32, torch.float32),
         (3.0, 1.2, torch.bfloat16, None),
         (0.1, 3.0, torch.float32, torch.float32),
-        (1.4, 1.2, None, None),
+        (1.0, 1.2, torch.bfloat16, None),
+        (0.7, 1.2, None, None),
     ],
 )
 def test_a_weight_is_multiplied_in_the_format_that_is_clearly_the_fastest(
