@@ -35,7 +35,7 @@ class Recipe:
     canvases_from: int = 15_000_000
     """Tokens before the first canvas. The sooner they begin, the fewer there are beside a row for the same number in
     the end, and the more steps learn from them: first steps are few, whatever their size."""
-    decay: int = 25_000_000
+    decay: int = 34_000_000
     """Last tokens, over which the learning rate falls; the texts are mostly the best ones then."""
     contexts: tuple[int, ...] = (256, 256, 256, 512)
     """Tokens of a row, in turn from step to step."""
