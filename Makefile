@@ -10,7 +10,7 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 VENV ?= .venv
 # Where the bundled model is trained, and the commit whose code trains it. DECONTAMINATE names benchmark files, absolute.
 TRAIN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/train
-TRAIN_AT ?= b63bc5298f944403c2692832581c037e477986d1
+TRAIN_AT ?= 09fb4cea1c3e04f464c1b6e6bc43776b3026dad6
 
 # Where the real server of test-vllm is installed, apart from all else: its torch is another one.
 VLLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/vllm
