@@ -24,14 +24,14 @@ from dg_lsp.config.walking import files_below
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
-from dg_lsp.suggest.context import FAR_LINES
-from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, names_used, near, within
+from dg_lsp.suggest.definitions import as_snippets
+from dg_lsp.suggest.imports import Imported, Imports
 from dg_lsp.suggest.line_gap import LineGap
-from dg_lsp.suggest.missing_imports import Missing, found_elsewhere, import_texts, missing_names
-from dg_lsp.suggest.modules import LANGUAGES, PYTHON, bindings
+from dg_lsp.suggest.missing_imports import import_texts
+from dg_lsp.suggest.modules import LANGUAGES
 from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
 from dg_lsp.suggest.text_index import TextIndex, kind_of
-from dg_lsp.suggest.unused_names import name_texts, unused_of
+from dg_lsp.suggest.unused_names import name_texts
 from engine.core.errors import NotRead
 from engine.core.files import read_regular, sendable
 from engine.core.request import Precedent, Snippet
@@ -54,8 +54,6 @@ WAIT_S = 0.05
 """For a look at the files that precedents are from; those of a slow disk come with a later key."""
 LOOK_UP_S = 0.0006
 """Of a key's time, behind which nothing more is read; the likeliest place is, however long it took to find."""
-DEFINITION_CHARS = 400
-"""Of definitions that one request takes."""
 _AROUND_CHARS = 2000
 
 
@@ -66,36 +64,8 @@ class _LookUp:
     lines: Lines
     cursor: int
     generation: int
-    imported: _Imported | None
+    imported: Imported | None
     found: tuple[Occurrence, ...]
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Imported:
-    """What a document imports."""
-
-    lines: Lines
-    generation: int
-    definitions: tuple[Definition, ...]
-    used: frozenset[str]
-    """Names in it."""
-    unused: tuple[str, ...]
-    """Names that it imports alone."""
-    missing: tuple[Missing, ...]
-    """Names that it does not import."""
-
-    @property
-    def says(self) -> tuple[object, ...]:
-        return self.definitions, self.used, self.unused, self.missing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chosen:
-    """What of that matters around a line."""
-
-    imported: _Imported
-    line: int
-    definitions: tuple[Definition, ...]
 
 
 class Elsewhere:
@@ -115,9 +85,11 @@ class Elsewhere:
         self._exclusions = Exclusions()
         self._looking = Looking(self._look)
         self._looked_up: dict[str, _LookUp] = {}
-        self._definitions = Definitions(self._text, lambda name: name in self._files or name in self._open)
-        self._imported: dict[str, _Imported] = {}
-        self._chosen: dict[str, _Chosen] = {}
+        self._imports = Imports(
+            self._text,
+            exists=lambda name: name in self._files or name in self._open,
+            files=lambda: [*self._open.names(), *self._files.names()],
+        )
         self._generation = 0
         """Counts what the index took in or let go."""
         self._files_generation = 0
@@ -149,8 +121,8 @@ class Elsewhere:
         self._work.set()
 
     def closed(self, uri: str) -> None:
-        for kept in (self._looked_up, self._imported, self._chosen):
-            kept.pop(uri, None)
+        self._looked_up.pop(uri, None)
+        self._imports.closed(uri)
         self._work.set()
 
     def look_anew(self) -> None:
@@ -183,17 +155,11 @@ class Elsewhere:
 
     async def definitions(self, gap: CursorGap) -> tuple[Snippet, ...]:
         """How what the document imports is used, of files that are not open; what matters at the gap."""
-        imported = self._imported.get(gap.snapshot.uri)
-        if imported is None or not _wanted(gap.snapshot):
+        if not _wanted(gap.snapshot):
             return ()
-        line = gap.lines.line_of(gap.cursor)
-        held = self._chosen.get(gap.snapshot.uri)
-        if held is None or held.imported is not imported or abs(held.line - line) > FAR_LINES:
-            others = [each for each in imported.definitions if not self._is_open(each.file)]
-            chosen = within(near(others, imported.used, gap.text, gap.cursor), DEFINITION_CHARS)
-            held = self._chosen[gap.snapshot.uri] = _Chosen(imported=imported, line=line, definitions=tuple(chosen))
-        await self._look_at(each.file for each in held.definitions)
-        return tuple(as_snippets(each for each in held.definitions if self._may_show(each.file)))
+        found = self._imports.near(gap, self._indexed_lines)
+        await self._look_at(each.file for each in found)
+        return tuple(as_snippets(each for each in found if self._may_show(each.file)))
 
     async def _look_at(self, names: Iterable[str]) -> None:
         """See what files that are not open are now, as far as that takes no time worth mentioning."""
@@ -214,7 +180,7 @@ class Elsewhere:
     def found(self, gap: CursorGap) -> tuple[Occurrence, ...]:
         """What the index has for a gap, and names that the document imports, whoever may see it. Touches no disk."""
         uri = gap.snapshot.uri
-        held, imported = self._looked_up.get(uri), self._imported.get(uri)
+        held, imported = self._looked_up.get(uri), self._imports.of(uri)
         at = gap.cursor, self._generation, imported
         if held and held.lines is gap.lines and (held.cursor, held.generation, held.imported) == at:
             return held.found
@@ -375,31 +341,13 @@ class Elsewhere:
     def _resolve(self) -> None:
         """See what documents import, where they or the files changed."""
         for uri in self._documents.uris():
-            snapshot, held = self._shown(uri), self._imported.get(uri)
+            snapshot = self._shown(uri)
             if snapshot is None or snapshot.content_language not in LANGUAGES or not self._suggests(uri):
                 continue
-            if len(snapshot.text) > MAX_FILE_NBYTES:
-                continue
-            if held and held.lines is snapshot.lines and held.generation == self._files_generation:
-                continue
-            self._rest()
             generation, name = self._files_generation, _name(snapshot.file_uri)
-            text, language = snapshot.as_code(snapshot.text), snapshot.content_language
-            imported, used = list(dict.fromkeys(bindings(text, language))), names_used(text)
-            names = missing_names(text) if language in PYTHON else []
-            now = _Imported(
-                lines=snapshot.lines,
-                generation=generation,
-                definitions=self._definitions.of(name, imported, language, self._roots(name)),
-                used=used,
-                unused=unused_of(imported, used),
-                missing=found_elsewhere(names, name, [*self._open.names(), *self._files.names()], self._text),
-            )
-            if held and held.says == now.says:
-                # A choice that was made stays good.
-                held.lines, held.generation = now.lines, generation
-            else:
-                self._imported[uri] = now
+            if len(snapshot.text) <= MAX_FILE_NBYTES and not self._imports.is_known(snapshot, generation):
+                self._rest()
+                self._imports.resolve(snapshot, name, generation, self._roots(name))
 
     def _roots(self, name: str) -> list[str]:
         """Where imports may begin: the folders above a document, up to the workspace's, and their `src`."""

@@ -1,0 +1,106 @@
+"""What each open document imports from its workspace, and what of that matters around a line. The index's thread keeps
+it up to date, and the event loop asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from dg_lsp.documents.documents import Snapshot
+from dg_lsp.documents.gap import CursorGap
+from dg_lsp.documents.positions import Lines
+from dg_lsp.suggest.context import FAR_LINES
+from dg_lsp.suggest.definitions import Definition, Definitions, names_used, near, within
+from dg_lsp.suggest.missing_imports import Missing, found_elsewhere, missing_names
+from dg_lsp.suggest.modules import PYTHON, bindings
+from dg_lsp.suggest.unused_names import unused_of
+
+DEFINITION_CHARS = 400
+"""Of definitions that one request takes."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Imported:
+    """What one document imports."""
+
+    lines: Lines
+    generation: int
+    """Of the files, as they were when it was found out."""
+    definitions: tuple[Definition, ...]
+    used: frozenset[str]
+    """Names in it."""
+    unused: tuple[str, ...]
+    """Names that it imports alone."""
+    missing: tuple[Missing, ...]
+    """Names that it does not import."""
+
+    @property
+    def says(self) -> tuple[object, ...]:
+        return self.definitions, self.used, self.unused, self.missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """What of that matters around a line."""
+
+    imported: Imported
+    line: int
+    definitions: tuple[Definition, ...]
+
+
+class Imports:
+    """Of one session's documents, by URI. `text` gives a file's, or None; `exists` tells whether it has one; `files`
+    are all that have one."""
+
+    def __init__(
+        self, text: Callable[[str], str | None], exists: Callable[[str], bool], files: Callable[[], Iterable[str]]
+    ) -> None:
+        self._text, self._files = text, files
+        self._definitions = Definitions(text, exists)
+        self._imported: dict[str, Imported] = {}
+        self._chosen: dict[str, _Chosen] = {}
+
+    def of(self, uri: str) -> Imported | None:
+        return self._imported.get(uri)
+
+    def closed(self, uri: str) -> None:
+        self._imported.pop(uri, None)
+        self._chosen.pop(uri, None)
+
+    def is_known(self, snapshot: Snapshot, generation: int) -> bool:
+        """Whether nothing changed in the document or the files since it was last resolved."""
+        held = self._imported.get(snapshot.uri)
+        return held is not None and held.lines is snapshot.lines and held.generation == generation
+
+    def resolve(self, snapshot: Snapshot, name: str, generation: int, roots: Sequence[str]) -> None:
+        """See what a document imports. `name`: of its file; `roots`: folders that absolute imports begin in."""
+        text, language = snapshot.as_code(snapshot.text), snapshot.content_language
+        imported, used = list(dict.fromkeys(bindings(text, language))), names_used(text)
+        names = missing_names(text) if language in PYTHON else []
+        now = Imported(
+            lines=snapshot.lines,
+            generation=generation,
+            definitions=self._definitions.of(name, imported, language, roots),
+            used=used,
+            unused=unused_of(imported, used),
+            missing=found_elsewhere(names, name, self._files(), self._text),
+        )
+        held = self._imported.get(snapshot.uri)
+        if held and held.says == now.says:
+            # A choice that was made stays good.
+            held.lines, held.generation = now.lines, generation
+        else:
+            self._imported[snapshot.uri] = now
+
+    def near(self, gap: CursorGap, open_files: Collection[str]) -> tuple[Definition, ...]:
+        """How what the document imports is used, of other files; what matters at the gap, as long as it stays near."""
+        imported = self._imported.get(gap.snapshot.uri)
+        if imported is None:
+            return ()
+        line = gap.lines.line_of(gap.cursor)
+        held = self._chosen.get(gap.snapshot.uri)
+        if held is None or held.imported is not imported or abs(held.line - line) > FAR_LINES:
+            others = [each for each in imported.definitions if each.file not in open_files]
+            chosen = within(near(others, imported.used, gap.text, gap.cursor), DEFINITION_CHARS)
+            held = self._chosen[gap.snapshot.uri] = _Chosen(imported=imported, line=line, definitions=tuple(chosen))
+        return held.definitions
