@@ -344,9 +344,10 @@ class Elsewhere:
             snapshot = self._shown(uri)
             if snapshot is None or snapshot.content_language not in LANGUAGES or not self._suggests(uri):
                 continue
-            generation, name = self._files_generation, _name(snapshot.file_uri)
+            generation = self._files_generation
             if len(snapshot.text) <= MAX_FILE_NBYTES and not self._imports.is_known(snapshot, generation):
                 self._rest()
+                name = _name(snapshot.file_uri)
                 self._imports.resolve(snapshot, name, generation, self._roots(name))
 
     def _roots(self, name: str) -> list[str]:

@@ -145,7 +145,7 @@ def test_a_gated_block_computes_the_same_however_its_weights_lie(activation: Act
         (0.7, 1.2, None, None),
     ],
 )
-def test_a_weight_is_multiplied_in_the_format_that_is_clearly_the_fastest(
+def test_a_weight_is_multiplied_in_the_format_that_is_chosen_by_its_gain(
     narrow: float, wide: float, came: torch.dtype | None, other: torch.dtype | None, monkeypatch: pytest.MonkeyPatch
 ):
     """Of one that came in bfloat16 and of another."""
