@@ -167,10 +167,11 @@ class BatchSource(Dataset[Batch]):
     def batch(self, step: int, tokens: int, split: Split = "train") -> Batch:
         """The batch of a step before which so many context tokens were read."""
         rng = random.Random(f"{self.seed}/{split}/{step}")
-        recipe = self.recipe if split == "train" else replace(self.recipe, echo_share=0.0)
-        examples = Examples(
-            _packed(self.corpus, split, packed_ns(self.corpus, split)), recipe, rng, tokens >= recipe.plateau_tokens
-        )
+        is_trained = split == "train"
+        recipe = self.recipe if is_trained else replace(self.recipe, echo_share=0.0)
+        # What is held out is drawn alike to the end, so that looks can be compared.
+        best = is_trained and tokens >= recipe.plateau_tokens
+        examples = Examples(_packed(self.corpus, split, packed_ns(self.corpus, split)), recipe, rng, best)
         width = recipe.contexts[step % len(recipe.contexts)]
         if tokens >= recipe.canvases_from:
             return canvas_batch(filled_rows(examples, recipe.rows(width), width, INNER), recipe, width, rng)

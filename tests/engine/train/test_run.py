@@ -1,7 +1,7 @@
 import shutil
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from engine.core.errors import BadInput
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.canvases import Canvases
 from engine.train.contexts import Contexts
-from engine.train.corpus import Document
+from engine.train.corpus import Document, Split
 from engine.train.packed import PackedCorpus, pack
 from engine.train.recipe import Recipe
 from engine.train.run import BatchSource, Sitting, batches, step_losses, train
@@ -94,6 +94,29 @@ def test_a_corpus_that_is_packed_anew_is_read_anew(tmp_path: Path):
     copied = replace(source, corpus=Path(shutil.copytree(corpus, tmp_path / "copy")))
     for a, b in zip(tensors(source.batch(0, 0)), tensors(copied.batch(0, 0)), strict=True):
         assert torch.equal(a, b)
+
+
+def test_what_is_held_out_stays_the_same_texts_while_the_rate_falls(tmp_path: Path):
+    corpus = Path(shutil.copytree(toy_corpus(), tmp_path / "corpus"))
+    for split in get_args(Split):
+        texts = [PackedCorpus(corpus, split).text(index) for index in range(2)]
+        documents = [
+            Document(split=split, language="python", package="", path=f"{weight}.py", text=text, weight=weight)
+            for weight, text in enumerate(texts, start=1)
+        ]
+        pack(documents, corpus / "packed" / split)
+    recipe = replace(tiny(), canvases_from=0)
+    source = BatchSource(corpus=corpus, recipe=recipe, seed=0)
+
+    def changes(split: Split) -> bool:
+        before, then = (
+            [each for step in range(4) for each in tensors(source.batch(step, tokens, split))]
+            for tokens in (recipe.plateau_tokens - 1, recipe.plateau_tokens)
+        )
+        return not all(map(torch.equal, before, then))
+
+    assert changes("train")
+    assert not changes("held-out")
 
 
 def tensors(batch: Any) -> list[torch.Tensor]:
