@@ -37,6 +37,11 @@ class Recipe:
     the end, and the more steps learn from them: first steps are few, whatever their size."""
     decay: int = 34_000_000
     """Last tokens, over which the learning rate falls; the texts are mostly the best ones then."""
+    averaged: int = 48_000_000
+    """Last tokens, over which the mean of the weights is taken, which is what is exported: it has less of the noise of
+    single steps than the last weights have, also behind a falling rate."""
+    average_every: int = 1_000_000
+    """Tokens between the weights of this mean."""
     contexts: tuple[int, ...] = (256, 256, 256, 512)
     """Tokens of a row, in turn from step to step."""
     step_tokens: int = 8192
@@ -92,6 +97,10 @@ class Recipe:
     widths: tuple[int, ...] = (6, 16, 64)
     """Gap widths that are tried beside each other when the model is served and can't be asked."""
     rates: Rates = field(default_factory=Rates)
+
+    def averages(self, before: int, after: int) -> bool:
+        """Whether weights join the mean behind a step from `before` to `after` tokens read."""
+        return after > self.tokens - self.averaged and before // self.average_every < after // self.average_every
 
     @property
     def plateau_tokens(self) -> int:

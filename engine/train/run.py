@@ -98,6 +98,8 @@ def train(
                 state = open_state(recipe, folder, seed, sitting.device)
                 network = GemmaNetwork(state.module, sitting.compiled)
                 report(f"step {state.step}  goes on with {recipe.shape.layers} layers")
+            if recipe.averages(before, state.tokens):
+                state.average()
             if before < recipe.plateau_tokens <= state.tokens:
                 save(state, folder / PLATEAU, recipe)
             if state.step % REPORT_EVERY == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,20 @@ class TrainingState:
     """Context tokens read."""
     seconds: float = 0.0
     """Spent training."""
+    mean: dict[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
+    """Of the weights at several moments, by parameter; empty before the first of them."""
+    averaged: int = 0
+    """How many moments."""
+
+    @torch.no_grad()
+    def average(self) -> None:
+        """Let the weights as they are join the mean."""
+        self.averaged += 1
+        for name, parameter in trained_parameters(self.module).items():
+            if self.averaged == 1:
+                self.mean[name] = parameter.detach().clone()
+            else:
+                self.mean[name].lerp_(parameter, 1 / self.averaged)
 
 
 def open_state(
@@ -61,10 +75,14 @@ def open_state(
 
 
 def newest_state(recipe: Recipe, folder: Path) -> TrainingState:
-    """The run in `folder` as it stands, to look at. Raises BadInput where there is none, or one of another shape."""
+    """The run in `folder` as it stands, to look at, with the mean of its weights where it has begun to take one.
+
+    Raises BadInput where there is none, or one of another shape.
+    """
     if not (folder / CHECKPOINT).exists():
         raise BadInput(f"{folder} holds no run: train one first, or name its folder.")
-    return _state(recipe, folder, 0, torch.device("cpu"), torch.load(folder / CHECKPOINT, weights_only=True))
+    saved = torch.load(folder / CHECKPOINT, weights_only=True)
+    return _state(recipe, folder, 0, torch.device("cpu"), saved | {"weights": saved.get("mean") or saved["weights"]})
 
 
 def save(state: TrainingState, path: Path, recipe: Recipe) -> None:
@@ -76,6 +94,8 @@ def save(state: TrainingState, path: Path, recipe: Recipe) -> None:
         "step": state.step,
         "tokens": state.tokens,
         "seconds": state.seconds,
+        "mean": state.mean,
+        "averaged": state.averaged,
         "planned": recipe.tokens,
         "decay": recipe.decay,
     }
@@ -150,6 +170,10 @@ def _state(
         if "optimiser" in saved and not grows:
             state.optimiser.restore(saved["optimiser"])
         state.step, state.tokens, state.seconds = saved["step"], saved["tokens"], saved["seconds"]
+        # A longer run averages later weights.
+        if state.tokens > recipe.tokens - recipe.averaged:
+            state.mean = {name: each.to(device) for name, each in saved.get("mean", {}).items()}
+            state.averaged = saved.get("averaged", 0)
     return state
 
 

@@ -148,6 +148,20 @@ def test_a_run_that_is_planned_longer_twice_loses_nothing(tmp_path: Path):
     assert open_state(tiny(steps=20), tmp_path, 0, torch.device("cpu")).step == 8
 
 
+def test_what_is_looked_at_is_the_mean_of_the_last_weights(tmp_path: Path):
+    step = tiny().step_tokens
+    recipe = replace(tiny(steps=8), averaged=5 * step, average_every=2 * step)
+    each = [weights(run(tmp_path, recipe, pause_after=1)) for _ in range(8)]
+    # Behind the 4th, 6th and 8th step, whatever the run was cut into.
+    mean = {name: (each[3][name] + each[5][name] + each[7][name]) / 3 for name in each[0]}
+    looked_at = weights(newest_state(recipe, tmp_path))
+    assert all(torch.allclose(looked_at[name], mean[name], atol=1e-6) for name in mean)
+    assert not any(torch.equal(looked_at[name], each[7][name]) for name in mean)
+    # The run itself goes on from its last weights, and a longer one averages its own last ones.
+    assert open_state(recipe, tmp_path, 0, torch.device("cpu")).averaged == 3
+    assert open_state(replace(recipe, tokens=16 * step), tmp_path, 0, torch.device("cpu")).averaged == 0
+
+
 def test_a_cut_while_saving_leaves_the_older_checkpoint(tmp_path: Path):
     run(tmp_path, tiny(), pause_after=3)
     (tmp_path / CHECKPOINT).with_suffix(".partial").write_bytes(b"cut off")
