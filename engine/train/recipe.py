@@ -37,9 +37,9 @@ class Recipe:
     the end, and the more steps learn from them: first steps are few, whatever their size."""
     decay: int = 34_000_000
     """Last tokens, over which the learning rate falls; the texts are mostly the best ones then."""
-    averaged: int = 48_000_000
-    """Last tokens, over which the mean of the weights is taken, which is what is exported: it has less of the noise of
-    single steps than the last weights have, also behind a falling rate."""
+    averaged: float = 0.2
+    """Last share of the tokens, over which the mean of the weights is taken, which is what is exported: it has less of
+    the noise of single steps than the last weights have, also behind a falling rate."""
     average_every: int = 1_000_000
     """Tokens between the weights of this mean."""
     contexts: tuple[int, ...] = (256, 256, 256, 512)
@@ -100,7 +100,12 @@ class Recipe:
 
     def averages(self, before: int, after: int) -> bool:
         """Whether weights join the mean behind a step from `before` to `after` tokens read."""
-        return after > self.tokens - self.averaged and before // self.average_every < after // self.average_every
+        return after > self.averaged_from and before // self.average_every < after // self.average_every
+
+    @property
+    def averaged_from(self) -> int:
+        """Context tokens after which weights join the mean."""
+        return round(self.tokens * (1 - self.averaged))
 
     @property
     def plateau_tokens(self) -> int:

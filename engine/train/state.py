@@ -41,10 +41,7 @@ class TrainingState:
         """Let the weights as they are join the mean."""
         self.averaged += 1
         for name, parameter in trained_parameters(self.module).items():
-            if self.averaged == 1:
-                self.mean[name] = parameter.detach().clone()
-            else:
-                self.mean[name].lerp_(parameter, 1 / self.averaged)
+            self.mean.setdefault(name, torch.zeros_like(parameter)).lerp_(parameter, 1 / self.averaged)
 
 
 def open_state(
@@ -170,8 +167,8 @@ def _state(
         if "optimiser" in saved and not grows:
             state.optimiser.restore(saved["optimiser"])
         state.step, state.tokens, state.seconds = saved["step"], saved["tokens"], saved["seconds"]
-        # A longer run averages later weights.
-        if state.tokens > recipe.tokens - recipe.averaged:
+        # A longer run averages later weights, one that has grown those of its new shape.
+        if state.tokens > recipe.averaged_from and not grows:
             state.mean = {name: each.to(device) for name, each in saved.get("mean", {}).items()}
             state.averaged = saved.get("averaged", 0)
     return state

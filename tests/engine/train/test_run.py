@@ -150,7 +150,7 @@ def test_a_run_that_is_planned_longer_twice_loses_nothing(tmp_path: Path):
 
 def test_what_is_looked_at_is_the_mean_of_the_last_weights(tmp_path: Path):
     step = tiny().step_tokens
-    recipe = replace(tiny(steps=8), averaged=5 * step, average_every=2 * step)
+    recipe = replace(tiny(steps=8), averaged=0.6, average_every=2 * step)
     each = [weights(run(tmp_path, recipe, pause_after=1)) for _ in range(8)]
     # Behind the 4th, 6th and 8th step, whatever the run was cut into.
     mean = {name: (each[3][name] + each[5][name] + each[7][name]) / 3 for name in each[0]}
@@ -159,7 +159,7 @@ def test_what_is_looked_at_is_the_mean_of_the_last_weights(tmp_path: Path):
     assert not any(torch.equal(looked_at[name], each[7][name]) for name in mean)
     # The run itself goes on from its last weights, and a longer one averages its own last ones.
     assert open_state(recipe, tmp_path, 0, torch.device("cpu")).averaged == 3
-    assert open_state(replace(recipe, tokens=16 * step), tmp_path, 0, torch.device("cpu")).averaged == 0
+    assert open_state(replace(recipe, tokens=24 * step), tmp_path, 0, torch.device("cpu")).averaged == 0
 
 
 def test_a_cut_while_saving_leaves_the_older_checkpoint(tmp_path: Path):
@@ -241,6 +241,13 @@ def test_a_run_that_grows_goes_on_as_if_it_had_not_been_paused(tmp_path: Path, p
     paused = run(tmp_path / "cut", growing(), pause_after=pause_after)
     assert paused.module.config.text_config.num_hidden_layers == (2 if pause_after < 3 else 3)
     assert same(whole, run(tmp_path / "cut", growing()))
+
+
+def test_a_run_that_grows_begins_its_mean_anew(tmp_path: Path):
+    recipe = replace(growing(), averaged=1.0, average_every=growing().step_tokens)
+    # Those behind the third step, when it has grown, to the eighth.
+    assert run(tmp_path, recipe).averaged == 6
+    assert weights(newest_state(recipe, tmp_path)).keys() == weights(open_state(recipe, tmp_path, 0, CPU.device)).keys()
 
 
 @torch.no_grad()
