@@ -1,7 +1,7 @@
 """What the causal encoder writes by itself, beside what canvases say."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace as replace_hypothesis
 from itertools import takewhile
 from typing import Any
@@ -67,15 +67,23 @@ def test_it_is_what_the_model_finds_likeliest_token_after_token(model: Diffusion
     assert 1 < gap.written < len(made.ids)
 
 
-def test_a_text_that_ends_within_a_character_is_not_offered(model: DiffusionGemma):
-    # Bytes of characters that are no tokens: the first ones are likely by what stands before.
-    request = FillRequest(prefix='print("größe")\nprint("ñandú")\nprint("grö', suffix='")\n', language="python", n=2)
-    gap = gap_of(model, request)
-    tokens = model.next_tokens(gap.prompt.context, suffix=gap.suffix)
-    written = model.detokenize([*takewhile(lambda token: token != model.info.end_id, tokens)])
-    assert "\N{REPLACEMENT CHARACTER}" in written
-    assert opinion(gap) == []
-    assert not any("\N{REPLACEMENT CHARACTER}" in each.text for each in fill(model, request).candidates)
+def saying(model: DiffusionGemma, tokens: Sequence[int]) -> Any:
+    """`model.next_tokens`, if it found these the likeliest and the gap's end behind them."""
+
+    def next_tokens(*given: object) -> Iterator[int]:
+        yield from (*tokens, model.info.end_id)
+
+    return next_tokens
+
+
+def test_a_text_that_ends_within_a_character_is_not_offered(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
+    # Characters that are no tokens have one for each byte.
+    tokens = model.tokenize("größe")[:-2]
+    assert "\N{REPLACEMENT CHARACTER}" in model.detokenize(tokens)
+    gap = gap_of(model, FillRequest(prefix='print("', suffix='")\n', language="python"))
+    for said, offered in ((model.tokenize("größe"), True), (tokens, False)):
+        monkeypatch.setattr(model, "next_tokens", saying(model, said))
+        assert bool(opinion(gap)) == offered
 
 
 @pytest.fixture
@@ -145,15 +153,9 @@ def test_a_single_line_stays_one(model: DiffusionGemma):
 
 
 def test_what_adds_a_problem_is_not_offered(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
-    def saying(text: str) -> Any:
-        def next_tokens(*given: object) -> Iterator[int]:
-            yield from (*model.tokenize(text), model.info.end_id)
-
-        return next_tokens
-
-    monkeypatch.setattr(model, "next_tokens", saying("width * height"))
+    monkeypatch.setattr(model, "next_tokens", saying(model, model.tokenize("width * height")))
     assert [made.text for made in opinion(gap_of(model))] == ["width * height"]
-    monkeypatch.setattr(model, "next_tokens", saying("width * (height"))
+    monkeypatch.setattr(model, "next_tokens", saying(model, model.tokenize("width * (height")))
     assert opinion(gap_of(model)) == []
 
 
@@ -194,19 +196,19 @@ def test_a_fill_is_no_less_likely_with_it(model: DiffusionGemma):
 
 
 def test_the_width_is_that_of_what_it_wrote(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
-    request = replace(REQUEST, prefix="for index, name in ", suffix=":\n    print(index, name)\n")
-    gap = gap_of(model, request)
-    (made,) = opinion(gap)
-    assert len(made.ids) != max(gap.told, key=gap.told.__getitem__)
+    wide = model.tokenize("self.depth = max(width, height, depth)")
+    gap = gap_of(model)
+    assert len(wide) != max(gap.told, key=gap.told.__getitem__)
+    monkeypatch.setattr(model, "next_tokens", saying(model, wide))
 
     def nothing(gap: Gap, fitted: object, rounds: int) -> Iterator[None]:
         yield from ()
         return []
 
     monkeypatch.setattr("engine.infill.pipeline.repaired", nothing)
-    filled = fill(model, request)
-    assert [each.text for each in filled.candidates] == [made.text]
-    assert filled.width == len(made.ids)
+    filled = fill(model, REQUEST)
+    assert [each.text for each in filled.candidates] == [model.detokenize(wide)]
+    assert filled.width == len(wide)
 
 
 def test_a_told_width_and_other_models_have_none(model: DiffusionGemma):
