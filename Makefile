@@ -10,7 +10,7 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 VENV ?= .venv
 # Where the bundled model is trained, and the commit whose code trains it. DECONTAMINATE names benchmark files, absolute.
 TRAIN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/train
-TRAIN_AT ?= 09fb4cea1c3e04f464c1b6e6bc43776b3026dad6
+TRAIN_AT ?= ea0b548ff65ee4c4d0be6aed7ccc020c20c1cc95
 
 # Where the real server of test-vllm is installed, apart from all else: its torch is another one.
 VLLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/vllm
@@ -40,7 +40,7 @@ help:
 	@echo "make test-kernels  run the kernels for GPUs in Triton's interpreter, and compile them; installs Triton, 286 MB (Linux)"
 	@echo "make check   format, lint, types, layers"
 	@echo "make format  format the code"
-	@echo "make train   go on training the bundled model, in a checkout of its own in the user's cache"
+	@echo "make train   train the bundled model's last 76 M tokens, in a checkout of its own in the user's cache"
 	@echo "make clean   remove the virtual environment"
 
 demo: $(VENV)/installed

@@ -197,9 +197,10 @@ def test_who_cheats_does_not_pass(limits: SandboxLimits, solution: str):
         "sleeps deaf",
     ],
 )
-def test_who_does_not_end_is_ended(limits: SandboxLimits, folder: Path, solution: str):
+def test_who_does_not_end_is_ended(limits: SandboxLimits, folder: Path, solution: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("engine.eval.sandbox._GRACE_S", 1.0)
     began = time.monotonic()
-    short = SandboxLimits(level=limits.level, cpu_s=1, wall_s=5)
+    short = SandboxLimits(level=limits.level, cpu_s=1, wall_s=3)
     assert not run_test(solution, CHECK, "f", short).passed
     assert time.monotonic() - began < 100
     assert nothing_is_left_in(folder)

@@ -21,6 +21,7 @@ from engine.models.gemma.network import GemmaNetwork
 from engine.train.corpus import Split
 from engine.train.recipe import Recipe
 from engine.train.run import Batch, BatchSource
+from engine.tune import learn as learning
 from engine.tune.learn import CHECKPOINT, PATIENCE, TuningState, learn, parameters_of
 from engine.tune.lessons import Lessons
 from engine.tune.lora import adapted
@@ -50,7 +51,7 @@ def run(
     assert isinstance(model, DiffusionGemma)
     asked = count()
     plan = recipe(steps)
-    with adapted(model.network.module, rank=4) as pairs:
+    with patch.object(learning, "LOOKS", 1), adapted(model.network.module, rank=4) as pairs:
         state = learn(
             GemmaNetwork(model.network.module),
             pairs,

@@ -40,6 +40,7 @@ TOY = ROOT / "tests" / "models" / "toy-experts"
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr(measure, "MAX_TOKENS", 8)
+    monkeypatch.setattr("engine.tune.learn.LOOKS", 1)
     return tmp_path / "state"
 
 
@@ -51,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def request(folder: Path, **more: Any) -> TuningRequest:
-    return TuningRequest(folder=folder, model=str(TOY), device="cpu", minutes=0.02, gaps=2, outside=3, **more)
+    return TuningRequest(folder=folder, model=str(TOY), device="cpu", minutes=0.02, gaps=2, outside=1, **more)
 
 
 class Seen:
@@ -103,7 +104,7 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
         assert (ready.run / CHECKPOINT).exists()
         assert ready.model.cache.nbytes == 0, "what was planned is beside no contexts"
     filled = {name: count for name, count in seen.done.items() if "before" in name}
-    assert sum(filled.values()) == 5
+    assert sum(filled.values()) == 3
     with prepared(request(folder), seen.lines.append) as found:
         again = all_of(found)
         assert again.run == ready.run
@@ -113,7 +114,7 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
     assert {name: count for name, count in seen.done.items() if "before" in name} == filled
     assert {*result.before} == {*result.after} == {HELD_OUT, OUTSIDE}
     for measured in (result.before, result.after):
-        assert [each.gaps for each in measured.values()] == [2, 3]
+        assert [each.gaps for each in measured.values()] == [2, 1]
     assert result.kept == ready.directory
     assert ready.directory.parent == adapters_dir()
     adapter = read_adapter(ready.directory)
