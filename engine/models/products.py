@@ -30,6 +30,8 @@ _MANY_ROWS = 48
 _SCORES = 1 << 18
 """Written down at a time: 1 MB stays in the cache, and larger pieces are given back to the system each time."""
 _LEAST_ROWS = 8
+_ROWS = 8
+"""Of states in a product in oneDNN's order: a multiple of it."""
 _TRIED_ROWS = 32
 """Of states, for which an order of weights is chosen."""
 _TRIES = 10
@@ -183,10 +185,13 @@ def in_bfloat16(weight: Tensor) -> Tensor | None:
 def gated(states: Tensor, gate: Tensor, up: Tensor, down: Tensor, activation: tuple[str, str]) -> Tensor:
     """States [..., K] through a gated block [..., K] of weights that `reordered` made, all of one format. `activation`:
     oneDNN's names of the gate's function and of the way to compute it, which is done with the product."""
-    narrow = states.to(gate.dtype)
-    inner = _pointwise(narrow, gate, None, activation)
-    inner *= _pointwise(narrow, up, None)
-    return _pointwise(inner, down, None).to(states.dtype)
+
+    def block(rows: Tensor) -> Tensor:
+        inner = _pointwise(rows, gate, None, activation)
+        inner *= _pointwise(rows, up, None)
+        return _pointwise(inner, down, None)
+
+    return _in_even_rows(states, gate.dtype, block)
 
 
 def _by_head(keys: Tensor, values: Tensor) -> bool:
@@ -228,16 +233,31 @@ def _reordered(weight: Tensor) -> Tensor:
 
 
 def _multiplied(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    if weight.dtype == torch.bfloat16:
-        return _pointwise(states.bfloat16(), weight, None if bias is None else bias.bfloat16()).float()
-    return _pointwise(states, weight, bias)
+    bias = None if bias is None else bias.to(weight.dtype)
+    return _in_even_rows(states, weight.dtype, lambda rows: _pointwise(rows, weight, bias))
 
 
-def _pointwise(
-    states: Tensor, weight: Tensor, bias: Tensor | None, activation: tuple[str, str] = ("none", "")
-) -> Tensor:
+def _in_even_rows(states: Tensor, dtype: torch.dtype, product: Callable[[Tensor], Tensor]) -> Tensor:
+    """A product [R, N] of states [..., K], in this format, as [..., N] in that of the states. For each number of rows
+    that is new oneDNN writes programs, which takes as long as several products and a megabyte for each weight, and it
+    keeps a thousand: so rows of zeros are put behind, to one of few numbers."""
+    rows = states.to(dtype)
+    more = _missing(states.numel() // states.shape[-1])
+    if not more:
+        return product(rows).to(states.dtype)
+    out = product(F.pad(rows.flatten(0, -2), (0, 0, 0, more)))[:-more]
+    return out.view(*states.shape[:-1], out.shape[-1]).to(states.dtype)
+
+
+@cache
+def _missing(rows: int) -> int:
+    """Rows to the next number that programs are written for: four to eight in each power of two."""
+    return -rows % max(_ROWS, (1 << (rows - 1).bit_length()) // 8)
+
+
+def _pointwise(rows: Tensor, weight: Tensor, bias: Tensor | None, activation: tuple[str, str] = ("none", "")) -> Tensor:
     multiply: Any = torch.ops.mkldnn._linear_pointwise
-    return multiply(states, weight, bias, activation[0], [], activation[1])
+    return multiply(rows, weight, bias, activation[0], [], activation[1])
 
 
 def _by_parts(weight: Tensor) -> bool:

@@ -1,6 +1,7 @@
 """Products in parts, whatever the processor at hand multiplies fast."""
 
 import time
+from typing import Any
 
 import pytest
 import torch
@@ -132,6 +133,31 @@ def test_a_gated_block_computes_the_same_however_its_weights_lie(activation: Act
     states.requires_grad_()
     feed_forward(block, states, activation).sum().backward()
     assert states.grad is not None
+
+
+def test_products_are_of_few_numbers_of_rows(monkeypatch: pytest.MonkeyPatch):
+    """For each oneDNN writes programs of its own: a step of a new number of rows took as long as two."""
+    monkeypatch.setattr(products, "_gain", lambda dtype: 2.0 if dtype == torch.float32 else 0.5)
+    seen, pointwise = set[int](), products._pointwise
+
+    def counted(rows: torch.Tensor, *more: Any) -> torch.Tensor:
+        seen.add(len(rows.flatten(0, -2)))
+        return pointwise(rows, *more)
+
+    monkeypatch.setattr(products, "_pointwise", counted)
+    block = FeedForward(INPUTS, ROWS)
+    block.load_state_dict({name: numbers(*held.shape) / 8 for name, held in block.state_dict().items()})
+    lay_out([block.gate_proj, block.up_proj], twice=True, apart=True)
+    lay_out([block.down_proj], twice=True)
+    every = set[int]()
+    for rows in range(2, 513):
+        seen.clear()
+        feed_forward(block, numbers(1, rows, INPUTS), GELU)
+        side_by_side([block.down_proj], numbers(1, rows, ROWS))
+        (computed,) = seen
+        assert rows <= computed <= max(rows + 7, 1.25 * rows)
+        every |= seen
+    assert len(every) <= 24
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.engine.quantized import LAYOUTS
 
 SHAPES = Path(__file__).parents[4] / "engine" / "bench" / "shapes.json"
 EXPERTS = 32
-MOST_BEYOND = 64 << 20
+MOST_BEYOND = 80 << 20
 LOADING = """
 import sys, resource
 from pathlib import Path
