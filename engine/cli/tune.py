@@ -51,9 +51,11 @@ def tune(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from engine.models.products import keep_few_programs
     from engine.tune.tuning import TuningRequest, prepared
     from engine.tune.tuning import tune as run
 
+    keep_few_programs()
     request = TuningRequest(
         folder=folder,
         model=model,

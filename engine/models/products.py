@@ -10,6 +10,7 @@ not, with weights in an order of its own: two to three times as fast there, the 
 from __future__ import annotations
 
 import math
+import os
 import time
 import timeit
 from collections.abc import Callable, Generator, Iterator
@@ -41,6 +42,17 @@ _EVEN_GAIN = 0.85
 """Of time, from which on bfloat16 is taken: at least 1 where a processor has units of its own for it, 1 only while
 another thread of the same core wants them, and at most 0.7 elsewhere. Each process of a machine has to find the same,
 as other products round otherwise."""
+
+
+_PROGRAMS = "128"
+"""Of oneDNN's, that training keeps."""
+
+
+def keep_few_programs() -> None:
+    """Let oneDNN keep few of those that it writes for numbers of rows: in training, where rows are not filled up, they
+    are new in each step, and a thousand take gigabytes. It is heeded before the first product alone."""
+    for cache in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
+        os.environ.setdefault(cache, _PROGRAMS)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from engine.core.processes import idle
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
 from engine.models.gemma.network import GemmaNetwork
-from engine.models.products import prefers_bfloat16
+from engine.models.products import keep_few_programs, prefers_bfloat16
 from engine.train.assessment import assess as assess_network
 from engine.train.corpus import build_corpus, corpus_folder, read_documents, read_manifest
 from engine.train.export import export as export_model
@@ -109,6 +109,7 @@ def run(
     # Before the first other thread, which takes it over: numbers this small are nothing, and some processors take a
     # hundred times as long for each.
     torch.set_flush_denormal(True)
+    keep_few_programs()
     if threads:
         torch.set_num_threads(threads)
     sitting = Sitting(

@@ -1,5 +1,7 @@
 """Products in parts, whatever the processor at hand multiplies fast."""
 
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -158,6 +160,29 @@ def test_products_are_of_few_numbers_of_rows(monkeypatch: pytest.MonkeyPatch):
         assert rows <= computed <= max(rows + 7, 1.25 * rows)
         every |= seen
     assert len(every) <= 24
+
+
+LEARNING = """
+from pathlib import Path
+import torch
+import torch.nn.functional as F
+from engine.models.products import keep_few_programs
+
+keep_few_programs()
+weight = torch.ones(256, 256, requires_grad=True)
+grown = []
+for rows in range(2, 402):
+    with torch.autocast("cpu", torch.bfloat16):
+        F.linear(torch.ones(rows, 256), weight).sum().backward()
+    grown.append(int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) << 10)
+print(grown[-1] - grown[128])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_training_does_not_grow_with_each_number_of_rows():
+    done = subprocess.run([sys.executable, "-c", LEARNING], capture_output=True, text=True, check=True, timeout=240)
+    assert int(done.stdout) < 100 << 20
 
 
 @pytest.mark.parametrize(
