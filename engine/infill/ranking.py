@@ -77,14 +77,13 @@ def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
     """What a hypothesis is ranked by, the larger the better, in nats; `score`: what `scored` says of it."""
     # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
     ends = (ENDS - 1) * score[-1] if len(score) > len(hypothesis.ids) and gap.model.info.end_id is not None else 0.0
-    width = fits(gap, len(gap.committed) + len(hypothesis.ids))
+    width = _fits(gap, len(gap.committed) + len(hypothesis.ids))
     return sum(score) + ends + width + NATS * hypothesis.likeness - hypothesis.handicap
 
 
-def fits(gap: Gap, tokens: int) -> float:
-    """What is added to the score of a fill for its width, where the model was asked: a sum of log-probabilities alone
-    prefers what is short."""
-    likely = next((likely for width, likely in gap.told.items() if width >= tokens), 0.0) if gap.told else 1.0
+def fitting(likely: float) -> float:
+    """What is added to the score of a fill of a width that is so likely: a sum of log-probabilities alone prefers what
+    is short."""
     return TOLD * math.log(max(likely, LEAST))
 
 
@@ -97,6 +96,11 @@ def repeats_suffix(text: str, suffix: str, language: str) -> bool:
     if len(first) <= 2 or not lines or lines[-1] != first:
         return False
     return language_of(language) is None or not _CLOSES.fullmatch(first)
+
+
+def _fits(gap: Gap, tokens: int) -> float:
+    """`fitting` for the width that so many tokens have, where the model was asked."""
+    return fitting(next((likely for width, likely in gap.told.items() if width >= tokens), 0.0) if gap.told else 1.0)
 
 
 def _is_idle(gap: Gap, text: str) -> bool:

@@ -22,7 +22,7 @@ from engine.decoding.distributions import likeliest
 from engine.decoding.executor import Work
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import NO_ROW, Hypothesis, is_text
-from engine.infill.ranking import fits, standing, worthwhile
+from engine.infill.ranking import fitting, standing, worthwhile
 from engine.infill.validation import checked, valid_fills
 from engine.models.base import LeftToRight
 from engine.models.logits import dense
@@ -106,8 +106,8 @@ class _Written:
 
     def bound(self) -> float:
         """What it can be ranked by at the most, whatever comes."""
-        wide_enough = [width for width in self._gap.told if width >= len(self.ids)]
-        return sum(self.logs) + max((fits(self._gap, width) for width in wide_enough), default=-math.inf)
+        odds = [likely for width, likely in self._gap.told.items() if width >= len(self.ids)]
+        return sum(self.logs) + (fitting(max(odds)) if odds else -math.inf)
 
     def hypothesis(self) -> Hypothesis:
         text = self._gap.model.detokenize(self.ids)

@@ -50,11 +50,8 @@ class KeyValues:
         self._keys: list[Tensor | None] = [None] * layers
         self._values: list[Tensor | None] = [None] * layers
         self._readers: weakref.WeakSet[EncodedContext] = weakref.WeakSet()
-
-    @property
-    def nbytes(self) -> int:
-        """Unused room included."""
-        return sum(tensor.nbytes for tensor in (*self._keys, *self._values) if tensor is not None)
+        self.nbytes = 0
+        """Unused room included. Counted as it grows: a cache of hundreds of contexts asks at each pass."""
 
     @property
     def in_main_memory(self) -> bool:
@@ -70,7 +67,9 @@ class KeyValues:
                 grown = new.new_empty(1, new.shape[1], -(-end // _GROWTH) * _GROWTH, new.shape[3])
                 if room is not None:
                     grown[:, :, :start] = room[:, :, :start]
+                    self.nbytes -= room.nbytes
                 stored[layer] = room = grown
+                self.nbytes += grown.nbytes
             room[:, :, start:end] = new
         return self.read(layer, end)
 
@@ -102,6 +101,7 @@ class KeyValues:
         twin.ids = self.ids[:length]
         twin._keys = [key[:, :, :length].clone() if key is not None else None for key in self._keys]
         twin._values = [value[:, :, :length].clone() if value is not None else None for value in self._values]
+        twin.nbytes = sum(each.nbytes for each in (*twin._keys, *twin._values) if each is not None)
         return twin
 
     def in_use(self, length: int) -> bool:

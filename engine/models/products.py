@@ -51,8 +51,8 @@ _PROGRAMS = "128"
 def keep_few_programs() -> None:
     """Let oneDNN keep few of those that it writes for numbers of rows: in training, where rows are not filled up, they
     are new in each step, and a thousand take gigabytes. It is heeded before the first product alone."""
-    for cache in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
-        os.environ.setdefault(cache, _PROGRAMS)
+    for name in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
+        os.environ.setdefault(name, _PROGRAMS)
 
 
 @contextmanager
