@@ -18,7 +18,7 @@ from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, 
 from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
-from engine.models.gemma.reading import Reading
+from engine.models.gemma.reading import Read, Reading
 from engine.models.kv_cache import EncodedContext, Part, Reuse, asked_of, uploaded, window_mask
 from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
@@ -45,6 +45,8 @@ _DISCOVER_WIDTHS = (24, 96)
 class DiffusionGemma(CanvasModel[GemmaNetwork]):
     later: Sequence[int] = ()
     """A context to be encoded when nothing else is to do."""
+    _latest: Read | None = None
+    """What was scored last, by a model that goes on from it."""
 
     def __init__(self, network: GemmaNetwork, info: ModelInfo, prompt: TokenPrompt | ChatPrompt) -> None:
         super().__init__(network, info, prompt, REUSE)
@@ -61,8 +63,12 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
 
     def over(self, module: Any, info: ModelInfo) -> Self:
         twin = super().over(module, info)
-        twin.later = ()
+        twin.later, twin._latest = (), None
         return twin
+
+    def forget(self) -> None:
+        super().forget()
+        self._latest = None
 
     @property
     def reads(self) -> None:
@@ -138,7 +144,15 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         if not texts:
             return [[] for _ in rows]
         reading = Reading.of(known, None if end is None else suffix, texts)
-        hidden = self._read_on(reading, partial(known.store.followed, known.length), reading.question + 1)
+        kept: list[tuple[Tensor, Tensor]] = []
+
+        def keep(index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+            kept.append((key, value))
+            return known.store.followed(known.length, index, key, value)
+
+        hidden = self._read_on(reading, keep, reading.question + 1)
+        if end is not None:
+            self._latest = Read(context=known.store.ids[: known.length], reading=reading, kept=kept, hidden=hidden)
         tokens = torch.tensor([token for row in rows for token in row], device=hidden.device)
         said = log_probabilities(Logits(hidden=hidden[0], head=self.head), tokens)
         return [each.tolist() for each in said.split([len(row) for row in rows])]
@@ -185,6 +199,16 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         known = own(self.encode(ids))
         store = known.store.copy(known.length)
         reading, read = Reading.of(known, suffix, [begun]), 0
+        latest, self._latest = self._latest, None
+        if latest is not None and (places := latest.places([*ids], reading)):
+            # What was begun was read with others just now.
+            with torch.inference_mode():
+                for index, (key, value) in enumerate(latest.kept):
+                    store.update(known.length, index, key[:, :, places], value[:, :, places])
+                last = latest.hidden[:, places[-1] - latest.reading.question - 1]
+                token = int(choose(self.network.logits(last)))
+            read, reading = len(places), reading.with_tokens([token])
+            yield token
         while True:
             guessed = guess()
             with torch.inference_mode():

@@ -62,3 +62,26 @@ class Reading:
         if window is not None:
             mask &= keys > own[:, None] - window
         return bias(mask[None, None, read:], dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What was computed of a reading, for who goes on from one of its texts."""
+
+    context: list[int]
+    reading: Reading
+    kept: list[tuple[Tensor, Tensor]]
+    """Keys and values [1, K, T, D] of each layer."""
+    hidden: Tensor
+    """States [1, T, E] of its texts."""
+
+    def places(self, context: Sequence[int], begun: Reading) -> list[int] | None:
+        """Where all of `begun`, which has one text, stands in it, if it does."""
+        texts, count = self.reading.texts, len(begun.ids)
+        if self.context != context:
+            return None
+        for number in range(1, texts[-1] + 1):
+            places = [at for at, text in enumerate(texts) if text in (0, number)][:count]
+            if tuple(self.reading.ids[at] for at in places) == begun.ids:
+                return places
+        return None

@@ -39,6 +39,11 @@ def model() -> DiffusionGemma:
     return model
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_read_yet(model: DiffusionGemma) -> None:
+    model.forget()
+
+
 def gap_of(model: Any, request: FillRequest = REQUEST, **changes: Any) -> Gap:
     gap = Gap.of(model, request, **changes)
     gap.told = model.widths(gap.context, gap.suffix)
@@ -119,7 +124,21 @@ def test_what_a_canvas_is_sure_of_is_not_written_again(model: DiffusionGemma):
     sure = [*takewhile(lambda log: log > math.log(0.5), other.read)]
     assert 0 < len(sure) < len(other.ids)
     (again,) = opinion(begun, other)
-    assert (again.ids, begun.written) == (made.ids, gap.written - len(sure))
+    # What says where it is no longer sure says what comes there, too.
+    assert (again.ids, begun.written) == (made.ids, gap.written - len(sure) - 1)
+    assert again.read == pytest.approx(made.read, abs=5e-2)
+
+
+@pytest.mark.usefixtures("unguessed")
+def test_what_was_read_of_another_gap_is_not_gone_on_from(model: DiffusionGemma):
+    gap = gap_of(model)
+    (made,) = opinion(gap)
+    for prefix, suffix in ((f"{BEGUN}\n        ", REQUEST.suffix), (REQUEST.prefix, f"\n{REQUEST.suffix}")):
+        model.forget()
+        known(gap_of(model, replace(REQUEST, prefix=prefix, suffix=suffix)), made.text)
+        again = gap_of(model)
+        assert [each.ids for each in opinion(again)] == [made.ids]
+        assert again.written == gap.written
 
 
 def test_what_is_sure_to_its_end_needs_none(model: DiffusionGemma):
