@@ -16,7 +16,9 @@ from tests.engine.quantized import LAYOUTS
 
 SHAPES = Path(__file__).parents[4] / "engine" / "bench" / "shapes.json"
 EXPERTS = 32
-MOST_BEYOND = 80 << 20
+MOST_BEYOND = 64 << 20
+RUNS = 3
+"""At the most: what imports left free, which differs from run to run by 20 MB, counts as well."""
 LOADING = """
 import sys, resource
 from pathlib import Path
@@ -75,10 +77,13 @@ def write_layer(path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_loading_holds_little_twice(tmp_path: Path):
     write_layer(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", LOADING, str(tmp_path)], capture_output=True, text=True, check=True, timeout=240
-    )
-    held, beyond = map(int, done.stdout.split())
-    # The file, mapped, would be as much again as what it becomes.
-    assert held > 2 * MOST_BEYOND
-    assert beyond <= MOST_BEYOND
+    for _ in range(RUNS):
+        done = subprocess.run(
+            [sys.executable, "-c", LOADING, str(tmp_path)], capture_output=True, text=True, check=True, timeout=240
+        )
+        held, beyond = map(int, done.stdout.split())
+        # The file, mapped, would be as much again as what it becomes.
+        assert held > 2 * MOST_BEYOND
+        if beyond <= MOST_BEYOND:
+            return
+    pytest.fail(f"{beyond} bytes beyond the {held} that stay, in each of {RUNS} runs")
