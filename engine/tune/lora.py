@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from engine.models.adapters.applied import MOST_MERGED_NBYTES
 from engine.models.adapters.files import Pair
 from engine.models.adapters.low_rank import ADAPTED, LowRankLinear
 from engine.models.gemma.network import GemmaNetwork
@@ -57,6 +59,15 @@ class _FrozenProduct(torch.autograd.Function):
             # Few processors multiply fast in bfloat16.
             return (grad.float() @ columns.float().T).to(grad.dtype), None, None
         return grad @ columns.T, None, None
+
+
+class MergedLinear(LowRankLinear):
+    """Of weights that there may be once more in each pass: a step has more rows than their sum takes time to make."""
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        frozen: Any = self.base
+        weight = torch.addmm(frozen.weight.float(), self.lora_B, self.lora_A, alpha=self.scale)
+        return F.linear(hidden, weight.to(hidden.dtype), frozen.bias)
 
 
 class _Recomputed(Network):
@@ -104,11 +115,15 @@ def adapted(
     try:
         for path, part in packed_in(module).items():
             replace(*_held(module, path), FrozenPacked(part))
-        for path, part in [*module.named_modules()]:
-            if ADAPTED.search(path) and isinstance(part, nn.Linear | PackedLinear):
+        found = [(path, part) for path, part in module.named_modules() if ADAPTED.search(path)]
+        plain_nbytes = sum(part.weight.nbytes for _, part in found if isinstance(part, nn.Linear))
+        for path, part in found:
+            if isinstance(part, nn.Linear | PackedLinear):
                 outputs, inputs = part.weight.shape[-2:]
                 a = torch.empty(rank, inputs).uniform_(-1, 1, generator=draw).mul_(1 / math.sqrt(inputs))
-                pairs[path] = LowRankLinear(part, a, torch.zeros(outputs, rank), alpha / rank)
+                merges = isinstance(part, nn.Linear) and plain_nbytes <= MOST_MERGED_NBYTES
+                kind = MergedLinear if merges else LowRankLinear
+                pairs[path] = kind(part, a, torch.zeros(outputs, rank), alpha / rank)
                 replace(*_held(module, path), pairs[path])
         yield pairs
     finally:

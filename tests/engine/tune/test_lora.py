@@ -21,6 +21,7 @@ from engine.train.run import BatchSource, step_losses, total_loss
 from engine.tune.learn import parameters_of
 from engine.tune.lora import (
     FrozenPacked,
+    MergedLinear,
     RecomputedGemma,
     adapted,
     is_packed,
@@ -138,6 +139,23 @@ def test_what_is_learnt_is_served_as_it_was_learnt(in_4_bit: Path, packed: bool)
     assert torch.allclose(read(served.network), beside, atol=0.05)
     assert not torch.allclose(beside, plain, atol=1e-2)
     assert torch.equal(read(model.network), plain)
+
+
+def test_a_sum_made_once_gives_what_pairs_beside_weights_give(monkeypatch: pytest.MonkeyPatch):
+    module = toy_module()
+
+    def learnt(most_nbytes: int) -> tuple[set[type], torch.Tensor, dict[str, torch.Tensor]]:
+        monkeypatch.setattr("engine.tune.lora.MOST_MERGED_NBYTES", most_nbytes)
+        with adapted(module, rank=4) as pairs:
+            drawn(pairs)
+            network = GemmaNetwork(module)
+            return {type(pair) for pair in pairs.values()}, read(network), gradients(network, pairs, tiny())
+
+    once, states, found = learnt(1 << 20)
+    beside, expected, wanted = learnt(0)
+    assert (once, beside) == ({MergedLinear}, {LowRankLinear})
+    assert torch.allclose(states, expected, atol=1e-4)
+    assert all(torch.allclose(found[name], wanted[name], rtol=1e-3, atol=1e-5) for name in wanted)
 
 
 def test_computing_again_gives_the_same_gradients():
