@@ -223,7 +223,7 @@ def _width(gap: Sequence[int], recipe: Recipe, rng: random.Random) -> int:
     return rng.choices(wide_enough, [1 / width for width in wide_enough])[0]
 
 
-def canvas_losses(network: GemmaNetwork, batch: Canvases) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def canvas_losses(network: GemmaNetwork, batch: Canvases) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Mean cross-entropies in nats: of the canvas tokens that are counted, and those of their contexts."""
     store: dict[int, tuple[Tensor, Tensor]] = {}
     of_contexts = context_losses(network, batch.contexts, store)

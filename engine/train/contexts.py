@@ -138,9 +138,9 @@ def of_tensors(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
 
 def context_losses(
     network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean cross-entropies in nats: of every next token, of those in gaps alone, and of the gaps' widths; 0 where there
-    are none. `store` receives each layer's keys and values."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Mean cross-entropies in nats: of every next token, of those in gaps alone, of the gaps' widths and of their ends
+    alone; 0 where there are none. `store` receives each layer's keys and values."""
     hidden = network.encode(batch.ids, batch.position, attend_within(network, batch, store))
     counted = batch.target != NOTHING
     text, gap, wide = (counted & (batch.kind == kind) for kind in (TEXT, GAP, WIDE))
@@ -150,7 +150,7 @@ def context_losses(
         return capped_cross_entropy(hidden[of], network.module.lm_head.weight, batch.target[of], cap)
 
     of_gaps, share = loss(gap), gap.sum() / (text | gap).sum()
-    return share * of_gaps + (1 - share) * loss(text), of_gaps, loss(wide)
+    return share * of_gaps + (1 - share) * loss(text), of_gaps, loss(wide), loss(gap & (batch.target == END))
 
 
 def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Attend:

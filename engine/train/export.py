@@ -129,4 +129,6 @@ def loss_table(curve: Sequence[Point]) -> str:
         + " |"
         for point in some
     ]
-    return "\n".join(["| Tokens | canvas | next token | gaps alone | widths |", "|--:|--:|--:|--:|--:|", *rows])
+    return "\n".join(
+        ["| Tokens | canvas | next token | gaps alone | widths | ends |", "|--:|--:|--:|--:|--:|--:|", *rows]
+    )

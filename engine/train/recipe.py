@@ -54,6 +54,8 @@ class Recipe:
     """Of the loss of the gaps' tokens and ends alone, which are about one in five tokens, beside the mean over all."""
     width_weight: float = 0.1
     """Of the loss of the gaps' widths, which are about one in fifty of the targets."""
+    end_weight: float = 0.0
+    """Of the loss of the gaps' ends alone, which are about one in sixty."""
     function_share: float = 0.5
     """Texts that are a function which begins with its docstring."""
     whole_rows: bool = False

@@ -40,7 +40,7 @@ COMPILED = 24
 kinds of layers; what goes beyond runs uncompiled."""
 LOOKS = 4
 """Batches of the held-out split, always the same."""
-LOSSES = ("canvas", "next_token", "gap", "width")
+LOSSES = ("canvas", "next_token", "gap", "width", "end")
 """Those of contexts with canvases; of contexts alone, all but the first."""
 Batch = Contexts | Canvases | MaskedRows
 B = TypeVar("B", bound=Batch)
@@ -130,7 +130,8 @@ def step_losses(network: GemmaNetwork | MaskedNetwork, batch: Batch, sitting: Si
 def total_loss(losses: dict[str, Tensor], recipe: Recipe) -> Tensor:
     if "masked" in losses:
         return losses["masked"]
-    of_contexts = losses["next_token"] + recipe.gap_weight * losses["gap"] + recipe.width_weight * losses["width"]
+    of_gaps = recipe.gap_weight * losses["gap"] + recipe.width_weight * losses["width"]
+    of_contexts = losses["next_token"] + of_gaps + recipe.end_weight * losses["end"]
     return losses["canvas"] + recipe.next_token_weight * of_contexts if "canvas" in losses else of_contexts
 
 

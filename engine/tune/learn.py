@@ -26,7 +26,7 @@ from engine.train.run import Batch, Sitting, step_losses, to_device, total_loss
 from engine.tune.lora import Trainable
 
 CHECKPOINT = "checkpoint.pt"
-RATE, WIDE = 0.008, 384
+RATE, WIDE = 0.004, 384
 """Peak learning rate of AdamW, for hidden states of up to so many numbers; wider ones add up more of what changed."""
 WARM_UP = 20
 """Steps."""
@@ -34,8 +34,9 @@ CHECKS = 12
 """Looks at the held-out files in a run; one more before it."""
 LOOKS = 4
 """Batches of a look, always the same."""
-PATIENCE = 3
-"""Looks in a row without a lower loss that end a run."""
+PATIENCE = 6
+"""Looks in a row without a lower loss that end a run: what high rates unlearn of a model whose own fell to nothing
+comes back, and more, as they fall."""
 
 
 class Teacher(Protocol):

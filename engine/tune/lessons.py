@@ -29,11 +29,14 @@ from engine.tune.repository import Repository
 
 LEAST_TOKENS = 5_000
 """To learn from."""
-STEP_TOKENS = 1_024
+STEP_TOKENS = 2_048
 """Context tokens of one step."""
 _WIDTH = 512
 """Tokens of a row, as far as the model reads. What is to be learnt of a repository is what the rest of a file does not
 tell already: in contexts that are shorter than those that are served, something else is learnt."""
+_GAPS, _ENDS = 1.0, 0.3
+"""Weights of the losses of gaps and of their ends. The rest of a text says how it goes on, over and over, which is soon
+learnt; where a gap ends is unlearnt meanwhile, unless it counts for itself."""
 _SNIPPETS, _EDITS = 0.33, 0.1
 """Shares of texts with parts of other files, and with recent edits."""
 
@@ -57,6 +60,8 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
         canvas_share=0.5,
         # A model that is asked for widths and ends ranks what it fills by them, too.
         next_token_weight=1.0 if asked else 0.3,
+        gap_weight=_GAPS,
+        end_weight=_ENDS,
         snippet_share=_SNIPPETS,
         echo_share=0.0,
         edit_share=_EDITS if metadata.get("edits") else 0.0,

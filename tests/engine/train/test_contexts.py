@@ -340,7 +340,8 @@ def test_gaps_count_beside_all_that_is_lost():
         logits = network.logits(network.encode(batch.ids, batch.position, attend_within(network, batch)))
         losses = context_losses(network, batch)
     wide = batch.ids == WIDTH
-    for said, counted in zip(losses, ((batch.target != NOTHING) & ~wide, asked, wide), strict=True):
+    ends = batch.target == END
+    for said, counted in zip(losses, ((batch.target != NOTHING) & ~wide, asked, wide, ends), strict=True):
         assert float(said) == pytest.approx(float(cross_entropy(logits[counted], batch.target[counted])), rel=1e-5)
 
 

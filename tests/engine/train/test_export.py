@@ -116,10 +116,13 @@ def test_the_card_tells_how_losses_fell():
         for i in range(1, 31)
         for split in ("train", "held-out")
     ]
-    points[-1].losses.update(canvas=4.5, gap=3.0, width=4.1)
+    points[-1].losses.update(canvas=4.5, gap=3.0, width=4.1, end=0.6)
     rows = loss_table(points).splitlines()[2:]
     assert len(rows) == 15
-    assert (rows[0], rows[-1]) == ("| 2,000 | - | 7.80 | - | - |", "| 30,000 | 4.50 | 5.00 | 3.00 | 4.10 |")
+    assert (rows[0], rows[-1]) == (
+        "| 2,000 | - | 7.80 | - | - | - |",
+        "| 30,000 | 4.50 | 5.00 | 3.00 | 4.10 | 0.60 |",
+    )
     assert loss_table([]).count("\n") == 1
 
 
