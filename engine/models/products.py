@@ -77,7 +77,7 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, reordered
     one = states.numel() == states.shape[-1]
     if reordered is not None and not one and not states.requires_grad:
         return _multiplied(states, reordered, bias)
-    if one or not _by_parts(weight):
+    if one or not by_parts(weight):
         return F.linear(states, weight, bias)
     product: Callable[[Tensor, Tensor], Tensor] = _ByParts.apply if states.requires_grad else linear_by_parts
     out = product(states.flatten(0, -2), weight).view(*states.shape[:-1], len(weight))
@@ -143,7 +143,7 @@ class _ByParts(torch.autograd.Function):
 
 def summed(weights: Tensor, table: Tensor) -> Tensor:
     """Rows of a table [W, E] by weights [F, W] in float32: [F, E] in float32."""
-    if not _by_parts(table):
+    if not by_parts(table):
         return (weights.to(table.dtype) @ table).float()
     out = weights.new_zeros(len(weights), table.shape[1])
     for start, part in _parts(table):
@@ -272,7 +272,8 @@ def _pointwise(rows: Tensor, weight: Tensor, bias: Tensor | None, activation: tu
     return multiply(rows, weight, bias, activation[0], [], activation[1])
 
 
-def _by_parts(weight: Tensor) -> bool:
+def by_parts(weight: Tensor) -> bool:
+    """Whether products with a weight go by parts of it in float32, as its own format is slow here."""
     return weight.dtype == torch.bfloat16 and weight.device.type == "cpu" and not prefers_bfloat16("cpu")
 
 

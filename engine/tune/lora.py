@@ -22,6 +22,7 @@ from engine.models.adapters.low_rank import ADAPTED, LowRankLinear
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.masked.network import MaskedNetwork
 from engine.models.network import Network
+from engine.models.products import by_parts
 from engine.models.quantized.layers import PackedLinear, PackedWeights, packed_in
 
 RANK, ALPHA = 16, 32.0
@@ -121,7 +122,9 @@ def adapted(
             if isinstance(part, nn.Linear | PackedLinear):
                 outputs, inputs = part.weight.shape[-2:]
                 a = torch.empty(rank, inputs).uniform_(-1, 1, generator=draw).mul_(1 / math.sqrt(inputs))
-                merges = isinstance(part, nn.Linear) and plain_nbytes <= MOST_MERGED_NBYTES
+                merges = (
+                    plain_nbytes <= MOST_MERGED_NBYTES and isinstance(part, nn.Linear) and not by_parts(part.weight)
+                )
                 kind = MergedLinear if merges else LowRankLinear
                 pairs[path] = kind(part, a, torch.zeros(outputs, rank), alpha / rank)
                 replace(*_held(module, path), pairs[path])

@@ -158,6 +158,12 @@ def test_a_sum_made_once_gives_what_pairs_beside_weights_give(monkeypatch: pytes
     assert all(torch.allclose(found[name], wanted[name], rtol=1e-3, atol=1e-5) for name in wanted)
 
 
+def test_weights_in_a_slow_format_have_their_pairs_beside_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("engine.models.products.prefers_bfloat16", lambda device: False)
+    with adapted(toy_module().bfloat16(), rank=4) as pairs:
+        assert {type(pair) for pair in pairs.values()} == {LowRankLinear}
+
+
 def test_computing_again_gives_the_same_gradients():
     module = toy_module()
     with adapted(module, rank=4) as pairs:
