@@ -10,11 +10,13 @@ from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
 from engine.models import products
+from tests.engine.models.test_products import needs_bfloat16
 
 MODELS = Path(__file__).parents[2] / "models"
 REQUEST = FillRequest(prefix="let a = 3\nlet b = ", suffix="\nprint a\n", width=6)
 
 
+@needs_bfloat16
 @pytest.mark.parametrize("name", ["toy-uniform", "toy-absorbing", "toy-masked"])
 def test_keys_and_values_are_kept_in_the_format_of_the_weights(name: str, monkeypatch: pytest.MonkeyPatch):
     said: list[list[float]] = []

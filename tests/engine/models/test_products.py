@@ -19,6 +19,9 @@ from engine.models.quantized.layers import CpuInt8
 
 ROWS, INPUTS = 700, 48
 """Several parts of the weight, the last of them smaller."""
+needs_bfloat16 = pytest.mark.skipif(
+    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="oneDNN has no products in bfloat16 on this processor"
+)
 
 
 @pytest.fixture(params=[True, False], ids=["units", "no units"])
@@ -188,11 +191,11 @@ def test_training_does_not_grow_with_each_number_of_rows():
 @pytest.mark.parametrize(
     ("narrow", "wide", "came", "other"),
     [
-        (3.0, 2.0, torch.bfloat16, torch.float32),
+        pytest.param(3.0, 2.0, torch.bfloat16, torch.float32, marks=needs_bfloat16),
         (2.0, 3.0, torch.float32, torch.float32),
-        (3.0, 1.2, torch.bfloat16, None),
+        pytest.param(3.0, 1.2, torch.bfloat16, None, marks=needs_bfloat16),
         (0.1, 3.0, torch.float32, torch.float32),
-        (1.0, 1.2, torch.bfloat16, None),
+        pytest.param(1.0, 1.2, torch.bfloat16, None, marks=needs_bfloat16),
         (0.7, 1.2, None, None),
     ],
 )
