@@ -36,7 +36,9 @@ class Recipe:
     """Tokens before the first canvas. The sooner they begin, the fewer there are beside a row for the same number in
     the end, and the more steps learn from them: first steps are few, whatever their size."""
     decay: int = 34_000_000
-    """Last tokens, over which the learning rate falls; the texts are mostly the best ones then."""
+    """Last tokens, over which the learning rate falls."""
+    best_share: float = 1.0
+    """Last share of these, whose texts are mostly the best ones."""
     averaged: float = 0.2
     """Last share of the tokens, over which the mean of the weights is taken, which is what is exported: it has less of
     the noise of single steps than the last weights have, also behind a falling rate."""
@@ -113,6 +115,11 @@ class Recipe:
     def plateau_tokens(self) -> int:
         """Context tokens after which the learning rate falls."""
         return self.tokens - self.decay
+
+    @property
+    def best_from(self) -> int:
+        """Context tokens after which texts are mostly the best ones."""
+        return round(self.tokens - self.best_share * self.decay)
 
     def shape_after(self, tokens: int) -> Shape:
         """The shape that the next step trains after so many tokens."""

@@ -173,7 +173,7 @@ class BatchSource(Dataset[Batch]):
         is_trained = split == "train"
         recipe = self.recipe if is_trained else replace(self.recipe, echo_share=0.0)
         # What is held out is drawn alike to the end, so that looks can be compared.
-        best = is_trained and tokens >= recipe.plateau_tokens
+        best = is_trained and tokens >= recipe.best_from
         examples = Examples(_packed(self.corpus, split, packed_ns(self.corpus, split)), recipe, rng, best)
         width = recipe.contexts[step % len(recipe.contexts)]
         if tokens >= recipe.canvases_from:

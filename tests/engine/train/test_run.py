@@ -105,13 +105,14 @@ def test_what_is_held_out_stays_the_same_texts_while_the_rate_falls(tmp_path: Pa
             for weight, text in enumerate(texts, start=1)
         ]
         pack(documents, corpus / "packed" / split)
-    recipe = replace(tiny(), canvases_from=0)
+    recipe = replace(tiny(), canvases_from=0, best_share=0.5)
+    assert recipe.best_from > recipe.plateau_tokens
     source = BatchSource(corpus=corpus, recipe=recipe, seed=0)
 
     def changes(split: Split) -> bool:
         before, then = (
             [each for step in range(4) for each in tensors(source.batch(step, tokens, split))]
-            for tokens in (recipe.plateau_tokens - 1, recipe.plateau_tokens)
+            for tokens in (recipe.best_from - 1, recipe.best_from)
         )
         return not all(map(torch.equal, before, then))
 
