@@ -1,6 +1,5 @@
 """Where source code lies on a machine and under which licence: the standard library, installed packages, npm packages,
-and those pinned at fixed versions, which are fetched into the user's cache and never run: the Python ones are the
-dependency group `corpus` of pyproject.toml, those of npm are in npm-packages.json."""
+and those pinned in python-packages.txt and npm-packages.json, which are fetched into the user's cache and never run."""
 
 from __future__ import annotations
 
@@ -10,7 +9,6 @@ import re
 import sys
 import sysconfig
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.message import Message
@@ -20,7 +18,6 @@ from typing import Literal
 
 import msgspec
 
-from engine.core.errors import BadInput
 from engine.core.processes import python_module
 from engine.eval.archives import announce, run_client, unpack
 from engine.train.screening import LANGUAGES
@@ -37,9 +34,7 @@ _OTHER_TERMS = re.compile(
 _CLASSIFIER = re.compile(r"License :: (?:OSI|DFSG) [Aa]pproved(?: :: (?P<name>.+))?|License :: (?P<other>.+)")
 _LONGEST_NAME = 100
 """Characters. A longer licence field holds the licence's text, which names many things."""
-_GROUP = "corpus"
-_PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
-_NPM = Path(__file__).parent / "npm-packages.json"
+_PYTHON, _NPM = (Path(__file__).with_name(name) for name in ("python-packages.txt", "npm-packages.json"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +165,9 @@ def _is_named_permissive(name: str) -> bool:
 def fetch_pinned(cache: Path) -> tuple[Path, Path]:
     """The folders (site-packages, node_modules) with every pinned package, fetched where they are not there yet.
 
-    Raises BadInput outside of a clone of the repository, and where no package registry is reached.
+    Raises BadInput where no package registry is reached.
     """
-    if not _PYPROJECT.is_file():
-        raise BadInput("The pinned packages are listed in the repository's pyproject.toml: run this in a clone of it.")
-    python = tomllib.loads(_PYPROJECT.read_text(encoding="utf-8"))["dependency-groups"][_GROUP]
+    python = [line for line in _PYTHON.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     npm: dict[str, str] = json.loads(_NPM.read_text(encoding="utf-8"))
     pins = json.dumps([sorted(python), sorted(npm.items()), sys.version_info[:2], sys.platform])
     folder = cache / f"packages-{hashlib.sha256(pins.encode()).hexdigest()[:12]}"
@@ -186,7 +179,7 @@ def fetch_pinned(cache: Path) -> tuple[Path, Path]:
             whole.mkdir()
             options = ("--quiet", "--no-deps", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check")
             command = [*python_module("pip"), "install", *options, f"--target={whole / 'site-packages'}"]
-            run_client([*command, "--group", f"{_PYPROJECT}:{_GROUP}"], f"The packages of the group {_GROUP}", whole)
+            run_client([*command, "--requirement", str(_PYTHON)], f"The packages of {_PYTHON.name}", whole)
             _fetch_npm(npm, whole / "node_modules")
             whole.rename(folder)
     return folder / "site-packages", folder / "node_modules"
