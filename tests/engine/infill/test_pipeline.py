@@ -93,7 +93,7 @@ def test_the_cursor_may_stand_inside_a_token(model):
 def test_a_single_line_holds_no_line_break(single_line: bool):
     bundled = load("bundled", "cpu").model
     prefix = "class Box:\n    def __init__(self, width, height, depth):\n        self.width = width\n        "
-    request = FillRequest(prefix=prefix, suffix="\n", language="python", width=12, n=4, single_line=single_line)
+    request = FillRequest(prefix=prefix, suffix="\n", language="python", width=16, n=4, single_line=single_line)
     texts = [each.text for each in fill(bundled, request).candidates]
     assert texts
     assert any("\n" in text for text in texts) is not single_line

@@ -120,7 +120,7 @@ def test_what_a_canvas_is_sure_of_is_not_written_again(model: DiffusionGemma):
     gap = gap_of(model)
     (made,) = opinion(gap)
     begun = gap_of(model)
-    other = replace_hypothesis(known(begun, "self.width = width"), likeness=-10.0)
+    other = replace_hypothesis(known(begun, "self.width = height"), likeness=-10.0)
     sure = [*takewhile(lambda log: log > math.log(0.5), other.read)]
     assert 0 < len(sure) < len(other.ids)
     (again,) = opinion(begun, other)

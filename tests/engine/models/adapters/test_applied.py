@@ -21,6 +21,7 @@ from engine.models.adapters.files import Adapter, Pair
 from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.quantized.layers import PackedLinear
 from tests.engine.adapters import ALPHA, RANK, drawn_pairs, metadata_for
+from tests.engine.models.test_products import needs_bfloat16
 
 MODELS = Path(__file__).parents[3] / "models"
 REQUEST = FillRequest(prefix="let a = 3\nlet b = ", suffix="\nprint a\n", width=6)
@@ -77,6 +78,7 @@ def test_an_adapter_is_its_product_added_to_the_weights(name: str, merging: bool
     assert fill(adapted, REQUEST).candidates
 
 
+@needs_bfloat16
 def test_weights_with_an_adapter_are_multiplied_in_the_format_that_they_came_in(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(products, "_gain", lambda dtype: 3.0 if dtype == torch.bfloat16 else 1.0)
     model = opened(MODELS / "toy-uniform")
