@@ -61,16 +61,20 @@ def forget_address() -> None:
 
 
 class Claim:
-    """The lock and the address of an engine, as they are when it has begun to listen.
+    """The lock of an engine, as it is before it listens, and the address, as it is when it does.
 
     Others may come in their place while it lives: the folder of both may go with the user's last session, and the next
     engine makes it anew. A file system gives no other file the number of the lock as long as that is held open.
     """
 
     def __init__(self) -> None:
-        """Raises OSError."""
+        """Take the lock, which is held. Raises OSError."""
         self._address = _address_path()
-        self._ids = {path: _file_id(path) for path in (lock_path(), self._address)}
+        self._ids = {lock_path(): _file_id(lock_path())}
+
+    def settle(self) -> None:
+        """Take the address, too. Raises OSError."""
+        self._ids[self._address] = _file_id(self._address)
 
     def holds(self) -> bool:
         """Whether both are still where they were. Raises OSError where nobody can tell."""

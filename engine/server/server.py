@@ -187,8 +187,11 @@ class EngineServer:
         with runtime_paths.runtime_dir_usable():
             # What an engine that was killed left behind; the lock says that it lives no more.
             forget_address()
+            # The lock first: whoever is connected to already may be stopped and find another's when it goes on.
+            claim = Claim()
             listener = await (self._listen_by_tcp() if runtime_paths.uses_tcp() else self._listen_by_socket())
-            return listener, Claim()
+            claim.settle()
+            return listener, claim
 
     async def _listen_by_socket(self) -> asyncio.Server:
         path = runtime_paths.socket_path()

@@ -19,11 +19,17 @@ def address(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv("DG_LSP_RUNTIME_DIR", f"{folder}/run")
         monkeypatch.setenv("DG_LSP_TRANSPORT", request.param)
         path = Path(folder, "run", "engine.json" if request.param == "tcp" else "engine.sock")
-        settle(path)
+        make(path)
         yield path
 
 
-def settle(address: Path) -> None:
+def claimed() -> Claim:
+    claim = Claim()
+    claim.settle()
+    return claim
+
+
+def make(address: Path) -> None:
     address.parent.mkdir()
     for name in ("engine.lock", address.name):
         (address.parent / name).touch()
@@ -36,7 +42,7 @@ def replace(path: Path) -> None:
 
 
 def test_an_engine_removes_its_own_address(address: Path):
-    claim = Claim()
+    claim = claimed()
     assert claim.holds()
     claim.forget()
     assert not address.exists()
@@ -46,7 +52,7 @@ def test_an_engine_removes_its_own_address(address: Path):
 
 @pytest.mark.parametrize("name", ["engine.lock", ""])
 def test_where_lock_or_address_is_anothers_the_address_is_left_alone(address: Path, name: str):
-    claim = Claim()
+    claim = claimed()
     replace(address.parent / (name or address.name))
     assert not claim.holds()
     claim.forget()
@@ -55,10 +61,22 @@ def test_where_lock_or_address_is_anothers_the_address_is_left_alone(address: Pa
 
 def test_a_folder_that_was_made_anew_is_anothers_whatever_numbers_its_files_have(address: Path):
     with (address.parent / "engine.lock").open():
-        claim = Claim()
+        claim = claimed()
         shutil.rmtree(address.parent)
         assert not claim.holds()
-        settle(address)
+        make(address)
+        assert not claim.holds()
+        claim.forget()
+    assert address.exists()
+
+
+def test_an_engine_that_is_overtaken_while_it_begins_to_listen_has_nothing(address: Path):
+    """Whoever connects may stop it before it has looked at its own address."""
+    with (address.parent / "engine.lock").open():
+        claim = Claim()
+        shutil.rmtree(address.parent)
+        make(address)
+        claim.settle()
         assert not claim.holds()
         claim.forget()
     assert address.exists()
@@ -68,7 +86,7 @@ def test_what_can_not_be_looked_at_is_left_alone(address: Path, monkeypatch: pyt
     def fail(*_: object) -> None:
         raise PermissionError
 
-    claim = Claim()
+    claim = claimed()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "stat", fail)
         with pytest.raises(PermissionError):
