@@ -24,7 +24,7 @@ from engine.models.logits import Logits
 
 AT_ONCE = 2
 """Widths that `slack` tries in one batch."""
-ASKED, KEPT = 8, 3
+ASKED, KEPT = 4, 2
 """Widths that `asked` begins to fill, and those that it goes on with after a first step, at the least."""
 TOLD = 2.5
 """How often the log-probability of a width counts beside what is said of its tokens, when candidates are chosen."""
