@@ -187,7 +187,7 @@ class EngineServer:
         with runtime_paths.runtime_dir_usable():
             # What an engine that was killed left behind; the lock says that it lives no more.
             forget_address()
-            # The lock first: whoever is connected to already may be stopped and find another's when it goes on.
+            # The lock before anybody can connect: an engine may be stopped then, and find another's when it goes on.
             claim = Claim()
             listener = await (self._listen_by_tcp() if runtime_paths.uses_tcp() else self._listen_by_socket())
             claim.settle()
