@@ -16,6 +16,8 @@ IGNORES_CASE = sys.platform in ("darwin", "win32")
 """As git does where file systems do: there it sets `core.ignoreCase` for each repository."""
 _INSIDE = "ps_d"
 """The group of pathspec's that holds the slash behind a folder's name."""
+_ANY_FOLDER = f"(?P<{_INSIDE}>/)"
+"""What pathspec makes of `*/`: to be found anywhere in a path, where all others begin with it."""
 
 
 class TooMuch(BadInput):
@@ -47,6 +49,8 @@ class Patterns:
                 continue
             if len(self._patterns) == MAX_PATTERNS:
                 raise TooMuch(f"has more than {MAX_PATTERNS} patterns")
+            if expression == _ANY_FOLDER:
+                expression = f"(?s:.+){_ANY_FOLDER}"
             try:
                 self._patterns.append(_Pattern(re2.compile(expression, options), excludes))
             except (re2.error, UnicodeError):
@@ -79,4 +83,6 @@ class _Pattern:
 
 def _inside_only(line: str) -> str:
     # To git `a/**` is what lies in a, not a itself; to pathspec it is the folder too.
-    return f"{line}/*" if line.endswith("/**") else line
+    if line.endswith("/**"):
+        return f"{line}/*"
+    return f"{line}*/" if line.endswith("/**/") else line

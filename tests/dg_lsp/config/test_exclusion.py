@@ -88,6 +88,11 @@ def excludes(path: Path, folder: Path | None = None) -> bool:
         "github_rsa",
         "client_secret_1.json",
         ".netrc.save.bak",
+        "credentials/id_rsa",
+        "id_work/id_work",
+        ".env.d/production",
+        "app.secrets/production",
+        ".credentials.d/work",
     ],
 )
 def test_secrets_are_known_by_name(tmp_path, name):
@@ -118,6 +123,15 @@ def test_secrets_are_known_by_name(tmp_path, name):
         "deploy_key.go",
         "vault_password.py",
         "token.rs",
+        "order_history/views.py",
+        "google/auth/credentials/impl.go",
+        "id_tools/x.py",
+        "crypto_ed25519/lib.rs",
+        "nacl_rsa/mod.rs",
+        "vault_pass/x.py",
+        "deploy_keys/x.py",
+        "token/x.py",
+        "kubeconfig/x.go",
     ],
 )
 def test_code_is_not_taken_for_a_secret(tmp_path, name):
@@ -449,7 +463,7 @@ def test_a_walk_sees_what_became_of_ignore_files_since_the_last(tmp_path):
 
 names = st.sampled_from(["a", "b", "a.py", "b.py", "build"])
 patterns = st.sampled_from(
-    ["a", "*.py", "!a.py", "/a", "b/", "!b/", "!a/", "b", "a/b", "**/a", "build/**", "!build/a.py", "a/*", "# c", ""]
+    "a *.py !a.py /a b/ !b/ !a/ b a/b **/a build/** !build/a.py a/* */ !*/ /*/ /**/ */**/ a/**/".split() + ["# c", ""]
 )
 odd_ends = st.sampled_from(["# c\u2028!a.py", "# c\x0c!a.py", "# c\x85!a", "!a.py\x0c", "!a\u2028", "!a.py\t", "!b \r"])
 
@@ -479,6 +493,16 @@ def test_git_agrees(tmp_path_factory, ignore_files, paths, encoding, line_end):
     ignored = set(asked.stdout.split())
     files = [path for path in paths if not (top / path).is_dir()]
     assert {path for path in files if excludes(top / path)} == {path for path in files if path in ignored}
+
+
+@pytest.mark.parametrize("pattern", ["*/", "**/", "/*/", "**/*/", "/**/", "*/**/", "a/**/", "*/*/"])
+def test_git_agrees_about_folders_of_any_name(tmp_path, pattern):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text(f"{pattern}\n")
+    paths = ["f", "a/f", "b/f", "a/c/f", "b/c/f", "a/c/d/f"]
+    command = ["git", "-c", "core.excludesFile=", "check-ignore", "--no-index", *paths]
+    asked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [path for path in paths if excludes(tmp_path / path)] == asked.stdout.split()
 
 
 def test_git_agrees_where_file_systems_ignore_case(tmp_path, monkeypatch):
