@@ -463,7 +463,7 @@ def test_a_walk_sees_what_became_of_ignore_files_since_the_last(tmp_path):
 
 names = st.sampled_from(["a", "b", "a.py", "b.py", "build"])
 patterns = st.sampled_from(
-    "a *.py !a.py /a b/ !b/ !a/ b a/b **/a build/** !build/a.py a/* */ !*/ /*/ /**/ */**/ a/**/".split() + ["# c", ""]
+    ["a", "*.py", "!a.py", "/a", "b/", "!b/", "!a/", "b", "a/b", "**/a", "build/**", "!build/a.py", "a/*", "# c", "", "*/"]
 )
 odd_ends = st.sampled_from(["# c\u2028!a.py", "# c\x0c!a.py", "# c\x85!a", "!a.py\x0c", "!a\u2028", "!a.py\t", "!b \r"])
 
