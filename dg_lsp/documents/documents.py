@@ -158,6 +158,7 @@ class Documents:
         self._lost.pop(item.uri, None)
         self._edited.pop(item.uri, None)
         self._notebooks.rewritten(item.uri)
+        self._forget_renamed()
         return snapshot
 
     def change(self, uri: str, version: int, events: Iterable[TextDocumentContentChangeEvent]) -> Change | None:
@@ -188,8 +189,8 @@ class Documents:
         if uri in self._edited and self._edited[uri].notebook:
             del self._edited[uri]
         self._notebooks.forget(uri)
-        closed = [uri for uri in self._edited if uri not in self._open]
-        for forgotten in closed[:-REMEMBERED_AFTER_CLOSING]:
+        self._forget_renamed()
+        for forgotten in self._closed()[:-REMEMBERED_AFTER_CLOSING]:
             del self._edited[forgotten]
 
     def forget(self, uri: str) -> Snapshot | None:
@@ -263,6 +264,19 @@ class Documents:
     def edited(self, uri: str) -> bool:
         """Whether a document was edited lately."""
         return uri in self._edited
+
+    def _closed(self) -> list[str]:
+        """Those that are remembered, the latest last."""
+        return [uri for uri in self._edited if uri not in self._open]
+
+    def _forget_renamed(self) -> None:
+        """A text that was saved under another name is open there, and what it was is nobody's context. Editors open
+        the one and close the other in any order, and may end the last line as they save."""
+        if closed := self._closed():
+            there = {held.text.rstrip() for held in self._open.values()}
+            for uri in closed:
+                if self._edited[uri].text.rstrip() in there:
+                    del self._edited[uri]
 
     def _policy_of(self, file_uri: str, language: str) -> Policy:
         try:

@@ -28,6 +28,7 @@ READ_CHARS = 50_000
 """Of each document; enough of any that a person wrote."""
 
 _NAME = re.compile(r"[^\W\d]\w{2,}")
+_BLANK_LINE = re.compile(r"(?<=\n)\r?\n")
 _IMPORT = re.compile(r"^.*\b(?:import|from|require|include|use|using|mod|package|source)\b.*", re.MULTILINE)
 
 
@@ -169,8 +170,8 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
         if len(text) - start <= PIECE_CHARS:
             end = len(text)
         else:
-            blank = text.rfind("\n\n", start + PIECE_CHARS // 2, start + PIECE_CHARS)
-            end = blank + 2 if blank >= 0 else (text.find("\n", start + PIECE_CHARS - 1) + 1 or len(text))
+            *_, blank = (None, *_BLANK_LINE.finditer(text, start + PIECE_CHARS // 2, start + PIECE_CHARS))
+            end = blank.end() if blank else text.find("\n", start + PIECE_CHARS - 1) + 1 or len(text)
         if text[start:end].strip():
             yield start, text[start:end]
         start = end

@@ -46,6 +46,31 @@ def chosen(
     return [held.path for held in context_selector.snippets(document(documents, max_tokens), cursor)]
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_functions_are_not_cut_in_two(line_end):
+    documents, _ = editor()
+    text = line_end.join(f"def f{number}(x):{line_end}    return x{line_end}" for number in range(200))
+    opened(documents, "file:///w/app/other.py", text)
+    parts = [part.text for part in read(documents.get("file:///w/app/other.py")).parts]
+    assert len(parts) > 2
+    assert all(part.startswith("def ") for part in parts)
+
+
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_a_document_that_was_saved_under_another_name_is_not_beside_itself(in_turn):
+    documents, selector = editor()
+    opened(documents, "untitled:1", "")
+    edited(documents, "untitled:1", "class circle:\n    radius = 1")
+    if in_turn:
+        documents.close("untitled:1")
+    opened(documents, "file:///w/app/shapes.py", "class circle:\n    radius = 1\n")
+    if not in_turn:
+        documents.close("untitled:1")
+    assert chosen(selector, documents) == ["shapes.py"]
+    edited(documents, "file:///w/app/shapes.py", "class circle:\n    radius = 2\n")
+    assert chosen(selector, documents) == ["shapes.py"]
+
+
 @pytest.mark.parametrize(
     ("closer", "farther"),
     [
