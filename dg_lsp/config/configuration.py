@@ -89,14 +89,17 @@ class Configuration:
             self._tables[folder] = self._projects.get(folder / PROJECT_FILE)
 
     def settings_of(self, uri: str) -> Settings:
-        """The settings for a document; a project's own file has the last word."""
+        """The settings for a document; a project's own file has the last word, but switches nothing on that is off."""
         folder, editor = self.folder_of(uri), replace(self.editor, enabled=self.switched_on)
         if folder is None:
             return editor
         table, problem = self._tables.get(folder, ({}, ""))
         if problem:
             self._name([f"{folder / PROJECT_FILE} {problem}; it is ignored."])
-        return self._applied(editor, table, by_project=True) if table else editor
+        if not table:
+            return editor
+        settings = self._applied(editor, table, by_project=True)
+        return replace(settings, enabled=settings.enabled and editor.enabled)
 
     def switch(self, *, enabled: bool, language: str | None = None, folder: str | None = None) -> None:
         """Turn suggestions on or off: everywhere, for a language, in a folder (by its URI), or for a language there.

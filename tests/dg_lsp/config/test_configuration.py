@@ -158,11 +158,17 @@ def test_switching_on_overrides_the_setting_until_the_setting_changes(tmp_path):
     assert not configuration.switched_on
 
 
-def test_switching_off_counts_for_projects_that_are_on_too(tmp_path):
+@pytest.mark.parametrize("by", ["setting", "switch"])
+def test_what_is_off_is_off_in_projects_that_are_on_too(tmp_path, by):
     (tmp_path / "dg-lsp.toml").write_text("enabled = true\n")
     configuration, _ = configured(tmp_path)
-    configuration.switch(enabled=False)
+    if by == "setting":
+        configuration.initialize({"enabled": False})
+    else:
+        configuration.switch(enabled=False)
     assert configuration.why_off((tmp_path / "a.py").as_uri(), "python") == "Suggestions are switched off."
+    configuration.switch(enabled=True)
+    assert configuration.why_off((tmp_path / "a.py").as_uri(), "python") == ""
 
 
 def test_a_language_s_switch_holds_until_its_setting_changes():
