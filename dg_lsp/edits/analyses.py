@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dg_lsp.backend.client import EngineFailure
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.edits.edits import LARGEST_CHARS, EditRequest, fix_request
@@ -24,16 +23,13 @@ class Analyses:
         self._latest: tuple[Snapshot, int, Analysis] | None = None
 
     async def at(self, snapshot: Snapshot, cursor: int) -> Analysis:
-        """What a document offers at a cursor; nothing where nobody can tell."""
+        """What a document offers at a cursor; nothing where no engine runs. Raises EngineFailure."""
         if self._latest and self._latest[0].is_as(snapshot) and self._latest[1] == cursor:
             return self._latest[2]
         client = self._resident.client
         if client.state.name not in ("unloaded", "loading", "ready") or len(snapshot.text) > LARGEST_CHARS:
             return NOTHING
-        try:
-            found = await client.analyze(snapshot.as_code(snapshot.text), cursor, snapshot.content_language)
-        except EngineFailure:
-            return NOTHING
+        found = await client.analyze(snapshot.as_code(snapshot.text), cursor, snapshot.content_language)
         self.found(snapshot, cursor, found)
         return found
 

@@ -15,6 +15,7 @@ from lsprotocol.types import (
     Command,
 )
 
+from dg_lsp.backend.client import EngineFailure
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import position_at, range_of, span_of
 from dg_lsp.edits.analyses import errors_in
@@ -49,7 +50,10 @@ async def _found(
 ) -> list[CodeAction]:
     if not any(is_wanted(kind, context) for kind in ACTION_KINDS):
         return []
-    analysis = await ls.analyses.at(snapshot, end)
+    try:
+        analysis = await ls.analyses.at(snapshot, end)
+    except EngineFailure:
+        return []  # Nobody waits for a word: editors ask at each move of the cursor.
     actions: list[CodeAction] = []
     errors = errors_in(analysis, snapshot.lines.line_start(start), snapshot.lines.line_end(end))
     if errors:

@@ -184,7 +184,10 @@ async def _answered(
             await ls.projects.look(given.uri)
             now = ls.documents.get(given.uri)
             snapshot = replace(snapshot, policy=now.policy if now else Policy(off=NOT_OPEN))
-            edit = snapshot.policy.off or await edit_for(snapshot)
+            try:
+                edit = snapshot.policy.off or await edit_for(snapshot)
+            except EngineFailure as failure:
+                edit = str(failure)
             if isinstance(edit, str):
                 outcome = EditOutcome(snapshot=snapshot, message=edit)
             else:

@@ -30,6 +30,7 @@ EMPTY_BODY = "# Twice.\ndef double(value):\n\n\nprint(double(2))\n"
 FULL_BODY = "# Twice.\ndef double(value):\n    return value * 2\n\n\nprint(double(2))\n"
 PASSES = "# Pair.\ndef left():\n    pass\n\n\ndef right():\n    pass\n"
 PAIR = "# Pair.\ndef left():\n    return 1\n\n\ndef right():\n    return 2\n"
+LATE = "def later():\n    pass\n\n\n" + "a)\n" * 100_000
 SLOW_OLD = "slowly = [one, two, three]\n"
 SLOW_NEW = "slowly = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
 CASES: tuple[Any, ...] = (
@@ -298,6 +299,15 @@ async def test_an_empty_body_is_filled(one: Window):
     position = {"line": 3, "character": 0}
     answer = await run(one, "dg.fillHere", position=position)
     assert answer["message"] == "There is nothing to fill in here."
+
+
+async def test_a_text_that_takes_too_long_to_look_at_is_not_said_to_have_nothing_to_fill_in(one: Window):
+    one.open(LATE)
+    answer = await run(one, "dg.fillHere", position={"line": 1, "character": 4})
+    assert answer["message"] == "The text could not be looked at in time."
+    answer = await run(one, "dg.fix", range={"start": {"line": 0, "character": 0}, "end": {"line": 2, "character": 0}})
+    assert answer["message"] == "The text could not be looked at in time."
+    assert await actions(one, at(1, 4), only=["quickfix"]) == []
 
 
 async def test_actions_are_listed_by_kind_without_the_model(one: Window):
