@@ -17,7 +17,8 @@ MAX_ENTRIES = 200_000
 def files_below(folders: Sequence[Path], exclusions: Exclusions, wanted: Callable[[str], bool]) -> Iterator[Path]:
     """Files with `wanted` names, none twice, not through links, and none in hidden or excluded folders. Whether a file
     itself is excluded is asked of no one yet."""
-    left, entries, seen = [str(folder) for folder in reversed(folders)], 0, Seen()
+    roots = dict.fromkeys(map(str, folders))  # One of them may lie in another.
+    left, entries, seen = [*reversed(roots)], 0, Seen()
     while left and entries < MAX_ENTRIES:
         inner = list[str]()
         with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
@@ -26,7 +27,8 @@ def files_below(folders: Sequence[Path], exclusions: Exclusions, wanted: Callabl
                 if entry.name.startswith("."):
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    if not exclusions.reason(Path(entry.path).as_uri(), folders, is_folder=True, seen=seen):
+                    uri = Path(entry.path).as_uri()
+                    if entry.path not in roots and not exclusions.reason(uri, folders, is_folder=True, seen=seen):
                         inner.append(entry.path)
                 elif wanted(entry.name) and entry.is_file(follow_symlinks=False):
                     yield Path(entry.path)

@@ -105,7 +105,7 @@ class Elsewhere:
 
     def opened(self, uri: str) -> None:
         """A document was opened: it, and files of its kind, are taken in when nobody types."""
-        kind = kind_of(name_of(uri))
+        kind = kind_of(_name(uri))
         # What a notebook's file holds is no code but JSON.
         if kind not in self._kinds and self._documents.file_uri(uri) == uri:
             self._kinds.add(kind)

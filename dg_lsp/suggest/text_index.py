@@ -163,10 +163,10 @@ class TextIndex:
         return list(self._spans)
 
     def text(self, name: str) -> str:
-        """A text as it was added, but for its line breaks, spaces in blank lines, and blank lines at its start. Raises
-        KeyError."""
+        """A text as it was added, but for its line breaks and spaces in blank lines. Raises KeyError."""
         first, end = self._spans[name][2:]
-        return "\n".join(zlib.decompress(block).decode() for block in self._blocks[first:end] if block is not None)
+        blocks = [zlib.decompress(block).decode() for block in self._blocks[first:end] if block is not None]
+        return "\n" * (self._block_numbers[first] - 1) + "\n".join(blocks)
 
     def add(self, name: str, text: str) -> bool:
         """Take a text in, in place of the one of that name; whether there was room for it."""

@@ -461,6 +461,15 @@ def test_a_walk_sees_what_became_of_ignore_files_since_the_last(tmp_path):
     assert found() == ["one/b.py", "one/two/a.py"]
 
 
+def test_a_folder_in_another_one_is_walked_through_once(tmp_path):
+    for name in ("a.py", "inner/b.py", "inner/deep/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for folders in ([tmp_path, tmp_path / "inner"], [tmp_path / "inner", tmp_path, tmp_path]):
+        found = [path.name for path in files_below(folders, Exclusions(), lambda name: True)]
+        assert sorted(found) == ["a.py", "b.py", "c.py"]
+
+
 names = st.sampled_from(["a", "b", "a.py", "b.py", "build"])
 patterns = st.sampled_from(
     ["a", "*.py", "!a.py", "/a", "b/", "!b/", "!a/", "b", "a/b", "**/a", "build/**", "!build/a.py", "a/*", "# c", ""]

@@ -88,6 +88,13 @@ async def test_a_file_that_is_not_open_is_a_precedent_with_the_gaps_names(worksp
     assert await workspace.precedents() == {"src/shapes.py:4": "raise ValueError(y)"}
 
 
+async def test_folders_have_any_name(workspace: Workspace):
+    inner = Workspace(workspace.folder / "C#" / "100%")
+    inner.write("shapes.py", ELSEWHERE)
+    assert await inner.precedents() == {"shapes.py:4": "raise ValueError(y)"}
+    inner.index.close()
+
+
 async def test_line_breaks_are_the_gaps(workspace: Workspace):
     workspace.write("shapes.py", "if x is None:\n    one(x)\n    two(x)\nthree(x)\n")
     found = await workspace.precedents(marked="if y is None:\r\n    one(y)\r\n    ▮\r\nthree(y)\r\n")
