@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from engine.core.sizes import binary_bytes
 from engine.loader.catalog import find
 from engine.models.adapters.metadata import (
     AdapterMetadata,
+    adapters_dir,
     all_adapters,
     fingerprint_of,
     last_good,
@@ -22,6 +24,7 @@ from engine.models.adapters.metadata import (
     readable,
     remove_adapter,
     switch_adapter,
+    unfinished,
 )
 
 adapters = typer.Typer(invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False)
@@ -35,20 +38,22 @@ def show(context: typer.Context) -> None:
     """List what was learnt of which folders, for which models, and what it gained."""
     if context.invoked_subcommand:
         return
-    directories = all_adapters()
-    if not directories:
+    directories, begun = all_adapters(), unfinished()
+    if not directories and not begun:
         typer.echo("Nothing was learnt yet: `dg-lsp tune FOLDER` learns a repository.")
         return
     used = _used()
     for directory in directories:
         typer.echo("\n".join([directory.name, *(f"    {line}" for line in _lines(directory, used))]))
+    for name in begun:
+        typer.echo(f"{name}\n    not finished: the same `dg-lsp tune` goes on, `dg-lsp adapters rm {name}` drops it")
 
 
 @adapters.command()
 @one_line_errors()
 def rm(name: Which) -> None:
-    """Remove an adapter from the disk."""
-    directory = _named(name)
+    """Remove an adapter from the disk, or a run that has made none yet."""
+    directory = adapters_dir() / name if name in unfinished() else _named(name)
     remove_adapter(directory)
     typer.echo(f"{directory.name} is gone.")
 
@@ -125,7 +130,7 @@ def _named(name: str) -> Path:
     for each in directories:
         if each.name == name:
             return each
-    folder = str(Path(name).resolve())
+    folder = os.path.realpath(name)
     found: list[Path] = []
     for each in directories:
         try:

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import BadInput, EngineError, ModelError
-from engine.core.files import replacing, writing
+from engine.core.files import is_folder, replacing, writing
 from engine.core.names import Device
 from engine.eval.report import Figures
 from engine.eval.tasks import EvalTask
@@ -140,6 +140,8 @@ class TuningResult:
 def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
     """Read the folder, load the model, and see what it would take; None where nothing changed since the adapter that is
     there was made. Raises BadInput for what can't be tuned, EngineError where the disk refuses or weights change."""
+    if not is_folder(request.folder):
+        raise BadInput(f"{request.folder} is no folder: name one with code in it.")
     checkpoint = find(request.model)
     fingerprint = fingerprint_of(checkpoint)
     directory = adapter_path(request.folder, fingerprint)
@@ -210,7 +212,28 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
 def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[], bool]) -> TuningResult | None:
     """Measure, learn, fit, measure again and keep what gained; None where `should_pause` came first: the same request
     goes on. Raises OutOfMemory before anything begins, EngineError where the disk refuses."""
+
+    def heeding(what: str, often: int) -> Callable[[], None]:
+        done = counting(what, often)
+
+        def each() -> None:
+            done()
+            if should_pause():
+                raise _Paused
+
+        return each
+
     ready.plan.check()
+    with suppress(_Paused):
+        return _tuned(ready, say, heeding, should_pause)
+    return None
+
+
+class _Paused(Exception):
+    """Somebody asked for it while gaps were filled."""
+
+
+def _tuned(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[], bool]) -> TuningResult | None:
     gaps, chosen_by = held_out_gaps(ready.repository, ready.request.gaps)
     if not gaps:
         raise BadInput("The files that are held out have no gap to measure on: name a folder with more code.")

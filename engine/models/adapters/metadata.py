@@ -99,6 +99,12 @@ def work_dir(directory: Path) -> Path:
     return data_dir() / "tune" / directory.name
 
 
+def unfinished() -> list[str]:
+    """Names of adapters that are not there yet, as the run that makes them was paused or is under way."""
+    there = {each.name for each in all_adapters()}
+    return sorted({run.parent.name for run in (data_dir() / "tune").glob("*/run-*")} - there)
+
+
 def fingerprint_of(checkpoint: Checkpoint) -> str:
     """Sixteen hexadecimal digits that tell weights from any others, without reading all of large ones."""
     digest = hashlib.sha256()

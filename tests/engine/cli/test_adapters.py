@@ -11,7 +11,7 @@ from dg_lsp.cli import run
 from engine.checkpoints.directory import METADATA_FILE
 from engine.loader.loading import load
 from engine.models.adapters.index import Adapters
-from engine.models.adapters.metadata import OLD, all_adapters, work_dir
+from engine.models.adapters.metadata import OLD, adapter_path, all_adapters, work_dir
 from tests.engine.adapters import put_adapter
 
 TOY = Path(__file__).parents[2] / "models" / "toy-uniform"
@@ -104,6 +104,23 @@ def test_one_is_switched_off_and_on_and_removed(
     assert adapter() == ""
     assert all_adapters() == []
     assert not work_dir(directory).exists()
+
+
+def test_a_run_that_made_none_yet_is_listed_and_dropped(repo: Path, capsys: pytest.CaptureFixture[str]):
+    work = work_dir(adapter_path(repo, "0" * 16))
+    (work / "run-1").mkdir(parents=True)
+    told = said(["adapters"], capsys)
+    assert work.name in told
+    assert "not finished" in told
+    assert said(["adapters", "rm", work.name], capsys) == f"{work.name} is gone.\n"
+    assert not work.exists()
+    assert "Nothing was learnt yet" in said(["adapters"], capsys)
+
+
+def test_a_name_that_is_a_loop_of_links_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "loop").symlink_to("loop")
+    assert run(["adapters", "off", str(tmp_path / "loop")]) == 2
+    assert "There is no adapter" in capsys.readouterr().err
 
 
 def test_a_name_that_nothing_has_is_one_line(repo: Path, toy: Any, capsys: pytest.CaptureFixture[str]):

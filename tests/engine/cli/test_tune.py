@@ -32,6 +32,7 @@ def test_a_dry_run_says_what_would_be_read_and_taken(tmp_path: Path, capsys: pyt
     ("arguments", "said"),
     [
         (["{}/nowhere"], "is no folder: name one with code in it"),
+        (["{}/../loop"], "is no folder: name one with code in it"),
         (["{}"], "There is too little to learn from: 0 tokens in 0 files of code, and 5,000"),
         (["{}", "--model", "nothing"], "There is no model 'nothing'"),
     ],
@@ -40,6 +41,7 @@ def test_what_can_not_be_tuned_is_one_line(
     arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "empty").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
     asked = [each.format(tmp_path / "empty") for each in arguments]
     assert run(["tune", *asked, "--no-idle"]) == 2
     (line,) = capsys.readouterr().err.splitlines()

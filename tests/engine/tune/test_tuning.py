@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,12 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
+def after(gaps: int) -> Callable[[], bool]:
+    """Pause as soon as so many are filled and something is learnt."""
+    answers = chain(repeat(False, gaps), repeat(True))
+    return lambda: next(answers)
+
+
 def test_before_it_starts_it_says_what_it_takes_and_learns_nothing(folder: Path, state: Path):
     seen = Seen()
     with prepared(request(folder), seen.lines.append) as found:
@@ -101,6 +108,9 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
     with prepared(request(folder), seen.lines.append) as found:
         ready = all_of(found)
         assert tune(ready, seen.lines.append, seen.count, lambda: True) is None
+        assert seen.done == {"filling gaps before, held out": 1}
+        assert not (ready.run / CHECKPOINT).exists()
+        assert tune(ready, seen.lines.append, seen.count, after(2)) is None
         assert (ready.run / CHECKPOINT).exists()
         assert ready.model.cache.nbytes == 0, "what was planned is beside no contexts"
     filled = {name: count for name, count in seen.done.items() if "before" in name}
@@ -131,7 +141,7 @@ def test_it_measures_learns_and_keeps_an_adapter_and_a_pause_costs_nothing_that_
 def paused(asked: TuningRequest) -> Prepared:
     with prepared(asked, lambda line: None) as found:
         ready = all_of(found)
-        assert tune(ready, lambda line: None, Seen().count, lambda: True) is None
+        assert tune(ready, lambda line: None, Seen().count, after(3)) is None
     assert (ready.run / CHECKPOINT).exists()
     return ready
 
@@ -270,7 +280,7 @@ def test_what_was_read_to_measure_an_adapter_is_let_go_before_it_learns(folder: 
     add_code(folder, earlier.repository.of("train")[0].path)
     with prepared(request(folder), lambda line: None) as found:
         ready = all_of(found)
-        assert tune(ready, lambda line: None, Seen().count, lambda: True) is None
+        assert tune(ready, lambda line: None, Seen().count, after(3)) is None
         assert ready.model.cache.nbytes == 0
 
 
