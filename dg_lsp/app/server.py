@@ -111,7 +111,7 @@ class DgServer(LanguageServer):
 
     def start(self) -> None:
         """The client is ready: start what goes on by itself."""
-        self.in_background(self._write_stats())
+        self.in_background(self._stats.keep_writing(WRITE_STATS_S, self.editor.complain))
         self.in_background(self.pull_configuration())
         self.in_background(self._warm_in_time())
         self._tell_off()
@@ -243,15 +243,6 @@ class DgServer(LanguageServer):
     def _count(self, language: str, event: SuggestionEvent, chars: int) -> None:
         if self.configuration.editor.stats:
             self._stats.add(language, event, chars)
-
-    async def _write_stats(self) -> None:
-        while True:
-            await asyncio.sleep(WRITE_STATS_S)
-            try:
-                await asyncio.to_thread(self._stats.write)
-            except EngineError as error:
-                self.editor.complain(str(error))
-                return
 
 
 def _folders(params: InitializeParams) -> list[str]:

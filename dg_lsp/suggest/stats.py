@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 import threading
@@ -75,6 +76,18 @@ class Stats:
     def add(self, language: str, event: str, chars: int) -> None:
         with self._lock:
             self._pending.append((time.time(), date.today().isoformat(), language, event, chars))
+
+    async def keep_writing(self, every_s: float, complain: Callable[[str], object]) -> None:
+        """Write what was collected now and then, without end. What stands in the way is told once."""
+        told = set[str]()
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                await asyncio.to_thread(self.write)
+            except EngineError as error:
+                if str(error) not in told:
+                    told.add(str(error))
+                    complain(str(error))
 
     def write(self) -> None:
         """Write what was collected since the last reset; what can't be is kept for later. Raises EngineError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import multiprocessing
 import sqlite3
@@ -147,3 +148,23 @@ def test_a_reset_starts_a_broken_file_anew(tmp_path):
 def test_the_folder_can_be_moved(tmp_path, monkeypatch):
     monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path))
     assert stats_path() == tmp_path / "stats.sqlite3"
+
+
+@pytest.mark.asyncio
+async def test_what_could_not_be_written_once_is_tried_again(tmp_path):
+    file = tmp_path / "stats.sqlite3"
+    file.write_text("no database at all, but of some length")
+    told: list[str] = []
+    stats = Stats(lambda: file)
+    stats.add("python", "shown", 3)
+    writing = asyncio.create_task(stats.keep_writing(0.01, told.append))
+    async with asyncio.timeout(20):
+        while not told:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        file.unlink()
+        while not file.exists() or not tallies(file):
+            await asyncio.sleep(0.01)
+    writing.cancel()
+    assert [tally.language for tally in tallies(file)] == ["python"]
+    assert len(told) == 1
