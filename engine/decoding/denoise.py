@@ -83,7 +83,7 @@ def _advance(
     entropy = _spread(open_, said.entropy, 0.0)
     sampled = _spread(open_, said.drawn, 0)
     accepted = policies.accept(entropy, policies.mask(sampled) if policies.mask else open_, left)
-    earlier = canvas.known & ~canvas.pinned
+    earlier = canvas.known & ~canvas.pinned & open_.any(dim=1, keepdim=True)
     _place(canvas, accepted, sampled, said, noise, generator)
     canvas.signal = said.signal
     if policies.asked:

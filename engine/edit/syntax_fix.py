@@ -31,6 +31,8 @@ from engine.models.logits import Logits
 from engine.syntax.languages import language_of
 from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
 _LINES = 3
 """Lines that are looked at for one error region, at the most."""
 _ROUNDS = 8
@@ -238,7 +240,8 @@ class _Fixing:
         work = drafted_between(before[self._before :], after[: len(after) - self._after], way(gap, site))
         proposed = yield from work
         self.steps += gap.steps
-        texts = [each.text for each in proposed if "\N{REPLACEMENT CHARACTER}" not in each.text]
+        # Half a character is none; one that stood there may stay.
+        texts = [each.text for each in proposed if each.text.count(_REPLACEMENT) <= old.count(_REPLACEMENT)]
         better = yield from self._better(now, site, texts)
         easier = yield from _easier(gap, list(better))
         return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -23,6 +23,7 @@ from engine.decoding.sampling import Settled, either, published_policies
 from engine.decoding.slack import end_behind_text, end_once
 from engine.models.base import Context, DenoisesElsewhere, Model, Prompt, Rows, Sampling
 from engine.models.logits import Logits
+from engine.text.newlines import with_line_feeds
 
 MASKED = "░"
 """How a person sees a mask token."""
@@ -97,7 +98,7 @@ class Gap:
     @property
     def guess(self) -> list[int]:
         """Tokens that are likely to stand on the canvas; none once the gap went on in a further one."""
-        said = self.prompt.head + self.request.guess
+        said = self.prompt.head + with_line_feeds(self.request.guess)
         return self.model.tokenize(said) if self.request.guess and not self.committed else []
 
     @property
@@ -151,11 +152,13 @@ class Gap:
         full: Sequence[int] = (),
         looks: bool = False,
         given_up: Settled | None = None,
+        running: Callable[[], Sequence[int]] | None = None,
         **changes: Any,
     ) -> Denoising:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
         `changes`. `slack`: unused slots may be padded, but in the rows `full`. `looks`: it is done for what is said of
-        each position, and what stands there in the end is no answer. `given_up`: rows that take part no longer."""
+        each position, and what stands there in the end is no answer. `given_up`: rows that take part no longer;
+        `running`: those that do, and may be shown."""
         self.deadline.step_begins()
         if self.elsewhere is not None:
             steps = changes.get("max_steps", self.sampling.max_steps)
@@ -173,7 +176,7 @@ class Gap:
             info.noise,
             self.generator,
             should_stop=self._step_is_done,
-            draft=lambda state: self.draft(state, widths),
+            draft=lambda state: self.draft(state, widths, running and running(), looks=looks),
         )
 
     def _denoised_elsewhere(
@@ -199,7 +202,7 @@ class Gap:
             max_steps=max_steps,
             left_ms=self.deadline.steps_left_ms,
             should_stop=self._step_is_done,
-            draft=lambda state: self.draft(state, widths),
+            draft=lambda state: self.draft(state, widths, looks=looks),
         )
 
     def look(
@@ -224,20 +227,27 @@ class Gap:
         constrain(bans, logits, canvas.open.nonzero())
         return logits, look(logits, bans, top=top)
 
-    def draft(self, canvas: Canvas, widths: Sequence[int]) -> Draft:
-        """The most confident row as a person may see it: the one of the last draft, unless another is clearly surer."""
-        sure = [float(canvas.confidence[row, :width].mean()) if width else 1.0 for row, width in enumerate(widths)]
+    def draft(
+        self, canvas: Canvas, widths: Sequence[int], running: Sequence[int] | None = None, *, looks: bool = False
+    ) -> Draft:
+        """The most confident row as a person may see it, of all or of those that are `running`: the one of the last
+        draft, unless another is clearly surer. Nothing is settled where it `looks` only, as where the gap ends is still
+        to be found."""
+        rows = range(len(widths)) if running is None else running
+        sure = [-1.0] * len(widths)
+        for row in rows:
+            sure[row] = float(canvas.confidence[row, : widths[row]].mean()) if widths[row] else 1.0
         row = self.shown = steady(self.shown, sure)
         stands = (_settled(canvas) & (canvas.ids == canvas.best)).long().cumprod(1)
         # A character of which only the first bytes are there is none yet.
-        heads = [
-            self.text(canvas.row(at)[: int(stands[at, :width].sum())]).rstrip("\N{REPLACEMENT CHARACTER}")
-            for at, width in enumerate(widths)
-        ]
+        heads = {
+            at: self.text(canvas.row(at)[: int(stands[at, : widths[at]].sum())]).rstrip("\N{REPLACEMENT CHARACTER}")
+            for at in rows
+        }
         return Draft(
             step=self.steps,
             text=self.text(canvas.row(row)[: widths[row]]),
-            settled=min(common_head(heads[row], head) for head in heads),
+            settled=0 if looks else min(common_head(heads[row], head) for head in heads.values()),
             cells=self._cells(canvas, row),
         )
 

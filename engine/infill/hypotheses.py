@@ -18,7 +18,6 @@ from engine.models.base import READ_ON
 _LEAST = 1e-12
 NO_ROW = -1
 """It stands on no canvas."""
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +68,6 @@ def _logs(values: Sequence[float]) -> list[float]:
     return [math.log(max(value, _LEAST)) for value in values]
 
 
-def is_text(text: str) -> bool:
-    """Whether all bytes of what tokens say belong to characters."""
-    return _REPLACEMENT not in text
-
-
 def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
     """What a row says; None where it says no text or does not begin with what stands before the cursor."""
     width = fitted.widths[row]
@@ -86,8 +80,9 @@ def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
     if not all(value for _, value in kept):
         return None  # noise still: no answer came for it
     ids = tuple(token for token, _ in kept)
-    text = gap.model.detokenize([*gap.committed, *ids])
-    if not is_text(text) or not text.startswith(gap.prompt.head):
+    said = [*gap.committed, *ids]
+    text = gap.model.detokenize(said)
+    if not gap.model.vocabulary.is_text(said) or not text.startswith(gap.prompt.head):
         return None
     behind = fitted.canvas.confidence[row, width : fitted.canvas.lengths[row]][:READ_ON].tolist()
     return Hypothesis(

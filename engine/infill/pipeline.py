@@ -94,7 +94,8 @@ def infill(
         offered = merged(written, () if gap.committed else known)
     denoised = clock()
     chosen = worthwhile(gap, offered)
-    is_read = parts.ranking and deadline.has_room()
+    # What denoises elsewhere reads nothing here: what is known of candidates came with them.
+    is_read = parts.ranking and (gap.elsewhere is not None or deadline.has_room())
     if is_read:
         chosen = as_read(gap, chosen)
         if parts.second_opinion:
@@ -147,7 +148,10 @@ def _fitted(gap: Gap) -> Generator[Step, Logits, Fitted]:
                 return fitted
         elif left <= gap.room or gap.should_stop():
             return (yield from fixed(min(left, gap.room))(gap))
-        gap.commit((yield from free(gap, min(gap.room, left - 1))))
+        begun = yield from free(gap, min(gap.room, left - 1))
+        if begun.complete:
+            return begun
+        gap.commit(begun.canvas.row(0))
 
 
 def _check(request: FillRequest) -> None:

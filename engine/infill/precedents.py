@@ -43,13 +43,15 @@ def precedents(gap: Gap) -> Work[list[Hypothesis]]:
 def merged(written: Sequence[Hypothesis], known: Sequence[Hypothesis]) -> list[Hypothesis]:
     """All of them; what the model wrote and what stands elsewhere too is as likely as either makes it."""
     precedent = {each.text: each for each in known}
-    both = [
-        replace(each, read=same.read, origin=same.origin, likeness=same.likeness, likely=same.likely)
-        if (same := precedent.pop(each.text, None))
-        else each
-        for each in written
-    ]
+    both = [_both(each, same) if (same := precedent.pop(each.text, None)) else each for each in written]
     return [*both, *precedent.values()]
+
+
+def _both(written: Hypothesis, known: Hypothesis) -> Hypothesis:
+    if written.ids != known.ids:
+        # A canvas that was wider than need be: what was read are other tokens than its own.
+        written = replace(written, ids=known.ids, confidence=known.confidence)
+    return replace(written, read=known.read, origin=known.origin, likeness=known.likeness, likely=known.likely)
 
 
 def _tokens(gap: Gap, text: str) -> list[int]:

@@ -21,7 +21,7 @@ from engine.decoding.constraints import Bans
 from engine.decoding.distributions import likeliest
 from engine.decoding.executor import Work
 from engine.infill.gap import Gap
-from engine.infill.hypotheses import NO_ROW, Hypothesis, is_text
+from engine.infill.hypotheses import NO_ROW, Hypothesis
 from engine.infill.ranking import fitting, standing, worthwhile
 from engine.infill.validation import checked, valid_fills
 from engine.models.base import LeftToRight
@@ -65,7 +65,7 @@ def second_opinion(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesi
 
 
 def _offered(gap: Gap, made: Hypothesis) -> Work[list[Hypothesis]]:
-    if not is_text(made.text) or not worthwhile(gap, [made]):
+    if not gap.model.vocabulary.is_text(made.ids) or not worthwhile(gap, [made]):
         return []
     found = yield from valid_fills(gap.request, [made.text], gap.deadline)
     return [replace(checked(made, found[made.text]), handicap=HANDICAP)] if made.text in found else []

@@ -58,6 +58,14 @@ class Vocabulary:
         """Text of `ids`; bytes that are no UTF-8 become replacement characters."""
         return b"".join(self.bytes[token] for token in ids).decode(errors="replace")
 
+    def is_text(self, ids: Sequence[int]) -> bool:
+        """Whether all their bytes belong to characters."""
+        try:
+            b"".join(self.bytes[token] for token in ids).decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
     @cached_property
     def line_breaks(self) -> list[int]:
         return [token for token, spelled in enumerate(self.bytes) if b"\n" in spelled or b"\r" in spelled]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from engine.decoding.canvas import Canvas, cat, only
 from engine.decoding.executor import Step
-from engine.decoding.sampling import Settled, StepInfo
+from engine.decoding.sampling import StepInfo
 from engine.decoding.slack import met
 from engine.infill.gap import Gap
 from engine.models.base import Context
@@ -87,7 +87,7 @@ def asked(gap: Gap) -> Fitting:
     widths = ranked[: max(gap.request.n, ASKED)] or [most]
     odds = [TOLD * math.log(max(likely.get(width, 1.0), _LEAST)) for width in widths]
     race = Race(max(gap.request.n, KEPT), odds)
-    fitted = yield from _fit(gap, widths, slack=False, given_up=race.lost)
+    fitted = yield from _fit(gap, widths, slack=False, race=race)
     return replace(fitted, canvas=only(fitted.canvas, race.rows), widths=tuple(widths[row] for row in race.rows))
 
 
@@ -97,7 +97,7 @@ class Race:
     def __init__(self, kept: int, odds: Sequence[float]) -> None:
         """`odds`: in nats, of each row by its width alone."""
         self._kept, self._odds = kept, torch.tensor(odds)
-        self.rows = [*range(len(odds))]
+        self.rows: list[int] = [*range(len(odds))]
         """Those that are in it."""
 
     def lost(self, info: StepInfo) -> Tensor:
@@ -155,10 +155,11 @@ def discover(gap: Gap) -> Fitting:
     return (yield from _fit(gap, widths, slack=False, start=feelers))
 
 
-def free(gap: Gap, width: int) -> Generator[Step, Logits, list[int]]:
-    """`width` tokens that go on from the context without looking at the suffix."""
+def free(gap: Gap, width: int) -> Fitting:
+    """`width` tokens that go on from the context without looking at the suffix; complete where they end before."""
     canvas = yield from gap.denoise(gap.noise_canvas([width], pinned=False), widths=[width])
-    return canvas.row(0)
+    ends = gap.model.info.pad_id in canvas.row(0) or not bool(canvas.confidence.all())
+    return Fitted(canvas=canvas, widths=(width,), slack=False, complete=ends)
 
 
 def suffix_places(canvas: Canvas, suffix: Sequence[int]) -> list[tuple[int, float]]:
@@ -193,7 +194,7 @@ def _fit(
     slack: bool,
     full: Sequence[int] = (),
     start: Canvas | None = None,
-    given_up: Settled | None = None,
+    race: Race | None = None,
 ) -> Fitting:
     canvas = gap.noise_canvas(widths)
     if start is not None:
@@ -201,7 +202,8 @@ def _fit(
     if gap.guess:
         for row, width in enumerate(widths):
             gap.suggest(canvas, row, gap.guess[:width])
-    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full, given_up=given_up)
+    given_up, running = (race.lost, lambda: race.rows) if race else (None, None)
+    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full, given_up=given_up, running=running)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 
 

@@ -50,7 +50,8 @@ class ChatPrompt(PromptLayout):
         parts = [request.instruction or (_REWRITE if rewrites else _TASK)]
         if request.language:
             parts.append(f"The language is {request.language}.")
-        parts += [f"{snippet.path}:\n```\n{snippet.text}\n```" for snippet in self._chosen(request, limit)]
+        snippets = self._chosen(request, limit)
+        parts += [f"{snippet.path}:\n```\n{with_line_feeds(snippet.text)}\n```" for snippet in snippets]
         parts += self._edits(request, limit)
         if rewrites:
             old = with_line_feeds(request.old)

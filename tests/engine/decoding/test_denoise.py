@@ -216,6 +216,25 @@ def test_what_was_accepted_doubtfully_is_guessed_again_when_more_is_known():
     assert canvas.row(0) == [5, 4]
 
 
+def test_a_row_that_is_settled_stays_so_while_others_are_not():
+    noise, generator = Noise(mask_id=9, vocab_size=10), torch.Generator()
+    canvas = new_canvas([Nowhere()] * 2, [[None], [None, None, None]], noise, generator)
+    policies = replace(published_policies(ONE_A_STEP, noise, unconstrained, greedy_rows=2), remask=doubtful(0.9))
+    loop = denoise(canvas, policies, noise, generator, draft=lambda state: Draft(step=state.step, text=""))
+    said = torch.nn.functional.one_hot(torch.tensor([3, 4, 5, 6]), 10).float() * torch.tensor([[1.0], [20], [20], [20]])
+    step = next(loop)
+    assert [row.sum().item() for row in step.rows.open] == [1, 3]
+    step = loop.send(dense(said))
+    while True:
+        assert len(step.rows.lengths) == 1, "the first row is settled, however doubtful it is"
+        places = int(step.rows.open.sum())
+        try:
+            step = loop.send(dense(said[-places:]))
+        except StopIteration:
+            break
+    assert canvas.row(0)[:1] == [3]
+
+
 def test_no_step_is_taken_once_every_token_is_sure():
     """The entropy bound would take one of them a step."""
     noise, generator = Noise(mask_id=9, vocab_size=10), torch.Generator()

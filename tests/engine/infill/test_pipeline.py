@@ -222,6 +222,14 @@ def test_what_is_settled_in_a_draft_grows_from_the_left_to_the_answer():
     assert any(draft.settled < len(draft.text) for draft in drafts)
 
 
+@pytest.mark.parametrize("task", ["fill", "rewrite"])
+def test_the_replacement_character_is_one_like_others(task: str):
+    text = "x = '\N{REPLACEMENT CHARACTER}'  # broken"
+    oracle = Oracle("oracle", [Case(text=f"▮{text}▮\n")])
+    request = FillRequest(prefix="", suffix="\n", task=task, old=text.replace("x", "y") if task == "rewrite" else "")
+    assert [each.text for each in fill(oracle, request).candidates] == [text]
+
+
 def test_what_rows_do_not_agree_on_is_not_settled():
     oracle = Oracle("oracle", [Case(text="x = ▮abc + def▮\n", alternatives=("abc - def",))])
     drafts: list[Draft] = []

@@ -6,7 +6,9 @@ from msgspec.structs import replace
 
 from engine.core.request import Filled, FillRequest, Precedent
 from engine.decoding.executor import drive
+from engine.infill.hypotheses import NO_ROW, Hypothesis
 from engine.infill.pipeline import Parts, fill, infill
+from engine.infill.precedents import merged
 from engine.models.oracle.model import Case, Oracle
 
 PREFIX, ANSWER, SUFFIX = "def area(width):\n    return ", "width * 4", "\n\nprint(area(3))\n"
@@ -47,6 +49,13 @@ def test_what_the_model_writes_too_says_where_it_stands(oracle: Oracle):
     (first,) = both.candidates
     assert (first.text, first.origin, first.confidence) == (ANSWER, "shapes.py:1", alone.candidates[0].confidence)
     assert first.score > alone.candidates[0].score
+
+
+def test_a_reading_is_of_the_tokens_that_it_stands_with():
+    wide = Hypothesis(row=1, text="ab", ids=(1, 2), confidence=(0.5, 0.5))
+    read = Hypothesis(row=NO_ROW, text="ab", ids=(3,), confidence=(0.9,), read=(-0.1, -0.2), origin="a.py:1")
+    (both,) = merged([wide], [read])
+    assert (both.row, both.ids, both.confidence, both.read, both.origin) == (1, (3,), (0.9,), (-0.1, -0.2), "a.py:1")
 
 
 def test_what_stands_in_like_surroundings_is_as_sure_as_they_are_alike(oracle: Oracle):

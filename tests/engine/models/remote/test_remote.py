@@ -503,6 +503,34 @@ def test_candidates_are_ranked_by_what_the_server_said_of_their_tokens(
     assert better.score - worse.score == pytest.approx(said[1] - said[0], abs=1e-3)
 
 
+def test_a_deadline_that_leaves_no_time_for_another_call_ranks_alike(server: FakeServer):
+    remote = load(server.model)
+    server.delay_s = 0.3
+    (calm,) = remote.answer(GAP).candidates
+    (hurried,) = remote.answer(structs.replace(GAP, deadline_ms=550)).candidates
+    assert hurried.text == calm.text
+    assert hurried.score == pytest.approx(calm.score, abs=1e-3)
+
+
+def test_a_long_gap_whose_text_ends_on_its_first_canvas_does_not_go_on_behind_padding(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+):
+    remote, info = load(server.model), toy().model.info
+    end = info.forbidden_ids[0]
+
+    def ending(body: Any, fault: str = "") -> dict[str, Any]:
+        told = completion(body)
+        pinned = body["vllm_xargs"]["diffusion_pinned"]
+        ids = told["choices"][0]["token_ids"]
+        told["choices"][0]["token_ids"] = [token if at < 4 or at in pinned else end for at, token in enumerate(ids)]
+        return told
+
+    monkeypatch.setattr("tests.engine.models.remote.fake_server.completion", ending)
+    request = structs.replace(GAP, width=None, suffix="\nnothing = like(that)\n", max_tokens=3 * info.canvas_length)
+    assert [each.text for each in remote.answer(request).candidates]
+    assert all(info.pad_id not in body["prompt"] for body in server.completions)
+
+
 def test_what_still_may_not_stand_there_is_cut_off(server: FakeServer, monkeypatch: pytest.MonkeyPatch):
     remote, end = load(server.model), toy().model.info.forbidden_ids[0]
 
