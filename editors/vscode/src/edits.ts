@@ -7,7 +7,7 @@ import { Canvas } from "./canvas";
 import { askInstruction, remember } from "./instruction";
 import type { Proposals } from "./messages";
 import { Preview, SCHEME } from "./preview";
-import type { Server } from "./server";
+import { NOT_RUNNING, type Server } from "./server";
 
 /** What commands take from the light bulb, from keybindings and from tests. */
 export interface Given {
@@ -46,6 +46,10 @@ export class Edits implements vscode.Disposable {
       return false;
     }
     const ranges = given.range && !given.range.isEmpty ? [given.range] : selected(editor);
+    // Before somebody writes an instruction for nothing.
+    if (!(await this.can(editor, "dg.rewrite"))) {
+      return false;
+    }
     const instruction = given.instruction ?? (await askInstruction(this.memory));
     if (instruction === undefined) {
       return false;
@@ -112,9 +116,8 @@ export class Edits implements vscode.Disposable {
 
   private async propose(editor: vscode.TextEditor, work: Work): Promise<boolean> {
     const { document } = editor;
-    const why = this.whyNot(document, work.command) ?? (await whyReadOnly(document));
-    if (why) {
-      return this.say(why);
+    if (!(await this.can(editor, work.command))) {
+      return false;
     }
     const proposals = await this.ask(editor, work);
     const client = this.server.client;
@@ -178,10 +181,16 @@ export class Edits implements vscode.Disposable {
     return false;
   }
 
+  /** Whether a command can work in a document; else a sentence says why not. */
+  private async can({ document }: vscode.TextEditor, command: string): Promise<boolean> {
+    const why = this.whyNot(document, command) ?? (await whyReadOnly(document));
+    return why ? this.say(why) : true;
+  }
+
   private whyNot(document: vscode.TextDocument, command: string): string | undefined {
     const { client } = this.server;
     if (!client) {
-      return "The server is not running; the menu in the status bar starts it again.";
+      return NOT_RUNNING;
     }
     const offered = client.initializeResult?.capabilities.executeCommandProvider?.commands ?? [];
     if (!offered.includes(command)) {

@@ -1,8 +1,9 @@
 // Code infilling by a text-diffusion model on the user's own machine.
 import * as vscode from "vscode";
+import { Doctor } from "./doctor";
 import { Edits, type Given } from "./edits";
 import { NextEdits } from "./nextEdit";
-import { Server } from "./server";
+import { NOT_RUNNING, Server } from "./server";
 import { SECTION } from "./settings";
 import { StatusBar } from "./status";
 
@@ -12,6 +13,7 @@ export interface Api {
   bar: StatusBar;
   edits: Edits;
   nextEdits: NextEdits;
+  doctor: Doctor;
 }
 
 export function activate(context: vscode.ExtensionContext): Api {
@@ -19,13 +21,14 @@ export function activate(context: vscode.ExtensionContext): Api {
   const bar = new StatusBar(server);
   const edits = new Edits(server, context.globalState);
   const nextEdits = new NextEdits(server);
-  const api = { server, bar, edits, nextEdits };
-  context.subscriptions.push(nextEdits, edits, bar, server, ...commands(api), ...follow(server));
+  const doctor = new Doctor();
+  const api = { server, bar, edits, nextEdits, doctor };
+  context.subscriptions.push(doctor, nextEdits, edits, bar, server, ...commands(api), ...follow(server));
   void server.start();
   return api;
 }
 
-function commands({ server, bar, edits, nextEdits }: Api): vscode.Disposable[] {
+function commands({ server, bar, edits, nextEdits, doctor }: Api): vscode.Disposable[] {
   const all: Record<string, (given?: Given) => unknown> = {
     rewrite: (given) => edits.rewrite(given),
     fix: (given) => edits.fix(given),
@@ -38,11 +41,11 @@ function commands({ server, bar, edits, nextEdits }: Api): vscode.Disposable[] {
     acceptAllNextEdits: () => nextEdits.acceptAll(),
     dismissNextEdit: () => nextEdits.dismiss(),
     askNextEdit: () => nextEdits.ask(),
-    enable: () => server.switch({ enabled: true }),
-    disable: () => server.switch({ enabled: false }),
+    enable: () => switchAll(server, true),
+    disable: () => switchAll(server, false),
     restart: () => server.restart(),
     log: () => server.log.show(),
-    doctor: () => runDoctor(server),
+    doctor: () => runDoctor(server, doctor),
     menu: () => showMenu(bar),
   };
   return Object.entries(all).map(([name, run]) => vscode.commands.registerCommand(`${SECTION}.${name}`, run));
@@ -51,7 +54,8 @@ function commands({ server, bar, edits, nextEdits }: Api): vscode.Disposable[] {
 function follow(server: Server): vscode.Disposable[] {
   return [
     vscode.workspace.onDidChangeConfiguration((event) => {
-      if (event.affectsConfiguration(`${SECTION}.serverPath`)) {
+      // To a server that is started again all documents are opened, and judged by their length.
+      if (["serverPath", "maxFileBytes"].some((name) => event.affectsConfiguration(`${SECTION}.${name}`))) {
         void server.restart();
       } else if (event.affectsConfiguration(SECTION)) {
         void server.settingsChanged(event);
@@ -70,11 +74,17 @@ async function showMenu(bar: StatusBar): Promise<void> {
   await chosen?.run();
 }
 
-function runDoctor(server: Server): void {
+async function switchAll(server: Server, enabled: boolean): Promise<void> {
+  if (!(await server.switch({ enabled }))) {
+    void vscode.window.showWarningMessage(NOT_RUNNING);
+  }
+}
+
+function runDoctor(server: Server, doctor: Doctor): void {
   const found = server.locate();
   if ("missing" in found) {
     void vscode.window.showWarningMessage(found.missing);
     return;
   }
-  vscode.window.createTerminal({ name: "dg-lsp doctor", shellPath: found.program, shellArgs: ["doctor"] }).show();
+  doctor.run(found.program);
 }

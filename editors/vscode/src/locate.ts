@@ -39,8 +39,9 @@ function onPath(name: string, path: string): string | undefined {
 /** The setting, else a virtual environment of the workspace, PATH, and where pipx and uv put programs. */
 export function locate({ setting, folders, path, home }: Places): Found {
   if (setting) {
-    return isProgram(setting)
-      ? { program: setting }
+    const program = setting.replace(/^~(?=[/\\])/, () => home);
+    return isProgram(program)
+      ? { program }
       : { missing: `${setting}, the setting dg-lsp.serverPath, can't be run.` };
   }
   const environments = folders.flatMap((folder) =>

@@ -24,6 +24,8 @@ import { isOutdated } from "./version";
 /** Nobody waits longer for a server to start before it is started again. */
 const HUNG_MS = 20_000;
 
+export const NOT_RUNNING = "The server is not running; the menu in the status bar starts it again.";
+
 export class Server implements vscode.Disposable {
   readonly log = vscode.window.createOutputChannel("dg-lsp", { log: true });
   readonly limits = new Limits();

@@ -98,6 +98,9 @@ test("the server is searched in its places, in order", async () => {
     program: join(folder, "home", ".local", "bin", "dg-lsp"),
   });
   const missing = { missing: "The server dg-lsp was not found on this machine." };
+  equal(locate({ ...places, setting: "~/.local/bin/dg-lsp", home: join(folder, "home") }), {
+    program: join(folder, "home", ".local", "bin", "dg-lsp"),
+  });
   equal(locate(places), missing);
   // What lies in the working directory, which may be a folder that nobody has vetted, is not looked at.
   equal(locate({ ...places, path: relative(process.cwd(), folder) }), missing);

@@ -113,6 +113,25 @@ test("commands are there", async () => {
   }
 });
 
+test("what the doctor finds stays to be read", async () => {
+  await ready();
+  await vscode.commands.executeCommand("dg-lsp.doctor");
+  const found = (): string =>
+    vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === "output" && uri.path.includes("doctor"))?.getText() ?? "";
+  await until(() => /python/i.test(found()), () => `what it finds in ${JSON.stringify(found())}`);
+});
+
+test("a file that was too long is served as soon as the setting allows it", async () => {
+  const { server } = await ready();
+  await set("maxFileBytes", 10);
+  await until(() => server.client, "the server");
+  const editor = await open("x = 1  # longer than ten bytes▮\n", "long.py");
+  await until(() => server.limits.whyOff(editor.document)?.includes("longer"), "the refusal");
+  await set("maxFileBytes", undefined);
+  await until(() => !server.limits.whyOff(editor.document), "the file's being served");
+  await ready();
+});
+
 test("the setting decides what is traced", async () => {
   const trace = new Trace();
   const levels: vscode.LogLevel[] = [];

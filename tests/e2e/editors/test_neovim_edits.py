@@ -263,6 +263,8 @@ def test_where_there_is_nothing_to_do_a_sentence_says_so(editor: Neovim):
     editor.told("There is nothing to fill in here.")
     editor.input(":Dg accept<CR>")
     editor.told("Nothing is proposed")
+    editor.input(":Dg next_edit al<CR>")
+    editor.told("There is no `:Dg next_edit al`; name all or dismiss, or nothing for the next one.")
 
 
 def test_the_canvas_settles_before_your_eyes_and_can_be_stopped(nvim_program, shared: Home):

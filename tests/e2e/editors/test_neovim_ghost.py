@@ -283,6 +283,27 @@ def test_ghost_text_of_other_servers_stays(newest, shared: Home, enabled: bool):
         wait_until(lambda: editor.text == ADD.replace("▮a + b▮", "another"), "the other suggestion in the text")
 
 
+@pytest.mark.parametrize("action", ["accept", "accept_word", "accept_line", "dismiss"])
+def test_a_key_is_itself_where_nothing_is_suggested(newest, shared: Home, action: str):
+    keys = {"accept": False, action: "<C-Right>"}
+    with neovim(newest, shared, cmd=SERVE, settings={"enabled": False}, keys=keys) as editor:
+        editor.open("▮alpha beta gamma\n")
+        editor.ready()
+        editor.input("<C-Right>x")
+        wait_until(lambda: editor.text == "alpha xbeta gamma\n", "the word behind the cursor")
+        editor.lua("vim.keymap.set('i', '<C-Right>', 'own') require('dg.keys').map()")
+        editor.input("<C-Right>")
+        wait_until(lambda: editor.text == "alpha xownbeta gamma\n", "the user's own mapping")
+
+
+def test_an_alt_key_that_is_nobody_s_is_not_escape(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings={"enabled": False}, keys=True) as editor:
+        editor.open("▮alpha beta\n")
+        editor.ready()
+        editor.input("<M-w><M-l><M-c>x")
+        wait_until(lambda: editor.text == "xalpha beta\n", "the text")
+
+
 def test_no_key_is_mapped_unless_asked(nvim_program, shared: Home):
     with neovim(nvim_program, shared, cmd=SERVE, settings=PATIENT) as editor:
         mapped = "return vim.iter({ 'n', 'i', 'x' }):map(vim.api.nvim_get_keymap):flatten():filter(function(map)"

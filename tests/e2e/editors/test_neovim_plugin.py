@@ -86,6 +86,26 @@ def test_what_was_switched_off_stays_so_when_the_server_starts_again(nvim_progra
         editor.told("Suggestions are on.")
 
 
+def test_settings_that_change_reach_a_server_that_runs(newest: Path, shared: Home):
+    with neovim(newest, shared, cmd=SERVE) as editor:
+        editor.open(ADD, insert=False)
+        editor.ready()
+        assert editor.status()["enabled"]
+        changed = "vim.tbl_extend('force', require('dg.config').current, { settings = { enabled = false } })"
+        editor.lua(f"require('dg').setup({changed})")
+        wait_until(lambda: editor.status()["enabled"] is False, "the other setting")
+
+
+def test_a_selection_that_ends_before_the_cursor_does(newest: Path, shared: Home):
+    with neovim(newest, shared, cmd=SERVE) as editor:
+        editor.open("▮alpha beta\n", insert=False)
+        for selection, ends in (("inclusive", 4), ("exclusive", 3)):
+            editor.command(f"set selection={selection}")
+            editor.input("0v3l")
+            wait_until(lambda: editor.nvim.api.get_mode()["mode"] == "v", "the selection")
+            assert editor.lua("return (require('dg.place').selection())")["end_col"] == ends
+
+
 def test_a_buffer_of_another_language_is_one_for_the_server(nvim_program: Path, shared: Home):
     with neovim(nvim_program, shared, cmd=SERVE) as editor:
         editor.open("▮a: 1\n", "settings.conf", insert=False)

@@ -6,22 +6,35 @@ local NEXT_EDIT = { all = "next_edit_all", dismiss = "next_edit_dismiss" }
 ---@type table<string, table<string, string>> By command: the words that may follow it
 local SECOND = { toggle = SCOPES, next_edit = NEXT_EDIT }
 
+--- Whether a command's second word is one of its own, or none; else a sentence says so.
+---@param words string[]
+---@param without string What it is without one
+---@return boolean
+local function is_known(words, without)
+  local those = SECOND[words[1]]
+  if #words <= 2 and (not words[2] or those[words[2]]) then
+    return true
+  end
+  local known = table.concat(vim.fn.sort(vim.tbl_keys(those)), " or ")
+  require("dg.notify").warn(
+    ("There is no `:Dg %s`; name %s, or nothing for %s."):format(table.concat(words, " "), known, without)
+  )
+  return false
+end
+
 ---@param words string[]
 local function toggle(words)
-  local scope = words[2]
-  if #words > 2 or (scope and not SCOPES[scope]) then
-    local known = table.concat(vim.fn.sort(vim.tbl_keys(SCOPES)), " or ")
-    require("dg.notify").warn(
-      ("There is no `:Dg %s`; name %s, or nothing for everywhere."):format(table.concat(words, " "), known)
-    )
-    return
+  if is_known(words, "everywhere") then
+    require("dg").toggle(SCOPES[words[2]])
   end
-  require("dg").toggle(scope and SCOPES[scope])
 end
 
 ---@param words string[]
 local function next_edit(words)
-  local action = words[2] and NEXT_EDIT[words[2]] or "next_edit"
+  if not is_known(words, "the next one") then
+    return
+  end
+  local action = NEXT_EDIT[words[2]] or "next_edit"
   if not require("dg")[action]() then
     require("dg").next_edit_ask()
   end

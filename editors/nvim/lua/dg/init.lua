@@ -110,10 +110,11 @@ function M.setup(given)
   local config = require("dg.config")
   local before = config.current.settings
   config.set(given)
+  local server = require("dg.server")
   if not vim.deep_equal(before, config.current.settings) then
     require("dg.switch").forget()
+    server.tell_settings()
   end
-  local server = require("dg.server")
   highlights()
   ghost().setup()
   follow_server()

@@ -79,9 +79,43 @@ function M.now()
 end
 
 local OWN = "<Plug>(dg-own)"
-local ACCEPT = "Accept the suggestion"
----@type table What the key for accepting was before, as from maparg()
-local before_accept = {}
+--- In insert mode; where there is nothing to do, the key is what it was before.
+---@type table<string, [string, fun(): boolean]>
+local ON_SUGGESTION = {
+  accept = {
+    "Accept the suggestion",
+    function()
+      return require("dg").accept()
+    end,
+  },
+  accept_word = {
+    "Accept a word of the suggestion",
+    function()
+      return require("dg").accept("word")
+    end,
+  },
+  accept_line = {
+    "Accept a line of the suggestion",
+    function()
+      return require("dg").accept("line")
+    end,
+  },
+  dismiss = {
+    "Hide the suggestion",
+    function()
+      return require("dg").dismiss()
+    end,
+  },
+}
+---@type table<string, table> What these keys were before, by action, as from maparg()
+local before = {}
+
+--- Whether a key that nobody has mapped is Escape and a letter, which no one means who asks for a suggestion.
+---@param key string
+---@return boolean
+local function is_meta(key)
+  return key:match("^<[MmAa]%-") ~= nil
+end
 
 --- Neovim's own completion menu, or that of a plugin that draws one itself.
 ---@return boolean
@@ -104,7 +138,9 @@ local function is_menus(key, was)
   -- Neovim's own mapping of Tab has none.
   local own = not vim.tbl_isempty(was) and not vim.startswith(was.desc or "", "vim.snippet.jump")
   return own
-    or vim.keycode(key) ~= "\t" and vim.fn.complete_info({ "selected" }).selected >= 0
+    or vim.keycode(key) ~= "\t"
+      and not is_meta(key)
+      and vim.fn.complete_info({ "selected" }).selected >= 0
 end
 
 --- A mapping that is what the key was before wherever `act` has nothing to do. No <expr>: Neovim evaluates such a mapping
@@ -123,8 +159,10 @@ local function or_else(mode, key, was, act)
     end
     -- A mapping that may be mapped again, and ends in its own key, leads back here.
     if again or vim.tbl_isempty(was) then
+      if again or not is_meta(key) then
+        feed(key, "in")
+      end
       again = false
-      feed(key, "in")
       return
     end
     again = was.noremap == 0
@@ -138,24 +176,23 @@ local function or_else(mode, key, was, act)
   end
 end
 
+---@param action string
 ---@param key string
-local function map_accept(key)
+local function map_on_suggestion(action, key)
+  local desc, act = unpack(ON_SUGGESTION[action])
   local was = vim.iter(vim.api.nvim_get_keymap("i")):find(function(map)
     return map.lhsraw == vim.keycode(key)
   end) or {}
-  if was.desc ~= ACCEPT then
-    before_accept = was
+  if was.desc ~= desc then
+    before[action] = was
   end
-  local accept = or_else("i", key, before_accept, function()
-    return require("dg").accept()
-  end)
-  vim.keymap.set("i", key, accept, { desc = ACCEPT })
+  vim.keymap.set("i", key, or_else("i", key, before[action] or {}, act), { desc = desc })
 end
 
 function M.map()
   for action, key in pairs(M.chosen()) do
-    if action == "accept" then
-      map_accept(key)
+    if ON_SUGGESTION[action] then
+      map_on_suggestion(action, key)
     elseif not action:match("^edit_") and not WHILE_SHOWN[action] then
       vim.keymap.set(MODES[action] or "i", key, plug(action), { remap = true })
     end

@@ -198,6 +198,14 @@ function M.configure(handlers)
   })
 end
 
+--- The settings are others now, to servers that run, too.
+function M.tell_settings()
+  for _, client in ipairs(vim.lsp.get_clients({ name = M.NAME })) do
+    client.settings = { ["dg-lsp"] = config.current.settings }
+    client:notify("workspace/didChangeConfiguration", { settings = client.settings })
+  end
+end
+
 ---@param of function
 ---@param name string
 local function upvalue(of, name)
