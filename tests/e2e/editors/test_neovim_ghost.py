@@ -288,7 +288,7 @@ def test_a_key_is_itself_where_nothing_is_suggested(newest, shared: Home, action
     keys = {"accept": False, action: "<C-Right>"}
     with neovim(newest, shared, cmd=SERVE, settings={"enabled": False}, keys=keys) as editor:
         editor.open("▮alpha beta gamma\n")
-        editor.ready()
+        editor.attached()
         editor.input("<C-Right>x")
         wait_until(lambda: editor.text == "alpha xbeta gamma\n", "the word behind the cursor")
         editor.lua("vim.keymap.set('i', '<C-Right>', 'own') require('dg.keys').map()")
@@ -299,7 +299,7 @@ def test_a_key_is_itself_where_nothing_is_suggested(newest, shared: Home, action
 def test_an_alt_key_that_is_nobody_s_is_not_escape(newest, shared: Home):
     with neovim(newest, shared, cmd=SERVE, settings={"enabled": False}, keys=True) as editor:
         editor.open("▮alpha beta\n")
-        editor.ready()
+        editor.attached()
         editor.input("<M-w><M-l><M-c>x")
         wait_until(lambda: editor.text == "xalpha beta\n", "the text")
 
