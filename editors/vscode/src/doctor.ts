@@ -5,15 +5,19 @@ import * as vscode from "vscode";
 export class Doctor implements vscode.Disposable {
   private readonly channel = vscode.window.createOutputChannel("dg-lsp doctor");
   private running: ChildProcess | undefined;
+  /** What it has said so far. */
+  told = "";
 
   run(program: string): void {
     this.running?.kill();
+    this.told = "";
     this.channel.clear();
     this.channel.show(true);
     const child = spawn(program, ["doctor"], { stdio: ["ignore", "pipe", "pipe"], windowsHide: true });
     this.running = child;
     const tell = (text: string): void => {
       if (this.running === child) {
+        this.told += text;
         this.channel.append(text);
       }
     };
