@@ -46,6 +46,11 @@ class Canvas:
     """Where it was denoised elsewhere and that was asked for: the likeliest tokens with their log-probabilities, of the
     positions that were open, row by row."""
 
+    def taken(self, row: int, position: int) -> int | None:
+        """The token that was accepted there for good; None for a pinned, an open or no position."""
+        there = position < self.lengths[row] and bool(self.known[row, position] & ~self.pinned[row, position])
+        return int(self.ids[row, position]) if there else None
+
     def row(self, index: int) -> list[int]:
         """`best` of one canvas."""
         return self.best[index, : self.lengths[index]].tolist()

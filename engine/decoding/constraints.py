@@ -77,31 +77,46 @@ def forbid_in(rows: Sequence[int], token: int) -> Constrain:
     return constrain
 
 
-def begin_with(head: str, vocabulary: Vocabulary, *, one_line: bool = False) -> Constrain:
-    """The first positions of a gap spell `head`, unless something stands there for good; what comes after it is free.
+Taken = Callable[[int, int], int | None]
+"""(row, position) -> the token that was accepted there; None for a pinned, an open or no position."""
+
+
+def begin_with(
+    head: str, vocabulary: Vocabulary, *, one_line: bool = False, taken: Taken = lambda row, position: None
+) -> Constrain:
+    """The first positions of a gap spell `head`, unless one is pinned; what comes after it is free.
 
     A token shorter than what is left of `head` leaves the rest to the next position. With `one_line` no line breaks
-    but those of `head` enter the gap.
+    but those of `head` enter the gap. What is `taken` already spells its part of `head`.
     """
     breaks = torch.tensor(vocabulary.line_breaks if one_line else (), dtype=torch.int64)
 
+    def accepted(row: int, position: int) -> bytes:
+        token = taken(row, position)
+        return b"" if token is None else vocabulary.bytes[token]
+
     def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
         free = torch.ones(len(places), dtype=torch.bool, device=places.device)
-        for row in places[places[:, 1] == 0, 0].tolist():
-            left = head.encode()
-            for at in (places[:, 0] == row).nonzero()[:, 0].tolist():
-                agreeing = torch.tensor(sorted(_agreeing(vocabulary, left, one_line)), dtype=torch.int64)
-                allowed = bans.allowed(agreeing, at)
-                if not len(allowed):
-                    break  # nothing that may stand here spells it: the answer will be dropped
-                here = torch.zeros_like(free)
-                here[at], free[at] = True, False
-                bans.only.append((here, allowed))
-                likeliest = logits[at : at + 1].of(allowed.to(places.device))[0].argmax()
-                spelled = vocabulary.bytes[int(allowed[int(likeliest)])]
-                if len(spelled) >= len(left):
+        asked = {(row, position): at for at, (row, position) in enumerate(places.tolist())}
+        for row in dict.fromkeys(row for row, _ in asked):
+            left, position = head.encode(), 0
+            while left:
+                at = asked.get((row, position))
+                if at is not None:
+                    behind = accepted(row, position + 1)
+                    agreeing = _agreeing(vocabulary, left, one_line)
+                    joined = [token for token in agreeing if _joins(left[len(vocabulary.bytes[token]) :], behind)]
+                    allowed = bans.allowed(torch.tensor(sorted(joined or agreeing), dtype=torch.int64), at)
+                    if not len(allowed):
+                        break  # nothing that may stand here spells it: the answer will be dropped
+                    here = torch.zeros_like(free)
+                    here[at], free[at] = True, False
+                    bans.only.append((here, allowed))
+                    likeliest = logits[at : at + 1].of(allowed.to(places.device))[0].argmax()
+                    spelled = vocabulary.bytes[int(allowed[int(likeliest)])]
+                elif not (spelled := accepted(row, position)):
                     break
-                left = left[len(spelled) :]
+                left, position = left[len(spelled) :], position + 1
         if len(breaks):
             bans.out.append((free, breaks))
 
@@ -115,6 +130,11 @@ def in_turn(*constraints: Constrain) -> Constrain:
             each(bans, logits, places)
 
     return constrain
+
+
+def _joins(left: bytes, behind: bytes) -> bool:
+    """Whether what stands `behind` goes on with what is `left` of a head; so it does where nothing stands there."""
+    return not behind or (bool(left) and (left.startswith(behind) or behind.startswith(left)))
 
 
 def _agreeing(vocabulary: Vocabulary, head: bytes, one_line: bool) -> list[int]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.core.request import Cell, Draft, FillRequest
 from engine.core.sequences import common_head
 from engine.decoding.canvas import Canvas, new_canvas, seed
-from engine.decoding.constraints import Bans, Constrain, begin_with, forbid, forbid_in, in_turn
+from engine.decoding.constraints import Bans, Constrain, Taken, begin_with, forbid, forbid_in, in_turn
 from engine.decoding.deadline import Deadline
 from engine.decoding.denoise import Denoising, denoise
 from engine.decoding.distributions import Distributions, look
@@ -273,17 +273,21 @@ class Gap:
     def constrain(self, canvas: Canvas, *, slack: bool, full: Sequence[int] = ()) -> Constrain:
         """What may not enter the gaps of a canvas; `slack`: unused slots may, but in the rows `full`."""
         pad = self.model.info.pad_id
-        constraints = self.constraints(slack=slack)
+        constraints = self.constraints(slack=slack, taken=canvas.taken)
         return in_turn(*constraints, *([end_once(canvas, pad), forbid_in(full, pad)] if slack else []))
 
-    def constraints(self, *, slack: bool, requests: Sequence[int] = ()) -> list[Constrain]:
-        """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots."""
+    def constraints(
+        self, *, slack: bool, requests: Sequence[int] = (), taken: Taken = lambda row, position: None
+    ) -> list[Constrain]:
+        """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots; beside what is
+        `taken` already."""
         info = self.model.info
         banned = [*({*info.forbidden_ids, info.pad_id} - {*requests, *([info.pad_id] if slack else [])})]
         one_line = self.request.single_line
         if self.prompt.head and not self.committed:
             # At the margin the head itself is a line break.
-            return [forbid(banned), begin_with(self.prompt.head, self.model.vocabulary, one_line=one_line)]
+            spelled = begin_with(self.prompt.head, self.model.vocabulary, one_line=one_line, taken=taken)
+            return [forbid(banned), spelled]
         return [forbid([*banned, *(self.model.vocabulary.line_breaks if one_line else ())])]
 
 

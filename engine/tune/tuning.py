@@ -219,18 +219,15 @@ def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[
         def each() -> None:
             done()
             if should_pause():
-                raise _Paused
+                # As a second Ctrl-C would: what is filled by now is kept.
+                raise KeyboardInterrupt
 
         return each
 
     ready.plan.check()
-    with suppress(_Paused):
+    with suppress(KeyboardInterrupt):
         return _tuned(ready, say, heeding, should_pause)
     return None
-
-
-class _Paused(Exception):
-    """Somebody asked for it while gaps were filled."""
 
 
 def _tuned(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[], bool]) -> TuningResult | None:

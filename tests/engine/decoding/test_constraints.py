@@ -1,11 +1,15 @@
 """What may not enter a gap, on vocabularies of a few tokens."""
 
+import pytest
 import torch
 from torch import Tensor
 
+from engine.decoding.canvas import new_canvas
 from engine.decoding.constraints import Bans, Constrain, begin_with, forbid, forbid_in, in_turn
+from engine.models.base import Noise
 from engine.models.logits import dense
 from engine.models.vocabulary import Vocabulary
+from tests.engine.tiny import Nowhere
 
 
 def tokens(*spelled: str) -> Vocabulary:
@@ -53,6 +57,25 @@ def test_a_head_may_be_part_of_a_longer_token():
 
 def test_a_head_may_take_several_tokens():
     assert spelled("con", tokens("c", "on", "o", "n", "x"), [0, 4, 4])[:2] == ["c", "on"]
+
+
+@pytest.mark.parametrize(("accepted", "left"), [({0: "c"}, {1: "on"}), ({1: "on"}, {0: "c"}), ({0: "c", 1: "on"}, {})])
+def test_what_was_accepted_spells_its_part_of_a_head(accepted: dict[int, str], left: dict[int, str]):
+    letters = tokens("c", "on", "x", "con")
+    noise = Noise(mask_id=2, vocab_size=4)
+    canvas = new_canvas([Nowhere()], [[None] * 4], noise, torch.Generator())
+    for at, text in accepted.items():
+        canvas.ids[0, at] = letters.bytes.index(text.encode())
+        canvas.known[0, at], canvas.open[0, at] = True, False
+    places = canvas.open.nonzero()
+    logits = torch.zeros(len(places), letters.size)
+    logits[:, 0] = 1.0
+    may = left_by(begin_with("con", letters, taken=canvas.taken), logits, places)
+    for (_, at), row in zip(places.tolist(), may, strict=True):
+        if at in left:
+            assert [letters.bytes[token].decode() for token in row.isfinite().nonzero()[:, 0].tolist()] == [left[at]]
+        else:
+            assert row.isfinite().all(), "nothing of the head is left for it"
 
 
 def test_what_does_not_agree_with_the_head_is_out():
