@@ -16,7 +16,7 @@ from dg_lsp.config.git import run_git
 from dg_lsp.config.walking import files_below
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
-from engine.core.files import is_folder
+from engine.core.files import check_folder
 
 _SINCE = "365 days ago"
 _GIT_S = 20.0
@@ -31,8 +31,7 @@ def files(
 ) -> None:
     """List the files that may be shown to the model: none that ignore files or the list of secrets exclude, nothing
     hidden, and nothing through links. No file but ignore files is read."""
-    if not is_folder(folder):
-        raise BadInput(f"{folder} is no folder: name one with code in it.")
+    check_folder(folder)
     try:
         root = folder.resolve()
     except OSError as error:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from engine.core.errors import EngineError, NotRead
+from engine.core.errors import BadInput, EngineError, NotRead
 from engine.core.sizes import decimal_bytes
 
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -45,6 +45,12 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False
+
+
+def check_folder(path: Path) -> None:
+    """Raises BadInput for what is none, where code is to be read."""
+    if not is_folder(path):
+        raise BadInput(f"{path} is no folder: name one with code in it.")
 
 
 def sendable(path: Path) -> str:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from engine.core.errors import BadInput, NotRead, shortened
-from engine.core.files import is_folder, read_regular
+from engine.core.files import check_folder, read_regular
 from engine.core.request import FillRequest
 from engine.core.sizes import decimal_bytes
 from engine.eval.holes import Kind, holes
@@ -125,8 +125,7 @@ def _task(line: str, place: str) -> EvalTask:
 
 def code_holes(folder: Path, language: str | None, count: int | None, seed: int) -> list[EvalTask]:
     """`count` gaps in the files below `folder`, each file giving one before any gives a second. Raises BadInput."""
-    if not is_folder(folder):
-        raise BadInput(f"{folder} is no folder: name one with code in it.")
+    check_folder(folder)
     wanted = language_of(language) if language else None
     if language and not wanted:
         raise BadInput(f"The language {language} is unknown: name it as an editor does, such as python.")

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import BadInput, EngineError, ModelError
-from engine.core.files import is_folder, replacing, writing
+from engine.core.files import check_folder, replacing, writing
 from engine.core.names import Device
 from engine.eval.report import Figures
 from engine.eval.tasks import EvalTask
@@ -140,8 +140,7 @@ class TuningResult:
 def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
     """Read the folder, load the model, and see what it would take; None where nothing changed since the adapter that is
     there was made. Raises BadInput for what can't be tuned, EngineError where the disk refuses or weights change."""
-    if not is_folder(request.folder):
-        raise BadInput(f"{request.folder} is no folder: name one with code in it.")
+    check_folder(request.folder)
     checkpoint = find(request.model)
     fingerprint = fingerprint_of(checkpoint)
     directory = adapter_path(request.folder, fingerprint)
