@@ -1,11 +1,13 @@
 import json
 import re
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner, Result
 
 import engine.train.__main__ as commands
@@ -15,6 +17,14 @@ from engine.train.recipe import Recipe, changed
 from tests.engine.train.packages import install_python, python_code
 
 HOLE = EvalTask(name="a", kind="line", language="python", prefix="def one():\n    ", suffix="\n", truth="return 1")
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    """`run` has a process of its own but here: what it changes of that is taken back. Where denormals are flushed, the
+    least number above zero is zero, and bounds by it hold no more."""
+    yield
+    torch.set_flush_denormal(False)
 
 
 @pytest.fixture(autouse=True)
