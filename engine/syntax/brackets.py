@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from engine.syntax.lexing import OPENER, Lexeme, lexemes
 
 
-@dataclass(frozen=True, slots=True)
-class Bracket:
+class Bracket(NamedTuple):
     """An opening bracket: where it stands, and what closes it."""
 
     start: int
@@ -38,12 +38,19 @@ class _Stack:
     """Open brackets. What closes one drops those inside it; each step costs as much as it drops."""
 
     def __init__(self, open_before: tuple[Bracket, ...]) -> None:
-        self.open: list[Bracket] = []
+        self.open: list[Bracket] = [*open_before]
         self.dropped: list[Bracket] = []
         self._depths: dict[str, list[int]] = {closer: [] for closer in OPENER}
         """Of the open brackets by what closes them, outermost first."""
-        for bracket in open_before:
-            self.push(bracket)
+        for depth, bracket in enumerate(open_before):
+            self._depths[bracket.closer].append(depth)
+
+    def copy(self) -> _Stack:
+        """One that goes on from here: what is open is not gone through."""
+        other = _Stack(())
+        other.open, other.dropped = self.open.copy(), self.dropped.copy()
+        other._depths = {closer: depths.copy() for closer, depths in self._depths.items()}
+        return other
 
     def push(self, bracket: Bracket) -> None:
         self._depths[bracket.closer].append(len(self.open))
@@ -63,9 +70,9 @@ class _Stack:
         return bracket
 
 
-def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pairing:
-    """Pair the brackets of a text that follows other text, in which `open_before` stayed open."""
-    stack = _Stack(open_before)
+def pair(text: str, language: str, before: _Stack | None = None) -> Pairing:
+    """Pair the brackets of a text that follows other text, in which those of `before` stayed open."""
+    stack = before.copy() if before else _Stack(())
     pairs: list[tuple[Bracket, int]] = []
     unopened: list[int] = []
     cut_off: list[int] = []
@@ -82,14 +89,16 @@ def pair(text: str, language: str, open_before: tuple[Bracket, ...] = ()) -> Pai
         elif last.kind == "string" and not last.ended and last.end < len(text):
             cut_off.append(last.start)
     pending = last if last and not last.ended and last.end == len(text) else None
-    unclosed = tuple(sorted((*stack.dropped, *stack.open), key=lambda bracket: bracket.start))
-    return Pairing(tuple(pairs), tuple(unopened), unclosed, pending, tuple(cut_off))
+    # What is open stands in its order.
+    unclosed = sorted((*stack.dropped, *stack.open)) if stack.dropped else stack.open
+    return Pairing(tuple(pairs), tuple(unopened), tuple(unclosed), pending, tuple(cut_off))
 
 
 def outside_of_all(
     text: str, language: str, places: Iterable[int], open_before: tuple[Bracket, ...] = ()
 ) -> Iterator[int]:
-    """Those of some places, in order, that lie in no bracket, string or comment; `open_before` as in `pair`."""
+    """Those of some places, in order, that lie in no bracket, string or comment, where `open_before`
+    stayed open in the text before."""
     stack = _Stack(open_before)
     coming = lexemes(text, language)
     lexeme = next(coming, None)
@@ -138,6 +147,8 @@ _TOP_LEVEL = re.compile(
 )
 
 
+# Who checks a fill, cuts it and mends it asks about one gap.
+@lru_cache(maxsize=2)
 def brackets_near(before: str, after: str, language: str) -> Brackets:
     """The brackets of the text near a gap; those further away rarely matter."""
     if len(before) <= _REACH:
@@ -262,9 +273,9 @@ class Brackets:
         return not (self.head or pairing.unopened or pairing.unclosed or pairing.pending or pairing.cut_off)
 
     @cached_property
-    def _open(self) -> tuple[Bracket, ...]:
+    def _open(self) -> _Stack:
         size = len(self.before)
-        return tuple(Bracket(bracket.start - size, bracket.closer) for bracket in self.at_gap.unclosed)
+        return _Stack(tuple(Bracket(start - size, closer) for start, closer in self.at_gap.unclosed))
 
     @cached_property
     def _without_fill(self) -> Pairing:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from engine.syntax.languages import GRAMMARS
 
@@ -20,8 +19,7 @@ PARTNER = {"(": ")", "[": "]", "{": "}"}
 OPENER = {closer: opener for opener, closer in PARTNER.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Lexeme:
+class Lexeme(NamedTuple):
     """A bracket, a string or a comment at `text[start:end]`."""
 
     kind: LexemeKind
