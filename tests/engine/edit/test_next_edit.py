@@ -6,7 +6,7 @@ import re
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -179,7 +179,6 @@ BEHIND = (
 _NAME = re.compile(r"(?<![\w.'])size(?!['\w])")
 
 
-@settings(max_examples=1000, deadline=None)
 @given(
     st.lists(st.sampled_from(USES), min_size=1, max_size=3),
     st.lists(st.sampled_from(BESIDE), max_size=1),
