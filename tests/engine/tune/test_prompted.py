@@ -140,7 +140,7 @@ def test_the_same_step_is_the_same_batch(chat: PromptedLessons, masked: Prompted
 @pytest.mark.parametrize("which", ["chat", "masked"])
 def test_what_is_learnt_lowers_the_loss(which: str, request: pytest.FixtureRequest, tmp_path: Path):
     lessons: PromptedLessons = request.getfixturevalue(which)
-    recipe = replace(lessons.recipe, tokens=12 * lessons.recipe.step_tokens)
+    recipe = replace(lessons.recipe, tokens=6 * lessons.recipe.step_tokens)
     module = lessons.model.network.module
     with adapted(module, rank=4) as pairs:
         network = trainable(lessons.model.network, recompute=False)
