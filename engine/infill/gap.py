@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -19,8 +19,9 @@ from engine.decoding.denoise import Denoising, denoise
 from engine.decoding.distributions import Distributions, look
 from engine.decoding.elsewhere import Ours, denoise_elsewhere
 from engine.decoding.executor import Step
-from engine.decoding.sampling import Settled, either, published_policies
+from engine.decoding.sampling import either, published_policies
 from engine.decoding.slack import end_behind_text, end_once
+from engine.infill.race import Race
 from engine.models.base import Context, DenoisesElsewhere, Model, Prompt, Rows, Sampling
 from engine.models.logits import Logits
 from engine.text.newlines import with_line_feeds
@@ -151,14 +152,12 @@ class Gap:
         slack: bool = False,
         full: Sequence[int] = (),
         looks: bool = False,
-        given_up: Settled | None = None,
-        running: Callable[[], Sequence[int]] | None = None,
+        race: Race | None = None,
         **changes: Any,
     ) -> Denoising:
         """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
         `changes`. `slack`: unused slots may be padded, but in the rows `full`. `looks`: it is done for what is said of
-        each position, and what stands there in the end is no answer. `given_up`: rows that take part no longer;
-        `running`: those that do, and may be shown."""
+        each position, and what stands there in the end is no answer. `race`: which rows go on, and may be shown."""
         self.deadline.step_begins()
         if self.elsewhere is not None:
             steps = changes.get("max_steps", self.sampling.max_steps)
@@ -168,15 +167,15 @@ class Gap:
         policies = published_policies(self.sampling, info.noise, constrain, greedy_rows=len(set(widths)))
         mask = end_behind_text(canvas, info.pad_id) if slack else None
         policies = replace(policies, **{"mask": mask, **changes})
-        if given_up is not None:
-            policies = replace(policies, settled=either(policies.settled, given_up))
+        if race:
+            policies = replace(policies, settled=either(policies.settled, race.lost))
         return denoise(
             canvas,
             policies,
             info.noise,
             self.generator,
             should_stop=self._step_is_done,
-            draft=lambda state: self.draft(state, widths, running and running(), looks=looks),
+            draft=lambda state: self.draft(state, widths, race and race.rows, looks=looks),
         )
 
     def _denoised_elsewhere(

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from engine.decoding.canvas import Canvas, cat, only
 from engine.decoding.executor import Step
-from engine.decoding.sampling import StepInfo
 from engine.decoding.slack import met
 from engine.infill.gap import Gap
+from engine.infill.race import LEAST, Race
 from engine.models.base import Context
 from engine.models.logits import Logits
 
@@ -28,8 +28,6 @@ ASKED, KEPT = 4, 2
 """Widths that `asked` begins to fill, and those that it goes on with after a first step, at the least."""
 TOLD = 2.5
 """How often the log-probability of a width counts beside what is said of its tokens, when candidates are chosen."""
-_EARLY, _LEAST = 0.5, 1e-12
-"""How often that of tokens does after a first step, when most of them are guesses; and the least probability of one."""
 FEELERS = 6
 """Unpinned steps before `discover` looks for the suffix."""
 MATCHED = 16
@@ -85,30 +83,10 @@ def asked(gap: Gap) -> Fitting:
     gap.told = likely = gap.model.widths(gap.context, gap.suffix)
     ranked = sorted((width for width in likely if 0 < width <= most), key=likely.__getitem__, reverse=True)
     widths = ranked[: max(gap.request.n, ASKED)] or [most]
-    odds = [TOLD * math.log(max(likely.get(width, 1.0), _LEAST)) for width in widths]
+    odds = [TOLD * math.log(max(likely.get(width, 1.0), LEAST)) for width in widths]
     race = Race(max(gap.request.n, KEPT), odds)
     fitted = yield from _fit(gap, widths, slack=False, race=race)
     return replace(fitted, canvas=only(fitted.canvas, race.rows), widths=tuple(widths[row] for row in race.rows))
-
-
-class Race:
-    """Rows of different widths, of which those that look best after a first step go on."""
-
-    def __init__(self, kept: int, odds: Sequence[float]) -> None:
-        """`odds`: in nats, of each row by its width alone."""
-        self._kept, self._odds = kept, torch.tensor(odds)
-        self.rows: list[int] = [*range(len(odds))]
-        """Those that are in it."""
-
-    def lost(self, info: StepInfo) -> Tensor:
-        """A `Settled` policy: which rows are out of it."""
-        out = torch.ones(len(self._odds), dtype=torch.bool, device=info.free.device)
-        if len(self.rows) > self._kept:
-            sure = (info.confidence.clamp(min=_LEAST).log() * info.free).sum(dim=-1).cpu()
-            order = torch.argsort(self._odds + _EARLY * sure, descending=True, stable=True)
-            self.rows = sorted(order[: self._kept].tolist())
-        out[self.rows] = False
-        return out
 
 
 def slack(gap: Gap) -> Fitting:
@@ -202,8 +180,7 @@ def _fit(
     if gap.guess:
         for row, width in enumerate(widths):
             gap.suggest(canvas, row, gap.guess[:width])
-    given_up, running = (race.lost, lambda: race.rows) if race else (None, None)
-    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full, given_up=given_up, running=running)
+    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, full=full, race=race)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
 
 

@@ -5,8 +5,9 @@ import torch
 
 from engine.core.request import FillRequest
 from engine.decoding.sampling import StepInfo
-from engine.infill.lengths.strategies import ASKED, KEPT, Race
+from engine.infill.lengths.strategies import ASKED, KEPT
 from engine.infill.pipeline import fill
+from engine.infill.race import Race
 from engine.loader.loading import load
 from engine.models.base import Model, Rows
 
