@@ -101,12 +101,11 @@ def begin_with(
         for row in dict.fromkeys(row for row, _ in asked):
             left, position = head.encode(), 0
             while left:
-                at = asked.get((row, position))
-                if at is not None:
-                    behind = accepted(row, position + 1)
-                    agreeing = _agreeing(vocabulary, left, one_line)
-                    joined = [token for token in agreeing if _joins(left[len(vocabulary.bytes[token]) :], behind)]
-                    allowed = bans.allowed(torch.tensor(sorted(joined or agreeing), dtype=torch.int64), at)
+                if (at := asked.get((row, position))) is None:
+                    spelled = accepted(row, position)
+                else:
+                    spelling = _spelling(vocabulary, left, accepted(row, position + 1), one_line)
+                    allowed = bans.allowed(spelling, at)
                     if not len(allowed):
                         break  # nothing that may stand here spells it: the answer will be dropped
                     here = torch.zeros_like(free)
@@ -114,7 +113,7 @@ def begin_with(
                     bans.only.append((here, allowed))
                     likeliest = logits[at : at + 1].of(allowed.to(places.device))[0].argmax()
                     spelled = vocabulary.bytes[int(allowed[int(likeliest)])]
-                elif not (spelled := accepted(row, position)):
+                if not spelled:
                     break
                 left, position = left[len(spelled) :], position + 1
         if len(breaks):
@@ -137,12 +136,14 @@ def _joins(left: bytes, behind: bytes) -> bool:
     return not behind or (bool(left) and (left.startswith(behind) or behind.startswith(left)))
 
 
-def _agreeing(vocabulary: Vocabulary, head: bytes, one_line: bool) -> list[int]:
-    """Tokens that `head` may begin with, or begins with; with `one_line` they break no line behind it."""
+def _spelling(vocabulary: Vocabulary, head: bytes, behind: bytes, one_line: bool) -> Tensor:
+    """Tokens, sorted, that begin `head`, or that it begins with: those from which what is `behind` goes on, if there
+    are any. With `one_line` they break no line behind it."""
     agreeing = vocabulary.agreeing(head)
-    if not one_line:
-        return agreeing
-    return [token for token in agreeing if not {*b"\r\n"} & {*vocabulary.bytes[token][len(head) :]}]
+    if one_line:
+        agreeing = [token for token in agreeing if not {*b"\r\n"} & {*vocabulary.bytes[token][len(head) :]}]
+    joined = [token for token in agreeing if _joins(head[len(vocabulary.bytes[token]) :], behind)]
+    return torch.tensor(sorted(joined or agreeing), dtype=torch.int64)
 
 
 def _within(tokens: Tensor, first: int, block: Tensor) -> Tensor:
