@@ -140,6 +140,9 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         known, end = own(context), self.info.end_id
         tail = tuple(suffix[:READ_ON]) if end is None else (end,)
         rows = [(*gap, *tail) for gap in gaps]
+        if sum(map(len, rows)) > PASS and len(rows) > 1:
+            half = len(gaps) // 2
+            return [*self.score(context, gaps[:half], suffix), *self.score(context, gaps[half:], suffix)]
         texts = [row[:-1] for row in rows if row]
         if not texts:
             return [[] for _ in rows]

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from engine.models.base import READ_ON, Rows
+from engine.models.gemma import model as gemma
 from tests.engine.tiny import signal_of, tiny_model
 
 
@@ -101,6 +102,19 @@ def test_scores_are_the_encoders_own(model, reference, length: int, suffix: list
             capped = torch.tanh(reference.lm_head(hidden) / 30) * 30
         expected = capped[0].log_softmax(-1)[length - 1 : -1].gather(1, torch.tensor(row)[:, None])[:, 0]
         torch.testing.assert_close(torch.tensor(score), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_many_gaps_are_read_in_several_passes_and_score_the_same(model, monkeypatch: pytest.MonkeyPatch):
+    context, suffix = model.encode(list(range(40, 60))), [90, 91]
+    gaps = [[70 + at, 71, 72, 73][: 1 + at % 4] for at in range(9)]
+    together, sizes, encode = model.score(context, gaps, suffix), [], model.network.encode
+    monkeypatch.setattr(gemma, "PASS", 8)
+    monkeypatch.setattr(model.network, "encode", lambda ids, *rest: sizes.append(ids.shape[1]) or encode(ids, *rest))
+    parts = model.score(context, gaps, suffix)
+    assert len(sizes) > 2
+    assert max(sizes) <= 8
+    for one, other in zip(parts, together, strict=True):
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("text", ["", "a b\n\tc", "😋é\r\n", "x = '<eos>'", "\0\x7f"])
