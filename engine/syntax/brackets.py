@@ -147,8 +147,6 @@ _TOP_LEVEL = re.compile(
 )
 
 
-# Who checks a fill, cuts it and mends it asks about one gap.
-@lru_cache(maxsize=2)
 def brackets_near(before: str, after: str, language: str) -> Brackets:
     """The brackets of the text near a gap; those further away rarely matter."""
     if len(before) <= _REACH:
@@ -168,6 +166,14 @@ def _beginning(before: str) -> int:
     return last
 
 
+# Who checks a fill, cuts it and mends it asks about one gap.
+@lru_cache(maxsize=2)
+def _paired(before: str, language: str) -> tuple[Pairing, _Stack]:
+    """The brackets of a text before a gap, and those that it leaves open, by offsets from its end."""
+    pairing, size = pair(before, language), len(before)
+    return pairing, _Stack(tuple(Bracket(start - size, closer) for start, closer in pairing.unclosed))
+
+
 @dataclass(frozen=True)
 class Brackets:
     """The brackets around a gap; in a language that `lexing` does not know there are none."""
@@ -181,7 +187,7 @@ class Brackets:
     @cached_property
     def at_gap(self) -> Pairing:
         """Everything before the gap."""
-        return pair(self.before, self.language)
+        return _paired(self.before, self.language)[0]
 
     @cached_property
     def head(self) -> str:
@@ -274,8 +280,7 @@ class Brackets:
 
     @cached_property
     def _open(self) -> _Stack:
-        size = len(self.before)
-        return _Stack(tuple(Bracket(start - size, closer) for start, closer in self.at_gap.unclosed))
+        return _paired(self.before, self.language)[1]
 
     @cached_property
     def _without_fill(self) -> Pairing:

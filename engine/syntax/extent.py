@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.syntax.brackets import Bracket, Brackets, indentation, outside_of_all, statement_start
+from engine.syntax.brackets import Brackets, indentation, outside_of_all, statement_start
 from engine.syntax.lexing import Lexeme, lexemes
 
 ExtentKind = Literal["string", "comment", "brackets", "block", "rest_of_line", "open"]
@@ -139,11 +139,10 @@ def _end_of_statement(brackets: Brackets, fill: str) -> int:
 
 def _lines_after_first(brackets: Brackets, fill: str) -> Iterator[tuple[int, str]]:
     """The lines of a fill that are not blank and in no bracket or string, but for the first."""
-    around = tuple(Bracket(bracket.start, bracket.closer) for bracket in brackets.unclosed[-1:])
     size = len(brackets.head)
     lines = {size + match.start(): match.group() for match in _LINE.finditer(fill) if match.start() and match.group()}
     places = [place for place, line in lines.items() if not line.isspace()]
-    for place in outside_of_all(brackets.head + fill, brackets.language, places, around):
+    for place in outside_of_all(brackets.head + fill, brackets.language, places, brackets.unclosed[-1:]):
         yield place - size, lines[place]
 
 
