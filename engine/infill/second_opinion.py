@@ -3,7 +3,8 @@
 A canvas says all of its tokens at once, at a width that is guessed. The causal encoder of the same weights reads the
 same context and suffix and writes token after token, to the end that it has learnt. What it would write is known as far
 as its reading of a canvas's answer is sure, and it is given up as soon as it can't be likelier any more. Code repeats
-itself: what followed the last tokens elsewhere in the file is read along, and where it is what comes, a pass is saved.
+itself: what followed the last tokens elsewhere in the file, or on a canvas, is read along, and where it is what comes, a
+pass is saved.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ HANDICAP = 1.5
 weights whether it is right or not. On development gaps 0.5 to 2 do equally well."""
 LONGEST = 32
 """Tokens."""
-_GUESSED = 4
-"""Tokens that are read with the next one, in hope: what follows its like elsewhere takes every third pass away."""
+_GUESSED = 7
+"""Tokens that are read with the next one, in hope: what follows its like elsewhere takes half of the passes away. Eight
+rows are the least that a processor multiplies at once."""
 _LIKE = 4
 """Tokens that are looked for elsewhere, at most."""
 _SURE = math.log(0.5)
@@ -50,7 +52,7 @@ def second_opinion(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesi
     surest = max(known, key=_sure_tokens, default=None)
     if surest is not None and _sure_tokens(surest) > len(surest.ids):
         return []  # it would be the very same
-    written = _Written(gap, surest)
+    written = _Written(gap, surest, known)
     least = max((standing(gap, each, each.read) for each in known), default=-math.inf) + HANDICAP
     tokens = model.next_tokens(gap.prompt.context, written.choose, gap.suffix, tuple(written.ids), written.guess)
     while len(written.ids) <= min(LONGEST, gap.budget) and written.bound() >= least and not gap.should_stop():
@@ -79,7 +81,7 @@ def _sure_tokens(known: Hypothesis) -> int:
 class _Written:
     """A gap's tokens so far, and what the model says of each."""
 
-    def __init__(self, gap: Gap, begun: Hypothesis | None) -> None:
+    def __init__(self, gap: Gap, begun: Hypothesis | None, known: Sequence[Hypothesis]) -> None:
         sure = _sure_tokens(begun) if begun else 0
         end = gap.model.info.end_id
         self._gap = gap
@@ -87,7 +89,9 @@ class _Written:
         self.ids = [*begun.ids[:sure]] if begun else []
         self.logs = [*begun.read[:sure]] if begun else []
         """One more than `ids` once the end is there."""
-        self._around = [*gap.suffix, *gap.prompt.context]
+        before = gap.prompt.context[1 - _LIKE :]
+        canvases = [token for each in known for token in (*before, *each.ids, *([] if end is None else [end]))]
+        self._around = [*gap.suffix, *canvases, *gap.prompt.context]
 
     def guess(self) -> list[int]:
         """What may come, asked before each forward pass, which is counted."""

@@ -129,6 +129,15 @@ def test_what_a_canvas_is_sure_of_is_not_written_again(model: DiffusionGemma):
     assert again.read == pytest.approx(made.read, abs=5e-2)
 
 
+def test_what_a_canvas_is_not_sure_of_is_guessed(model: DiffusionGemma):
+    gap = gap_of(model)
+    (made,) = opinion(gap)
+    unsure = replace_hypothesis(made, row=0, read=(math.log(0.4), *made.read[1:]), likeness=-10.0, handicap=0.0)
+    again = gap_of(model)
+    assert opinion(again, unsure) == []  # it is what the canvas says
+    assert again.written < gap.written
+
+
 @pytest.mark.usefixtures("unguessed")
 def test_what_was_read_of_another_gap_is_not_gone_on_from(model: DiffusionGemma):
     gap = gap_of(model)
