@@ -34,6 +34,7 @@ OUTSIDE = (
 )
 """Modules of Python's own library: code that every model here has seen, and that is on every machine."""
 _SURE = (0.85, 0.7, 0.55)
+"""Of the probability at which the model's own canvases are done."""
 FITS = 1 + len(_SURE)
 """Times that a gap is filled to choose a schedule."""
 _CHOSEN_BY = 100
@@ -108,7 +109,8 @@ def fit(model: Model, tasks: Sequence[EvalTask], on_done: Callable[[], None] = l
     own = model.info.sampling
     if not tasks:
         return Schedule(max_steps=own.max_steps, sure=own.sure, threshold=None)
-    tried = [Schedule(max_steps=own.max_steps, sure=sure, threshold=None) for sure in (own.sure, *_SURE)]
+    sures = (own.sure, *(share * min(own.sure, 1.0) for share in _SURE))
+    tried = [Schedule(max_steps=own.max_steps, sure=sure, threshold=None) for sure in sures]
     best: tuple[float, Schedule] | None = None
     least = 0.0
     for schedule in tried:

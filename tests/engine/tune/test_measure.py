@@ -1,11 +1,16 @@
 """What a tuned model is measured on."""
 
 import random
+from typing import Any
 
 import pytest
 
+from engine.eval.tasks import EvalTask
+from engine.infill.pipeline import Parts, infill
+from engine.loader.loading import load
 from engine.train.corpus import Document
-from engine.tune.measure import held_out_gaps
+from engine.tune import measure
+from engine.tune.measure import FITS, fit, held_out_gaps
 from engine.tune.repository import Repository
 
 
@@ -30,3 +35,21 @@ def test_settings_are_chosen_by_gaps_of_the_files_that_are_reported_on(files: in
     of_reported, of_chosen = ({gap.name.partition(":")[0] for gap in gaps} for gaps in (reported, chosen_by))
     assert of_reported == {each.path for each in documents}
     assert len(of_chosen) >= min(files, count // 3)
+
+
+def test_schedules_that_are_tried_are_less_sure_than_the_model_s_own(monkeypatch: pytest.MonkeyPatch):
+    model = load("bundled", "cpu").model
+    tried: list[float] = []
+
+    def noted(*given: Any, parts: Parts, **others: Any) -> Any:
+        assert parts.sampling
+        tried.append(parts.sampling.sure)
+        return infill(*given, parts=parts, **others)
+
+    monkeypatch.setattr(measure, "infill", noted)
+    task = EvalTask(name="a", kind="line", language="python", prefix="double = 2 * ", suffix="\n", truth="value")
+    schedule = fit(model, [task])
+    own = model.info.sampling.sure
+    assert len({*tried}) == FITS
+    assert max(tried) == own
+    assert schedule.sure in tried
