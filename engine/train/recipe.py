@@ -94,7 +94,7 @@ class Recipe:
     """Denoise steps of a served canvas, at the most: a canvas of masks needs few, as what it accepted stays."""
     from_left: bool = True
     """Whether a served canvas is filled in the order of its text; else what is surest first."""
-    sure: float = 0.9
+    sure: float = 0.5
     """Probability of each of its open tokens at which a served canvas is done."""
     mend_from: float = 0.5
     """Mean confidence from which a fill that does not parse is denoised again; below it is only cut."""
