@@ -3,8 +3,8 @@
 A canvas says all of its tokens at once, at a width that is guessed. The causal encoder of the same weights reads the
 same context and suffix and writes token after token, to the end that it has learnt. What it would write is known as far
 as its reading of a canvas's answer is sure, and it is given up as soon as it can't be likelier any more. Code repeats
-itself: what followed the last tokens elsewhere in the file, or on a canvas, is read along, and where it is what comes, a
-pass is saved.
+itself: what followed the last tokens elsewhere in the file, or on a canvas, is read along, and where it is what comes,
+a pass is saved.
 """
 
 from __future__ import annotations
