@@ -79,6 +79,23 @@ class _Folder:
 class Seen(dict[_Ground, _Folder]):
     """What one look found on its way, for others at the same time; it is not looked at again."""
 
+    def __init__(self) -> None:
+        self._repositories: dict[Path, Path | None] = {}
+
+    def repository(self, folder: Path) -> Path | None:
+        """The innermost one of git that a folder is, or lies in."""
+        found, asked = None, list[Path]()
+        for each in (folder, *folder.parents):
+            if each in self._repositories:
+                found = self._repositories[each]
+                break
+            asked.append(each)
+            if (each / ".git").exists():
+                found = each
+                break
+        self._repositories |= dict.fromkeys(asked, found)
+        return found
+
 
 class Exclusions:
     """Answers for one workspace; reads ignore files again when they change.
@@ -122,7 +139,8 @@ class Exclusions:
             places = {path: folder, real: real_folder}
             seen = Seen() if seen is None else seen
             hidden = any(
-                _is_secret(place.as_uri()) or self._ignored(place, _ground(place, around), seen, is_folder=is_folder)
+                _is_secret(place.as_uri())
+                or self._ignored(place, _ground(place, around, seen), seen, is_folder=is_folder)
                 for place, around in places.items()
             )
         except _Unreadable as refused:
@@ -237,10 +255,10 @@ def name_of(uri: str) -> str:
     return unquote(path).lstrip("/")
 
 
-def _ground(path: Path, folder: Path | None) -> _Ground:
+def _ground(path: Path, folder: Path | None, seen: Seen) -> _Ground:
     """git's files count in the repository, `.dgignore` also in the workspace folder around it; else each in the folder,
     or in the file's own."""
     folder = folder if folder and path.is_relative_to(folder) and path != folder else None
-    repository = next((ancestor for ancestor in path.parents if (ancestor / ".git").exists()), folder or path.parent)
+    repository = seen.repository(path.parent) or folder or path.parent
     top = folder if folder and repository.is_relative_to(folder) else repository
     return _Ground(top=top, git_depth=len(repository.parts) - len(top.parts))
