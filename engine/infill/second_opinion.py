@@ -34,8 +34,8 @@ weights whether it is right or not. On development gaps 0.5 to 2 do equally well
 LONGEST = 32
 """Tokens."""
 _GUESSED = 7
-"""Tokens that are read with the next one, in hope: what follows its like elsewhere takes half of the passes away. Eight
-rows are the least that a processor multiplies at once."""
+"""Tokens that are read with the next one, in hope: what follows its like elsewhere takes half of the passes away. With
+it they are the eight rows that oneDNN multiplies at the least."""
 _LIKE = 4
 """Tokens that are looked for elsewhere, at most."""
 _SURE = math.log(0.5)
