@@ -115,6 +115,11 @@ class Exclusions:
         """Work out whether a document is excluded. `folders`: those of the workspace."""
         self._reasons[uri] = self.reason(uri, folders, seen=seen)
 
+    @property
+    def uris(self) -> Sequence[str]:
+        """Of all of which something is known. In any thread."""
+        return list(self._reasons)
+
     def forget(self, uri: str) -> None:
         self._reasons.pop(uri, None)
 

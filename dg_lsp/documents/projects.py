@@ -93,7 +93,12 @@ class Projects:
 
     def _look_again(self) -> None:
         self._looks_soon = False
-        self._in_background(self._looking.at(*(held.file_uri for held in self._documents.others(""))))
+        held = dict.fromkeys(each.file_uri for each in self._documents.others(""))
+        # Of these nobody tells when they are no longer remembered, and some were only asked about.
+        for uri in self._exclusions.uris:
+            if uri not in held:
+                self.forget(uri)
+        self._in_background(self._looking.at(*held))
 
     def _looked(self, file_uri: str) -> None:
         self._documents.renew(file_uri)

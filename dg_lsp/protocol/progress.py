@@ -86,7 +86,7 @@ class ProgressBars:
                 await self._changed.wait()
                 report = WorkDoneProgressReport(message=self._words, percentage=self._percentage)
                 self._progress.report(token, report)
-            self._progress.end(token, WorkDoneProgressEnd(message=self._words))
+            self._end(token, self._words)
         finally:
             self._shows_load = False
 
@@ -115,5 +115,8 @@ class ProgressBars:
         try:
             await asyncio.wait({task})
         finally:
-            self._progress.end(token, WorkDoneProgressEnd())
-            self._progress.tokens.pop(token, None)
+            self._end(token)
+
+    def _end(self, token: ProgressToken, message: str | None = None) -> None:
+        self._progress.end(token, WorkDoneProgressEnd(message=message))
+        self._progress.tokens.pop(token, None)

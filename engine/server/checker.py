@@ -64,6 +64,12 @@ class Ticket:
     delivered: bool = False
     timer: asyncio.TimerHandle | None = field(default=None, repr=False)
 
+    def settle(self) -> None:
+        """Nothing is delivered from now on, and no timer holds it."""
+        self.delivered = True
+        if self.timer:
+            self.timer.cancel()
+
 
 class Checker:
     """All methods belong to one event loop."""
@@ -127,9 +133,7 @@ class Checker:
 
     def _deliver(self, ticket: Ticket, reply: Reply | None) -> None:
         if not ticket.delivered:
-            ticket.delivered = True
-            if ticket.timer:
-                ticket.timer.cancel()
+            ticket.settle()
             ticket.deliver(reply)
 
     def _give_up(self) -> None:
@@ -193,7 +197,10 @@ class Checker:
         """The question that is most urgent; None where the child ends before there is one."""
         while not ending.done():
             self._come.clear()
-            self._waiting = [each for each in self._waiting if not each.delivered and each.wanted()]
+            for each in self._waiting:
+                if not each.wanted():
+                    each.settle()
+            self._waiting = [each for each in self._waiting if not each.delivered]
             # Of equals the first.
             ticket = min(self._waiting, key=lambda each: each.urgency, default=None)
             if ticket is None:

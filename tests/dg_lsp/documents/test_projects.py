@@ -12,6 +12,7 @@ from dg_lsp.app.server import DgServer
 from dg_lsp.config import looking
 from dg_lsp.config.exclusion import Seen
 from dg_lsp.config.looking import AT_ONCE, LOOK_AGAIN_S, LOOK_S, TRUSTED_S, Looking
+from dg_lsp.documents.documents import REMEMBERED_AFTER_CLOSING
 from tests.dg_lsp.app.test_server import URI, Session
 
 
@@ -69,6 +70,28 @@ async def test_a_key_sees_no_document_by_a_look_that_is_old(session):
     disk.now_s += TRUSTED_S
     assert not (await server.projects.snapshot(URI)).policy.may_show
     assert not server.documents.get(other).policy.may_show
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_kept_of_files_that_are_no_longer_remembered_or_were_only_asked_about(session):
+    server, disk = session.server, Disk(session.server)
+    projects = server.projects
+    await session.begin()
+    for number in range(REMEMBERED_AFTER_CLOSING + 5):
+        uri = f"file:///w/{number}.py"
+        await session.open("a = 1\n", uri)
+        await session.change("b", uri)
+        await session.send("textDocument/didClose", {"textDocument": {"uri": uri}})
+        await projects.look(f"file:///w/never-open-{number}.py")
+    disk.now_s += TRUSTED_S
+    projects.look_soon(URI)
+    async with asyncio.timeout(10):
+        while len(projects._exclusions.uris) > REMEMBERED_AFTER_CLOSING:
+            await asyncio.sleep(0.01)
+            projects.look_soon(URI)
+    held = {each.uri for each in server.documents.others("")}
+    assert held.issuperset(projects._exclusions.uris)
+    assert held.issuperset(projects._looking._looked_at_s)
 
 
 @pytest.mark.asyncio

@@ -179,6 +179,17 @@ async def test_what_is_urgent_goes_first_and_what_nobody_wants_is_not_asked():
 
 
 @pytest.mark.asyncio
+async def test_what_nobody_wants_is_not_held_until_its_deadline():
+    async with checking() as checker:
+        check = Check(question=Diagnose(text="a = 0", language="python"), budget_ms=20_000, left_ms=1e9)
+        ticket = Ticket(check=check, urgency=0, deliver=lambda _: None, wanted=lambda: False)
+        checker.submit(ticket)
+        await asked(checker, Diagnose(text="a = 1", language="python"), urgency=1)
+        assert ticket.timer
+        assert ticket.timer.cancelled()
+
+
+@pytest.mark.asyncio
 async def test_more_and_more_deaths_mean_rest_in_which_nobody_waits():
     async with checking(sys.executable, "-c", "") as checker:
         async with asyncio.timeout(WAIT_S):
