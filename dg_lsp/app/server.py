@@ -180,6 +180,8 @@ class DgServer(LanguageServer):
     def refresh(self) -> None:
         """Settings or switches changed."""
         self._tell_off()
+        # What was shown last, or was not, was by what held before.
+        self.board.shown("", "")
         self.documents.renew()
         self.menu.offer(self.configuration.editor)
         if self.resident.is_ready:

@@ -93,17 +93,17 @@ class Suggester:
             self._tickets.pop(f"{lane} {uri}", None)
             self.in_flight.supersede(f"{lane} {uri}")
             self.counts.without_model += bool(held)
-            if held or off:
+            if (held or off) and not invoked:
                 self._on_outcome(off, _origin(held))
             return held[:1]
         request = await self._newest_request(f"{lane} {uri}", gap, invoked=invoked)
         if request is None:
             return []
         filled = await self.in_flight.fill(f"{lane} {uri}", request, load=invoked)
-        found = self._remembered(gap, filled.candidates if filled else ())
         if filled is not None:
             self._fitted = UNFITTED if filled.threshold is None else filled.threshold
         now = self._documents.get(uri)
+        found = self._remembered(gap, filled.candidates) if filled and now else []
         if now is None or not now.is_as(gap.snapshot):
             self.counts.stale += filled is not None
             return []

@@ -68,6 +68,18 @@ def session() -> Iterator[Session]:
 
 
 @pytest.mark.asyncio
+async def test_why_nothing_was_shown_is_forgotten_when_suggestions_are_switched(session):
+    await session.begin(enabled=True)
+    server = session.server
+    server.board.engine(EngineState(name="ready"))
+    server.board.shown("Not sure enough.", "")
+    assert server.board.current.silence
+    await session.send("dg/setEnabled", {"enabled": True}, id=1)
+    server.board.engine(EngineState(name="ready"))
+    assert server.board.current.silence == ""
+
+
+@pytest.mark.asyncio
 async def test_a_change_that_fails_costs_the_document_and_the_editor_is_asked_for_it(session, monkeypatch, caplog):
     await session.begin(experimental={"dgReopen": True})
     await session.open("a = 1\n")

@@ -253,6 +253,15 @@ async def test_after_a_suggestion_was_taken_none_is_asked_for_where_they_are_swi
     assert len(window.recorder.asked) == before
 
 
+@pytest.mark.parametrize(("invoked", "silences"), [(True, []), (False, ["Suggestions are switched off."])])
+async def test_who_asks_where_suggestions_are_switched_off_says_nothing_of_those_that_come_unasked(invoked, silences):
+    window = Window()
+    window.switch(enabled=False)
+    window.open("x = ▮\n")
+    assert await window.texts(invoked=invoked) == []
+    assert window.silences == silences
+
+
 @pytest.mark.parametrize("invoked", [True, False])
 async def test_what_is_under_way_is_not_shown_once_suggestions_are_switched_off(invoked):
     window = Window()
@@ -276,6 +285,19 @@ async def test_who_waits_for_the_model_may_close_the_document():
     window.recorder.loaded.set()
     assert await waiting == []
     assert window.recorder.asked == []
+
+
+async def test_of_a_document_that_was_closed_nothing_is_remembered():
+    window = Window(Recorder(is_ready=False))
+    window.open("x = ▮\n")
+    waiting = asyncio.create_task(window.texts(invoked=True))
+    while not window.recorder.warmed and not window.suggester._caches:
+        await asyncio.sleep(0)
+    window.suggester.closed(URI)
+    window.documents.close(URI)
+    window.recorder.loaded.set()
+    assert await waiting == []
+    assert not window.suggester._caches
 
 
 async def test_the_menu_and_ghost_text_do_not_supersede_each_other():
