@@ -7,13 +7,12 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import torch
-from filelock import FileLock, Timeout
 
 from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import BadInput, EngineError, ModelError
@@ -30,6 +29,7 @@ from engine.models.adapters.metadata import (
     AdapterFigures,
     AdapterMetadata,
     adapter_path,
+    claimed,
     fingerprint_of,
     last_good,
     work_dir,
@@ -395,15 +395,8 @@ def _taught(ready: Prepared, created: float) -> Learnt:
 @contextmanager
 def _claimed(work: Path) -> Generator[None]:
     """Raises BadInput where another tune of the same folder is at work. Of the folder's texts nothing stays behind."""
-    with writing(work, _WAY_OUT):
-        work.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = FileLock(work / "lock", blocking=False)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise BadInput("This folder is being tuned already: wait for its end.") from None
-    try:
+    with ExitStack() as stack:
+        with writing(work, _WAY_OUT):
+            stack.enter_context(claimed(work))
+        stack.callback(shutil.rmtree, work / CORPUS, ignore_errors=True)
         yield
-    finally:
-        shutil.rmtree(work / CORPUS, ignore_errors=True)
-        lock.release()

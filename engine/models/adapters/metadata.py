@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+from filelock import FileLock, Timeout
 
 from engine.checkpoints.directory import METADATA_FILE, Checkpoint, weight_files
-from engine.core.errors import EngineError, ModelError, NotRead
+from engine.core.errors import BadInput, EngineError, ModelError, NotRead
 from engine.core.files import read_regular, replacing
 from engine.core.runtime_paths import data_dir
 
 VERSION = 1
+_LOCK = "lock"
 NEW, OLD = ".new", ".old"
 """Behind the name of a directory that is being written, and of one that gives way to it."""
 _ENDS = 1 << 20
@@ -161,11 +163,31 @@ def switch_adapter(directory: Path, *, on: bool) -> None:
         ) from None
 
 
-def remove_adapter(directory: Path) -> None:
-    """With all that was kept to make it. Raises EngineError where the disk refuses."""
+@contextmanager
+def claimed(work: Path) -> Generator[None]:
+    """Within the block nobody else makes or removes the adapter that is made in the folder `work`. Raises BadInput
+    where somebody does."""
+    work.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = FileLock(work / _LOCK, blocking=False)
     try:
-        for each in (directory, directory.with_name(directory.name + OLD), work_dir(directory)):
-            if each.exists():
-                shutil.rmtree(each)
+        lock.acquire()
+    except Timeout:
+        raise BadInput("This folder is being tuned already: wait for its end, or pause it by Ctrl-C.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def remove_adapter(directory: Path) -> None:
+    """With all that was kept to make it. Raises BadInput while it is made, EngineError where the disk refuses."""
+    work = work_dir(directory)
+    try:
+        with claimed(work):
+            for each in (directory, directory.with_name(directory.name + OLD), *work.glob("*/")):
+                if each.exists():
+                    shutil.rmtree(each)
+        # On Windows a lock that is held can't be removed.
+        shutil.rmtree(work)
     except OSError as error:
         raise EngineError(f"{directory} can't be removed ({error.strerror or error}): check its permissions.") from None

@@ -9,9 +9,10 @@ import pytest
 
 from dg_lsp.cli import run
 from engine.checkpoints.directory import METADATA_FILE
+from engine.core.errors import BadInput
 from engine.loader.loading import load
 from engine.models.adapters.index import Adapters
-from engine.models.adapters.metadata import OLD, adapter_path, all_adapters, work_dir
+from engine.models.adapters.metadata import OLD, adapter_path, all_adapters, claimed, work_dir
 from tests.engine.adapters import put_adapter
 
 TOY = Path(__file__).parents[2] / "models" / "toy-uniform"
@@ -115,6 +116,18 @@ def test_a_run_that_made_none_yet_is_listed_and_dropped(repo: Path, capsys: pyte
     assert said(["adapters", "rm", work.name], capsys) == f"{work.name} is gone.\n"
     assert not work.exists()
     assert "Nothing was learnt yet" in said(["adapters"], capsys)
+
+
+def test_a_run_that_is_under_way_is_not_dropped(repo: Path, capsys: pytest.CaptureFixture[str]):
+    work = work_dir(adapter_path(repo, "0" * 16))
+    (work / "run-1").mkdir(parents=True)
+    with claimed(work):
+        assert run(["adapters", "rm", work.name]) == 2
+        assert "is being tuned" in capsys.readouterr().err
+        with pytest.raises(BadInput), claimed(work):
+            pass
+    assert (work / "run-1").exists()
+    assert said(["adapters", "rm", work.name], capsys) == f"{work.name} is gone.\n"
 
 
 def test_a_name_that_is_a_loop_of_links_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
