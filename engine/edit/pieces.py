@@ -7,7 +7,7 @@ import math
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -23,6 +23,10 @@ from engine.models.base import Model
 from engine.syntax.languages import language_of
 from engine.text.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 
+_TOKEN_CHARS = 8
+"""More than a token has in the mean."""
+MOST_CHARS = 1_000_000
+"""Of a selection."""
 _SHARE = 0.75
 """Of the room on a canvas that a piece takes; the rest is for growth."""
 Clock = Callable[[], float]
@@ -108,6 +112,10 @@ def _plain(request: FillRequest) -> FillRequest:
 def _check(request: FillRequest) -> None:
     if not request.old.strip():
         raise BadInput("There is nothing to rewrite: select some text that is not blank.")
+    if len(request.old) > MOST_CHARS:
+        raise BadInput(
+            f"The selection has {len(request.old):,} characters; up to {MOST_CHARS:,} are rewritten: select less."
+        )
     stays = [False] * len(request.old)
     for start, end in request.keep:
         stays[start:end] = [True] * (end - start)
@@ -115,22 +123,25 @@ def _check(request: FillRequest) -> None:
         raise BadInput("All of the selection is to be kept: leave some of it free.")
 
 
-def _pieces(model: Model, request: FillRequest) -> list[Piece]:
-    """Whole lines as far as they fit, longer lines cut between tokens."""
+def _pieces(model: Model, request: FillRequest) -> Iterator[Piece]:
+    """Whole lines as far as they fit, longer lines cut between tokens; each is looked for when it is its turn, as
+    others wait while a text is cut into tokens."""
     around = model.prompt(replace(request, suffix=request.old + request.suffix, old=""))
     limit = model.info.canvas_length
     room = max(1, int((limit - min(len(around.suffix), limit // 2)) * _SHARE) - len(model.tokenize(around.head)))
-    bounds = token_bounds(model, model.tokenize(request.old))
-    pieces: list[Piece] = []
-    at = 0
-    while at + 1 < len(bounds):
-        end = min(at + room, len(bounds) - 1)
-        if end < len(bounds) - 1:
-            breaks = [b for b in range(at + 1, end + 1) if request.old.endswith("\n", 0, bounds[b])]
-            end = breaks[-1] if breaks else end
-        pieces.append(Piece(start=bounds[at], end=bounds[end]))
-        at = end
-    return pieces
+    old, at = request.old, 0
+    while at < len(old):
+        near = old[at : at + room * _TOKEN_CHARS]
+        bounds = token_bounds(model, model.tokenize(near))[1:]
+        fits = bounds[:room]
+        end = next((bound for bound in (fits[-1], *bounds) if bound), len(near))
+        if at + end < len(old):
+            if len(bounds) <= room and len(fits) > 1 and fits[-2]:
+                # The last token may be a part of one.
+                end = fits[-2]
+            end = near.rfind("\n", 0, end) + 1 or end
+        yield Piece(start=at, end=at + end)
+        at += end
 
 
 def _part(request: FillRequest, piece: Piece, done: str, index: int, passed_s: float) -> FillRequest | None:

@@ -15,7 +15,7 @@ from engine.core.errors import BadInput
 from engine.core.request import Draft, Filled, FillRequest, RecentEdit
 from engine.decoding.executor import drive
 from engine.edit.answering import answering
-from engine.edit.pieces import in_pieces
+from engine.edit.pieces import MOST_CHARS, in_pieces
 from engine.infill.pipeline import infill
 from engine.models.oracle.model import Case, Oracle, Slip
 from engine.syntax.validator import Validator
@@ -126,6 +126,7 @@ def test_kept_spans_count_in_the_text_as_it_came():
         ({"old": " \n"}, "nothing to rewrite"),
         ({"keep": ((0, len(OLD)),)}, "All of the selection is to be kept"),
         ({"keep": ((0, len(OLD) - 1),)}, "All of the selection is to be kept"),
+        ({"old": "x" * (MOST_CHARS + 1)}, "1,000,001 characters; up to 1,000,000 are rewritten: select less"),
     ],
 )
 def test_what_can_not_be_rewritten_is_refused(options, message):
@@ -203,3 +204,19 @@ def test_a_large_selection_is_cut_in_time_that_grows_as_it_does():
     with contextlib.suppress(StopIteration):
         next(work)
     assert time.process_time() - began < 5
+
+
+def test_of_a_large_selection_no_more_is_cut_into_tokens_than_the_next_piece_needs(monkeypatch: pytest.MonkeyPatch):
+    """Others wait meanwhile."""
+    model, longest = Oracle("oracle", []), 0
+
+    def tokenize(text: str) -> list[int]:
+        nonlocal longest
+        longest = max(longest, len(text))
+        return own(text)
+
+    own = model.tokenize
+    monkeypatch.setattr(model, "tokenize", tokenize)
+    work = in_pieces(model, FillRequest(prefix="", suffix="", old="value = other\n" * 20_000, task="rewrite"))
+    next(work)
+    assert longest < 20_000
