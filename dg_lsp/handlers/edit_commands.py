@@ -114,8 +114,9 @@ async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]
         start, end = span_of(snapshot.lines, given.range, snapshot.encoding)
         start, end = snapshot.lines.line_start(start), snapshot.lines.line_end(end)
         await ls.resident.wait_until_ready()
-        errors = errors_in(await ls.analyses.at(snapshot, end), start, end)
-        return error_request(snapshot, errors, n) if errors else fix_request(snapshot, start, end, n)
+        analysis = await ls.analyses.at(snapshot, end)
+        errors = errors_in(analysis, start, end)
+        return error_request(snapshot, analysis, errors, n) if errors else fix_request(snapshot, start, end, n)
 
     return await _answered(ls, params, given, edit, apply=given.apply)
 
