@@ -130,6 +130,13 @@ def restart(
         if not before.http or http_address(before.http).port != address.port:
             # While the engine that runs has its door still, whatever that is called.
             bound(address).close()
+    if settings.device == "cuda" and not settings.model.startswith((REMOTE, ORACLE)):
+        # It takes seconds to know: who starts one that replaces none hears of it from that one.
+        import torch
+
+        from engine.checkpoints.placement import check_cuda
+
+        check_cuda(settings.device, torch.cuda.is_available())
     launch.stop()
     typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
 

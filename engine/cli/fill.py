@@ -33,13 +33,15 @@ def fill(
     n: Candidates = 1,
     max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Longest answer, in tokens.")] = 96,
     width: Annotated[int | None, typer.Option(min=1, max=4096, help="Fix the width of the gap, in tokens.")] = None,
-    deadline_ms: Annotated[float | None, number(1, "Answer with the best canvas by then.")] = None,
+    deadline_ms: Annotated[float | None, number(1, "Answer with the best canvas by then.", most=1e9)] = None,
     seed: Seed = 0,
     watch: Annotated[bool, typer.Option("--watch", help="Show the canvas settling.")] = False,
     write: Write = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Fill a gap in FILE: at a position, or where one ▮ stands; ▮old▮, on one line, is a gap with text to replace."""
+    if width is not None and width > max_tokens:
+        raise BadInput(f"--width {width} is more than --max-tokens {max_tokens}.")
     source = read_text(file)
     gap = _gap(source.text, at, to)
     if write:

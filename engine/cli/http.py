@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.engine import DeviceOption, ModelOption, TokenFile, ask_status, chosen_options, run_here
+from engine.cli.engine import DeviceOption, ModelOption, ask_status, chosen_options, run_here
 from engine.core.errors import EngineError
 from engine.core.exits import one_line_errors
 from engine.core.http_address import PORT, HttpAddress, http_address
+from engine.server.http.opening import bound
 from engine.server.settings import EngineOptions
 
 _DEFAULT = EngineOptions()
@@ -21,7 +22,16 @@ def http(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = PORT,
-    token_file: TokenFile = None,
+    # As messages that other commands have, too, name it.
+    token_file: Annotated[
+        str | None,
+        typer.Option(
+            "--token-file",
+            "--http-token-file",
+            metavar="FILE",
+            help="Holds what HTTP clients must send as their API key; only yours.",
+        ),
+    ] = None,
     model: ModelOption = _DEFAULT.model,
     device: DeviceOption = _DEFAULT.device,
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
@@ -37,6 +47,8 @@ def http(
     running = ask_status()
     if running is None:
         if not detach:
+            if port:
+                bound(http_address(wanted)).close()
             where = f"http://{wanted}" if port else f"at a free port of {host}, which `dg-lsp engine status` names"
             typer.echo(f"Serving {where}; Ctrl-C ends it.")
             run_here(settings)  # it comes back only where another engine was first

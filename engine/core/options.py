@@ -8,9 +8,9 @@ from typing import Any
 import typer
 
 
-def number(least: float, about: str) -> Any:
+def number(least: float, about: str, most: float | None = None) -> Any:
     """An option that is at least so much, and finite: to typer's own ranges inf is a number, and to older ones nan."""
-    return typer.Option(min=least, callback=_finite, help=about)
+    return typer.Option(min=least, max=most, callback=_finite, help=about)
 
 
 def _finite(value: float | None) -> float | None:

@@ -249,6 +249,8 @@ def check_refused(capsys: pytest.CaptureFixture[str], code: int, message: str, *
         (("-", "--write"), "There is no file to write to: --write needs a FILE, not standard input."),
         (("a.py", "-n", "0"), "Invalid value for '-n'"),
         (("a.py", "--width", "-3"), "Invalid value for '--width'"),
+        (("a.py", "--width", "50", "--max-tokens", "3"), "--width 50 is more than --max-tokens 3"),
+        (("a.py", "--deadline-ms", "1e300"), "Invalid value for '--deadline-ms'"),
         (("a.py", "--nonsense"), "No such option: --nonsense"),
         ((), "Missing argument 'FILE'. See `dg-lsp fill --help`."),
     ],

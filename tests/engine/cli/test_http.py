@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 
@@ -61,11 +62,22 @@ def test_an_engine_without_the_door_is_left_alone_and_the_way_out_named(place):
         assert place.answers()
 
 
+def test_where_its_port_is_taken_it_does_not_say_that_it_serves(place):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        said = run(place, "--port", str(other.getsockname()[1]))
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "in use" in said.stderr
+    assert not place.answers()
+
+
 def test_what_could_never_be_opened_is_refused_before_anything_starts(place):
     for arguments, told in (
         (("--host", "a b"), "write HOST:PORT"),
         (("--host", "0.0.0.0"), "put a token into DG_LSP_HTTP_TOKEN"),
         (("--token-file", "/nowhere/token"), "/nowhere/token can't be read"),
+        (("--http-token-file", "/nowhere/token"), "/nowhere/token can't be read"),
     ):
         said = run(place, *arguments)
         assert said.returncode == 2

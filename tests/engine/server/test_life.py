@@ -29,6 +29,8 @@ from engine.ipc.protocol import VERSION
 from engine.server.settings import EngineOptions
 from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
+TOY = Path(__file__).parents[2] / "models" / "toy-uniform"
+
 
 @pytest.fixture
 def place():
@@ -229,6 +231,15 @@ def test_a_restart_whose_port_is_taken_leaves_the_engine_alone(place):
         assert place.command("restart", "--http", f"localhost:{port}").returncode == 0
 
 
+def test_a_restart_on_a_gpu_that_is_not_there_leaves_the_engine_alone(place):
+    place.environment["CUDA_VISIBLE_DEVICES"] = ""
+    with running(place, "--model", place.oracle("x = ▮1▮\n")) as process:
+        refused = place.command("restart", "--model", str(TOY), "--device", "cuda")
+        assert refused.returncode == 2
+        assert "CUDA was asked for, but torch finds no GPU here" in refused.stderr
+        assert pid_of(place) == process.pid
+
+
 def test_where_the_folder_of_a_shell_is_gone_an_engine_starts_and_restarts(place):
     gone = place.folder / "gone"
     gone.mkdir()
@@ -240,16 +251,16 @@ def test_where_the_folder_of_a_shell_is_gone_an_engine_starts_and_restarts(place
     assert (said.returncode, said.stdout, said.stderr) == (0, "The engine runs.\n", "")
 
 
-def test_a_relative_name_survives_detaching_and_restarts(place, changeable):
-    here = {"cwd": changeable.parent}
-    assert place.command("run", "--detach", "--model", changeable.name, **here).returncode == 0
+def test_a_relative_name_survives_detaching_and_restarts(place):
+    here = {"cwd": TOY.parent}
+    assert place.command("run", "--detach", "--model", TOY.name, **here).returncode == 0
     with place.client() as wire:
-        assert wire.status().model == str(changeable)
+        assert wire.status().model == str(TOY)
         wire.send(Warm(id=1))
         assert wire.reply(1) == Done(id=1)
     assert place.command("restart", **here).returncode == 0
     with place.client() as wire:
-        assert wire.status().model == str(changeable)
+        assert wire.status().model == str(TOY)
     place.oracle("x = ▮1▮\n")
     assert place.command("restart", "--model", "oracle:oracle.json", cwd=place.folder).returncode == 0
     with place.client() as wire:
