@@ -187,8 +187,9 @@ def test_the_bundled_model_fixes_small_errors(bundled, broken: str, whole: str):
 
 def test_starting_from_noise_is_another_way(bundled):
     request = FillRequest(task="fix", prefix="", old="x = f(1\ny = 2\n", suffix="", language="python")
-    for candidate in drive(bundled, syntax_fix(bundled, request, ways=[by_strength(1.0)])).candidates:
-        assert is_sound(candidate.text)
+    candidates = drive(bundled, syntax_fix(bundled, request, ways=[by_strength(1.0)])).candidates
+    assert candidates
+    assert all(is_sound(candidate.text) for candidate in candidates)
 
 
 def test_touched_characters_are_those_between_what_is_the_same():

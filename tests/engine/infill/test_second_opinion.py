@@ -176,8 +176,8 @@ def test_it_comes_first_only_where_it_is_clearly_likelier(model: DiffusionGemma)
 
 def test_a_single_line_stays_one(model: DiffusionGemma):
     asked = replace(REQUEST, prefix="def area(width, height):\n", single_line=True, suffix="\n")
-    for made in opinion(gap_of(model, asked)):
-        assert "\n" not in made.text
+    (made,) = opinion(gap_of(model, asked))
+    assert "\n" not in made.text
 
 
 def test_what_adds_a_problem_is_not_offered(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
