@@ -109,7 +109,8 @@ def _load(name: str, target: str) -> Callable[..., None] | typer.Typer:
 
 
 def _sentence(message: str) -> str:
-    return " ".join(message.split()).rstrip(".") + "."
+    told = " ".join(message.split())
+    return told if told.endswith("?") else told.rstrip(".") + "."
 
 
 def _hint(error: typer.TyperException) -> str:

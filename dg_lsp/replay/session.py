@@ -91,7 +91,7 @@ def read_session(path: Path) -> Session:
     try:
         lines = read_regular(path, MOST_NBYTES).splitlines()
     except OSError as error:
-        raise SessionError(f"The session {path} can't be read ({error}).") from None
+        raise SessionError(f"The session {path} can't be read ({error.strerror or error}): check the path.") from None
     if not lines:
         raise SessionError(f"The session {path} is empty.")
     head = _read(path, 1, lines[0], _Head)

@@ -65,7 +65,7 @@ def read_text(name: str) -> TextFile:
     except IsADirectoryError:
         raise BadInput(f"{name} is a directory: name a file in it.") from None
     except OSError as error:
-        raise BadInput(f"{name} can't be read ({error.strerror}): check its permissions.") from None
+        raise BadInput(f"{name} can't be read ({error.strerror}): check the path and its permissions.") from None
 
 
 def decode(raw: bytes, path: Path | None) -> TextFile:
