@@ -134,7 +134,7 @@ def _pieces(model: Model, request: FillRequest) -> Iterator[Piece]:
         near = old[at : at + room * _TOKEN_CHARS]
         bounds = token_bounds(model, model.tokenize(near))[1:]
         fits = bounds[:room]
-        end = next((bound for bound in (fits[-1], *bounds) if bound), len(near))
+        end = next((bound for bound in (*fits[-1:], *bounds) if bound), len(near))
         if at + end < len(old):
             if len(bounds) <= room and len(fits) > 1 and fits[-2]:
                 # The last token may be a part of one.
