@@ -50,14 +50,12 @@ def error_request(
 ) -> EditRequest:
     """Mend some errors of those that were found, wherever near them their causes lie; the others, but for one
     in which the likeliest cause of these lies, stay as they are."""
-    lines = snapshot.lines
     start, end = min(each.start for each in errors), max(each.end for each in errors)
-    first, last = lines.line_start(start), lines.line_end(end)
     likeliest = [each.spots[0] for each in errors if each.spots]
     others = [each for each in analysis.errors if not any(each.start <= spot <= each.end for spot in likeliest)]
-    before = [lines.line_end(each.end) for each in others if each.end < first]
-    behind = [lines.line_start(each.start) for each in others if each.start > last]
-    low, high = max([start - FAR_CHARS, *before]), min([end + FAR_CHARS, *behind])
+    low = max([start - FAR_CHARS, *(each.end for each in others if each.end < start)])
+    high = min([end + FAR_CHARS, *(each.start for each in others if each.start > end)])
     causes = [spot for each in errors for spot in each.spots[:CAUSES]]
-    near = [start, end, *(spot for spot in causes if low <= spot < high)]
+    near = [start, end, *(spot for spot in causes if low < spot < high)]
+    lines = snapshot.lines
     return fix_request(snapshot, lines.line_start(min(near)), lines.line_end(min(max(near), len(snapshot.text))), n)
