@@ -132,13 +132,12 @@ def _pieces(model: Model, request: FillRequest) -> Iterator[Piece]:
     old, at = request.old, 0
     while at < len(old):
         near = old[at : at + room * _TOKEN_CHARS]
-        bounds = token_bounds(model, model.tokenize(near))[1:]
-        fits = bounds[:room]
-        end = next((bound for bound in (*fits[-1:], *bounds) if bound), len(near))
+        ends = [end for end in token_bounds(model, model.tokenize(near)) if end] or [len(near)]
+        if len(ends) <= room and at + len(near) < len(old):
+            # The last token may be a part of one.
+            ends = ends[:-1] or ends
+        end = ends[:room][-1]
         if at + end < len(old):
-            if len(bounds) <= room and len(fits) > 1 and fits[-2]:
-                # The last token may be a part of one.
-                end = fits[-2]
             end = near.rfind("\n", 0, end) + 1 or end
         yield Piece(start=at, end=at + end)
         at += end
