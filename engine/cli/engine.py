@@ -36,9 +36,14 @@ Http = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Where clients of llama.cpp's or OpenAI's HTTP are served; empty: nowhere."),
 ]
-TokenFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Holds what HTTP clients must send as their API key; only yours.")
-]
+
+
+def token_file(*names: str) -> Any:
+    """An option; its parameter's name is its own where none is given."""
+    return typer.Option(*names, metavar="FILE", help="Holds what HTTP clients must send as their API key; only yours.")
+
+
+TokenFile = Annotated[str | None, token_file()]
 _STALL = number(0.1, "Seconds until a step of the model counts as hung, at the latest.")
 
 

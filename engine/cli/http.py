@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.engine import DeviceOption, ModelOption, ask_status, chosen_options, run_here
+from engine.cli.engine import DeviceOption, ModelOption, ask_status, chosen_options, run_here, token_file
 from engine.core.errors import EngineError
 from engine.core.exits import one_line_errors
 from engine.core.http_address import PORT, HttpAddress, http_address
@@ -23,15 +23,7 @@ def http(
     ),
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = PORT,
     # As messages that other commands have, too, name it.
-    token_file: Annotated[
-        str | None,
-        typer.Option(
-            "--token-file",
-            "--http-token-file",
-            metavar="FILE",
-            help="Holds what HTTP clients must send as their API key; only yours.",
-        ),
-    ] = None,
+    token: Annotated[str | None, token_file("--token-file", "--http-token-file")] = None,
     model: ModelOption = _DEFAULT.model,
     device: DeviceOption = _DEFAULT.device,
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
@@ -42,13 +34,12 @@ def http(
     from engine.server import launch
 
     wanted = str(HttpAddress(host=host, port=port))
-    http_address(wanted)
-    settings = chosen_options(None, model=model, device=device, http=wanted, http_token_file=token_file)
+    address = http_address(wanted)
+    settings = chosen_options(None, model=model, device=device, http=wanted, http_token_file=token)
     running = ask_status()
     if running is None:
         if not detach:
-            if port:
-                bound(http_address(wanted)).close()
+            bound(address).close()
             where = f"http://{wanted}" if port else f"at a free port of {host}, which `dg-lsp engine status` names"
             typer.echo(f"Serving {where}; Ctrl-C ends it.")
             run_here(settings)  # it comes back only where another engine was first
