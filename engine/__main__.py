@@ -1,4 +1,4 @@
-"""`python -m engine run`: how the language server starts an engine without knowing its code."""
+"""`python -m engine`: `dg-lsp engine`, where nothing of an editor's is imported."""
 
 from engine.cli.engine import engine
 

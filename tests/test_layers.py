@@ -251,6 +251,11 @@ def test_the_engine_can_be_imported_without_torch():
     )
 
 
+def test_an_engine_is_started_without_the_command_line_for_people():
+    started = imported_by("import engine.server.__main__, engine.server.launch, engine.server.process")
+    assert started & {"typer", "rich", "pydantic"} == set()
+
+
 def test_a_name_of_a_class_or_of_a_type_stands_for_one_thing():
     names = Counter(name for package in ROOMS for file in (ROOT / package).rglob("*.py") for name in type_names(file))
     assert [name for name, count in names.items() if count > 1] == []

@@ -53,6 +53,6 @@ class ChosenEngine:
         try:
             # Another window may have done it while the question was shown.
             if is_other_release(await resident.client.status()):
-                await started(begin_restart(self._launch))
+                await started(begin_restart())
         except EngineFailure as failure:
             self._complain(str(failure))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import shlex
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from dg_lsp.config.settings import EngineSettings
 from engine.core.names import rooted
@@ -19,7 +20,7 @@ from engine.ipc.messages import EngineStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How an engine is started when none runs."""
+    """How an engine is started when none runs; the names but the last are those of the engine's options."""
 
     model: str = ""
     """Empty: the engine's default."""
@@ -29,7 +30,7 @@ class Launch:
     exit_after_s: float | None = None
     http: str = ""
     http_token_file: str = ""
-    engine: tuple[str, ...] = python_module("engine")
+    starter: tuple[str, ...] = (*python_module("engine.server"), "--detach")
 
     def chosen(self, settings: EngineSettings) -> Launch:
         """The same, its gaps filled by an editor's settings."""
@@ -53,20 +54,15 @@ class Launch:
 
     def command(self) -> list[str]:
         """The command line; it returns once the engine answers, or with a sentence on stderr."""
-        options = (word for name, value in self.options().items() for word in (name, value))
-        return [*self.engine, "run", "--detach", *options]
+        return [*self.starter, json.dumps(self.options())]
 
-    def options(self) -> dict[str, str]:
-        """What is not left to the engine, by the names that `dg-lsp engine run` has for it."""
-        options = {
-            "--model": self.model,
-            "--device": self.device,
-            "--unload-after": _seconds(self.unload_after_s),
-            "--exit-after": _seconds(self.exit_after_s),
-            "--http": self.http,
-            "--http-token-file": self.http_token_file,
+    def options(self) -> dict[str, str | float]:
+        """What is not left to the engine."""
+        return {
+            field.name: value
+            for field in fields(self)
+            if field.name != "starter" and (value := getattr(self, field.name)) not in ("", None)
         }
-        return {name: value for name, value in options.items() if value}
 
 
 def is_other_release(running: EngineStatus) -> bool:
@@ -94,16 +90,21 @@ def difference(wanted: Launch, running: EngineStatus) -> str:
     other = {name: value for name, value in wanted.options().items() if has.get(name) != value}
     if not other:
         return ""
-    runs = ", ".join(f"{name.lstrip('-')} {has.get(name, 'none')}" for name in other)
-    options = " ".join(f"{name} {shlex.quote(value)}" for name, value in other.items())
+    runs = ", ".join(f"{_option(name)} {_word(has.get(name, 'none'))}" for name in other)
+    options = " ".join(f"--{_option(name)} {shlex.quote(_word(value))}" for name, value in other.items())
     return (
         f"The engine runs with {runs}, not as the settings say; `dg-lsp engine restart {options}` changes that "
         "for all editors."
     )
 
 
-def _seconds(time_s: float | None) -> str:
-    return "" if time_s is None else f"{time_s:g}"
+def _option(name: str) -> str:
+    """What `dg-lsp engine restart` calls it."""
+    return name.removesuffix("_s").replace("_", "-")
+
+
+def _word(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _is_on(device: str, running: EngineStatus) -> bool:
@@ -116,10 +117,10 @@ def begin(launch: Launch) -> subprocess.Popen[bytes]:
     return _process(launch.command())
 
 
-def begin_restart(launch: Launch) -> subprocess.Popen[bytes]:
+def begin_restart() -> subprocess.Popen[bytes]:
     """Begin to end the engine that runs and to start one of this release in its place, with the options that it has.
     Raises EngineFailure."""
-    return _process([*launch.engine, "restart"])
+    return _process([*python_module("engine"), "restart"])
 
 
 def _process(command: list[str]) -> subprocess.Popen[bytes]:
@@ -131,7 +132,7 @@ def _process(command: list[str]) -> subprocess.Popen[bytes]:
             stderr=subprocess.PIPE,
             cwd=neutral_dir(),  # A project that an editor stands in must not say what a name means.
         )
-    except (OSError, ValueError) as error:  # ValueError: a setting holds a zero byte
+    except OSError as error:
         raise EngineFailure("unavailable", f"The engine can't be started ({error}); run `dg-lsp doctor`.") from None
 
 

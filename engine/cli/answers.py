@@ -9,7 +9,7 @@ from typing import cast
 import typer
 from msgspec.structs import replace
 
-from engine.cli.engine import chosen_options
+from engine.cli.engine import asked_for
 from engine.core.errors import BadInput, BodyError, EngineError, ModelError
 from engine.core.names import Device, rooted
 from engine.core.processes import working_dir
@@ -44,8 +44,9 @@ def answer(
     running = welcome()
     if running is None:
         from engine.server import launch
+        from engine.server.options import chosen_options
 
-        launch.start_detached(chosen_options(None, model=model, device=device))
+        launch.start_detached(chosen_options(asked_for(model=model, device=device)))
         try:
             return _of_engine(request, on_draft, "in the engine, now started")
         except ModelError:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 from msgspec.json import encode
 
-from engine.core.credentials import http_token
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.http_address import http_address
-from engine.core.names import ORACLE, check_device, rooted
+from engine.core.names import ORACLE
 from engine.core.options import number
-from engine.core.processes import at_home, working_dir
-from engine.core.server_address import REMOTE, server_address
+from engine.core.server_address import REMOTE
 from engine.core.sizes import binary_bytes
 from engine.ipc.client import EngineFailure, NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
-from engine.loader.catalog import find
-from engine.server.http.opening import bound, check_extra
+from engine.server.http.opening import bound
+from engine.server.options import chosen_options
 from engine.server.settings import EngineOptions
 
 _DEFAULT = EngineOptions()
@@ -64,14 +61,15 @@ def run(
     from engine.server import launch
 
     settings = chosen_options(
-        None,
-        model=model,
-        device=device,
-        unload_after_s=unload_after,
-        exit_after_s=exit_after,
-        stall_s=stall_after,
-        http=http,
-        http_token_file=http_token_file,
+        asked_for(
+            model=model,
+            device=device,
+            unload_after_s=unload_after,
+            exit_after_s=exit_after,
+            stall_s=stall_after,
+            http=http,
+            http_token_file=http_token_file,
+        )
     )
     if not (launch.start_detached(settings) if detach else run_here(settings)):
         typer.echo(_ALREADY)
@@ -121,14 +119,16 @@ def restart(
         before = None
         typer.echo("dg-lsp: the engine does not say how it runs; what no option sets starts as by default.", err=True)
     settings = chosen_options(
-        before,
-        model=model,
-        device=device,
-        unload_after_s=unload_after,
-        exit_after_s=exit_after,
-        stall_s=stall_after,
-        http=http,
-        http_token_file=http_token_file,
+        asked_for(
+            before,
+            model=model,
+            device=device,
+            unload_after_s=unload_after,
+            exit_after_s=exit_after,
+            stall_s=stall_after,
+            http=http,
+            http_token_file=http_token_file,
+        )
     )
     if settings.http and before:
         address = http_address(settings.http)
@@ -154,29 +154,14 @@ def run_here(settings: EngineOptions) -> bool:
     return process.run(settings)
 
 
-def chosen_options(before: EngineStatus | None, **asked: Any) -> EngineOptions:
-    """What is asked for, else what the engine ran with `before`, else the defaults. Raises BadInput, before anything
-    starts or ends, for what no engine could run here."""
+def asked_for(before: EngineStatus | None = None, **asked: Any) -> EngineOptions:
+    """What is asked for (None: nothing is), else what the engine ran with `before`, else the defaults."""
     ran: dict[str, Any] = {}
     if before:
         ran = {"model": before.model, "device": before.device_asked, "stall_s": before.stall_after_s}
         ran |= {"unload_after_s": before.unload_after_s, "exit_after_s": before.exit_after_s}
         ran |= {"http": before.http, "http_token_file": before.http_token_file}
-    settings = EngineOptions(**(ran | {name: value for name, value in asked.items() if value is not None}))
-    settings = replace(settings, model=rooted(settings.model, working_dir()))
-    if settings.http_token_file:
-        # The engine stands in no folder of the user's.
-        file = working_dir() / at_home(settings.http_token_file)
-        settings = replace(settings, http_token_file=str(file))
-    if settings.http:
-        check_extra()
-        http_token(http_address(settings.http), settings.http_token_file)
-    check_device(settings.device)
-    if settings.model.startswith(REMOTE):
-        server_address(settings.model)
-    elif not settings.model.startswith(ORACLE):
-        find(settings.model)
-    return settings
+    return EngineOptions(**(ran | {name: value for name, value in asked.items() if value is not None}))
 
 
 def ask_status() -> EngineStatus | None:

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-import typer
-
 from engine.core.errors import BadInput, EngineError
 
 BAD_INPUT, FAILURE = 2, 1
@@ -24,14 +22,27 @@ def escape_unencodable() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def in_one_line(error: EngineError) -> str:
+    """What standard error says of it."""
+    return f"dg-lsp: {' '.join(str(error).split())}"
+
+
+def exit_code(error: EngineError) -> int:
+    """2 for BadInput, 1 for others."""
+    return BAD_INPUT if isinstance(error, BadInput) else FAILURE
+
+
 @contextmanager
 def one_line_errors() -> Generator[None]:
-    """As a decorator of a command or around a block: BadInput exits with 2, other EngineErrors with 1."""
+    """As a decorator of a typer command or around a block of one: EngineErrors end it as they should."""
     try:
         yield
     except EngineError as error:
-        typer.echo(f"dg-lsp: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(BAD_INPUT if isinstance(error, BadInput) else FAILURE) from error
+        # A quarter of a second; who is no typer command needs none of it.
+        import typer
+
+        typer.echo(in_one_line(error), err=True)
+        raise typer.Exit(exit_code(error)) from error
 
 
 @contextmanager

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from filelock import FileLock, Timeout
+import msgspec
 
 from engine.core.errors import EngineError
 from engine.core.processes import neutral_dir, python_module
@@ -18,6 +18,9 @@ from engine.ipc.client import EngineFailure, NoAnswer, ask, running_peer, welcom
 from engine.ipc.messages import Stop
 from engine.ipc.peercred import kill
 from engine.server.settings import EngineOptions
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _START_S = 30.0
 _STOP_S = 1.5
@@ -46,7 +49,7 @@ def start(settings: EngineOptions) -> subprocess.Popen[bytes] | None:
         with runtime_dir_usable():
             said = stack.enter_context(tempfile.TemporaryFile(dir=folder))
         process = subprocess.Popen(
-            [*python_module("engine"), "run", *_arguments(settings)],
+            [*python_module("engine.server"), msgspec.json.encode(settings).decode()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
@@ -84,6 +87,9 @@ def stop() -> bool:
 
 def engine_lock() -> FileLock | None:
     """What the one running engine holds, now held; None where another holds it. Raises BadInput."""
+    # Who starts an engine holds no lock, and need not wait for this.
+    from filelock import FileLock, Timeout
+
     lock = FileLock(lock_path(), mode=0o600)
     with runtime_dir_usable():
         try:
@@ -91,18 +97,6 @@ def engine_lock() -> FileLock | None:
         except Timeout:
             return None
     return lock
-
-
-def _arguments(settings: EngineOptions) -> list[str]:
-    return [
-        *("--model", settings.model),
-        *("--device", settings.device),
-        *("--unload-after", str(settings.unload_after_s)),
-        *("--exit-after", str(settings.exit_after_s)),
-        *("--stall-after", str(settings.stall_s)),
-        *(("--http", settings.http) if settings.http else ()),
-        *(("--http-token-file", settings.http_token_file) if settings.http_token_file else ()),
-    ]
 
 
 def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:

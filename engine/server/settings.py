@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from engine.checkpoints.working import ROWS
+from engine.core.errors import BadInput
 from engine.core.names import BUNDLED
 
 
@@ -74,3 +77,11 @@ class EngineOptions:
     limits: Limits = field(default_factory=Limits)
     bounds: Bounds = field(default_factory=Bounds)
     http_bounds: HttpBounds = field(default_factory=HttpBounds)
+
+
+def read_options(text: str) -> EngineOptions:
+    """Of a JSON object; what it leaves out is as by default. Raises BadInput."""
+    try:
+        return msgspec.json.decode(text, type=EngineOptions)
+    except msgspec.MsgspecError as error:
+        raise BadInput(f"These are no options of an engine: {error}") from None

@@ -93,7 +93,7 @@ def test_the_engine_is_begun_early_where_all_is_known_that_it_takes(
     with home() as place:
         monkeypatch.setenv("DG_LSP_RUNTIME_DIR", place.environment["DG_LSP_RUNTIME_DIR"])
         params = {"capabilities": capabilities, "initializationOptions": options}
-        launch = Launch(engine=(sys.executable, "-c", "import sys; sys.exit('No torch here.')"))
+        launch = Launch(starter=(sys.executable, "-c", "import sys; sys.exit('No torch here.')"))
         begun = begin_engine(params, launch)
         assert (begun is not None) == begins
         if begun:

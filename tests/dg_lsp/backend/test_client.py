@@ -544,7 +544,7 @@ async def test_an_engine_that_cannot_start_is_one_sentence_and_not_tried_at_each
 
 @pytest.mark.asyncio
 async def test_a_starter_that_fails_is_quoted_and_tried_again_later(place):
-    broken = Launch(engine=("python3", "-c", "import sys; sys.exit('No torch here.')"))
+    broken = Launch(starter=("python3", "-c", "import sys; sys.exit('No torch here.')"))
     launches = launching(broken, Launch(model="oracle:/none.json"))
     client = EngineClient(launches, timeouts=Timeouts(first_retry_s=0.1))
     with pytest.raises(EngineFailure, match="No torch here"):

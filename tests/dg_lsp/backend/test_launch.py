@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from dg_lsp.backend.client import EngineFailure
-from dg_lsp.backend.launch import Launch, begin, difference
+from dg_lsp.backend.launch import Launch, begin, difference, started
 from dg_lsp.config.settings import EngineSettings, Settings, applied
 from tests.engine.ipc.test_protocol import STATUS
 
@@ -17,9 +17,11 @@ RUNNING = replace(
 )
 
 
-def test_a_setting_with_a_zero_byte_is_a_sentence():
-    with pytest.raises(EngineFailure, match="can't be started"):
-        begin(Launch(model="a\0b"))
+@pytest.mark.parametrize("model", ["a\0b", "a\udc80b", "/tmp/a\udc80b", "~a\udc80b", "no such model"])
+@pytest.mark.asyncio
+async def test_a_setting_that_no_engine_can_be_started_with_is_a_sentence(model):
+    with pytest.raises(EngineFailure, match=r"There is no model|no options of an engine"):
+        await started(begin(Launch(model=model)))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +66,6 @@ def test_an_engine_that_runs_otherwise_is_told_with_the_way_out(wanted, runs, op
 
 def test_the_door_is_the_users_own_and_its_token_is_found_at_home():
     chosen = Launch().chosen(EngineSettings(http="127.0.0.1:8012", http_token_file="~/token"))
-    assert (chosen.options()["--http"], chosen.http_token_file) == ("127.0.0.1:8012", str(Path.home() / "token"))
+    assert (chosen.options()["http"], chosen.http_token_file) == ("127.0.0.1:8012", str(Path.home() / "token"))
     _, problems = applied(Settings(), {"engine": {"http": "0.0.0.0:1"}}, by_project=True)
     assert problems == ["The setting 'engine' can't be set by a project; set it in the editor."]

@@ -670,3 +670,12 @@ def test_a_port_that_another_took_over_is_told_nothing_by_a_command():
         assert (shown.returncode, shown.stdout.strip()) == (1, "No engine is running.")
         with pytest.raises(TimeoutError):
             taken.accept()
+
+
+def test_a_name_that_is_no_utf8_is_refused_at_once(place):
+    folder = place.folder / "m\udcff"
+    folder.symlink_to(TOY)
+    refused = place.command("run", "--detach", "--model", str(folder))
+    assert refused.returncode == 2
+    assert "is no UTF-8" in refused.stderr
+    assert not place.answers()

@@ -1,0 +1,37 @@
+"""`python -m engine.server [--detach] OPTIONS`: how programs start the engine, its options as one JSON object.
+
+People have `dg-lsp engine run`, whose command line takes longer to import than all that an engine needs to answer.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from engine.core.errors import EngineError
+from engine.core.exits import exit_code, in_one_line
+from engine.server.settings import read_options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """With `--detach`, return when an engine answers, else be it, where that can be."""
+    try:
+        options = read_options(arguments[-1])
+        # Neither needs to wait for what the other imports.
+        if arguments[0] == "--detach":
+            from engine.server.launch import start_detached
+
+            start_detached(options)
+        else:
+            from engine.server.options import chosen_options
+            from engine.server.process import run
+
+            run(chosen_options(options))
+    except EngineError as error:
+        sys.stderr.write(f"{in_one_line(error)}\n")
+        return exit_code(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
