@@ -10,6 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from engine.cli.engine import asked_for
+from engine.core import torch_import
 from engine.core.errors import BadInput, BodyError, EngineError, ModelError
 from engine.core.names import Device, rooted
 from engine.core.processes import working_dir
@@ -83,6 +84,7 @@ def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> A
 
 def _own(request: FillRequest, model: str | None, device: str | None, on_draft: OnDraft | None) -> Answer:
     options, began = EngineOptions(), time.perf_counter()
+    torch_import.defer()
     # Torch and all: who asks the engine needs none of it.
     from engine.loader.loading import load
 

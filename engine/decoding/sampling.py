@@ -84,6 +84,13 @@ def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *
     )
 
 
+def seeded(device: str, seed: int) -> torch.Generator:
+    """What draws for one request."""
+    # A copy of one that is there: torch can't make its own while it is not imported whole.
+    generator = torch.default_generator.clone_state() if device == "cpu" else torch.Generator(device=device)
+    return generator.manual_seed(seed)
+
+
 def linear_temperature(t_min: float, t_max: float, max_steps: int) -> Temperature:
     """From t_max at the first step down towards t_min."""
     return lambda left: t_min + (t_max - t_min) * (left / max_steps)

@@ -19,7 +19,7 @@ from engine.decoding.denoise import Denoising, denoise
 from engine.decoding.distributions import Distributions, look
 from engine.decoding.elsewhere import Ours, denoise_elsewhere
 from engine.decoding.executor import Step
-from engine.decoding.sampling import either, published_policies
+from engine.decoding.sampling import either, published_policies, seeded
 from engine.decoding.slack import end_behind_text, end_once
 from engine.infill.race import Race
 from engine.models.base import Context, DenoisesElsewhere, Model, Prompt, Rows, Sampling
@@ -78,7 +78,7 @@ class Gap:
             request=request,
             prompt=prompt,
             context=context,
-            generator=torch.Generator(device=_device(model)).manual_seed(request.seed),
+            generator=seeded(_device(model), request.seed),
             deadline=deadline,
             sampling=sampling or model.info.sampling,
         )

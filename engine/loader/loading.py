@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.checkpoints.directory import first_line, reading
 from engine.checkpoints.placement import place, this_machine
+from engine.core import torch_import
 from engine.core.errors import EngineError, OutOfMemory, is_out_of_memory, is_panic
 from engine.core.names import BUNDLED, ORACLE, Device
 from engine.core.request import Draft, Filled, FillRequest
@@ -99,6 +100,8 @@ def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
     checkpoint = find(name)
     with reading(name), _bar(shown=on_percent is None and checkpoint.nbytes > _QUICK_NBYTES) as show:
         placement = place(checkpoint, device, this_machine())
+        if name != BUNDLED or placement.device != "cpu":
+            torch_import.complete()
         model = family_named(checkpoint.family).open(checkpoint, placement, on_percent or show)
         # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
         model.prompt(_TRIAL)
@@ -129,6 +132,7 @@ def _remote(name: str) -> Model:
     # HTTP is for those who use it.
     from engine.loader.remote import open_remote
 
+    torch_import.complete()
     model = open_remote(name)
     with reading(f"The tokenizer of {name}"):
         model.prompt(_TRIAL)

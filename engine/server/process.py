@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import faulthandler
+import gc
 import logging
 import logging.handlers
 import os
@@ -17,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from engine.core import runtime_paths
+from engine.core import runtime_paths, torch_import
 from engine.core.errors import BadInput, EngineError, unquoted
 from engine.core.names import ORACLE, Device
 from engine.core.version import __version__
@@ -93,16 +94,26 @@ async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
 
         return load(settings.model, cast(Device, settings.device), on_percent).model
 
+    torch_import.defer()
     if not settings.model.startswith(ORACLE):
         # Most of the way to a first answer; it can begin during the first client's handshake.
-        imports = threading.Thread(target=import_module, args=("engine.loader.loading",), name="imports", daemon=True)
-        imports.start()
+        threading.Thread(target=_import_loader, name="imports", daemon=True).start()
     server = EngineServer(settings, load, why_no_log)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows has no handlers on the loop; there Ctrl-C ends the loop by an exception.
         with contextlib.suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(number, server.stop, f"signal {number.name}")
     return await server.serve()
+
+
+def _import_loader() -> None:
+    # Next to nothing that imports make is garbage; to look for it again and again takes a tenth of their time.
+    gc.disable()
+    try:
+        import_module("engine.loader.loading")
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextlib.contextmanager
