@@ -45,9 +45,10 @@ def answer(
     running = welcome()
     if running is None:
         from engine.server import launch
-        from engine.server.options import chosen_options
+        from engine.server.options import named_from_here
 
-        launch.start_detached(chosen_options(asked_for(model=model, device=device)))
+        # The engine checks them itself: what that needs is imported sooner there.
+        launch.start_detached(named_from_here(asked_for(model=model, device=device)))
         try:
             return _of_engine(request, on_draft, "in the engine, now started")
         except ModelError:

@@ -23,10 +23,11 @@ def main(arguments: Sequence[str]) -> int:
 
             start_detached(options)
         else:
-            from engine.server.options import chosen_options
+            from engine.server.options import check_options
             from engine.server.process import run
 
-            run(chosen_options(options))
+            check_options(options)
+            run(options)
     except EngineError as error:
         sys.stderr.write(f"{in_one_line(error)}\n")
         return exit_code(error)

@@ -11,7 +11,8 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from engine.core.errors import EngineError
+from engine.core.errors import BadInput, EngineError
+from engine.core.exits import BAD_INPUT
 from engine.core.processes import neutral_dir, python_module
 from engine.core.runtime_paths import lock_path, log_dir, make_runtime_dir, runtime_dir_usable
 from engine.ipc.client import EngineFailure, NoAnswer, ask, running_peer, welcome
@@ -105,7 +106,7 @@ def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:
     while not (answer := welcome()):
         if process.poll():
             said.seek(0)
-            raise EngineError(_last_words(said.read(), process.returncode))
+            raise _last_words(said.read(), process.returncode)
         if time.monotonic() > ends:
             log = log_dir() / "engine.log"
             raise EngineError(f"The engine did not answer within {_START_S:g} s: see {log}, or run `dg-lsp doctor`.")
@@ -117,10 +118,11 @@ def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:
     return answer.pid == process.pid
 
 
-def _last_words(said: bytes, code: int) -> str:
+def _last_words(said: bytes, code: int) -> EngineError:
     lines = said.decode(errors="replace").strip().splitlines()
     ended = f"The engine ended at its start (exit code {code}): run `dg-lsp doctor`."
-    return lines[-1].removeprefix("dg-lsp: ") if lines else ended
+    words = lines[-1].removeprefix("dg-lsp: ") if lines else ended
+    return BadInput(words) if code == BAD_INPUT else EngineError(words)
 
 
 def _end(silence: NoAnswer) -> None:

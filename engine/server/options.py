@@ -16,24 +16,33 @@ from engine.server.settings import EngineOptions
 
 
 def chosen_options(options: EngineOptions) -> EngineOptions:
-    """The same, with names that mean what they mean here wherever they are read. Raises BadInput for what no engine
-    could run here."""
-    chosen = replace(options, model=rooted(options.model, working_dir()))
-    if chosen.http_token_file:
-        # The engine stands in no folder of the user's.
-        chosen = replace(chosen, http_token_file=str(working_dir() / at_home(chosen.http_token_file)))
-    for name in (chosen.model, chosen.http_token_file):
-        # Messages and these options themselves are UTF-8.
+    """The same, named from here and checked. Raises BadInput."""
+    chosen = named_from_here(options)
+    check_options(chosen)
+    return chosen
+
+
+def named_from_here(options: EngineOptions) -> EngineOptions:
+    """The same, with names that mean wherever they are read what they mean here: an engine stands in no folder of the
+    user's. Raises BadInput for one that none can be told."""
+    file = options.http_token_file and str(working_dir() / at_home(options.http_token_file))
+    named = replace(options, model=rooted(options.model, working_dir()), http_token_file=file)
+    for name in (named.model, named.http_token_file):
+        # Options and messages are.
         if name.encode(errors="ignore").decode() != name:
             raise BadInput(
                 f"The name {name!r} is no UTF-8, and an engine can't be asked about it: give it another one."
             )
-    if chosen.http:
+    return named
+
+
+def check_options(options: EngineOptions) -> None:
+    """Raises BadInput for what no engine could run here."""
+    if options.http:
         check_extra()
-        http_token(http_address(chosen.http), chosen.http_token_file)
-    check_device(chosen.device)
-    if chosen.model.startswith(REMOTE):
-        server_address(chosen.model)
-    elif not chosen.model.startswith(ORACLE):
-        find(chosen.model)
-    return chosen
+        http_token(http_address(options.http), options.http_token_file)
+    check_device(options.device)
+    if options.model.startswith(REMOTE):
+        server_address(options.model)
+    elif not options.model.startswith(ORACLE):
+        find(options.model)

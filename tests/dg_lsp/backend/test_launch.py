@@ -19,7 +19,8 @@ RUNNING = replace(
 
 @pytest.mark.parametrize("model", ["a\0b", "a\udc80b", "/tmp/a\udc80b", "~a\udc80b", "no such model"])
 @pytest.mark.asyncio
-async def test_a_setting_that_no_engine_can_be_started_with_is_a_sentence(model):
+async def test_a_setting_that_no_engine_can_be_started_with_is_a_sentence(model, monkeypatch, tmp_path):
+    monkeypatch.setenv("DG_LSP_RUNTIME_DIR", str(tmp_path))
     with pytest.raises(EngineFailure, match=r"There is no model|no options of an engine"):
         await started(begin(Launch(model=model)))
 

@@ -53,7 +53,7 @@ def test_a_detached_engine_outlives_its_starter_in_a_session_of_its_own(place):
 def test_an_engine_that_cannot_start_leaves_no_process_behind(place):
     place.socket_path.mkdir(parents=True)
     result = place.command("run", "--detach")
-    assert result.returncode == 1, result
+    assert result.returncode == 2, result
     assert f"{place.runtime} can't be used" in result.stderr
     assert "DG_LSP_RUNTIME_DIR" in result.stderr
     assert result.stderr.count("\n") == 1
