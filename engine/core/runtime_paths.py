@@ -20,7 +20,7 @@ from engine.core.errors import BadInput
 
 # The shortest limit among the supported systems (macOS), less the closing zero byte.
 MAX_SOCKET_PATH_NBYTES = 103
-_RUNTIME, _STATE = "DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"
+_RUNTIME, _STATE, _TRANSPORT = "DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR", "DG_LSP_TRANSPORT"
 
 
 def _given(variable: str) -> Path | None:
@@ -34,8 +34,11 @@ def _given(variable: str) -> Path | None:
 
 
 def uses_tcp() -> bool:
-    """Whether the engine is met over TCP instead of a Unix socket."""
-    return sys.platform == "win32" or os.environ.get("DG_LSP_TRANSPORT") == "tcp"
+    """Whether the engine is met over TCP instead of a Unix socket. Raises BadInput for what is neither."""
+    given = os.environ.get(_TRANSPORT, "")
+    if given not in ("", "tcp"):
+        raise BadInput(f"{_TRANSPORT} is {given!r}: set it to tcp, or to nothing for a Unix socket.")
+    return sys.platform == "win32" or given == "tcp"
 
 
 def runtime_dir() -> Path:

@@ -576,6 +576,15 @@ def test_a_folder_that_is_not_the_same_everywhere_is_refused(place, name):
     assert not (place.folder / "here").exists()
 
 
+@pytest.mark.parametrize("arguments", [("run",), ("run", "--detach"), ("status",), ("stop",)])
+def test_a_transport_that_there_is_none_of_is_named(place, arguments):
+    place.runtime.mkdir(mode=0o700)
+    place.environment["DG_LSP_TRANSPORT"] = "pipe"
+    refused = place.command(*arguments)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "DG_LSP_TRANSPORT is 'pipe': set it to tcp" in refused.stderr
+
+
 def test_a_socket_path_too_long_for_the_system_is_named(place):
     place.environment["DG_LSP_RUNTIME_DIR"] = str(place.folder / ("x" * MAX_SOCKET_PATH_NBYTES))
     assert "shorter folder" in refusal(place)
