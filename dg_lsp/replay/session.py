@@ -121,4 +121,4 @@ def _read(path: Path, number: int, line: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(line, type=kind)
     except (ValueError, RecursionError) as error:
-        raise SessionError(f"{path}:{number}: {shortened(str(error))}.") from None
+        raise SessionError(f"{path}:{number}: not a line of a recorded session: {shortened(str(error))}.") from None

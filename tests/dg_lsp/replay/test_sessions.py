@@ -68,15 +68,21 @@ def test_the_sessions_of_the_repository_hold_all_that_a_person_does(path):
     ("text", "problem"),
     [
         ("", "is empty"),
-        ("3\n", ":1: Expected `object`, got `int`"),
-        ('{"session": 9}\n', ":1: Invalid enum value 9 - at `$.session`"),
+        ("3\n", ":1: not a line of a recorded session: Expected `object`, got `int`"),
+        ('{"session": 9}\n', ":1: not a line of a recorded session: Invalid enum value 9 - at `$.session`"),
         ('{"session": 1}\n', ":2: a session begins by opening a document"),
         ('{"session": 1}\n{"at": 0, "do": "type", "text": "x"}\n', ":2: a session begins by opening a document"),
         ('{"session": 1}\n{"at": 0, "do": "focus", "path": "b.py"}\n', ":2: b.py is not open yet: open it first"),
-        ('{"session": 1}\n{"at": 0, "do": "dance"}\n', ":2: Invalid value 'dance' - at `$.do`"),
-        ('{"session": 1}\n{"at": 0, "do": "undo", "count": 2}\n', ":2: Object contains unknown field `count`"),
-        ('{"session": 1}\nnonsense\n', ":2: JSON is malformed"),
-        ('{"session": 1}\n' + "[" * 100_000, ":2: Expected `object`, got `array`"),
+        (
+            '{"session": 1}\n{"at": 0, "do": "dance"}\n',
+            ":2: not a line of a recorded session: Invalid value 'dance' - at `$.do`",
+        ),
+        (
+            '{"session": 1}\n{"at": 0, "do": "undo", "count": 2}\n',
+            ":2: not a line of a recorded session: Object contains unknown field `count`",
+        ),
+        ('{"session": 1}\nnonsense\n', ":2: not a line of a recorded session: JSON is malformed"),
+        ('{"session": 1}\n' + "[" * 100_000, ":2: not a line of a recorded session: Expected `object`, got `array`"),
     ],
 )
 def test_a_broken_session_is_a_sentence_with_its_line(tmp_path, text, problem):
