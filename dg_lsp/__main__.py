@@ -1,5 +1,24 @@
-"""`python -m dg_lsp`: the command line without its script on the path."""
+"""`dg-lsp` and `python -m dg_lsp`."""
 
-from dg_lsp.cli import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    """The console script."""
+    if sys.argv[1:] == ["serve"]:
+        # As editors start it: `initialize` is answered in less time than the command line for people takes to import.
+        from dg_lsp.app.standard_io import serve
+
+        try:
+            serve()
+        except KeyboardInterrupt:
+            sys.exit(130)
+    from dg_lsp import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""The `dg-lsp` command. Knows its commands by name and imports only the one that was asked for."""
+"""The command line for people. Knows its commands by name and imports only the one that was asked for."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ COMMANDS = {
 
 
 def main() -> None:
-    """The console script: exits with 0, 1 (failed at work) or 2 (asked for something that can't be done as asked)."""
+    """Run this process's command line: exits with 0, 1 (failed at work) or 2 (asked for what can't be done)."""
     escape_unencodable()
     sys.exit(run(sys.argv[1:]))
 

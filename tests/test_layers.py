@@ -251,9 +251,21 @@ def test_the_engine_can_be_imported_without_torch():
     )
 
 
-def test_an_engine_is_started_without_the_command_line_for_people():
-    started = imported_by("import engine.server.__main__, engine.server.launch, engine.server.process")
-    assert started & {"typer", "rich", "pydantic"} == set()
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import engine.server.__main__, engine.server.launch, engine.server.options, engine.server.process",
+        "import dg_lsp.__main__, dg_lsp.app.standard_io, dg_lsp.backend.launch, dg_lsp.app.session",
+    ],
+    ids=["an engine", "a language server"],
+)
+def test_what_an_editor_starts_does_without_the_command_line_for_people(statement: str):
+    assert imported_by(statement) & {"typer", "rich", "pydantic"} == set()
+
+
+def test_initialize_is_answered_before_the_protocol_is_imported():
+    imported = imported_by("import dg_lsp.__main__, dg_lsp.app.standard_io")
+    assert imported & {"asyncio", "lsprotocol", "pygls", "msgspec", "psutil"} == set()
 
 
 def test_a_name_of_a_class_or_of_a_type_stands_for_one_thing():

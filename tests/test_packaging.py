@@ -33,7 +33,7 @@ def test_the_wheel_is_the_two_packages_with_all_their_files(wheel: Path):
 def test_the_wheel_brings_the_command_and_the_licence(wheel: Path):
     archive = zipfile.ZipFile(wheel)
     (entry_points,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
-    assert "dg-lsp = dg_lsp.cli:main" in archive.read(entry_points).decode()
+    assert "dg-lsp = dg_lsp.__main__:main" in archive.read(entry_points).decode()
     assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import DgServer
+from dg_lsp.app.standard_io import begin_engine
 from dg_lsp.backend.client import Launch
-from dg_lsp.commands.serve import begin_engine
 from dg_lsp.protocol.framing import frame, messages, read
 from dg_lsp.protocol.initialize import answer_to, capabilities
 from tests.e2e.window import CLIENTS, recorded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-_MAIN = "from dg_lsp.cli import main\nmain()\n"
+_MAIN = "from dg_lsp.__main__ import main\nmain()\n"
 _REAL = f"#!{sys.executable}\n{_MAIN}"
 _CRASHING = f"#!{sys.executable}\nimport os, threading\nthreading.Timer(3, os._exit, [3]).start()\n{_MAIN}"
 _HANGING = f"#!{sys.executable}\nimport time\ntime.sleep(600)\n"

@@ -1,0 +1,78 @@
+"""A session on standard input and output, from its first byte on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+
+from dg_lsp.config.sections import section
+from dg_lsp.protocol.copilot import table
+from dg_lsp.protocol.framing import frame, messages, read
+from dg_lsp.protocol.initialize import answer_to
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from dg_lsp.backend.launch import Launch
+
+_NOTHING = object()
+
+
+def serve(*, model: str = "", device: str = "") -> NoReturn:
+    """Be the language server of one client until its end, which is the process's; `model` and `device` go before the
+    editor's settings."""
+    incoming, outgoing = _standard_streams()
+    code = _converse(incoming, outgoing, model=model, device=device)
+    # The reader may be waiting for input in a thread that can't be woken; nothing is left to clean up.
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str) -> int:
+    values = map(read, messages(incoming))
+    first: Any = next(values, _NOTHING)
+    if first is _NOTHING:
+        return 1
+    answered = answer_to(first)
+    if answered:
+        outgoing.write(frame(answered[1]))
+        outgoing.flush()
+    # Imported after the answer: this takes longer than everything before it.
+    from dg_lsp.backend.launch import Launch
+
+    launch = Launch(model=model, device=device)
+    begun = begin_engine(first["params"], launch) if answered else None
+    import asyncio
+
+    from dg_lsp.app.session import run
+
+    return asyncio.run(run(chain([first], values), outgoing, launch, answered and answered[0], begun))
+
+
+def begin_engine(params: Mapping[str, Any], launch: Launch) -> subprocess.Popen[bytes] | None:
+    """Begin to start the engine that an `initialize` request asks for, as the rest of the language server takes a
+    second until it can ask for one. Not where one seems to run, suggestions are switched off, or the client has yet to
+    be asked for its settings; nor where that fails, which is told in time."""
+    from dg_lsp.backend.launch import begin
+    from dg_lsp.config.settings import Settings, applied
+    from engine.core.errors import EngineError
+    from engine.ipc.address import find_engine
+
+    given = params.get("initializationOptions")
+    if not given and table(table(params, "capabilities"), "workspace").get("configuration"):
+        return None
+    settings, _ = applied(Settings(), section(given))
+    try:
+        return begin(launch.chosen(settings.engine)) if settings.enabled and find_engine() is None else None
+    except EngineError:
+        return None
+
+
+def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Private copies of standard input and output, so that a stray print can't end up between two messages."""
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return incoming, outgoing
