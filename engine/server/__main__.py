@@ -15,10 +15,11 @@ from engine.server.settings import read_options
 
 def main(arguments: Sequence[str]) -> int:
     """With `--detach`, return when an engine answers, else be it, where that can be."""
+    *flags, given = arguments or ["{}"]
     try:
-        options = read_options(arguments[-1])
+        options = read_options(given)
         # Neither needs to wait for what the other imports.
-        if arguments[0] == "--detach":
+        if "--detach" in flags:
             from engine.server.launch import start_detached
 
             start_detached(options)

@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from engine.core.processes import python_module
 from engine.core.runtime_paths import MAX_SOCKET_PATH_NBYTES
 from engine.ipc.address import TcpAddress
 from engine.ipc.challenge import ClientSide, Impostor
@@ -679,6 +680,29 @@ def test_a_port_that_another_took_over_is_told_nothing_by_a_command():
         assert (shown.returncode, shown.stdout.strip()) == (1, "No engine is running.")
         with pytest.raises(TimeoutError):
             taken.accept()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--detach"], "no options of an engine"),
+        (["{"], "no options of an engine"),
+        (["--detach", "[]"], "no options of an engine"),
+        (["--detach", '{"unload_after_s": "long"}'], "no options of an engine"),
+        (['{"device": "abacus"}'], "no device 'abacus'"),
+    ],
+)
+def test_options_that_no_engine_has_are_a_sentence(place, arguments, told):
+    refused = subprocess.run(
+        [*python_module("engine.server"), *arguments],
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused
+    assert told in refused.stderr
+    assert not place.answers()
 
 
 def test_a_name_that_is_no_utf8_is_refused_at_once(place):
