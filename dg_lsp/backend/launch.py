@@ -49,7 +49,7 @@ class Launch:
             unload_after_s=settings.unload_after_s,
             exit_after_s=settings.exit_after_s,
             http=settings.http,
-            http_token_file=at_home(settings.http_token_file),
+            http_token_file=settings.http_token_file and str(home_dir() / at_home(settings.http_token_file)),
         )
 
     def command(self) -> list[str]:
@@ -104,7 +104,7 @@ def _option(name: str) -> str:
 
 
 def _word(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+    return str(value).removesuffix(".0")
 
 
 def _is_on(device: str, running: EngineStatus) -> bool:

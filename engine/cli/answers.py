@@ -9,7 +9,6 @@ from typing import cast
 import typer
 from msgspec.structs import replace
 
-from engine.cli.engine import asked_for
 from engine.core import torch_import
 from engine.core.errors import BadInput, BodyError, EngineError, ModelError
 from engine.core.names import Device, rooted
@@ -17,7 +16,7 @@ from engine.core.processes import working_dir
 from engine.core.request import Filled, FillRequest
 from engine.ipc.client import EngineFailure, OnDraft, conversation, welcome
 from engine.ipc.messages import Fill, FillReply, StatusQuery, StatusReply
-from engine.server.settings import EngineOptions
+from engine.server.settings import EngineOptions, with_given
 
 _SILENCE_S = EngineOptions().stall_s + 30
 """An engine replaces a model that hangs by itself, and says so."""
@@ -48,7 +47,7 @@ def answer(
         from engine.server.options import named_from_here
 
         # The engine checks them itself: what that needs is imported sooner there.
-        launch.start_detached(named_from_here(asked_for(model=model, device=device)))
+        launch.start_detached(named_from_here(with_given(EngineOptions(), model=model, device=device)))
         try:
             return _of_engine(request, on_draft, "in the engine, now started")
         except ModelError:

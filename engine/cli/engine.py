@@ -16,8 +16,7 @@ from engine.core.sizes import binary_bytes
 from engine.ipc.client import EngineFailure, NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.server.http.opening import bound
-from engine.server.options import chosen_options
-from engine.server.settings import EngineOptions
+from engine.server.settings import EngineOptions, with_given
 
 _DEFAULT = EngineOptions()
 _ALREADY = "An engine is running already."
@@ -59,9 +58,11 @@ def run(
     """Run the engine; where one runs already, leave it alone."""
     # Imported here because `status` and `stop` need none of it.
     from engine.server import launch
+    from engine.server.options import chosen_options
 
     settings = chosen_options(
-        asked_for(
+        with_given(
+            _DEFAULT,
             model=model,
             device=device,
             unload_after_s=unload_after,
@@ -111,6 +112,7 @@ def restart(
     """End the engine, if one runs, and start one in the background; what no option changes stays as it was, where the
     engine still says how that is."""
     from engine.server import launch
+    from engine.server.options import chosen_options
 
     try:
         before = ask_status()
@@ -119,8 +121,8 @@ def restart(
         before = None
         typer.echo("dg-lsp: the engine does not say how it runs; what no option sets starts as by default.", err=True)
     settings = chosen_options(
-        asked_for(
-            before,
+        with_given(
+            as_before(before),
             model=model,
             device=device,
             unload_after_s=unload_after,
@@ -154,14 +156,19 @@ def run_here(settings: EngineOptions) -> bool:
     return process.run(settings)
 
 
-def asked_for(before: EngineStatus | None = None, **asked: Any) -> EngineOptions:
-    """What is asked for (None: nothing is), else what the engine ran with `before`, else the defaults."""
-    ran: dict[str, Any] = {}
-    if before:
-        ran = {"model": before.model, "device": before.device_asked, "stall_s": before.stall_after_s}
-        ran |= {"unload_after_s": before.unload_after_s, "exit_after_s": before.exit_after_s}
-        ran |= {"http": before.http, "http_token_file": before.http_token_file}
-    return EngineOptions(**(ran | {name: value for name, value in asked.items() if value is not None}))
+def as_before(before: EngineStatus | None) -> EngineOptions:
+    """What an engine says that it runs with; the defaults where none does."""
+    if before is None:
+        return _DEFAULT
+    return EngineOptions(
+        model=before.model,
+        device=before.device_asked,
+        unload_after_s=before.unload_after_s,
+        exit_after_s=before.exit_after_s,
+        stall_s=before.stall_after_s,
+        http=before.http,
+        http_token_file=before.http_token_file,
+    )
 
 
 def ask_status() -> EngineStatus | None:

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.engine import DeviceOption, ModelOption, ask_status, asked_for, run_here, token_file
+from engine.cli.engine import DeviceOption, ModelOption, ask_status, run_here, token_file
 from engine.core.errors import EngineError
 from engine.core.exits import one_line_errors
 from engine.core.http_address import PORT, HttpAddress, http_address
 from engine.server.http.opening import bound
 from engine.server.options import chosen_options
-from engine.server.settings import EngineOptions
+from engine.server.settings import EngineOptions, with_given
 
 _DEFAULT = EngineOptions()
 
@@ -36,7 +36,7 @@ def http(
 
     wanted = str(HttpAddress(host=host, port=port))
     address = http_address(wanted)
-    settings = chosen_options(asked_for(model=model, device=device, http=wanted, http_token_file=token))
+    settings = chosen_options(with_given(_DEFAULT, model=model, device=device, http=wanted, http_token_file=token))
     running = ask_status()
     if running is None:
         if not detach:

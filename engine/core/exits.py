@@ -34,7 +34,7 @@ def exit_code(error: EngineError) -> int:
 
 @contextmanager
 def one_line_errors() -> Generator[None]:
-    """As a decorator of a typer command or around a block of one: EngineErrors end it as they should."""
+    """As a decorator of a typer command or around a block of one: an EngineError ends it, in one line."""
     try:
         yield
     except EngineError as error:

@@ -37,7 +37,7 @@ def uses_tcp() -> bool:
     """Whether the engine is met over TCP instead of a Unix socket. Raises BadInput for what is neither."""
     given = os.environ.get(_TRANSPORT, "")
     if given not in ("", "tcp"):
-        raise BadInput(f"{_TRANSPORT} is {given!r}: set it to tcp, or to nothing for a Unix socket.")
+        raise BadInput(f"{_TRANSPORT} is {given!r}: set it to tcp, or to nothing.")
     return sys.platform == "win32" or given == "tcp"
 
 

@@ -7,6 +7,7 @@ a processor, and is what a new user waits for: there torch is imported without, 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -38,6 +39,8 @@ class _StandIns(MetaPathFinder, Loader):
 
 
 _STAND_INS = _StandIns()
+_COMPLETING = threading.RLock()
+"""Nobody goes on before all of it is there."""
 
 
 def defer() -> None:
@@ -52,7 +55,8 @@ def defer() -> None:
 
 def complete() -> None:
     """Import what was left out, if anything was."""
-    if _STAND_INS in sys.meta_path:
-        sys.meta_path.remove(_STAND_INS)
-        sys.modules.pop(_SHAPES, None)
-        import_module(_SHAPES)
+    with _COMPLETING:
+        if _STAND_INS in sys.meta_path:
+            sys.meta_path.remove(_STAND_INS)
+            sys.modules.pop(_SHAPES, None)
+            import_module(_SHAPES)

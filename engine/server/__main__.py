@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from engine.core.errors import EngineError
+from engine.core.errors import BadInput, EngineError
 from engine.core.exits import exit_code, in_one_line
 from engine.server.settings import read_options
 
@@ -17,6 +17,8 @@ def main(arguments: Sequence[str]) -> int:
     """With `--detach`, return when an engine answers, else be it, where that can be."""
     *flags, given = arguments or ["{}"]
     try:
+        if flags not in ([], ["--detach"]):
+            raise BadInput(f"There is no {' '.join(flags)}: `dg-lsp engine run --help` has what there is.")
         options = read_options(given)
         # Neither needs to wait for what the other imports.
         if "--detach" in flags:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,7 @@ def start(settings: EngineOptions) -> subprocess.Popen[bytes] | None:
         with runtime_dir_usable():
             said = stack.enter_context(tempfile.TemporaryFile(dir=folder))
         process = subprocess.Popen(
-            [*python_module("engine.server"), msgspec.json.encode(settings).decode()],
+            [*python_module("engine.server"), json.dumps(msgspec.to_builtins(settings))],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,

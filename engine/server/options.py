@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.core.credentials import http_token
 from engine.core.errors import BadInput
@@ -28,7 +28,7 @@ def named_from_here(options: EngineOptions) -> EngineOptions:
     file = options.http_token_file and str(working_dir() / at_home(options.http_token_file))
     named = replace(options, model=rooted(options.model, working_dir()), http_token_file=file)
     for name in (named.model, named.http_token_file):
-        # Options and messages are.
+        # Options and messages are UTF-8.
         if name.encode(errors="ignore").decode() != name:
             raise BadInput(
                 f"The name {name!r} is no UTF-8, and an engine can't be asked about it: give it another one."

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import msgspec
 
 from engine.checkpoints.working import ROWS
 from engine.core.errors import BadInput
 from engine.core.names import BUNDLED
+
+Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,31 +60,35 @@ class HttpBounds:
     """For a body to come, and for a piece of an answer to be taken."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineOptions:
+class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """How an engine is run."""
 
     model: str = BUNDLED
     device: str = "auto"
-    unload_after_s: float = 600.0
+    unload_after_s: Seconds = 600.0
     """Without a request, the weights are given back after this."""
-    exit_after_s: float = 1800.0
+    exit_after_s: Seconds = 1800.0
     """Without a client, the process ends after this."""
-    stall_s: float = 300.0
+    stall_s: Seconds = 300.0
     """A round of the model that takes longer is taken for hung, at the latest; the process ends."""
     http: str = ""
     """HOST:PORT of the HTTP door; empty: there is none. As long as it is open, `exit_after_s` does not count."""
     http_token_file: str = ""
     """Holds what HTTP clients must prove to know; empty: only DG_LSP_HTTP_TOKEN may."""
     max_clients: int = 64
-    limits: Limits = field(default_factory=Limits)
-    bounds: Bounds = field(default_factory=Bounds)
-    http_bounds: HttpBounds = field(default_factory=HttpBounds)
+    limits: Limits = msgspec.field(default_factory=Limits)
+    bounds: Bounds = msgspec.field(default_factory=Bounds)
+    http_bounds: HttpBounds = msgspec.field(default_factory=HttpBounds)
+
+
+def with_given(options: EngineOptions, **given: Any) -> EngineOptions:
+    """The same, but for what is given: None is not."""
+    return msgspec.structs.replace(options, **{name: value for name, value in given.items() if value is not None})
 
 
 def read_options(text: str) -> EngineOptions:
     """Of a JSON object; what it leaves out is as by default. Raises BadInput."""
     try:
         return msgspec.json.decode(text, type=EngineOptions)
-    except msgspec.MsgspecError as error:
-        raise BadInput(f"These are no options of an engine: {error}") from None
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise BadInput(f"These are no options of an engine ({error}): `dg-lsp engine run --help` has them.") from None

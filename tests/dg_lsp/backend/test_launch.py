@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 from dg_lsp.backend.client import EngineFailure
 from dg_lsp.backend.launch import Launch, begin, difference, started
 from dg_lsp.config.settings import EngineSettings, Settings, applied
+from engine.server.settings import EngineOptions, read_options
 from tests.engine.ipc.test_protocol import STATUS
 
 RUNNING = replace(
@@ -57,12 +60,26 @@ def test_a_device_that_nobody_knows_yet_needs_no_word():
             "unload-after 600, exit-after 1800",
             "--unload-after 30 --exit-after 60.5",
         ),
+        (Launch(exit_after_s=1234567.0), "exit-after 1800", "--exit-after 1234567"),
     ],
 )
 def test_an_engine_that_runs_otherwise_is_told_with_the_way_out(wanted, runs, options):
     told = difference(wanted, RUNNING)
     assert f"runs with {runs}, not" in told
     assert f"`dg-lsp engine restart {options}`" in told
+
+
+def test_an_editor_can_ask_for_what_an_engine_knows():
+    asked = Launch(model="a", device="b", unload_after_s=1, exit_after_s=2.5, http="c", http_token_file="d")
+    given = asked.command()[-1]
+    assert read_options(given) == EngineOptions(**json.loads(given))
+    assert {field.name for field in fields(Launch)} - set(json.loads(given)) == {"starter"}
+
+
+@pytest.mark.parametrize(("given", "found"), [("", ""), ("~/t", "t"), ("t", "t"), ("/etc/t", "/etc/t")])
+def test_a_token_file_is_the_users_wherever_the_editor_stands(given, found):
+    chosen = Launch().chosen(EngineSettings(http_token_file=given)).http_token_file
+    assert chosen == (str(Path.home() / found) if found else "")
 
 
 def test_the_door_is_the_users_own_and_its_token_is_found_at_home():

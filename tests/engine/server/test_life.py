@@ -689,6 +689,10 @@ def test_a_port_that_another_took_over_is_told_nothing_by_a_command():
         (["{"], "no options of an engine"),
         (["--detach", "[]"], "no options of an engine"),
         (["--detach", '{"unload_after_s": "long"}'], "no options of an engine"),
+        (["--detach", '{"exit_after_s": -5}'], "Expected `float` >= 0.1"),
+        (["--detach", '{"exit_afer_s": 5}'], "unknown field `exit_afer_s`"),
+        (["--detach", '{"model": "a\udcff"}'], "no options of an engine"),
+        (["--detatch", "{}"], "There is no --detatch"),
         (['{"device": "abacus"}'], "no device 'abacus'"),
     ],
 )
