@@ -36,8 +36,8 @@ def _given(variable: str) -> Path | None:
 def uses_tcp() -> bool:
     """Whether the engine is met over TCP instead of a Unix socket. Raises BadInput for what is neither."""
     given = os.environ.get(_TRANSPORT, "")
-    if given not in ("", "tcp"):
-        raise BadInput(f"{_TRANSPORT} is {given!r}: set it to tcp, or to nothing.")
+    if given not in ("", "unix", "tcp"):
+        raise BadInput(f"{_TRANSPORT} is {given!r}: set it to tcp or unix, or to nothing.")
     return sys.platform == "win32" or given == "tcp"
 
 

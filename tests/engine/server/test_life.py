@@ -583,7 +583,7 @@ def test_a_transport_that_there_is_none_of_is_named(place, arguments):
     place.environment["DG_LSP_TRANSPORT"] = "pipe"
     refused = place.command(*arguments)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "DG_LSP_TRANSPORT is 'pipe': set it to tcp" in refused.stderr
+    assert "DG_LSP_TRANSPORT is 'pipe': set it to tcp or unix" in refused.stderr
 
 
 def test_a_socket_path_too_long_for_the_system_is_named(place):
