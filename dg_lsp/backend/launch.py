@@ -104,7 +104,7 @@ def _option(name: str) -> str:
 
 
 def _word(value: str | float) -> str:
-    return str(value).removesuffix(".0")
+    return value if isinstance(value, str) else str(value).removesuffix(".0")
 
 
 def _is_on(device: str, running: EngineStatus) -> bool:

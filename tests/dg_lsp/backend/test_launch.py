@@ -49,6 +49,7 @@ def test_a_device_that_nobody_knows_yet_needs_no_word():
     ("wanted", "runs", "options"),
     [
         (Launch(model="my model"), "model bundled", "--model 'my model'"),
+        (Launch(model="/models/v2.0"), "model bundled", "--model /models/v2.0"),
         (Launch(model="bundled", device="cpu"), "device auto", "--device cpu"),
         (
             Launch(http="127.0.0.1:8012", http_token_file="/t"),
