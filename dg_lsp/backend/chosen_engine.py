@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 from dg_lsp.backend.client import EngineFailure, Launch
-from dg_lsp.backend.launch import begin_restart, difference, is_other_release, started
+from dg_lsp.backend.connection import started
+from dg_lsp.backend.launch import begin_restart, difference, is_other_release
 from dg_lsp.backend.resident import Resident
 from dg_lsp.config.settings import EngineSettings
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from dg_lsp.backend.connection import EngineConnection, EngineReply, EngineSilent, Request, open_connection
-from dg_lsp.backend.launch import Launch, begin, started
+from dg_lsp.backend.connection import EngineConnection, EngineReply, EngineSilent, Request, open_connection, started
+from dg_lsp.backend.launch import Launch, begin
 from dg_lsp.backend.timeouts import Timeouts
 from engine.core.analysis import Analysis
 from engine.core.errors import BadInput, ProtocolError, VersionMismatch

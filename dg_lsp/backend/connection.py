@@ -1,4 +1,4 @@
-"""One connection to the engine: handshake, one reader, answers by id. Once lost it stays lost; see `client`.
+"""One connection to the engine: its start, handshake, one reader, answers by id. Once lost it stays lost; see `client`.
 
 A process that was stopped or hangs keeps its socket open. One rule for all windows and whatever the engine is at: it
 answers, or it makes progress, or it is replaced.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -208,6 +209,19 @@ async def open_connection(
         if connection is not None:
             connection.close()
         raise
+
+
+async def started(starter: subprocess.Popen[bytes]) -> None:
+    """Wait until an engine answers, this one or another. Raises EngineFailure with the starter's own sentence."""
+    try:
+        _, errors = await asyncio.to_thread(starter.communicate)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            starter.kill()
+    if starter.returncode:
+        lines = errors.decode(errors="replace").strip().splitlines()
+        said = lines[-1].removeprefix("dg-lsp: ") if lines else "The engine did not start; run `dg-lsp doctor`."
+        raise EngineFailure("unavailable", said)
 
 
 async def answer_or_silence(answer: Awaitable[T], peer: Callable[[], Peer | None], timeouts: Timeouts) -> T:

@@ -1,21 +1,22 @@
-"""Starting an engine: in a process of its own that outlives the language server."""
+"""Starting an engine: in a process of its own that outlives the language server. That is begun before the rest of the
+language server is imported, so next to nothing is here."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import shlex
 import subprocess
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 from dg_lsp.config.settings import EngineSettings
 from engine.core.names import rooted
 from engine.core.processes import at_home, home_dir, neutral_dir, python_module
 from engine.core.server_address import with_options
 from engine.core.version import __version__
-from engine.ipc.client import EngineFailure
-from engine.ipc.messages import EngineStatus
+
+if TYPE_CHECKING:
+    from engine.ipc.messages import EngineStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,17 +134,6 @@ def _process(command: list[str]) -> subprocess.Popen[bytes]:
             cwd=neutral_dir(),  # A project that an editor stands in must not say what a name means.
         )
     except OSError as error:
+        from engine.ipc.client import EngineFailure
+
         raise EngineFailure("unavailable", f"The engine can't be started ({error}); run `dg-lsp doctor`.") from None
-
-
-async def started(process: subprocess.Popen[bytes]) -> None:
-    """Wait until an engine answers, this one or another. Raises EngineFailure with the starter's own sentence."""
-    try:
-        _, errors = await asyncio.to_thread(process.communicate)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-    if process.returncode:
-        lines = errors.decode(errors="replace").strip().splitlines()
-        said = lines[-1].removeprefix("dg-lsp: ") if lines else "The engine did not start; run `dg-lsp doctor`."
-        raise EngineFailure("unavailable", said)

@@ -16,7 +16,7 @@ from engine.core.processes import working_dir
 from engine.core.request import Filled, FillRequest
 from engine.ipc.client import EngineFailure, OnDraft, conversation, welcome
 from engine.ipc.messages import Fill, FillReply, StatusQuery, StatusReply
-from engine.server.settings import EngineOptions, with_given
+from engine.server.settings import EngineOptions, with_given, write_options
 
 _SILENCE_S = EngineOptions().stall_s + 30
 """An engine replaces a model that hangs by itself, and says so."""
@@ -43,16 +43,19 @@ def answer(
         return _own(request, model, device, on_draft)
     running = welcome()
     if running is None:
-        from engine.server import launch
+        from engine.server.launch import start_detached
         from engine.server.options import named_from_here
 
         # The engine checks them itself: what that needs is imported sooner there.
-        launch.start_detached(named_from_here(with_given(EngineOptions(), model=model, device=device)))
+        started = named_from_here(with_given(EngineOptions(), model=model, device=device))
+        start_detached(write_options(started))
         try:
             return _of_engine(request, on_draft, "in the engine, now started")
         except ModelError:
             # Begun for this answer, it would fail whoever comes next.
-            launch.stop()
+            from engine.server.stopping import stop
+
+            stop()
             raise
     if (model and running.model != rooted(model, working_dir())) or (device and running.device != device):
         typer.echo(

@@ -16,7 +16,7 @@ from engine.core.sizes import binary_bytes
 from engine.ipc.client import EngineFailure, NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.server.http.opening import bound
-from engine.server.settings import EngineOptions, with_given
+from engine.server.settings import EngineOptions, with_given, write_options
 
 _DEFAULT = EngineOptions()
 _ALREADY = "An engine is running already."
@@ -56,8 +56,8 @@ def run(
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
 ) -> None:
     """Run the engine; where one runs already, leave it alone."""
-    # Imported here because `status` and `stop` need none of it.
-    from engine.server import launch
+    # Imported here because `status` needs none of it.
+    from engine.server.launch import start_detached
     from engine.server.options import chosen_options
 
     settings = chosen_options(
@@ -72,7 +72,7 @@ def run(
             http_token_file=http_token_file,
         )
     )
-    if not (launch.start_detached(settings) if detach else run_here(settings)):
+    if not (start_detached(write_options(settings)) if detach else run_here(settings)):
         typer.echo(_ALREADY)
 
 
@@ -93,9 +93,9 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
 @one_line_errors()
 def stop() -> None:
     """End the engine, for all its clients."""
-    from engine.server import launch
+    from engine.server import stopping
 
-    typer.echo("The engine has ended." if launch.stop() else "No engine is running.")
+    typer.echo("The engine has ended." if stopping.stop() else "No engine is running.")
 
 
 @engine.command()
@@ -111,7 +111,8 @@ def restart(
 ) -> None:
     """End the engine, if one runs, and start one in the background; what no option changes stays as it was, where the
     engine still says how that is."""
-    from engine.server import launch
+    from engine.server import stopping
+    from engine.server.launch import start_detached
     from engine.server.options import chosen_options
 
     try:
@@ -144,8 +145,8 @@ def restart(
         from engine.checkpoints.placement import check_cuda
 
         check_cuda(settings.device, torch.cuda.is_available())
-    launch.stop()
-    typer.echo("The engine runs." if launch.start_detached(settings) else _ALREADY)
+    stopping.stop()
+    typer.echo("The engine runs." if start_detached(write_options(settings)) else _ALREADY)
 
 
 def run_here(settings: EngineOptions) -> bool:

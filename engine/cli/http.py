@@ -12,7 +12,7 @@ from engine.core.exits import one_line_errors
 from engine.core.http_address import PORT, HttpAddress, http_address
 from engine.server.http.opening import bound
 from engine.server.options import chosen_options
-from engine.server.settings import EngineOptions, with_given
+from engine.server.settings import EngineOptions, with_given, write_options
 
 _DEFAULT = EngineOptions()
 
@@ -32,7 +32,7 @@ def http(
     """Run the engine with its HTTP door open: `POST /infill` as llama.cpp's server has it, `POST /v1/completions` as
     OpenAI's. A token comes from DG_LSP_HTTP_TOKEN or --token-file."""
     # Who starts one in the background needs none of the engine.
-    from engine.server import launch
+    from engine.server.launch import start_detached
 
     wanted = str(HttpAddress(host=host, port=port))
     address = http_address(wanted)
@@ -45,7 +45,7 @@ def http(
             typer.echo(f"Serving {where}; Ctrl-C ends it.")
             run_here(settings)  # it comes back only where another engine was first
         else:
-            launch.start_detached(settings)
+            start_detached(write_options(settings))
         running = ask_status()
     opened = running.http if running else ""
     if opened != wanted and not (opened and port == 0):

@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from engine.core.files import replacing
 from engine.core.runtime_paths import has_runtime_dir, lock_path, socket_path, tcp_address_path, uses_tcp
 from engine.ipc.peercred import is_own, listener
@@ -50,9 +48,12 @@ def find_engine() -> Address | None:
 
 def write_tcp_address(address: TcpAddress) -> None:
     """Leave port and secret for clients; only the user can read the file. Replaces an older one in one move."""
+    # Takes longer to import than all the rest here, and a socket file needs none of it.
+    from msgspec import json
+
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with replacing(tcp_address_path()) as draft, os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(address))
+        file.write(json.encode(address))
 
 
 def forget_address() -> None:
@@ -101,8 +102,10 @@ def _file_id(path: Path) -> tuple[int, int] | None:
 
 
 def _read_tcp_address(path: Path) -> TcpAddress | None:
+    from msgspec import MsgspecError, json
+
     try:
-        return msgspec.json.decode(path.read_bytes(), type=TcpAddress)
-    except (OSError, ValueError, msgspec.MsgspecError):
+        return json.decode(path.read_bytes(), type=TcpAddress)
+    except (OSError, ValueError, MsgspecError):
         # A missing or half-written file says the same: nobody can be met here yet.
         return None

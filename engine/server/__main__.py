@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import exit_code, in_one_line
-from engine.server.settings import read_options
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -19,16 +18,17 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if flags not in ([], ["--detach"]):
             raise BadInput(f"There is no {' '.join(flags)}: `dg-lsp engine run --help` has what there is.")
-        options = read_options(given)
         # Neither needs to wait for what the other imports.
         if "--detach" in flags:
             from engine.server.launch import start_detached
 
-            start_detached(options)
+            start_detached(given)
         else:
             from engine.server.options import check_options
             from engine.server.process import run
+            from engine.server.settings import read_options
 
+            options = read_options(given)
             check_options(options)
             run(options)
     except EngineError as error:

@@ -23,9 +23,9 @@ from engine.core.errors import BadInput, EngineError, unquoted
 from engine.core.names import ORACLE, Device
 from engine.core.version import __version__
 from engine.ipc.client import welcome
-from engine.server.launch import engine_lock
 from engine.server.server import EngineServer
 from engine.server.settings import EngineOptions
+from engine.server.stopping import engine_lock
 
 if TYPE_CHECKING:
     from engine.models.base import Model

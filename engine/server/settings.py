@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -84,6 +85,11 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 def with_given(options: EngineOptions, **given: Any) -> EngineOptions:
     """The same, but for what is given: None is not."""
     return msgspec.structs.replace(options, **{name: value for name, value in given.items() if value is not None})
+
+
+def write_options(options: EngineOptions) -> str:
+    """As `read_options` takes them, and a command line whatever it is encoded in."""
+    return json.dumps(msgspec.to_builtins(options))
 
 
 def read_options(text: str) -> EngineOptions:

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from dg_lsp.backend.client import EngineFailure
-from dg_lsp.backend.launch import Launch, begin, difference, started
+from dg_lsp.backend.connection import started
+from dg_lsp.backend.launch import Launch, begin, difference
 from dg_lsp.config.settings import EngineSettings, Settings, applied
 from engine.server.settings import EngineOptions, read_options
 from tests.engine.ipc.test_protocol import STATUS

@@ -25,8 +25,9 @@ from engine.infill.pipeline import fill
 from engine.ipc.client import Exchange, conversation
 from engine.ipc.messages import Fill, StatusQuery, StatusReply, Warm
 from engine.loader.loading import load
-from engine.server import launch
-from engine.server.server import EngineOptions
+from engine.server.launch import start
+from engine.server.settings import EngineOptions, write_options
+from engine.server.stopping import stop
 
 STARTS, OVERHEAD = "start", "protocol"
 _CODE = "def add(a, b):\n    total = ▮a + b▮\n    return total\n"
@@ -128,7 +129,7 @@ def own_engine(model: str, device: str) -> Generator[tuple[Exchange, float]]:
         began = time.perf_counter()
         named = rooted(model, Path.cwd())
         options = EngineOptions(model=named, device=device, unload_after_s=600.0, exit_after_s=60.0, http="127.0.0.1:0")
-        process = launch.start(options)
+        process = start(write_options(options))
         start_ms = (time.perf_counter() - began) * 1000
         assert process
         try:
@@ -167,7 +168,7 @@ def _first_suggestion() -> float:
         while not server.request("textDocument/inlineCompletion", asked)["result"]:
             pass
         ms = (time.perf_counter() - began) * 1000
-        launch.stop()
+        stop()
     return ms
 
 

@@ -377,7 +377,7 @@ def test_stop_ends_the_process_whatever_it_is_at(place, work):
             wire.send(Analyze(id=1, text="x", cursor=0, language="python"))
             # Seen by the loop, and given to its thread, before anything else comes.
             time.sleep(0.5)
-            stop = "import time; from engine.server.launch import stop; began = time.monotonic()"
+            stop = "import time; from engine.server.stopping import stop; began = time.monotonic()"
             stopped = subprocess.run(
                 [sys.executable, "-c", f"{stop}; print(stop(), time.monotonic() - began < 2)"],
                 env=place.environment,

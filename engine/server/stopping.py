@@ -1,0 +1,68 @@
+"""End the engine that runs, whatever state it is in, and hold what says that none does."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from engine.core.errors import EngineError
+from engine.core.runtime_paths import lock_path, runtime_dir_usable
+from engine.ipc.client import EngineFailure, NoAnswer, ask, running_peer
+from engine.ipc.messages import Stop
+from engine.ipc.peercred import kill
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+_STOP_S = 1.5
+_SILENCE_S = 0.7
+_KILLED_S = 15.0
+_POLL_S = 0.02
+
+
+def stop() -> bool:
+    """End the running engine and wait until it is gone; False where none ran. Raises EngineError where it stays."""
+    ends = time.monotonic() + _STOP_S
+    # Who it is says the kernel; asked first, as one that hangs at its end can't be asked any more.
+    engine = running_peer()
+    try:
+        found = ask(Stop(id=1), _SILENCE_S) is not None
+    except NoAnswer as silence:
+        # It hangs, or speaks another version.
+        _end(silence)
+        found = True
+    except EngineFailure:
+        # It refuses to talk, as it has too many clients.
+        found = True
+    if found and not _is_gone(ends) and not (kill(engine) and _is_gone(time.monotonic() + _KILLED_S)):
+        raise EngineError(f"The engine does not end; end the process that holds {lock_path()}.")
+    return found
+
+
+def engine_lock() -> FileLock | None:
+    """What the one running engine holds, now held; None where another holds it. Raises BadInput."""
+    # Who starts an engine holds no lock, and need not wait for this.
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(lock_path(), mode=0o600)
+    with runtime_dir_usable():
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return None
+    return lock
+
+
+def _end(silence: NoAnswer) -> None:
+    if not kill(silence.peer):
+        raise silence
+
+
+def _is_gone(ends: float) -> bool:
+    """Whether no engine holds the lock, now or by then."""
+    while (lock := engine_lock()) is None:
+        if time.monotonic() > ends:
+            return False
+        time.sleep(_POLL_S)
+    lock.release()
+    return True
