@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any
 
-import typer
+import click
 
 from dg_lsp import __version__
 from engine.core.exits import escape_unencodable
@@ -20,7 +19,7 @@ class Mount:
     """Where a command lives and what it does, in a line."""
 
     target: str
-    """MODULE:NAME of a function or of a `typer.Typer`."""
+    """MODULE:NAME of a command of click's."""
     help: str
 
 
@@ -58,52 +57,45 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     try:
-        # Without standalone mode typer returns an exit code instead of leaving, and raises instead of drawing a panel.
-        return _app(arguments)(args=list(arguments), prog_name="dg-lsp", standalone_mode=False) or 0
-    except typer.TyperException as error:
-        if message := error.format_message():  # empty where help was shown instead
-            typer.echo(f"dg-lsp: {_sentence(message)}{_hint(error)}", err=True)
+        # Without standalone mode click returns an exit code instead of leaving, and raises instead of printing.
+        return _app(arguments).main(list(arguments), prog_name="dg-lsp", standalone_mode=False) or 0
+    except click.exceptions.NoArgsIsHelpError as help:
+        help.show()
+        return help.exit_code
+    except click.ClickException as error:
+        click.echo(f"dg-lsp: {_sentence(error.format_message())}{_hint(error)}", err=True)
         return error.exit_code
-    except (typer.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt):
         return 130
     except OSError as error:
         # What is wrong with files is said where they are; here, with what was printed.
         if error.errno != errno.ENOSPC:
             raise
-        typer.echo("dg-lsp: what it prints finds no room on the disk: make some, or send it elsewhere.", err=True)
+        click.echo("dg-lsp: what it prints finds no room on the disk: make some, or send it elsewhere.", err=True)
         return 1
 
 
-def _app(arguments: Sequence[str]) -> typer.Typer:
+def _app(arguments: Sequence[str]) -> click.Group:
     """The commands, of which only the one that `arguments` name is imported; help needs no more of the others."""
-    app = typer.Typer(
-        help="Fill gaps in code with a text-diffusion model on this machine.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_root)
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
-    for name, mount in COMMANDS.items():
-        _mount(app, name, mount, wanted=name == named)
-    return app
+    return click.version_option(__version__, message="dg-lsp %(version)s", help="Show the version and leave.")(
+        click.Group(
+            help="Fill gaps in code with a text-diffusion model on this machine.",
+            commands={
+                name: _load(name, mount.target) if name == named else click.Command(name, help=mount.help)
+                for name, mount in COMMANDS.items()
+            },
+            context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+        )
+    )
 
 
-def _mount(app: typer.Typer, name: str, mount: Mount, *, wanted: bool) -> None:
-    command: Any = _load(name, mount.target) if wanted else _placeholder(mount.help)
-    if isinstance(command, typer.Typer):
-        app.add_typer(command, name=name, help=mount.help)
-    else:
-        app.command(name)(command)
-
-
-def _load(name: str, target: str) -> Callable[..., None] | typer.Typer:
+def _load(name: str, target: str) -> click.Command:
     module, _, attribute = target.partition(":")
     try:
         return getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
-        raise typer.TyperException(
+        raise click.ClickException(
             f"{name} can't run here, as {error.name} is not installed: install dg-lsp again"
         ) from None
 
@@ -113,29 +105,7 @@ def _sentence(message: str) -> str:
     return told if told.endswith("?") else told.rstrip(".") + "."
 
 
-def _hint(error: typer.TyperException) -> str:
+def _hint(error: click.ClickException) -> str:
     """Where to read on, for an error in the command line itself."""
-    context: typer.Context | None = getattr(error, "ctx", None)
+    context: click.Context | None = getattr(error, "ctx", None)
     return f" See `{context.command_path} --help`." if context else ""
-
-
-def _placeholder(help: str) -> Callable[[], None]:
-    """Stands for a command in the list of commands."""
-
-    def command() -> None: ...
-
-    command.__doc__ = help
-    return command
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"dg-lsp {__version__}")
-        raise typer.Exit
-
-
-def _root(
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave.")
-    ] = False,
-) -> None: ...

@@ -260,7 +260,7 @@ def test_the_engine_can_be_imported_without_torch():
     ids=["an engine", "a language server"],
 )
 def test_what_an_editor_starts_does_without_the_command_line_for_people(statement: str):
-    assert imported_by(statement) & {"typer", "rich", "pydantic"} == set()
+    assert imported_by(statement) & {"click", "rich", "pydantic"} == set()
 
 
 def test_initialize_is_answered_before_the_protocol_is_imported():

@@ -7,9 +7,8 @@ import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.config.git import run_git
@@ -22,13 +21,16 @@ _SINCE = "365 days ago"
 _GIT_S = 20.0
 
 
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=Path(), help="A folder, best a repository.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object, with the commit and when a file last changed in git.",
+)
 @one_line_errors()
-def files(
-    folder: Annotated[Path, typer.Argument(help="A folder, best a repository.")] = Path(),
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, with the commit and when a file last changed in git.")
-    ] = False,
-) -> None:
+def files(folder: Path, as_json: bool) -> None:
     """List the files that may be shown to the model: none that ignore files or the list of secrets exclude, nothing
     hidden, and nothing through links. No file but ignore files is read."""
     check_folder(folder)
@@ -44,13 +46,13 @@ def files(
     ]
     unheeded = sorted(exclusions.unheeded)
     for refusal in unheeded:
-        typer.echo(f"dg-lsp: {refusal}: nothing that it is about is listed.", err=True)
+        click.echo(f"dg-lsp: {refusal}: nothing that it is about is listed.", err=True)
     if not as_json:
-        typer.echo(os.fsencode("".join(f"{path}\n" for path in paths)), nl=False)
+        click.echo(os.fsencode("".join(f"{path}\n" for path in paths)), nl=False)
         return
     changed = changed_at(root)
     listed = [{"path": path, "changed": changed.get(path)} for path in paths]
-    typer.echo(json.dumps({"folder": str(root), "commit": commit_of(root), "files": listed, "unheeded": unheeded}))
+    click.echo(json.dumps({"folder": str(root), "commit": commit_of(root), "files": listed, "unheeded": unheeded}))
 
 
 def commit_of(folder: Path) -> str | None:

@@ -7,46 +7,63 @@ import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 from rich.console import Console
 
 from dg_lsp.replay.clients import STYLES
 from dg_lsp.replay.session import Session, read_session, write_session
 from engine.core.exits import interruptible, one_line_errors
-from engine.core.options import number
+from engine.core.options import FiniteRange
 from engine.core.processes import working_dir
 
 
+@click.command()
+@click.argument(
+    "session",
+    type=click.Path(path_type=Path),
+    metavar="SESSION.jsonl",
+    required=False,
+    help="A recorded or generated session.",
+)
+@click.option(
+    "--from-git",
+    type=click.Path(path_type=Path),
+    metavar="REPO",
+    help="Make a session of a git repository's latest commits instead.",
+)
+@click.option("--commits", type=click.IntRange(1), default=3, help="With --from-git: how many commits.")
+@click.option("--seed", type=int, default=0, help="With --from-git: varies how it is typed.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --from-git: write the session there; don't play it.",
+)
+@click.option("--client", type=click.Choice(STYLES), default="vscode", help="Whose manners the editor has.")
+@click.option("--model", default="", show_default=False, help="Play with an engine of its own and this model.")
+@click.option("--oracle", is_flag=True, help="Play with a model that knows the session.")
+@click.option("--speed", type=FiniteRange(0.01), default=1.0, help="How many times faster than life.")
 @one_line_errors()
 def replay(
-    session: Annotated[
-        Path | None, typer.Argument(metavar="SESSION.jsonl", help="A recorded or generated session.")
-    ] = None,
-    from_git: Annotated[
-        Path | None, typer.Option(metavar="REPO", help="Make a session of a git repository's latest commits instead.")
-    ] = None,
-    commits: Annotated[int, typer.Option(min=1, help="With --from-git: how many commits.")] = 3,
-    seed: Annotated[int, typer.Option(help="With --from-git: varies how it is typed.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --from-git: write the session there; don't play it.")
-    ] = None,
-    client: Annotated[str, typer.Option(help=f"Whose manners the editor has: {', '.join(STYLES)}.")] = "vscode",
-    model: Annotated[str, typer.Option(help="Play with an engine of its own and this model.")] = "",
-    oracle: Annotated[bool, typer.Option("--oracle", help="Play with a model that knows the session.")] = False,
-    speed: Annotated[float, number(0.01, "How many times faster than life.")] = 1.0,
+    session: Path | None,
+    from_git: Path | None,
+    commits: int,
+    seed: int,
+    out: Path | None,
+    client: str,
+    model: str,
+    oracle: bool,
+    speed: float,
 ) -> None:
     """Run an editing session against a real language server and print how long answers took; last line JSON.
 
     Exits with 1 where an answer was stale or an error.
     """
     if (session is None) == (from_git is None):
-        raise typer.BadParameter("give a SESSION.jsonl or --from-git REPO")
+        raise click.BadParameter("give a SESSION.jsonl or --from-git REPO")
     if model and oracle:
-        raise typer.BadParameter("--oracle is a model of its own: leave out --model")
-    if client not in STYLES:
-        raise typer.BadParameter(f"--client is one of {', '.join(STYLES)}, not {client!r}")
+        raise click.BadParameter("--oracle is a model of its own: leave out --model")
     held = read_session(session) if session else _made(from_git or Path(), commits, seed)
     if out:
         write_session(held, out)
@@ -74,7 +91,7 @@ def _play(session: Session, client: str, *, model: str, knows: bool, speed: floa
         playing = play(session, client, model=model, speed=speed, environment=environment, settings=settings)
         made = asyncio.run(playing)
     Console().print(table(made))
-    typer.echo(json.dumps(made))
+    click.echo(json.dumps(made))
     if problem := fault(made):
-        typer.echo(f"dg-lsp: {problem}", err=True)
-        raise typer.Exit(1)
+        click.echo(f"dg-lsp: {problem}", err=True)
+        raise click.exceptions.Exit(1)

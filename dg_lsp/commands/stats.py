@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
 
-import typer
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,24 +14,24 @@ from dg_lsp.suggest.stats import Tally, reset, stats_path, tallies
 from engine.core.exits import one_line_errors
 
 
+@click.command()
+@click.option("--reset", "erase", is_flag=True, help="Forget all counts.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @one_line_errors()
-def stats(
-    erase: Annotated[bool, typer.Option("--reset", help="Forget all counts.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def stats(erase: bool, as_json: bool) -> None:
     """Show how suggestions were met, by language. The counts never leave this machine."""
     path = stats_path()
     if erase:
         reset(path)
-        typer.echo("All counts are forgotten.")
+        click.echo("All counts are forgotten.")
         return
     found = tallies(path)
     if as_json:
-        typer.echo(json.dumps([asdict(tally) for tally in found]))
+        click.echo(json.dumps([asdict(tally) for tally in found]))
     elif found:
         Console().print(_table(found))
     else:
-        typer.echo("Nothing was suggested yet.")
+        click.echo("Nothing was suggested yet.")
 
 
 def _table(found: list[Tally]) -> Table:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from engine.cli.engine import ask_status
 from engine.core.errors import BadInput, EngineError, ModelError
@@ -27,53 +26,56 @@ from engine.models.adapters.metadata import (
     unfinished,
 )
 
-adapters = typer.Typer(invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False)
-Which = Annotated[str, typer.Argument(metavar="NAME", help="As listed, or the folder that was learnt.")]
+name_argument = click.argument("name", metavar="NAME", help="As listed, or the folder that was learnt.")
 _HELD_OUT = "held out"
 
 
-@adapters.callback()
+@click.group(invoke_without_command=True)
+@click.pass_context
 @one_line_errors()
-def show(context: typer.Context) -> None:
+def adapters(context: click.Context) -> None:
     """List what was learnt of which folders, for which models, and what it gained."""
     if context.invoked_subcommand:
         return
     directories, begun = all_adapters(), unfinished()
     if not directories and not begun:
-        typer.echo("Nothing was learnt yet: `dg-lsp tune FOLDER` learns a repository.")
+        click.echo("Nothing was learnt yet: `dg-lsp tune FOLDER` learns a repository.")
         return
     used = _used()
     for directory in directories:
-        typer.echo("\n".join([directory.name, *(f"    {line}" for line in _lines(directory, used))]))
+        click.echo("\n".join([directory.name, *(f"    {line}" for line in _lines(directory, used))]))
     for name in begun:
-        typer.echo(f"{name}\n    not finished: the same `dg-lsp tune` goes on, `dg-lsp adapters rm {name}` drops it")
+        click.echo(f"{name}\n    not finished: the same `dg-lsp tune` goes on, `dg-lsp adapters rm {name}` drops it")
 
 
 @adapters.command()
+@name_argument
 @one_line_errors()
-def rm(name: Which) -> None:
+def rm(name: str) -> None:
     """Remove an adapter from the disk, or a run that has made none yet."""
     directory = adapters_dir() / name if name in unfinished() else _named(name)
     remove_adapter(directory)
-    typer.echo(f"{directory.name} is gone.")
+    click.echo(f"{directory.name} is gone.")
 
 
 @adapters.command()
+@name_argument
 @one_line_errors()
-def use(name: Which) -> None:
+def use(name: str) -> None:
     """Have an adapter used for its folder, also one that gained nothing."""
     directory = _named(name)
     switch_adapter(directory, on=True)
-    typer.echo(f"{directory.name} is used for {read_metadata(directory).folder}, if it fits the model.")
+    click.echo(f"{directory.name} is used for {read_metadata(directory).folder}, if it fits the model.")
 
 
 @adapters.command()
+@name_argument
 @one_line_errors()
-def off(name: Which) -> None:
+def off(name: str) -> None:
     """Have an adapter used no more; it stays on the disk."""
     directory = _named(name)
     switch_adapter(directory, on=False)
-    typer.echo(f"{directory.name} is off.")
+    click.echo(f"{directory.name} is off.")
 
 
 def whether_used(metadata: AdapterMetadata) -> str:

@@ -6,10 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import cast
 
-import typer
+import click
 from msgspec.structs import replace
 
-from engine.core import torch_import
 from engine.core.errors import BadInput, BodyError, EngineError, ModelError
 from engine.core.names import Device, rooted
 from engine.core.processes import working_dir
@@ -58,7 +57,7 @@ def answer(
             stop()
             raise
     if (model and running.model != rooted(model, working_dir())) or (device and running.device != device):
-        typer.echo(
+        click.echo(
             f"dg-lsp: the engine runs with model {running.model}, device {running.device}; another one is loaded here "
             "for this answer.",
             err=True,
@@ -87,8 +86,10 @@ def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> A
 
 def _own(request: FillRequest, model: str | None, device: str | None, on_draft: OnDraft | None) -> Answer:
     options, began = EngineOptions(), time.perf_counter()
+    # Who asks the engine needs none of it.
+    from engine.core import torch_import
+
     torch_import.defer()
-    # Torch and all: who asks the engine needs none of it.
     from engine.loader.loading import load
 
     infiller = load(model or options.model, cast("Device", device or options.device))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
-import typer
+import click
 from msgspec.structs import replace
 from rich.console import Console
 
 from engine.bench.families import SHAPES
-from engine.cli.options import DeviceName
+from engine.cli.options import device_option, model_option
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.names import BUNDLED, Device
@@ -25,31 +25,29 @@ _OWN_GAPS = 2000
 """Cut into our own code: few of them are long."""
 
 
+@click.command()
+@model_option
+@click.option(
+    "--shape",
+    metavar="|".join(SHAPES),
+    help="Instead: random weights in this shape, with -int4 or -nvfp4 behind it in 4 bit.",
+)
+@device_option
+@click.option("--quick", is_flag=True, help="Fewer figures, under a minute.")
+@click.option("--part", multiple=True, help="Only this part; several may be named.")
 @one_line_errors()
-def bench(
-    model: Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")] = "bundled",
-    shape: Annotated[
-        str | None,
-        typer.Option(
-            metavar="|".join(SHAPES),
-            help="Instead: random weights in this shape, with -int4 or -nvfp4 behind it in 4 bit.",
-        ),
-    ] = None,
-    device: DeviceName = "auto",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer figures, under a minute.")] = False,
-    part: Annotated[list[str] | None, typer.Option(help="Only this part; several may be named.")] = None,
-) -> None:
+def bench(model: str, shape: str | None, device: str, quick: bool, part: tuple[str, ...]) -> None:
     """Measure fills, steps and keystrokes: ratios first, then medians; the last line is one JSON object."""
     # Imported here because `--help` needs none of it.
     from engine.bench.gaps import GAPS
     from engine.bench.report import tables
     from engine.bench.run import PARTS, QUICK, Effort, run
 
-    if unknown := set(part or ()) - set(PARTS):
+    if unknown := set(part) - set(PARTS):
         raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join(PARTS)}.")
     if shape is not None and model != BUNDLED:
         raise BadInput("--shape makes a model of its own: leave out --model.")
-    if shape is not None and GAPS in (part or ()):
+    if shape is not None and GAPS in part:
         raise BadInput(f"A model that --shape makes can read no code: leave out --part {GAPS!r}.")
     measured = _model(model, shape, cast("Device", device))
     progress = Console(stderr=True, highlight=False)
@@ -61,7 +59,7 @@ def bench(
     for table in tables(made):
         console.print(table)
     measured = asdict(made)
-    typer.echo(json.dumps({**measured.pop("about"), **measured}))
+    click.echo(json.dumps({**measured.pop("about"), **measured}))
 
 
 def _model(name: str, shape: str | None, device: Device) -> Measured:

@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, cast
+from typing import cast
 
-import typer
+import click
 
-from engine.cli.options import DeviceName
+from engine.cli.options import device_option
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.names import Device
@@ -30,18 +30,15 @@ WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 TOO_NEAR = 4
 """Tokens from the true width within which nothing is counted."""
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-
-@app.command()
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), help="Code to cut gaps into, best your own.")
+@click.option("--model", required=True, help="A model whose length strategy is calibrated.")
+@click.option("--gaps", type=click.IntRange(5), default=60, help="More are slower and better.")
+@device_option
+@click.option("--seed", type=click.IntRange(0), default=0)
 @one_line_errors()
-def main(
-    folder: Annotated[Path, typer.Argument(help="Code to cut gaps into, best your own.")],
-    model: Annotated[str, typer.Option(help="A model whose length strategy is calibrated.")],
-    gaps: Annotated[int, typer.Option(min=5, help="More are slower and better.")] = 60,
-    device: DeviceName = "auto",
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-) -> None:
+def main(folder: Path, model: str, gaps: int, device: str, seed: int) -> None:
     """Fit a model's length prior to gaps in the code below FOLDER, and keep it for when the model is loaded next."""
     loaded = load(model, cast("Device", device)).model
     if loaded.info.length != "calibrated":
@@ -51,8 +48,8 @@ def main(
     file = prior_file(data_dir(), loaded.info.name)
     write_prior(prior, file)
     for width, confidence in usual.items():
-        typer.echo(f"width {width:2}: {confidence:.3f} measured, {prior(width):.3f} fitted")
-    typer.echo(f"Kept in {file}.")
+        click.echo(f"width {width:2}: {confidence:.3f} measured, {prior(width):.3f} fitted")
+    click.echo(f"Kept in {file}.")
 
 
 def usual_confidence(model: Model, tasks: Sequence[EvalTask]) -> dict[int, float]:
@@ -70,4 +67,4 @@ def usual_confidence(model: Model, tasks: Sequence[EvalTask]) -> dict[int, float
 
 
 if __name__ == "__main__":
-    app()
+    main()

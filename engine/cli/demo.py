@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
+import click
 from rich.console import Console
 
 from engine.cli.preview import figures, preview
@@ -32,6 +32,7 @@ _EXAMPLE = re.compile(r"^## ([^\n]+)\n\n```(\w+)\n(.*?)```$", re.DOTALL | re.MUL
 EXAMPLES = tuple(map(DemoExample._make, _EXAMPLE.findall(Path(__file__).with_suffix(".md").read_text("utf-8"))))
 
 
+@click.command()
 @one_line_errors()
 def main() -> None:
     """Fill the examples one after the other. Exits as `dg-lsp fill` does."""
@@ -68,4 +69,4 @@ def show(example: DemoExample, infiller: Infiller, console: Console) -> None:
 
 if __name__ == "__main__":
     escape_unencodable()
-    typer.run(main)
+    main()

@@ -11,19 +11,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, cast
+from typing import cast
 
+import click
 import psutil
-import typer
 
 from engine.cli.adapters import whether_used
 from engine.cli.answers import answer
 from engine.cli.engine import ask_status
-from engine.cli.options import DeviceName, ModelName
+from engine.cli.options import device_option, model_option
 from engine.core import runtime_paths
 from engine.core.errors import EngineError
 from engine.core.exits import FAILURE, one_line_errors
-from engine.core.names import BUNDLED, ORACLE, Device, rooted
+from engine.core.names import ORACLE, Device, rooted
 from engine.core.processes import working_dir
 from engine.core.request import FillRequest
 from engine.core.server_address import REMOTE, destination, server_address
@@ -53,25 +53,25 @@ class _Problem(EngineError):
         self.remedy = remedy
 
 
+@click.command()
+@model_option
+@device_option
+@click.option("--json", is_flag=True, help="Print one JSON object.")
 @one_line_errors()
-def doctor(
-    model: ModelName = BUNDLED,
-    device: DeviceName = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
+def doctor(model: str, device: str, json: bool) -> None:
     """Check that everything is in place; exits with 1 where something is not."""
     findings: list[Finding] = []
     for finding in examine(model, device):
         findings.append(finding)
         if not json:
-            typer.echo(f"{'ok ' if finding.ok else 'BAD'} {finding.subject:<12} {finding.detail}")
+            click.echo(f"{'ok ' if finding.ok else 'BAD'} {finding.subject:<12} {finding.detail}")
             if not finding.ok:
-                typer.echo(f"    {'':<12} {finding.remedy}")
+                click.echo(f"    {'':<12} {finding.remedy}")
     well = all(finding.ok for finding in findings)
     if json:
-        typer.echo(json_format.dumps({"ok": well, "findings": [asdict(finding) for finding in findings]}))
+        click.echo(json_format.dumps({"ok": well, "findings": [asdict(finding) for finding in findings]}))
     if not well:
-        raise typer.Exit(FAILURE)
+        raise click.exceptions.Exit(FAILURE)
 
 
 def examine(model: str, device: str) -> Iterator[Finding]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, TypeVar
 
-import typer
+import click
 from msgspec.json import encode
 
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.http_address import http_address
 from engine.core.names import ORACLE
-from engine.core.options import number
+from engine.core.options import FiniteRange
 from engine.core.server_address import REMOTE
 from engine.core.sizes import binary_bytes
 from engine.ipc.client import EngineFailure, NoAnswer, ask
@@ -18,75 +20,82 @@ from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusRe
 from engine.server.http.opening import bound
 from engine.server.settings import EngineOptions, with_given, write_options
 
+F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULT = EngineOptions()
 _ALREADY = "An engine is running already."
 
-engine = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-
 _MODEL = "bundled, a directory, a Hub id, a server's vllm+https://HOST:PORT/MODEL, or oracle:FILE.json for tests"
-ModelOption = Annotated[str, typer.Option(help=f"The model: {_MODEL}.")]
-DeviceOption = Annotated[str, typer.Option(help="Where it runs: auto, cpu or cuda.")]
-_UNLOAD = number(0.1, "Seconds without a request until the weights are given back.")
-_EXIT = number(0.1, "Seconds without a client until the engine ends.")
-Http = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT", help="Where clients of llama.cpp's or OpenAI's HTTP are served; empty: nowhere."),
-]
+
+engine_model_option = click.option("--model", default=_DEFAULT.model, help=f"The model: {_MODEL}.")
+engine_device_option = click.option("--device", default=_DEFAULT.device, help="Where it runs: auto, cpu or cuda.")
+detach_option = click.option("--detach", is_flag=True, help="Run in the background; return when it answers.")
 
 
-def token_file(*names: str) -> Any:
-    """An option; its parameter's name is its own where none is given."""
-    return typer.Option(*names, metavar="FILE", help="Holds what HTTP clients must send as their API key; only yours.")
+def token_file_option(*names: str) -> Callable[[F], F]:
+    """An option; the last of the names may be its parameter's."""
+    return click.option(*names, metavar="FILE", help="Holds what HTTP clients must send as their API key; only yours.")
 
 
-TokenFile = Annotated[str | None, token_file()]
-_STALL = number(0.1, "Seconds until a step of the model counts as hung, at the latest.")
+def _limits_and_door(defaults: EngineOptions | None) -> Callable[[F], F]:
+    """What else an engine is started with, as parameters of the names that EngineOptions gives them."""
+    seconds = {
+        ("--unload-after", "unload_after_s"): "Seconds without a request until the weights are given back.",
+        ("--exit-after", "exit_after_s"): "Seconds without a client until the engine ends.",
+        ("--stall-after", "stall_s"): "Seconds until a step of the model counts as hung, at the latest.",
+    }
+    options = [
+        *(
+            click.option(*names, type=FiniteRange(0.1), default=defaults and getattr(defaults, names[1]), help=help)
+            for names, help in seconds.items()
+        ),
+        click.option(
+            "--http",
+            metavar="HOST:PORT",
+            help="Where clients of llama.cpp's or OpenAI's HTTP are served; empty: nowhere.",
+        ),
+        token_file_option("--http-token-file"),
+    ]
+
+    def added(command: F) -> F:
+        return reduce(lambda function, option: option(function), reversed(options), command)
+
+    return added
+
+
+@click.group()
+def engine() -> None:
+    """Start, stop or look at the engine that editors share."""
 
 
 @engine.command()
+@engine_model_option
+@engine_device_option
+@_limits_and_door(_DEFAULT)
+@detach_option
 @one_line_errors()
-def run(
-    model: ModelOption = _DEFAULT.model,
-    device: DeviceOption = _DEFAULT.device,
-    unload_after: Annotated[float, _UNLOAD] = _DEFAULT.unload_after_s,
-    exit_after: Annotated[float, _EXIT] = _DEFAULT.exit_after_s,
-    stall_after: Annotated[float, _STALL] = _DEFAULT.stall_s,
-    http: Http = None,
-    http_token_file: TokenFile = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
-) -> None:
+def run(detach: bool, **given: Any) -> None:
     """Run the engine; where one runs already, leave it alone."""
     # Imported here because `status` needs none of it.
     from engine.server.launch import start_detached
     from engine.server.options import chosen_options
 
-    settings = chosen_options(
-        with_given(
-            _DEFAULT,
-            model=model,
-            device=device,
-            unload_after_s=unload_after,
-            exit_after_s=exit_after,
-            stall_s=stall_after,
-            http=http,
-            http_token_file=http_token_file,
-        )
-    )
+    settings = chosen_options(with_given(_DEFAULT, **given))
     if not (start_detached(write_options(settings)) if detach else run_here(settings)):
-        typer.echo(_ALREADY)
+        click.echo(_ALREADY)
 
 
 @engine.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @one_line_errors()
-def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+def status(as_json: bool) -> None:
     """Show how the engine is; exits with 1 where none runs."""
     report = ask_status()
     if as_json:
-        typer.echo(encode(report))
+        click.echo(encode(report))
     else:
-        typer.echo("\n".join(_lines(report)) if report else "No engine is running.")
+        click.echo("\n".join(_lines(report)) if report else "No engine is running.")
     if report is None:
-        raise typer.Exit(FAILURE)
+        raise click.exceptions.Exit(FAILURE)
 
 
 @engine.command()
@@ -95,20 +104,15 @@ def stop() -> None:
     """End the engine, for all its clients."""
     from engine.server import stopping
 
-    typer.echo("The engine has ended." if stopping.stop() else "No engine is running.")
+    click.echo("The engine has ended." if stopping.stop() else "No engine is running.")
 
 
 @engine.command()
+@click.option("--model", help="Another model.")
+@click.option("--device", help="Another device.")
+@_limits_and_door(None)
 @one_line_errors()
-def restart(
-    model: Annotated[str | None, typer.Option(help="Another model.")] = None,
-    device: Annotated[str | None, typer.Option(help="Another device.")] = None,
-    unload_after: Annotated[float | None, _UNLOAD] = None,
-    exit_after: Annotated[float | None, _EXIT] = None,
-    stall_after: Annotated[float | None, _STALL] = None,
-    http: Http = None,
-    http_token_file: TokenFile = None,
-) -> None:
+def restart(**given: Any) -> None:
     """End the engine, if one runs, and start one in the background; what no option changes stays as it was, where the
     engine still says how that is."""
     from engine.server import stopping
@@ -120,19 +124,8 @@ def restart(
     except (NoAnswer, EngineFailure):
         # It hangs, is of another version, or has too many clients.
         before = None
-        typer.echo("dg-lsp: the engine does not say how it runs; what no option sets starts as by default.", err=True)
-    settings = chosen_options(
-        with_given(
-            as_before(before),
-            model=model,
-            device=device,
-            unload_after_s=unload_after,
-            exit_after_s=exit_after,
-            stall_s=stall_after,
-            http=http,
-            http_token_file=http_token_file,
-        )
-    )
+        click.echo("dg-lsp: the engine does not say how it runs; what no option sets starts as by default.", err=True)
+    settings = chosen_options(with_given(as_before(before), **given))
     if settings.http and before:
         address = http_address(settings.http)
         if not before.http or http_address(before.http).port != address.port:
@@ -146,7 +139,7 @@ def restart(
 
         check_cuda(settings.device, torch.cuda.is_available())
     stopping.stop()
-    typer.echo("The engine runs." if start_detached(write_options(settings)) else _ALREADY)
+    click.echo("The engine runs." if start_detached(write_options(settings)) else _ALREADY)
 
 
 def run_here(settings: EngineOptions) -> bool:

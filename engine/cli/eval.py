@@ -7,13 +7,13 @@ import json as json_format
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
-import typer
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from engine.cli.options import MAX_SEED, DeviceName, ModelName
+from engine.cli.options import MAX_SEED, device_option, model_option
 from engine.core.errors import BadInput
 from engine.core.exits import interruptible, one_line_errors
 from engine.core.names import ORACLE, Device
@@ -26,28 +26,46 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 
 
+@click.command()
+@click.argument(
+    "tasks",
+    type=click.Path(path_type=Path),
+    metavar="TASKS.jsonl[.gz]",
+    required=False,
+    help="HumanEval-Infilling's format.",
+)
+@click.option(
+    "--holes",
+    type=click.Path(path_type=Path),
+    metavar="DIR|development|reported",
+    help="Instead: gaps in the code of a folder, reserved gaps.",
+)
+@click.option("--lang", help="With --holes: only files in this language.")
+@click.option("--limit", type=click.IntRange(1), help="So many tasks, drawn by --seed; 100 with --holes.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="Draws tasks, gaps and canvases.")
+@click.option(
+    "--row", multiple=True, metavar="NAME", help='A way to fill, such as "adaptive" or "width 8"; several rows.'
+)
+@click.option("--all", "all_rows", is_flag=True, help="Every row.")
+@click.option("--max-tokens", type=click.IntRange(1), default=96, help="Longest answer, in tokens.")
+@model_option
+@device_option
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep results here; run again to go on.")
+@click.option("--json", is_flag=True, help="Print one JSON object.")
 @one_line_errors()
 def evaluate(
-    tasks: Annotated[
-        Path | None, typer.Argument(metavar="TASKS.jsonl[.gz]", help="HumanEval-Infilling's format.")
-    ] = None,
-    holes: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR|development|reported", help="Instead: gaps in the code of a folder, reserved gaps."),
-    ] = None,
-    lang: Annotated[str | None, typer.Option(help="With --holes: only files in this language.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many tasks, drawn by --seed; 100 with --holes.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws tasks, gaps and canvases.")] = 0,
-    row: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help='A way to fill, such as "adaptive" or "width 8"; several rows.'),
-    ] = None,
-    all_rows: Annotated[bool, typer.Option("--all", help="Every row.")] = False,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 96,
-    model: ModelName = "bundled",
-    device: DeviceName = "auto",
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep results here; run again to go on.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    tasks: Path | None,
+    holes: Path | None,
+    lang: str | None,
+    limit: int | None,
+    seed: int,
+    row: tuple[str, ...],
+    all_rows: bool,
+    max_tokens: int,
+    model: str,
+    device: str,
+    out: Path | None,
+    json: bool,
 ) -> None:
     """Fill gaps whose answers are known, test the answers in a sandbox, and sum up."""
     # Imported here because `--help` needs none of it.
@@ -55,7 +73,7 @@ def evaluate(
     from engine.eval.results import Results
     from engine.eval.rows import ADAPTIVE, ROWS, chosen_rows
 
-    rows = chosen_rows([*(each.name for each in ROWS if all_rows), *(row or ())] or [ADAPTIVE])
+    rows = chosen_rows([*(each.name for each in ROWS if all_rows), *row] or [ADAPTIVE])
     with _interruptible(out):
         chosen, source = chosen_tasks(tasks, holes, lang, limit, seed)
         about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
@@ -69,7 +87,7 @@ def evaluate(
             names = {task.name for task in chosen}
             by_row = {row.name: results.of(row.name, names) for row in rows}
     if json:
-        typer.echo(json_format.dumps(report(about, by_row)))
+        click.echo(json_format.dumps(report(about, by_row)))
         return
     console = Console()
     for table in tables(f"{about['tasks']}, {model} on {about['device']}, seed {seed}", by_row):
@@ -84,8 +102,8 @@ def _interruptible(out: Path | None) -> Generator[None]:
             yield
     except KeyboardInterrupt:
         kept = f"what was done is kept in {out}, run the same command again to go on"
-        typer.echo(f"dg-lsp: Interrupted: {kept if out else 'nothing is kept without --out'}.", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        click.echo(f"dg-lsp: Interrupted: {kept if out else 'nothing is kept without --out'}.", err=True)
+        raise click.exceptions.Exit(_INTERRUPTED) from None
 
 
 def chosen_tasks(

@@ -3,41 +3,63 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Annotated
 
-import typer
+import click
 from msgspec.json import encode
 from rich.console import Console
 
 from engine.cli.answers import answer
-from engine.cli.options import AnyDevice, AnyModel, ByEngine, Candidates, FileName, Seed, Write
+from engine.cli.options import (
+    any_device_option,
+    any_model_option,
+    engine_option,
+    file_argument,
+    n_option,
+    seed_option,
+    write_option,
+)
 from engine.cli.preview import figures, heading, preview
 from engine.cli.source import folder_of, language_in
 from engine.cli.watch import Watch
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
-from engine.core.options import number
+from engine.core.options import FiniteRange
 from engine.core.request import Filled, FillRequest
 from engine.text.marked import MARKER, MarkedText, gap_at_markers, gap_between, line_count, parse_position
 from engine.text.textfile import read_text, replace_text, writable_path
 
 
+@click.command()
+@file_argument
+@click.option("--at", metavar="LINE:COL", help="Where the gap is, counted from 1.")
+@click.option("--to", metavar="LINE:COL", help="Replace the text from --at to here.")
+@any_model_option
+@any_device_option
+@engine_option
+@n_option
+@click.option("--max-tokens", type=click.IntRange(1, 4096), default=96, help="Longest answer, in tokens.")
+@click.option("--width", type=click.IntRange(1, 4096), help="Fix the width of the gap, in tokens.")
+@click.option("--deadline-ms", type=FiniteRange(1, 1e9), help="Answer with the best canvas by then.")
+@seed_option
+@click.option("--watch", is_flag=True, help="Show the canvas settling.")
+@write_option
+@click.option("--json", is_flag=True, help="Print one JSON object.")
 @one_line_errors()
 def fill(
-    file: FileName,
-    at: Annotated[str | None, typer.Option(metavar="LINE:COL", help="Where the gap is, counted from 1.")] = None,
-    to: Annotated[str | None, typer.Option(metavar="LINE:COL", help="Replace the text from --at to here.")] = None,
-    model: AnyModel = None,
-    device: AnyDevice = None,
-    engine: ByEngine = True,
-    n: Candidates = 1,
-    max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Longest answer, in tokens.")] = 96,
-    width: Annotated[int | None, typer.Option(min=1, max=4096, help="Fix the width of the gap, in tokens.")] = None,
-    deadline_ms: Annotated[float | None, number(1, "Answer with the best canvas by then.", most=1e9)] = None,
-    seed: Seed = 0,
-    watch: Annotated[bool, typer.Option("--watch", help="Show the canvas settling.")] = False,
-    write: Write = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    file: str,
+    at: str | None,
+    to: str | None,
+    model: str | None,
+    device: str | None,
+    engine: bool,
+    n: int,
+    max_tokens: int,
+    width: int | None,
+    deadline_ms: float | None,
+    seed: int,
+    watch: bool,
+    write: bool,
+    json: bool,
 ) -> None:
     """Fill a gap in FILE: at a position, or where one ▮ stands; ▮old▮, on one line, is a gap with text to replace."""
     if width is not None and width > max_tokens:
@@ -66,7 +88,7 @@ def fill(
             raise EngineError(f"The model has no answer for this gap: {source.name} is unchanged.")
         replace_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
     if json:
-        typer.echo(encode(filled))
+        click.echo(encode(filled))
     else:
         _show(gap, filled, answered.source)
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import time
 
-import typer
+import click
 
 from engine.cli.answers import answer
-from engine.cli.options import AnyDevice, AnyModel, ByEngine, Diff, FileName, Seed, Write
+from engine.cli.options import (
+    any_device_option,
+    any_model_option,
+    diff_option,
+    engine_option,
+    file_argument,
+    seed_option,
+    write_option,
+)
 from engine.cli.source import folder_of, language_in, show_or_write
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
@@ -18,16 +26,16 @@ _PARSE_MS = 3000.0
 """Of the processor's time; a model gets no more to have its texts checked."""
 
 
+@click.command()
+@file_argument
+@any_model_option
+@any_device_option
+@engine_option
+@seed_option
+@diff_option
+@write_option
 @one_line_errors()
-def fix(
-    file: FileName,
-    model: AnyModel = None,
-    device: AnyDevice = None,
-    engine: ByEngine = True,
-    seed: Seed = 0,
-    diff: Diff = False,
-    write: Write = False,
-) -> None:
+def fix(file: str, model: str | None, device: str | None, engine: bool, seed: int, diff: bool, write: bool) -> None:
     """Mend the broken syntax of FILE, touching nothing else. Exits with 1 where nothing helped."""
     source = read_text(file)
     language = language_in(source)
@@ -50,7 +58,7 @@ def fix(
             f"The syntax of {source.name} can't be told within {_PARSE_MS / 1000:g} s: give a smaller text."
         )
     if parsed and parsed.is_sound:
-        typer.echo(f"{source.name} has no syntax problem.", err=True)
+        click.echo(f"{source.name} has no syntax problem.", err=True)
         return
     request = FillRequest(
         task="fix", prefix="", old=source.text, suffix="", language=language, seed=seed, folder=folder_of(source)

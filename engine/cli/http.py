@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from engine.cli.engine import DeviceOption, ModelOption, ask_status, run_here, token_file
+from engine.cli.engine import (
+    ask_status,
+    detach_option,
+    engine_device_option,
+    engine_model_option,
+    run_here,
+    token_file_option,
+)
 from engine.core.errors import EngineError
 from engine.core.exits import one_line_errors
 from engine.core.http_address import PORT, HttpAddress, http_address
@@ -17,18 +22,16 @@ from engine.server.settings import EngineOptions, with_given, write_options
 _DEFAULT = EngineOptions()
 
 
+@click.command()
+@click.option("--host", default="127.0.0.1", help="The address to listen on; one that others can reach needs a token.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, help="0: any that is free.")
+# As messages that other commands have, too, name it.
+@token_file_option("--token-file", "--http-token-file", "token")
+@engine_model_option
+@engine_device_option
+@detach_option
 @one_line_errors()
-def http(
-    host: Annotated[str, typer.Option(help="The address to listen on; one that others can reach needs a token.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = PORT,
-    # As messages that other commands have, too, name it.
-    token: Annotated[str | None, token_file("--token-file", "--http-token-file")] = None,
-    model: ModelOption = _DEFAULT.model,
-    device: DeviceOption = _DEFAULT.device,
-    detach: Annotated[bool, typer.Option("--detach", help="Run in the background; return when it answers.")] = False,
-) -> None:
+def http(host: str, port: int, token: str | None, model: str, device: str, detach: bool) -> None:
     """Run the engine with its HTTP door open: `POST /infill` as llama.cpp's server has it, `POST /v1/completions` as
     OpenAI's. A token comes from DG_LSP_HTTP_TOKEN or --token-file."""
     # Who starts one in the background needs none of the engine.
@@ -42,7 +45,7 @@ def http(
         if not detach:
             bound(address).close()
             where = f"http://{wanted}" if port else f"at a free port of {host}, which `dg-lsp engine status` names"
-            typer.echo(f"Serving {where}; Ctrl-C ends it.")
+            click.echo(f"Serving {where}; Ctrl-C ends it.")
             run_here(settings)  # it comes back only where another engine was first
         else:
             start_detached(write_options(settings))
@@ -53,4 +56,4 @@ def http(
             f"An engine runs already, {f'with its door at {opened}' if opened else 'without this door'}: "
             f"`dg-lsp engine restart --http {wanted}` opens it there, for all editors."
         )
-    typer.echo(f"The engine serves http://{opened}.")
+    click.echo(f"The engine serves http://{opened}.")

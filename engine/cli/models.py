@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+import click
 
 from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import ModelError
@@ -12,22 +12,23 @@ from engine.loader.catalog import bundled, cached
 from engine.loader.released import RELEASED, advice
 
 
+@click.command()
 @one_line_errors()
 def models() -> None:
     """List the bundled model, what the local Hugging Face cache holds and what the Hub has, and recommend one."""
     in_cache = cached()
-    typer.echo("Here, for --model:")
+    click.echo("Here, for --model:")
     try:
         _show(bundled(), "package")
     except ModelError as error:
-        typer.echo(f"dg-lsp: {error}", err=True)
+        click.echo(f"dg-lsp: {error}", err=True)
     for checkpoint in in_cache.checkpoints:
         _show(checkpoint, "cache")
     for said in in_cache.damaged:
-        typer.echo(" ".join(said.split()))
+        click.echo(" ".join(said.split()))
     if in_cache.others:
-        typer.echo(f"{in_cache.others} more in the cache are incomplete or of families that dg-lsp can't run.")
-    typer.echo("\nOn the Hub, for `dg-lsp pull`:")
+        click.echo(f"{in_cache.others} more in the cache are incomplete or of families that dg-lsp can't run.")
+    click.echo("\nOn the Hub, for `dg-lsp pull`:")
     for each in RELEASED:
         memory = binary_bytes(each.memory.total)
         _entry(
@@ -38,7 +39,7 @@ def models() -> None:
     # It takes torch to ask a GPU, and a second to import it.
     from engine.checkpoints.placement import this_machine
 
-    typer.echo(f"\n{advice(this_machine().gpus)}")
+    click.echo(f"\n{advice(this_machine().gpus)}")
 
 
 def _show(checkpoint: Checkpoint, where: str) -> None:
@@ -49,4 +50,4 @@ def _show(checkpoint: Checkpoint, where: str) -> None:
 
 def _entry(name: str, *lines: str) -> None:
     """The name on a line of its own, as it is typed: what a narrow terminal cut off nobody could type."""
-    typer.echo("\n".join([name, *(f"    {line}" for line in lines)]))
+    click.echo("\n".join([name, *(f"    {line}" for line in lines)]))

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
+from engine.core.names import BUNDLED
 
 MAX_SEED = 2**63 - 1
-FileName = Annotated[str, typer.Argument(metavar="FILE", help="The file; - is standard input.")]
-ModelName = Annotated[str, typer.Option(metavar="NAME|PATH|HUB-ID", help="See `dg-lsp models`.")]
-DeviceName = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where the model runs.")]
-AnyModel = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|PATH|HUB-ID|SERVER",
-        help="See `dg-lsp models`; SERVER is vllm+https://HOST:PORT/MODEL.",
-        show_default="the engine's, else bundled",
-    ),
-]
-AnyDevice = Annotated[
-    str | None,
-    typer.Option(metavar="auto|cpu|cuda", help="Where the model runs.", show_default="the engine's, else auto"),
-]
-ByEngine = Annotated[
-    bool,
-    typer.Option("--engine/--no-engine", help="Ask the engine that editors share, or load the model for this alone."),
-]
-Candidates = Annotated[int, typer.Option("-n", min=1, max=32, help="Candidates wanted at most.")]
-Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Another seed, another answer.")]
-Diff = Annotated[bool, typer.Option("--diff", help="Print the difference; the default.")]
-Write = Annotated[bool, typer.Option("--write", help="Apply the answer to FILE.")]
+_DEVICES, _WHERE = "auto|cpu|cuda", "Where the model runs."
+
+file_argument = click.argument("file", metavar="FILE", help="The file; - is standard input.")
+model_option = click.option("--model", metavar="NAME|PATH|HUB-ID", default=BUNDLED, help="See `dg-lsp models`.")
+device_option = click.option("--device", metavar=_DEVICES, default="auto", help=_WHERE)
+any_model_option = click.option(
+    "--model",
+    metavar="NAME|PATH|HUB-ID|SERVER",
+    show_default="the engine's, else bundled",
+    help="See `dg-lsp models`; SERVER is vllm+https://HOST:PORT/MODEL.",
+)
+any_device_option = click.option("--device", metavar=_DEVICES, show_default="the engine's, else auto", help=_WHERE)
+engine_option = click.option(
+    "--engine/--no-engine",
+    default=True,
+    help="Ask the engine that editors share, or load the model for this alone.",
+)
+n_option = click.option("-n", type=click.IntRange(1, 32), default=1, help="Candidates wanted at most.")
+seed_option = click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="Another seed, another answer.")
+diff_option = click.option("--diff", is_flag=True, help="Print the difference; the default.")
+write_option = click.option("--write", is_flag=True, help="Apply the answer to FILE.")

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+import click
 
 from engine.core.exits import one_line_errors
 from engine.core.sizes import binary_bytes, decimal_bytes
 from engine.loader.released import known
 
 
+@click.command()
+@click.argument("model", metavar="HUB-ID", help="OWNER/MODEL on the Hugging Face Hub.")
 @one_line_errors()
-def pull(model: Annotated[str, typer.Argument(metavar="HUB-ID", help="OWNER/MODEL on the Hugging Face Hub.")]) -> None:
+def pull(model: str) -> None:
     """Download a model into the local Hugging Face cache. Run again after an interruption, it keeps finished files."""
     from engine.loader.pull import plan_pull
     from engine.loader.pull import pull as download
 
     plan = plan_pull(model)
-    typer.echo(
+    click.echo(
         f"{model}: {decimal_bytes(plan.download_nbytes)} to download, {decimal_bytes(plan.free_nbytes)} of disk free; "
         f"about {binary_bytes(plan.weights_nbytes)} of memory for its weights."
     )
     released = known(model)
     if released is not None:
-        typer.echo(f"On a GPU: {released.memory.summary()}.")
-        typer.echo(f"Licence: {released.licence}. Length of a gap: {released.length}. Good for {released.good_for}.")
+        click.echo(f"On a GPU: {released.memory.summary()}.")
+        click.echo(f"Licence: {released.licence}. Length of a gap: {released.length}. Good for {released.good_for}.")
     checkpoint = download(plan)
-    typer.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {checkpoint.name}")
+    click.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {checkpoint.name}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
-import typer
+import click
 
-from engine.cli.options import DeviceName
+from engine.cli.options import device_option
 from engine.core.errors import EngineError
 from engine.core.exits import one_line_errors
 from engine.core.names import Device
@@ -23,18 +23,31 @@ _MOST_S = 600.0
 _DEVELOPMENT = Path("development")
 
 
+@click.command()
+@click.argument("model", metavar="NAME|PATH|HUB-ID", help="Its weights in bfloat16.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    required=True,
+    help="Where to write it; one that was cut off is gone on with.",
+)
+@click.option(
+    "--gaps",
+    type=click.IntRange(0),
+    default=20,
+    help="Gaps to fill with both, where there is room; 0: none, and no download.",
+)
+@click.option(
+    "--holes",
+    type=click.Path(path_type=Path),
+    metavar="DIR|development|reported",
+    default=_DEVELOPMENT,
+    help="Where those gaps are, as for `dg-lsp eval`.",
+)
+@device_option
 @one_line_errors()
-def quantize(
-    model: Annotated[str, typer.Argument(metavar="NAME|PATH|HUB-ID", help="Its weights in bfloat16.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write it; one that was cut off is gone on with.")],
-    gaps: Annotated[
-        int, typer.Option(min=0, help="Gaps to fill with both, where there is room; 0: none, and no download.")
-    ] = 20,
-    holes: Annotated[
-        Path, typer.Option(metavar="DIR|development|reported", help="Where those gaps are, as for `dg-lsp eval`.")
-    ] = _DEVELOPMENT,
-    device: DeviceName = "auto",
-) -> None:
+def quantize(model: str, out: Path, gaps: int, holes: Path, device: str) -> None:
     """Make a model's weights four bits wide: int4 in groups of 32, in a directory that --model takes."""
     # Imported here because `--help` needs none of it.
     from rich.console import Console
@@ -52,11 +65,11 @@ def quantize(
         errors = write(checkpoint, out, lambda percent: progress.update(task, completed=percent))
     made = read_checkpoint(out, str(out))
     for kind, error in errors.items():
-        typer.echo(f"{kind}: relative error {error:.3f}")
-    typer.echo(f"{decimal_bytes(checkpoint.nbytes)} became {decimal_bytes(made.nbytes)}.")
+        click.echo(f"{kind}: relative error {error:.3f}")
+    click.echo(f"{decimal_bytes(checkpoint.nbytes)} became {decimal_bytes(made.nbytes)}.")
     if tasks:
-        typer.echo(_compared(model, str(out), tasks, source["tasks"], device))
-    typer.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {out}")
+        click.echo(_compared(model, str(out), tasks, source["tasks"], device))
+    click.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {out}")
 
 
 def _compared(before: str, after: str, tasks: Sequence[EvalTask], source: str, device: str) -> str:

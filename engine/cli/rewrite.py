@@ -2,52 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+import click
 from msgspec.json import encode
 
 from engine.cli.answers import answer
-from engine.cli.options import AnyDevice, AnyModel, ByEngine, Candidates, Diff, FileName, Seed, Write
+from engine.cli.options import (
+    any_device_option,
+    any_model_option,
+    diff_option,
+    engine_option,
+    file_argument,
+    n_option,
+    seed_option,
+    write_option,
+)
 from engine.cli.source import folder_of, language_in, show_or_write, span_in
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
+from engine.core.options import FiniteRange
 from engine.core.request import FillRequest
 from engine.text.textfile import read_text, writable_path
 
 
-def _in_range(strength: float) -> float:
-    if not 0 < strength <= 1:
-        raise typer.BadParameter(f"{strength:g} is not in the range 0<x<=1.")
-    return strength
-
-
+@click.command()
+@file_argument
+@click.option(
+    "--range", "range_", metavar="L:C-L:C", required=True, help="What to rewrite; lines and columns count from 1."
+)
+@click.option(
+    "--instruction",
+    "-m",
+    metavar="TEXT",
+    default="",
+    show_default=False,
+    help="What to do; the bundled model follows no instructions.",
+)
+@click.option(
+    "--strength",
+    type=FiniteRange(0, 1, min_open=True),
+    default=0.6,
+    help="How much of it becomes noise: 0.3 mends, 0.6 changes, 1.0 starts from scratch.",
+)
+@any_model_option
+@any_device_option
+@engine_option
+@n_option
+@seed_option
+@diff_option
+@write_option
+@click.option("--json", is_flag=True, help="Print one JSON object with all candidates.")
 @one_line_errors()
 def rewrite(
-    file: FileName,
-    range_: Annotated[
-        str, typer.Option("--range", metavar="L:C-L:C", help="What to rewrite; lines and columns count from 1.")
-    ],
-    instruction: Annotated[
-        str,
-        typer.Option(
-            "--instruction", "-m", metavar="TEXT", help="What to do; the bundled model follows no instructions."
-        ),
-    ] = "",
-    strength: Annotated[
-        float,
-        typer.Option(
-            callback=_in_range, help="How much of it becomes noise: 0.3 mends, 0.6 changes, 1.0 starts from scratch."
-        ),
-    ] = 0.6,
-    model: AnyModel = None,
-    device: AnyDevice = None,
-    engine: ByEngine = True,
-    n: Candidates = 1,
-    seed: Seed = 0,
-    diff: Diff = False,
-    write: Write = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all candidates.")] = False,
+    file: str,
+    range_: str,
+    instruction: str,
+    strength: float,
+    model: str | None,
+    device: str | None,
+    engine: bool,
+    n: int,
+    seed: int,
+    diff: bool,
+    write: bool,
+    json: bool,
 ) -> None:
     """Rewrite a part of FILE, starting from what stands there. Exits with 1 where nothing better was found."""
     source = read_text(file)
@@ -71,9 +88,9 @@ def rewrite(
     answered = answer(request, model, device, engine=engine)
     filled = answered.filled
     if instruction and not answered.instructed:
-        typer.echo(f"dg-lsp: {filled.model} follows no instructions: the text was rewritten without one.", err=True)
+        click.echo(f"dg-lsp: {filled.model} follows no instructions: the text was rewritten without one.", err=True)
     if json:
-        typer.echo(encode(filled))
+        click.echo(encode(filled))
     if not filled.candidates:
         raise EngineError(f"Nothing better was found for this range: {source.name} is unchanged.")
     if write or not json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 
-import typer
+import click
 
 from engine.core.errors import BadInput
 from engine.core.files import sendable
@@ -65,4 +65,4 @@ def show_or_write(source: TextFile, text: str, *, diff: bool, write: bool) -> No
         replace_text(source, text)
     if diff or not write:
         # As bytes, whatever the terminal takes: `patch` needs those of the text and of the name.
-        typer.echo(difference(source, text).encode(errors="surrogateescape"), nl=False)
+        click.echo(difference(source, text).encode(errors="surrogateescape"), nl=False)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
-import typer
+import click
 
-from engine.cli.options import DeviceName, ModelName, Seed
+from engine.cli.options import device_option, model_option, seed_option
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import Device
-from engine.core.options import number
+from engine.core.options import FiniteRange
 from engine.core.processes import idle
 from engine.core.sizes import binary_bytes
 
@@ -24,26 +24,38 @@ if TYPE_CHECKING:
 _PAUSED = 130
 
 
+@click.command()
+@click.argument(
+    "folder", type=click.Path(path_type=Path), help="The repository; `dg-lsp files` lists what is read of it."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be read, and what it would take; learn nothing.")
+@model_option
+@device_option
+@click.option("--minutes", type=FiniteRange(0.05), default=15.0, help="Of learning, at the most.")
+@click.option(
+    "--gaps", type=click.IntRange(6), default=60, help="Filled before and after; more tell better, and take longer."
+)
+@click.option(
+    "--outside",
+    type=click.IntRange(1),
+    default=60,
+    help="Filled before and after in other code, to see what is forgotten.",
+)
+@click.option("--anew", is_flag=True, help="Begin again, instead of going on from the last adapter.")
+@click.option("--idle/--no-idle", "idle_", default=True, help="Take processor time only where nothing else wants it.")
+@seed_option
 @one_line_errors()
 def tune(
-    folder: Annotated[Path, typer.Argument(help="The repository; `dg-lsp files` lists what is read of it.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be read, and what it would take; learn nothing.")
-    ] = False,
-    model: ModelName = "bundled",
-    device: DeviceName = "auto",
-    minutes: Annotated[float, number(0.05, "Of learning, at the most.")] = 15.0,
-    gaps: Annotated[int, typer.Option(min=6, help="Filled before and after; more tell better, and take longer.")] = 60,
-    outside: Annotated[
-        int, typer.Option(min=1, help="Filled before and after in other code, to see what is forgotten.")
-    ] = 60,
-    anew: Annotated[
-        bool, typer.Option("--anew", help="Begin again, instead of going on from the last adapter.")
-    ] = False,
-    idle_: Annotated[
-        bool, typer.Option("--idle/--no-idle", help="Take processor time only where nothing else wants it.")
-    ] = True,
-    seed: Seed = 0,
+    folder: Path,
+    dry_run: bool,
+    model: str,
+    device: str,
+    minutes: float,
+    gaps: int,
+    outside: int,
+    anew: bool,
+    idle_: bool,
+    seed: int,
 ) -> None:
     """Learn a repository: train a small adapter beside the model's weights, on this machine, and measure what it
     gained. Ctrl-C pauses, the same command goes on."""
@@ -69,21 +81,21 @@ def tune(
     if idle_:
         idle()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with prepared(request, typer.echo) as ready:
+    with prepared(request, click.echo) as ready:
         if ready is None:
-            typer.echo("Nothing changed since the adapter was made: --anew trains it from the beginning.")
+            click.echo("Nothing changed since the adapter was made: --anew trains it from the beginning.")
             return
-        typer.echo(_plan(ready))
+        click.echo(_plan(ready))
         if dry_run:
             return
         with (
             pausing() as should_pause,
             Progress(*columns, console=Console(stderr=True), transient=True) as progress,
         ):
-            result = run(ready, typer.echo, lambda doing, often: _bar(progress, doing, often), should_pause)
+            result = run(ready, click.echo, lambda doing, often: _bar(progress, doing, often), should_pause)
         if result is None:
-            typer.echo("Paused: the same command goes on.")
-            raise typer.Exit(_PAUSED)
+            click.echo("Paused: the same command goes on.")
+            raise click.exceptions.Exit(_PAUSED)
         _report(result)
 
 
@@ -112,17 +124,17 @@ def _report(result: TuningResult) -> None:
 
     Console().print(_table(result))
     state, schedule = result.state, result.schedule
-    typer.echo(
+    click.echo(
         f"Held-out loss {state.first_loss:.3f} before, {state.best_loss:.3f} after {state.best_step} steps. A canvas "
         f"is done at {schedule.sure:.2f} sure, after {schedule.max_steps} steps at the most"
         + (f"; shown unasked from {schedule.threshold:.2f} on." if schedule.threshold is not None else ".")
     )
     if result.gained:
-        typer.echo(f"The adapter is in {result.kept}.")
+        click.echo(f"The adapter is in {result.kept}.")
     elif result.kept:
-        typer.echo(f"Nothing was gained, so the adapter in {result.kept} stays off.")
+        click.echo(f"Nothing was gained, so the adapter in {result.kept} stays off.")
     else:
-        typer.echo("Nothing was gained, so the adapter that was there before stays.")
+        click.echo("Nothing was gained, so the adapter that was there before stays.")
 
 
 def _table(result: TuningResult) -> Table:

@@ -34,15 +34,15 @@ def exit_code(error: EngineError) -> int:
 
 @contextmanager
 def one_line_errors() -> Generator[None]:
-    """As a decorator of a typer command or around a block of one: an EngineError ends it, in one line."""
+    """As a decorator of a command's function or around a block of one: an EngineError ends it, in one line."""
     try:
         yield
     except EngineError as error:
-        # A quarter of a second; who is no typer command needs none of it.
-        import typer
+        # Who is no command of click's needs none of it.
+        import click
 
-        typer.echo(in_one_line(error), err=True)
-        raise typer.Exit(exit_code(error)) from error
+        click.echo(in_one_line(error), err=True)
+        raise click.exceptions.Exit(exit_code(error)) from error
 
 
 @contextmanager

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import typer
+import click
 
 
-def number(least: float, about: str, most: float | None = None) -> Any:
-    """An option that is at least so much, and finite: to typer's own ranges inf is a number, and to older ones nan."""
-    return typer.Option(min=least, max=most, callback=_finite, help=about)
+class FiniteRange(click.FloatRange):
+    """A number within bounds, and finite: to click's own range inf is a number."""
 
-
-def _finite(value: float | None) -> float | None:
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value:g} is no number to count with.")
-    return value
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number:g} is no number to count with.", param, ctx)
+        return number

@@ -6,16 +6,17 @@ import os
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Any, TypeVar
 
+import click
 import torch
-import typer
 
 from engine.checkpoints.placement import check_cuda
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import check_device
-from engine.core.options import number
+from engine.core.options import FiniteRange
 from engine.core.processes import idle
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
@@ -34,36 +35,55 @@ from engine.train.sources import Sources, fetch_pinned
 from engine.train.state import newest_state, read_curve
 from engine.train.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
-
-RunName = Annotated[str, typer.Option("--name", help="The run's name; its folder is in the user's cache.")]
-CorpusName = Annotated[str, typer.Option("--corpus", help="The corpus's name.")]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Another value for a part of the recipe, as step_tokens=4096."),
-]
-Holes = Annotated[
-    int, typer.Option(min=0, max=300, help="Development holes to fill by canvas and causal head, for the threshold.")
-]
-Seed = Annotated[int, typer.Option(min=0)]
+F = TypeVar("F", bound=Callable[..., Any])
 MAX_WORKERS = 12
+
+run_option = click.option("--name", default="run", help="The run's name; its folder is in the user's cache.")
+corpus_option = click.option("--corpus", default="corpus", help="The corpus's name.")
+changes_option = click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Another value for a part of the recipe, as step_tokens=4096.",
+)
+seed_option = click.option("--seed", type=click.IntRange(0), default=0)
+
+
+def holes_option(default: int) -> Callable[[F], F]:
+    """An option: how much is filled."""
+    about = "Development holes to fill by canvas and causal head, for the threshold."
+    return click.option("--holes", type=click.IntRange(0, 300), default=default, help=about)
+
+
+@click.group(context_settings={"show_default": True})
+def app() -> None:
+    """From source code on this machine to a model directory."""
 
 
 @app.command()
+@click.option("--name", default="corpus", help="The corpus's name.")
+@click.option(
+    "--site-packages",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Folders of Python packages, instead of all pinned and installed ones.",
+)
+@click.option(
+    "--decontaminate",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Benchmark files no text may share 10 words with.",
+)
+@click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path),
+    help="An exported model whose tokenizer is taken, to go on from its weights.",
+)
+@seed_option
 @one_line_errors()
 def corpus(
-    name: Annotated[str, typer.Option(help="The corpus's name.")] = "corpus",
-    site_packages: Annotated[
-        list[Path] | None, typer.Option(help="Folders of Python packages, instead of all pinned and installed ones.")
-    ] = None,
-    decontaminate: Annotated[
-        list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help="Benchmark files no text may share 10 words with."),
-    ] = None,
-    tokenizer: Annotated[
-        Path | None, typer.Option(help="An exported model whose tokenizer is taken, to go on from its weights.")
-    ] = None,
-    seed: Seed = 0,
+    name: str, site_packages: tuple[Path, ...], decontaminate: tuple[Path, ...], tokenizer: Path | None, seed: int
 ) -> None:
     """Collect source code under permissive licences, learn a tokenizer and pack it all."""
     out = corpus_folder(name)
@@ -73,36 +93,46 @@ def corpus(
         node_modules=tuple(scripts),
     )
     reserved = (file.text for file in reserved_files())
-    manifest = build_corpus(sources, out, seed, Forbidden(benchmark_texts(decontaminate or ()), reserved))
-    typer.echo(f"{len(manifest.packages)} packages, {manifest.characters('train'):,} characters to train on")
+    manifest = build_corpus(sources, out, seed, Forbidden(benchmark_texts(decontaminate), reserved))
+    click.echo(f"{len(manifest.packages)} packages, {manifest.characters('train'):,} characters to train on")
     texts = (document.text for document in read_documents(out, "train"))
     chosen = load_tokenizer(tokenizer) if tokenizer else train_tokenizer(texts)
     save_tokenizer(chosen, out / "tokenizer")
     for split in ("train", "held-out"):
         pack(read_documents(out, split), out / "packed" / split)
-    typer.echo(f"The corpus {name} is in {out}.")
+    click.echo(f"The corpus {name} is in {out}.")
 
 
 @app.command()
+@run_option
+@corpus_option
+@click.option("--tokens", type=FiniteRange(1), help="Context tokens to read, as tokens by --set.")
+@changes_option
+@click.option(
+    "--start-from",
+    type=click.Path(path_type=Path),
+    help="The folder of a run, or an exported model, that a new run goes on from.",
+)
+@seed_option
+@click.option("--device", metavar="auto|cpu|cuda", default="auto")
+@click.option("--threads", type=click.IntRange(1), help="Of the processor.")
+@click.option("--compile/--no-compile", "compile_", default=True)
+@click.option("--idle", "idle_", is_flag=True, help="Take processor time only where nothing else wants it.")
 @one_line_errors()
 def run(
-    name: RunName = "run",
-    corpus: CorpusName = "corpus",
-    tokens: Annotated[float | None, number(1, "Context tokens to read, as tokens by --set.")] = None,
-    changes: Changes = None,
-    start_from: Annotated[
-        Path | None, typer.Option(help="The folder of a run, or an exported model, that a new run goes on from.")
-    ] = None,
-    seed: Seed = 0,
-    device: Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda")] = "auto",
-    threads: Annotated[int | None, typer.Option(min=1, help="Of the processor.")] = None,
-    compile_: Annotated[bool, typer.Option("--compile/--no-compile")] = True,
-    idle_: Annotated[
-        bool, typer.Option("--idle", help="Take processor time only where nothing else wants it.")
-    ] = False,
+    name: str,
+    corpus: str,
+    tokens: float | None,
+    changes: tuple[str, ...],
+    start_from: Path | None,
+    seed: int,
+    device: str,
+    threads: int | None,
+    compile_: bool,
+    idle_: bool,
 ) -> None:
     """Train, or go on training: Ctrl-C pauses, the same command resumes."""
-    recipe = changed(Recipe(), [*(changes or ()), *([f"tokens={int(tokens)}"] if tokens else ())])
+    recipe = changed(Recipe(), [*changes, *([f"tokens={int(tokens)}"] if tokens else ())])
     where = _device(device)
     if idle_:
         idle()
@@ -122,26 +152,29 @@ def run(
     )
     folder = _run_folder(name)
     with pausing() as should_pause:
-        state = train(recipe, corpus_folder(corpus), folder, seed, sitting, typer.echo, should_pause)
+        state = train(recipe, corpus_folder(corpus), folder, seed, sitting, click.echo, should_pause)
     done = state.tokens >= recipe.tokens
-    typer.echo(f"{'Done' if done else 'Paused; the same command goes on'}: {state.tokens:,} tokens, {folder}")
+    click.echo(f"{'Done' if done else 'Paused; the same command goes on'}: {state.tokens:,} tokens, {folder}")
 
 
 @app.command()
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The model directory to write.")
+@run_option
+@corpus_option
+@seed_option
+@changes_option
+@holes_option(300)
+@click.option(
+    "--evaluation",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Markdown for the card: what was measured.",
+)
 @one_line_errors()
 def export(
-    out: Annotated[Path, typer.Option(help="The model directory to write.")],
-    name: RunName = "run",
-    corpus: CorpusName = "corpus",
-    seed: Seed = 0,
-    changes: Changes = None,
-    holes: Holes = 300,
-    evaluation: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Markdown for the card: what was measured.")
-    ] = None,
+    out: Path, name: str, corpus: str, seed: int, changes: tuple[str, ...], holes: int, evaluation: Path | None
 ) -> None:
     """Write the newest checkpoint as a model directory with its card, and fit how sure it has to be."""
-    recipe, folder, text = changed(Recipe(), changes or ()), _run_folder(name), corpus_folder(corpus)
+    recipe, folder, text = changed(Recipe(), changes), _run_folder(name), corpus_folder(corpus)
     state = newest_state(recipe, folder)
     export_model(state, recipe, text / "tokenizer", out)
     measured = evaluation.read_text(encoding="utf-8") if evaluation else ""
@@ -153,28 +186,27 @@ def export(
     write_card(
         out, recipe=recipe, seed=seed, state=state, curve=read_curve(folder), manifest=manifest, evaluation=measured
     )
-    typer.echo(f"{out} holds the model after {state.tokens:,} tokens.")
+    click.echo(f"{out} holds the model after {state.tokens:,} tokens.")
 
 
 @app.command()
+@run_option
+@corpus_option
+@click.option("--gaps", type=click.IntRange(1), default=400)
+@changes_option
+@holes_option(0)
 @one_line_errors()
-def assess(
-    name: RunName = "run",
-    corpus: CorpusName = "corpus",
-    gaps: Annotated[int, typer.Option(min=1)] = 400,
-    changes: Changes = None,
-    holes: Holes = 0,
-) -> None:
+def assess(name: str, corpus: str, gaps: int, changes: tuple[str, ...], holes: int) -> None:
     """What the causal head of a run has learnt, on packages that were held out, and what its canvas fills: the gates of
     the recipe."""
-    recipe, text = changed(Recipe(), changes or ()), corpus_folder(corpus)
+    recipe, text = changed(Recipe(), changes), corpus_folder(corpus)
     state = newest_state(recipe, _run_folder(name))
     assessment = assess_network(GemmaNetwork(state.module), PackedCorpus(text, "held-out"), recipe, gaps)
-    typer.echo(f"{state.tokens:,} tokens: {assessment.line()}")
+    click.echo(f"{state.tokens:,} tokens: {assessment.line()}")
     if holes:
         with tempfile.TemporaryDirectory() as out:
             export_model(state, recipe, text / "tokenizer", Path(out))
-            typer.echo(_fills(Path(out), holes).line())
+            click.echo(_fills(Path(out), holes).line())
 
 
 def _fills(model: Path, holes: int) -> Fills:

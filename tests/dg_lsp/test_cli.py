@@ -43,9 +43,9 @@ def test_nothing_asked_shows_help_and_is_no_success(capsys: pytest.CaptureFixtur
     ("arguments", "message"),
     [
         (["nonsense"], "dg-lsp: No such command 'nonsense'. See `dg-lsp --help`.\n"),
-        (["--nonsense"], "dg-lsp: No such option: --nonsense. See `dg-lsp --help`.\n"),
+        (["--nonsense"], "dg-lsp: No such option '--nonsense'. See `dg-lsp --help`.\n"),
         (["pull"], "dg-lsp: Missing argument 'HUB-ID'. See `dg-lsp pull --help`.\n"),
-        (["models", "all"], "dg-lsp: Got unexpected extra argument(s) (all). See `dg-lsp models --help`.\n"),
+        (["models", "all"], "dg-lsp: Got unexpected extra argument (all). See `dg-lsp models --help`.\n"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]):

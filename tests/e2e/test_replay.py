@@ -150,7 +150,7 @@ def test_a_stale_answer_or_an_error_is_told_by_the_exit_code(session, monkeypatc
         ([], "give a SESSION.jsonl or --from-git REPO"),
         (["a.jsonl", "--from-git", "."], "give a SESSION.jsonl or --from-git REPO"),
         (["a.jsonl", "--oracle", "--model", "bundled"], "--oracle is a model of its own: leave out --model"),
-        (["a.jsonl", "--client", "ed"], "--client is one of vscode, neovim, emacs"),
+        (["a.jsonl", "--client", "ed"], "'ed' is not one of 'vscode', 'neovim', 'emacs'"),
         (["/nowhere/a.jsonl"], "/nowhere/a.jsonl can't be read"),
     ],
 )

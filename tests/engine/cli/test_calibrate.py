@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from engine.cli.calibrate import TOO_NEAR, app, usual_confidence
+from engine.cli.calibrate import TOO_NEAR, main, usual_confidence
 from engine.eval.tasks import EvalTask
 from engine.loader.loading import load
 from engine.models.length_prior import prior_file, read_prior
@@ -21,7 +21,7 @@ def test_a_calibration_is_fitted_kept_and_used(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path / "state"))
     model = str(write_published(tmp_path / "model", "dream-coder"))
     assert load(model, "cpu").model.info.prior is None
-    result = CliRunner().invoke(app, [str(ROOT / "engine" / "syntax"), "--model", model, "--gaps", "5"])
+    result = CliRunner().invoke(main, [str(ROOT / "engine" / "syntax"), "--model", model, "--gaps", "5"])
     assert result.exit_code == 0, result.output
     kept = read_prior(prior_file(tmp_path / "state", model))
     assert kept is not None
@@ -30,7 +30,7 @@ def test_a_calibration_is_fitted_kept_and_used(tmp_path: Path, monkeypatch: pyte
 
 def test_what_needs_no_calibration_is_refused(tmp_path: Path):
     model = str(write_published(tmp_path / "model", "dreamon"))
-    result = CliRunner().invoke(app, [str(ROOT / "engine"), "--model", model])
+    result = CliRunner().invoke(main, [str(ROOT / "engine"), "--model", model])
     assert result.exit_code == 2
     assert "finds widths by expand: only `calibrated` needs a calibration" in result.output
 

@@ -251,7 +251,7 @@ def check_refused(capsys: pytest.CaptureFixture[str], code: int, message: str, *
         (("a.py", "--width", "-3"), "Invalid value for '--width'"),
         (("a.py", "--width", "50", "--max-tokens", "3"), "--width 50 is more than --max-tokens 3"),
         (("a.py", "--deadline-ms", "1e300"), "Invalid value for '--deadline-ms'"),
-        (("a.py", "--nonsense"), "No such option: --nonsense"),
+        (("a.py", "--nonsense"), "No such option '--nonsense'"),
         ((), "Missing argument 'FILE'. See `dg-lsp fill --help`."),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import engine.train.__main__ as commands
 from engine.eval.tasks import EvalTask
@@ -96,7 +96,7 @@ def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str):
 
 def test_packages_of_the_interpreter_and_its_base_are_found():
     folders = commands.installed_packages()
-    assert any((folder / "typer").is_dir() for folder in folders)
+    assert any((folder / "click").is_dir() for folder in folders)
     assert len(folders) == len(set(folders))
     assert all(re.search("(site|dist)-packages$", folder.name) for folder in folders)
 

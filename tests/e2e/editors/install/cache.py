@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import click
 import platformdirs
-import typer
 
 
 def cache_dir() -> Path:
@@ -30,7 +30,7 @@ def install(name: str, build: Callable[[Path], None]) -> Path:
     if not folder.is_dir():
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
-        typer.echo(f"Installing {name} in {folder}")
+        click.echo(f"Installing {name} in {folder}")
         build(draft)
         draft.rename(folder)
     return folder
