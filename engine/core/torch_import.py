@@ -6,6 +6,7 @@ a processor, and is what a new user waits for: there torch is imported without, 
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 _SHAPES = "torch._meta_registrations"
@@ -39,6 +40,7 @@ class _StandIns(MetaPathFinder, Loader):
 
 
 _STAND_INS = _StandIns()
+_ORIGINAL = inspect.getmodule
 _COMPLETING = threading.RLock()
 """Nobody goes on before all of it is there."""
 
@@ -51,6 +53,15 @@ def defer() -> None:
         return
     if "torch" not in sys.modules and _TRIED[0] <= release <= _TRIED[1]:
         sys.meta_path.insert(0, _STAND_INS)
+        inspect.getmodule = _module_of
+
+
+def _module_of(object: Any, _filename: str | None = None) -> ModuleType | None:
+    """As inspect's own, which asks the system for the path of every module that is loaded, to find that of one frame.
+    Torch wants to know it for each operator that is defined in Python: a tenth of a second."""
+    if isinstance(object, FrameType):
+        return sys.modules.get(object.f_globals.get("__name__", ""))
+    return _ORIGINAL(object, _filename)
 
 
 def complete() -> None:

@@ -36,7 +36,7 @@ def start(options: str) -> subprocess.Popen[bytes] | None:
     """The same, for who waits for its end; None where one runs already."""
     # What the user must put right is said before there is a process that could come to life later.
     folder = make_runtime_dir()
-    if find_engine() and _welcome():
+    if _welcome():
         return None
     # A file without a name instead of a pipe: what the engine says later, when nobody reads, must not break it.
     with contextlib.ExitStack() as stack:
@@ -86,7 +86,9 @@ def _last_words(said: bytes, code: int) -> EngineError:
 
 
 def _welcome() -> Welcome | None:
-    # What a conversation needs can be imported beside the engine.
+    if find_engine() is None:
+        return None
+    # What a conversation needs would take processor time from an engine that starts.
     from engine.ipc.client import welcome
 
     return welcome()
