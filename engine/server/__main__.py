@@ -18,23 +18,32 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if flags not in ([], ["--detach"]):
             raise BadInput(f"There is no {' '.join(flags)}: `dg-lsp engine run --help` has what there is.")
-        # Neither needs to wait for what the other imports.
-        if "--detach" in flags:
-            from engine.server.launch import start_detached
-
-            start_detached(given)
-        else:
-            from engine.server.options import check_options
-            from engine.server.process import run
-            from engine.server.settings import read_options
-
-            options = read_options(given)
-            check_options(options)
-            run(options)
+        _start(given) if flags else _be(given)
     except EngineError as error:
         sys.stderr.write(f"{in_one_line(error)}\n")
         return exit_code(error)
     return 0
+
+
+def _start(given: str) -> None:
+    from engine.server.launch import spawned, start
+
+    if sys.platform == "linux":
+        from engine.server.forked import ForkedEngine
+
+        start(lambda said: ForkedEngine(lambda: main([given]), said))
+    else:
+        start(lambda said: spawned(given, said))
+
+
+def _be(given: str) -> None:
+    from engine.server.options import check_options
+    from engine.server.process import run
+    from engine.server.settings import read_options
+
+    options = read_options(given)
+    check_options(options)
+    run(options)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Protocol
 
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import BAD_INPUT
@@ -26,14 +27,27 @@ if sys.platform == "win32":
     _CREATION_FLAGS = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
 
 
+class EngineProcess(Protocol):
+    """As `subprocess.Popen` has it."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def kill(self) -> None: ...
+
+
 def start_detached(options: str) -> bool:
     """Start an engine in the background and wait until it answers; False where one runs already. `options`: JSON, see
     engine.server.settings. Raises EngineError."""
-    return start(options) is not None
+    return start(lambda said: spawned(options, said)) is not None
 
 
-def start(options: str) -> subprocess.Popen[bytes] | None:
-    """The same, for who waits for its end; None where one runs already."""
+def start(begin: Callable[[IO[bytes]], EngineProcess]) -> EngineProcess | None:
+    """The same, for who begins it otherwise or waits for its end; None where one runs already. `begin` is given the
+    file for what the engine says on standard error."""
     # What the user must put right is said before there is a process that could come to life later.
     folder = make_runtime_dir()
     if _welcome():
@@ -42,16 +56,7 @@ def start(options: str) -> subprocess.Popen[bytes] | None:
     with contextlib.ExitStack() as stack:
         with runtime_dir_usable():
             said = stack.enter_context(tempfile.TemporaryFile(dir=folder))
-        process = subprocess.Popen(
-            [*python_module("engine.server"), options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-            cwd=neutral_dir(),
-            # On Windows the flags make it outlive the console, elsewhere the session of its own does.
-            start_new_session=True,
-            creationflags=_CREATION_FLAGS,
-        )
+        process = begin(said)
         try:
             return process if _wait_for_answer(process, said) else None
         except BaseException:  # at Ctrl-C, too, or it might come up with nobody there
@@ -60,13 +65,27 @@ def start(options: str) -> subprocess.Popen[bytes] | None:
             raise
 
 
-def _wait_for_answer(process: subprocess.Popen[bytes], said: IO[bytes]) -> bool:
+def spawned(options: str, said: IO[bytes]) -> subprocess.Popen[bytes]:
+    """An engine's process that outlives this one."""
+    return subprocess.Popen(
+        [*python_module("engine.server"), options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=said,
+        cwd=neutral_dir(),
+        # On Windows the flags make it outlive the console, elsewhere the session of its own does.
+        start_new_session=True,
+        creationflags=_CREATION_FLAGS,
+    )
+
+
+def _wait_for_answer(process: EngineProcess, said: IO[bytes]) -> bool:
     """Whether it is this process that answers."""
     ends = time.monotonic() + _START_S
     while not (answer := _welcome()):
-        if process.poll():
+        if code := process.poll():
             said.seek(0)
-            raise _last_words(said.read(), process.returncode)
+            raise _last_words(said.read(), code)
         if time.monotonic() > ends:
             log = log_dir() / "engine.log"
             raise EngineError(f"The engine did not answer within {_START_S:g} s: see {log}, or run `dg-lsp doctor`.")

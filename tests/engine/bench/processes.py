@@ -25,7 +25,7 @@ from engine.infill.pipeline import fill
 from engine.ipc.client import Exchange, conversation
 from engine.ipc.messages import Fill, StatusQuery, StatusReply, Warm
 from engine.loader.loading import load
-from engine.server.launch import start
+from engine.server.launch import spawned, start
 from engine.server.settings import EngineOptions, write_options
 from engine.server.stopping import stop
 
@@ -129,7 +129,7 @@ def own_engine(model: str, device: str) -> Generator[tuple[Exchange, float]]:
         began = time.perf_counter()
         named = rooted(model, Path.cwd())
         options = EngineOptions(model=named, device=device, unload_after_s=600.0, exit_after_s=60.0, http="127.0.0.1:0")
-        process = start(write_options(options))
+        process = start(lambda said: spawned(write_options(options), said))
         start_ms = (time.perf_counter() - began) * 1000
         assert process
         try:
