@@ -12,6 +12,7 @@ import click
 
 from dg_lsp import __version__
 from engine.core.exits import escape_unencodable
+from engine.core.options import OrderedGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +60,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         # Without standalone mode click returns an exit code instead of leaving, and raises instead of printing.
         return _app(arguments).main(list(arguments), prog_name="dg-lsp", standalone_mode=False) or 0
-    except click.exceptions.NoArgsIsHelpError as help:
-        help.show()
-        return help.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        return run([*arguments, "--help"]) or error.exit_code
     except click.ClickException as error:
         click.echo(f"dg-lsp: {_sentence(error.format_message())}{_hint(error)}", err=True)
         return error.exit_code
@@ -79,7 +79,7 @@ def _app(arguments: Sequence[str]) -> click.Group:
     """The commands, of which only the one that `arguments` name is imported; help needs no more of the others."""
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
     return click.version_option(__version__, message="dg-lsp %(version)s", help="Show the version and leave.")(
-        click.Group(
+        OrderedGroup(
             help="Fill gaps in code with a text-diffusion model on this machine.",
             commands={
                 name: _load(name, mount.target) if name == named else click.Command(name, help=mount.help)
@@ -102,7 +102,7 @@ def _load(name: str, target: str) -> click.Command:
 
 def _sentence(message: str) -> str:
     told = " ".join(message.split())
-    return told if told.endswith("?") else told.rstrip(".") + "."
+    return told if told.endswith(("?", "?)")) else told.rstrip(".") + "."
 
 
 def _hint(error: click.ClickException) -> str:

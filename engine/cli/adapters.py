@@ -11,6 +11,7 @@ import click
 from engine.cli.engine import ask_status
 from engine.core.errors import BadInput, EngineError, ModelError
 from engine.core.exits import one_line_errors
+from engine.core.options import OrderedGroup
 from engine.core.sizes import binary_bytes
 from engine.loader.catalog import find
 from engine.models.adapters.metadata import (
@@ -30,7 +31,7 @@ name_argument = click.argument("name", metavar="NAME", help="As listed, or the f
 _HELD_OUT = "held out"
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=OrderedGroup, invoke_without_command=True)
 @click.pass_context
 @one_line_errors()
 def adapters(context: click.Context) -> None:

@@ -31,7 +31,7 @@ TOO_NEAR = 4
 """Tokens from the true width within which nothing is counted."""
 
 
-@click.command()
+@click.command(context_settings={"show_default": True})
 @click.argument("folder", type=click.Path(path_type=Path), help="Code to cut gaps into, best your own.")
 @click.option("--model", required=True, help="A model whose length strategy is calibrated.")
 @click.option("--gaps", type=click.IntRange(5), default=60, help="More are slower and better.")

@@ -12,7 +12,7 @@ from msgspec.json import encode
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.http_address import http_address
 from engine.core.names import ORACLE
-from engine.core.options import FiniteRange
+from engine.core.options import FiniteRange, OrderedGroup
 from engine.core.server_address import REMOTE
 from engine.core.sizes import binary_bytes
 from engine.ipc.client import EngineFailure, NoAnswer, ask
@@ -62,7 +62,7 @@ def _limits_and_door(defaults: EngineOptions | None) -> Callable[[F], F]:
     return added
 
 
-@click.group()
+@click.group(cls=OrderedGroup, context_settings={"show_default": True})
 def engine() -> None:
     """Start, stop or look at the engine that editors share."""
 
@@ -113,7 +113,7 @@ def stop() -> None:
 @_limits_and_door(None)
 @one_line_errors()
 def restart(**given: Any) -> None:
-    """End the engine, if one runs, and start one in the background; what no option changes stays as it was, where the
+    """End the engine, if one runs, and start one in the background. What no option changes stays as it was, where the
     engine still says how that is."""
     from engine.server import stopping
     from engine.server.launch import start_detached

@@ -69,5 +69,6 @@ def complete() -> None:
     with _COMPLETING:
         if _STAND_INS in sys.meta_path:
             sys.meta_path.remove(_STAND_INS)
+            inspect.getmodule = _ORIGINAL
             sys.modules.pop(_SHAPES, None)
             import_module(_SHAPES)

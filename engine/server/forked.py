@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -22,17 +23,28 @@ class ForkedEngine:
     def __init__(self, run: Callable[[], int], said: IO[bytes]) -> None:
         """`run` comes back with its exit code; what it says on standard error goes to `said`."""
         self._code: int | None = None
+        # Who ignores the ends of its children, as whoever started this may, is not told how they end.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # Ctrl-C meets a starter that has no engine, or one that can end it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self.pid = os.fork()
         if self.pid == 0:
             code = 1
             try:
                 _leave(said)
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
                 code = run()
             except BaseException as error:  # noqa: BLE001 whatever it is, it is said as a new Python would say it
                 traceback.print_exception(error)
             finally:
                 # Nothing that the starter would still have done may be done twice.
                 os._exit(code)
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        except BaseException:
+            self.kill()
+            self.wait()
+            raise
 
     def poll(self) -> int | None:
         if self._code is None:
@@ -55,9 +67,12 @@ class ForkedEngine:
 
 
 def _leave(said: IO[bytes]) -> None:
-    """The starter's session, folder and streams."""
+    """The starter's session, folder, streams and whatever else was open when it began."""
     os.setsid()
     os.chdir(neutral_dir())
+    # Where the starter has no standard streams, their numbers are those of other files.
+    told = fcntl.fcntl(said, fcntl.F_DUPFD, 3)
     nothing = os.open(os.devnull, os.O_RDWR)
-    for stream, file in enumerate((nothing, nothing, said.fileno())):
+    for stream, file in enumerate((nothing, nothing, told)):
         os.dup2(file, stream)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))

@@ -56,7 +56,10 @@ def start(begin: Callable[[IO[bytes]], EngineProcess]) -> EngineProcess | None:
     with contextlib.ExitStack() as stack:
         with runtime_dir_usable():
             said = stack.enter_context(tempfile.TemporaryFile(dir=folder))
-        process = begin(said)
+        try:
+            process = begin(said)
+        except OSError as error:
+            raise EngineError(f"The engine can't be started ({error}); run `dg-lsp doctor`.") from None
         try:
             return process if _wait_for_answer(process, said) else None
         except BaseException:  # at Ctrl-C, too, or it might come up with nobody there

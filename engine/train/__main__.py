@@ -16,7 +16,7 @@ import torch
 from engine.checkpoints.placement import check_cuda
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import check_device
-from engine.core.options import FiniteRange
+from engine.core.options import FiniteRange, OrderedGroup
 from engine.core.processes import idle
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
@@ -56,7 +56,7 @@ def holes_option(default: int) -> Callable[[F], F]:
     return click.option("--holes", type=click.IntRange(0, 300), default=default, help=about)
 
 
-@click.group(context_settings={"show_default": True})
+@click.group(cls=OrderedGroup, context_settings={"show_default": True})
 def app() -> None:
     """From source code on this machine to a model directory."""
 

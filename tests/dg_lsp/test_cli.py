@@ -21,6 +21,8 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]):
     assert run(["--help"]) == 0
     out = capsys.readouterr().out
     assert all(name in out and mount.help.split(".")[0] in out for name, mount in COMMANDS.items())
+    listed = out.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in listed] == list(COMMANDS)
 
 
 @pytest.mark.parametrize("name", PRESENT)
@@ -36,13 +38,20 @@ def test_the_commands_of_a_filling_release_are_there():
 def test_nothing_asked_shows_help_and_is_no_success(capsys: pytest.CaptureFixture[str]):
     assert run([]) == 2
     shown = capsys.readouterr()
-    assert "Usage: dg-lsp" in shown.out + shown.err
+    assert shown.out.startswith("Usage: dg-lsp [OPTIONS] COMMAND")
+    assert shown.err == ""
+    assert run(["engine"]) == 2
+    assert capsys.readouterr().out.startswith("Usage: dg-lsp engine [OPTIONS] COMMAND")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["nonsense"], "dg-lsp: No such command 'nonsense'. See `dg-lsp --help`.\n"),
+        (
+            ["fil"],
+            "dg-lsp: No such command 'fil'. (Did you mean one of: 'files', 'fill', 'fix'?) See `dg-lsp --help`.\n",
+        ),
         (["--nonsense"], "dg-lsp: No such option '--nonsense'. See `dg-lsp --help`.\n"),
         (["pull"], "dg-lsp: Missing argument 'HUB-ID'. See `dg-lsp pull --help`.\n"),
         (["models", "all"], "dg-lsp: Got unexpected extra argument (all). See `dg-lsp models --help`.\n"),

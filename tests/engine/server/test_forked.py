@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -20,10 +21,10 @@ said = tempfile.TemporaryFile()
 """
 
 
-def started(script: str) -> subprocess.CompletedProcess[str]:
+def started(script: str, **more: Any) -> subprocess.CompletedProcess[str]:
     """What a starter printed, whose engine does what the script says; it has one thread alone, unlike a test."""
     command = [sys.executable, "-c", STARTER + script]
-    return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False, **more)
 
 
 def test_it_has_a_session_of_its_own_and_none_of_the_streams():
@@ -76,3 +77,55 @@ print(engine.pid)
 """)
     os.kill(int(ran.stdout), signal.SIGKILL)
     assert ran.returncode == 0
+
+
+ERROR = """
+engine = ForkedEngine(lambda: 1 // 0, said)
+code = engine.wait(60)
+said.seek(0)
+os.write(2, f"{code} {said.read().decode().splitlines()[-1]}".encode())
+"""
+
+
+@pytest.mark.parametrize(
+    "ready", ["import os; os.close(0)", "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"]
+)
+def test_how_it_ended_is_known_whatever_the_starter_began_with(ready: str):
+    """It may have no standard input, whose number another file has then, or heed no ends of children."""
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{ready}\n{STARTER}{ERROR}"], capture_output=True, timeout=WAIT_S, check=False
+    )
+    assert ran.stderr == b"1 ZeroDivisionError: integer division or modulo by zero"
+
+
+def test_what_else_was_open_is_closed():
+    reading, writing = os.pipe()
+    ran = started("import time; print(ForkedEngine(lambda: time.sleep(600), said).pid)", pass_fds=[writing])
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read() == b""
+    os.kill(int(ran.stdout), signal.SIGKILL)
+
+
+def test_ctrl_c_at_its_beginning_leaves_none():
+    ran = started("""
+import signal, time
+fork = os.fork
+
+def interrupted():
+    pid = fork()
+    if pid:
+        print(pid, flush=True)
+        signal.raise_signal(signal.SIGINT)
+    return pid
+
+os.fork = interrupted
+try:
+    ForkedEngine(lambda: time.sleep(600), said)
+except KeyboardInterrupt:
+    print("interrupted")
+""")
+    pid, word = ran.stdout.split()
+    assert word == "interrupted"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
