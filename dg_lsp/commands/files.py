@@ -16,13 +16,14 @@ from dg_lsp.config.walking import files_below
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.files import check_folder
+from engine.core.options import A_PATH
 
 _SINCE = "365 days ago"
 _GIT_S = 20.0
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), default=Path(), help="A folder, best a repository.")
+@click.argument("folder", type=A_PATH, default=Path(), help="A folder, best a repository.")
 @click.option(
     "--json",
     "as_json",

@@ -14,21 +14,21 @@ from rich.console import Console
 from dg_lsp.replay.clients import STYLES
 from dg_lsp.replay.session import Session, read_session, write_session
 from engine.core.exits import interruptible, one_line_errors
-from engine.core.options import FiniteRange
+from engine.core.options import A_PATH, FiniteRange
 from engine.core.processes import working_dir
 
 
 @click.command()
 @click.argument(
     "session",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     metavar="SESSION.jsonl",
     required=False,
     help="A recorded or generated session.",
 )
 @click.option(
     "--from-git",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     metavar="REPO",
     help="Make a session of a git repository's latest commits instead.",
 )
@@ -36,7 +36,7 @@ from engine.core.processes import working_dir
 @click.option("--seed", type=int, default=0, help="With --from-git: varies how it is typed.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     metavar="FILE",
     help="With --from-git: write the session there; don't play it.",
 )

@@ -17,6 +17,7 @@ from engine.cli.options import device_option
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.names import Device
+from engine.core.options import A_PATH
 from engine.core.runtime_paths import data_dir
 from engine.decoding.executor import drive
 from engine.eval.tasks import EvalTask, code_holes
@@ -32,7 +33,7 @@ TOO_NEAR = 4
 
 
 @click.command(context_settings={"show_default": True})
-@click.argument("folder", type=click.Path(path_type=Path), help="Code to cut gaps into, best your own.")
+@click.argument("folder", type=A_PATH, help="Code to cut gaps into, best your own.")
 @click.option("--model", required=True, help="A model whose length strategy is calibrated.")
 @click.option("--gaps", type=click.IntRange(5), default=60, help="More are slower and better.")
 @device_option

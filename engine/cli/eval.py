@@ -17,6 +17,7 @@ from engine.cli.options import MAX_SEED, device_option, model_option
 from engine.core.errors import BadInput
 from engine.core.exits import interruptible, one_line_errors
 from engine.core.names import ORACLE, Device
+from engine.core.options import A_PATH
 
 if TYPE_CHECKING:
     from engine.eval.results import Results
@@ -29,14 +30,14 @@ _INTERRUPTED = 130
 @click.command()
 @click.argument(
     "tasks",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     metavar="TASKS.jsonl[.gz]",
     required=False,
     help="HumanEval-Infilling's format.",
 )
 @click.option(
     "--holes",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     metavar="DIR|development|reported",
     help="Instead: gaps in the code of a folder, reserved gaps.",
 )
@@ -50,7 +51,7 @@ _INTERRUPTED = 130
 @click.option("--max-tokens", type=click.IntRange(1), default=96, help="Longest answer, in tokens.")
 @model_option
 @device_option
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep results here; run again to go on.")
+@click.option("--out", type=A_PATH, metavar="DIR", help="Keep results here; run again to go on.")
 @click.option("--json", is_flag=True, help="Print one JSON object.")
 @one_line_errors()
 def evaluate(

@@ -13,6 +13,7 @@ from engine.cli.options import device_option
 from engine.core.errors import EngineError
 from engine.core.exits import one_line_errors
 from engine.core.names import Device
+from engine.core.options import A_PATH
 from engine.core.sizes import decimal_bytes
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _DEVELOPMENT = Path("development")
 @click.argument("model", metavar="NAME|PATH|HUB-ID", help="Its weights in bfloat16.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     metavar="DIR",
     required=True,
     help="Where to write it; one that was cut off is gone on with.",
@@ -40,7 +41,7 @@ _DEVELOPMENT = Path("development")
 )
 @click.option(
     "--holes",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     metavar="DIR|development|reported",
     default=_DEVELOPMENT,
     help="Where those gaps are, as for `dg-lsp eval`.",

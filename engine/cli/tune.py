@@ -11,7 +11,7 @@ import click
 from engine.cli.options import device_option, model_option, seed_option
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import Device
-from engine.core.options import FiniteRange
+from engine.core.options import A_PATH, FiniteRange
 from engine.core.processes import idle
 from engine.core.sizes import binary_bytes
 
@@ -25,9 +25,7 @@ _PAUSED = 130
 
 
 @click.command()
-@click.argument(
-    "folder", type=click.Path(path_type=Path), help="The repository; `dg-lsp files` lists what is read of it."
-)
+@click.argument("folder", type=A_PATH, help="The repository; `dg-lsp files` lists what is read of it.")
 @click.option("--dry-run", is_flag=True, help="Say what would be read, and what it would take; learn nothing.")
 @model_option
 @device_option

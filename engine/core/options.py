@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import click
+
+A_PATH = click.Path(path_type=Path)
 
 
 class FiniteRange(click.FloatRange):

@@ -16,7 +16,7 @@ import torch
 from engine.checkpoints.placement import check_cuda
 from engine.core.exits import one_line_errors, pausing
 from engine.core.names import check_device
-from engine.core.options import FiniteRange, OrderedGroup
+from engine.core.options import A_PATH, FiniteRange, OrderedGroup
 from engine.core.processes import idle
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
@@ -66,7 +66,7 @@ def app() -> None:
 @click.option(
     "--site-packages",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     help="Folders of Python packages, instead of all pinned and installed ones.",
 )
 @click.option(
@@ -77,7 +77,7 @@ def app() -> None:
 )
 @click.option(
     "--tokenizer",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     help="An exported model whose tokenizer is taken, to go on from its weights.",
 )
 @seed_option
@@ -110,7 +110,7 @@ def corpus(
 @changes_option
 @click.option(
     "--start-from",
-    type=click.Path(path_type=Path),
+    type=A_PATH,
     help="The folder of a run, or an exported model, that a new run goes on from.",
 )
 @seed_option
@@ -158,7 +158,7 @@ def run(
 
 
 @app.command()
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The model directory to write.")
+@click.option("--out", type=A_PATH, required=True, help="The model directory to write.")
 @run_option
 @corpus_option
 @seed_option

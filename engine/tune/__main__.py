@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from engine.core.exits import one_line_errors
+from engine.core.options import A_PATH
 from engine.core.runtime_paths import data_dir
 from engine.tune.sudoku import TESTED, experiment, picture
 
@@ -17,12 +18,12 @@ def app() -> None:
 
 
 @app.command()
-@click.option("--out", type=click.Path(path_type=Path), help="Where base and adapter go; the user's data by default.")
+@click.option("--out", type=A_PATH, help="Where base and adapter go; the user's data by default.")
 @click.option("--base-steps", type=click.IntRange(1), default=300)
 @click.option("--tune-steps", type=click.IntRange(1), default=2400)
 @click.option("--puzzles", type=click.IntRange(1), default=TESTED, help="That are played before and after.")
 @click.option("--seed", type=click.IntRange(0), default=0)
-@click.option("--svg", type=click.Path(path_type=Path), help="Draw how many steps the puzzles took.")
+@click.option("--svg", type=A_PATH, help="Draw how many steps the puzzles took.")
 @one_line_errors()
 def sudoku(out: Path | None, base_steps: int, tune_steps: int, puzzles: int, seed: int, svg: Path | None) -> None:
     """Four by four: what a base that knows boards solves before and after it is tuned, and in how many steps."""
