@@ -85,7 +85,10 @@ def spawned(options: str, said: IO[bytes]) -> subprocess.Popen[bytes]:
 def _wait_for_answer(process: EngineProcess, said: IO[bytes]) -> bool:
     """Whether it is this process that answers."""
     ends = time.monotonic() + _START_S
+    code = None
     while not (answer := _welcome()):
+        if code == 0 and find_engine() is None:
+            raise EngineError("The engine gave way to another one, which is gone now: try again.")
         if code := process.poll():
             said.seek(0)
             raise _last_words(said.read(), code)

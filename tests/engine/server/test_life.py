@@ -21,12 +21,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from engine.core.errors import EngineError
 from engine.core.processes import python_module
 from engine.core.runtime_paths import MAX_SOCKET_PATH_NBYTES
 from engine.ipc.address import TcpAddress
 from engine.ipc.challenge import ClientSide, Impostor
 from engine.ipc.messages import Analyze, Done, Failed, FillReply, Hello, Notice, Proof, Stop, Warm
 from engine.ipc.protocol import VERSION
+from engine.server import launch
 from engine.server.settings import EngineOptions
 from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
 
@@ -716,3 +718,12 @@ def test_a_name_that_is_no_utf8_is_refused_at_once(place):
     assert refused.returncode == 2
     assert "is no UTF-8" in refused.stderr
     assert not place.answers()
+
+
+def test_an_engine_that_gave_way_to_one_that_is_gone_is_not_waited_for(place, monkeypatch):
+    monkeypatch.setenv("DG_LSP_RUNTIME_DIR", place.environment["DG_LSP_RUNTIME_DIR"])
+    monkeypatch.setattr(launch, "_START_S", WAIT_S)
+    began = time.monotonic()
+    with pytest.raises(EngineError, match="gave way to another one, which is gone now: try again"):
+        launch.start(lambda said: subprocess.Popen([sys.executable, "-c", ""]))
+    assert time.monotonic() - began < WAIT_S
