@@ -19,7 +19,7 @@ import psutil
 from engine.cli.adapters import whether_used
 from engine.cli.answers import answer
 from engine.cli.engine import ask_status
-from engine.cli.options import device_option, model_option
+from engine.cli.options import device_option, json_option, model_option
 from engine.core import runtime_paths
 from engine.core.errors import EngineError
 from engine.core.exits import FAILURE, one_line_errors
@@ -56,7 +56,7 @@ class _Problem(EngineError):
 @click.command()
 @model_option
 @device_option
-@click.option("--json", is_flag=True, help="Print one JSON object.")
+@json_option
 @one_line_errors()
 def doctor(model: str, device: str, json: bool) -> None:
     """Check that everything is in place; exits with 1 where something is not."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 from msgspec.json import encode
 
+from engine.cli.options import json_option
 from engine.core.exits import FAILURE, one_line_errors
 from engine.core.http_address import http_address
 from engine.core.names import ORACLE
@@ -85,12 +86,12 @@ def run(detach: bool, **given: Any) -> None:
 
 
 @engine.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @one_line_errors()
-def status(as_json: bool) -> None:
+def status(json: bool) -> None:
     """Show how the engine is; exits with 1 where none runs."""
     report = ask_status()
-    if as_json:
+    if json:
         click.echo(encode(report))
     else:
         click.echo("\n".join(_lines(report)) if report else "No engine is running.")

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from engine.cli.options import MAX_SEED, device_option, model_option
+from engine.cli.options import MAX_SEED, device_option, json_option, model_option
 from engine.core.errors import BadInput
 from engine.core.exits import interruptible, one_line_errors
 from engine.core.names import ORACLE, Device
@@ -52,7 +52,7 @@ _INTERRUPTED = 130
 @model_option
 @device_option
 @click.option("--out", type=A_PATH, metavar="DIR", help="Keep results here; run again to go on.")
-@click.option("--json", is_flag=True, help="Print one JSON object.")
+@json_option
 @one_line_errors()
 def evaluate(
     tasks: Path | None,

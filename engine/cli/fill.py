@@ -14,6 +14,7 @@ from engine.cli.options import (
     any_model_option,
     engine_option,
     file_argument,
+    json_option,
     n_option,
     seed_option,
     write_option,
@@ -43,7 +44,7 @@ from engine.text.textfile import read_text, replace_text, writable_path
 @seed_option
 @click.option("--watch", is_flag=True, help="Show the canvas settling.")
 @write_option
-@click.option("--json", is_flag=True, help="Print one JSON object.")
+@json_option
 @one_line_errors()
 def fill(
     file: str,

@@ -28,3 +28,4 @@ n_option = click.option("-n", type=click.IntRange(1, 32), default=1, help="Candi
 seed_option = click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="Another seed, another answer.")
 diff_option = click.option("--diff", is_flag=True, help="Print the difference; the default.")
 write_option = click.option("--write", is_flag=True, help="Apply the answer to FILE.")
+json_option = click.option("--json", is_flag=True, help="Print one JSON object.")

@@ -26,14 +26,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _start(given: str) -> None:
-    from engine.server.launch import spawned, start
+    from engine.server.launch import start, start_detached
 
     if sys.platform == "linux":
         from engine.server.forked import ForkedEngine
 
         start(lambda said: ForkedEngine(lambda: main([given]), said))
     else:
-        start(lambda said: spawned(given, said))
+        start_detached(given)
 
 
 def _be(given: str) -> None:

@@ -54,9 +54,9 @@ class ForkedEngine:
         return self._code
 
     def wait(self, timeout: float | None = None) -> int:
-        ends = None if timeout is None else time.monotonic() + timeout
+        began = time.monotonic()
         while (code := self.poll()) is None:
-            if timeout is not None and ends is not None and time.monotonic() > ends:
+            if timeout is not None and time.monotonic() - began > timeout:
                 raise subprocess.TimeoutExpired("the engine", timeout)
             time.sleep(_POLL_S)
         return code

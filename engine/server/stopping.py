@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
 
 from engine.core.errors import EngineError
 from engine.core.runtime_paths import lock_path, runtime_dir_usable
 from engine.ipc.client import EngineFailure, NoAnswer, ask, running_peer
 from engine.ipc.messages import Stop
 from engine.ipc.peercred import kill
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 _STOP_S = 1.5
 _SILENCE_S = 0.7
@@ -41,9 +39,6 @@ def stop() -> bool:
 
 def engine_lock() -> FileLock | None:
     """What the one running engine holds, now held; None where another holds it. Raises BadInput."""
-    # Who starts an engine holds no lock, and need not wait for this.
-    from filelock import FileLock, Timeout
-
     lock = FileLock(lock_path(), mode=0o600)
     with runtime_dir_usable():
         try:

@@ -21,9 +21,10 @@ said = tempfile.TemporaryFile()
 """
 
 
-def started(script: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    """What a starter printed, whose engine does what the script says; it has one thread alone, unlike a test."""
-    command = [sys.executable, "-c", STARTER + script]
+def started(script: str, ready: str = "", **more: Any) -> subprocess.CompletedProcess[str]:
+    """What a starter printed, whose engine does what the script says; it has one thread alone, unlike a test. `ready`:
+    what it does first."""
+    command = [sys.executable, "-c", f"{ready}\n{STARTER}{script}"]
     return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False, **more)
 
 
@@ -92,10 +93,7 @@ os.write(2, f"{code} {said.read().decode().splitlines()[-1]}".encode())
 )
 def test_how_it_ended_is_known_whatever_the_starter_began_with(ready: str):
     """It may have no standard input, whose number another file has then, or heed no ends of children."""
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{ready}\n{STARTER}{ERROR}"], capture_output=True, timeout=WAIT_S, check=False
-    )
-    assert ran.stderr == b"1 ZeroDivisionError: integer division or modulo by zero"
+    assert started(ERROR, ready).stderr == "1 ZeroDivisionError: integer division or modulo by zero"
 
 
 def test_what_else_was_open_is_closed():
