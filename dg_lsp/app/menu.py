@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 from lsprotocol.types import (
     TEXT_DOCUMENT_COMPLETION,
-    ClientCapabilities,
     CompletionRegistrationOptions,
+    InitializeParams,
     Registration,
     RegistrationParams,
 )
 
 from dg_lsp.config.settings import Settings
-from dg_lsp.protocol.initialize import NAME, wants_menu
+from dg_lsp.handlers.completion import Taking, taking
+from dg_lsp.protocol.initialize import NAME, offers_menu, wants_menu
 
 REGISTRATION = RegistrationParams(
     registrations=[
@@ -25,8 +26,8 @@ REGISTRATION = RegistrationParams(
     ]
 )
 TOO_LATE = (
-    "The setting 'completion' asks for suggestions in the completion menu, which this editor must know from the start: "
-    "put it into its initializationOptions."
+    "The setting 'completion' asks for suggestions in the completion menu, which was off when this editor started: "
+    "change it in its initializationOptions."
 )
 
 
@@ -40,17 +41,19 @@ class Menu:
     def __init__(self, register: Callable[[RegistrationParams], object], complain: Callable[[str], None]) -> None:
         self._register = register
         self._complain = complain
+        self.taking = Taking.AS_IT_IS
         self._has_inline = False
         self._can_register = False
         self._offered = False
 
-    def begin(self, capabilities: ClientCapabilities, settings: Settings) -> bool:
+    def begin(self, params: InitializeParams, settings: Settings) -> bool:
         """Take what the client can do; whether the answer to `initialize` offers it the menu."""
-        document = capabilities.text_document
+        document = params.capabilities.text_document
         completion = document and document.completion
+        self.taking = taking(params)
         self._has_inline = bool(document and document.inline_completion)
         self._can_register = bool(completion and completion.dynamic_registration)
-        self._offered = self.wanted(settings)
+        self._offered = offers_menu(settings.completion, has_inline=self._has_inline, can_register=self._can_register)
         return self._offered
 
     def wanted(self, settings: Settings) -> bool:

@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 async def initialize(ls: DgServer, params: types.InitializeParams) -> None:
     ls.begin(params)
-    if ls.menu.begin(params.capabilities, ls.configuration.editor):
+    if ls.menu.begin(params, ls.configuration.editor):
         _answer_menu(ls)
 
 
@@ -86,7 +86,9 @@ async def did_change_watched_files(ls: DgServer, params: types.DidChangeWatchedF
 
 async def menu(ls: DgServer, params: types.CompletionParams) -> types.CompletionList | None:
     snapshot = ls.documents.get(params.text_document.uri)
-    return await completion(ls, params) if snapshot and ls.menu.wanted(snapshot.policy.settings) else None
+    if snapshot is None or not ls.menu.wanted(snapshot.policy.settings):
+        return None
+    return await completion(ls, params, ls.menu.taking)
 
 
 async def execute(ls: DgServer, params: types.ExecuteCommandParams) -> Any:

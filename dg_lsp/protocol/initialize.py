@@ -55,12 +55,20 @@ def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
     }
     if client.get("notebookDocument") is not None:
         offered["notebookDocumentSync"] = {"notebookSelector": [{"notebook": ANY_NOTEBOOK}]}
-    has_inline = "inlineCompletion" in (client.get("textDocument") or {})
+    document = client.get("textDocument") or {}
+    has_inline = "inlineCompletion" in document
+    can_register = bool((document.get("completion") or {}).get("dynamicRegistration"))
     settings = section(params.get("initializationOptions"))
     wanted = cast(Mapping[str, Any], settings).get("completion") if isinstance(settings, Mapping) else None
-    if wants_menu(wanted, has_inline=has_inline):
+    if offers_menu(wanted, has_inline=has_inline, can_register=can_register):
         offered["completionProvider"] = {}
     return offered
+
+
+def offers_menu(wanted: object, *, has_inline: bool, can_register: bool) -> bool:
+    """Whether a client is told from the start that it may ask for suggestions in the completion menu: where they go
+    there, and where it could not be told later that a project or a setting wants them there."""
+    return wants_menu(wanted, has_inline=has_inline) or (wanted != "off" and not can_register)
 
 
 def wants_menu(wanted: object, *, has_inline: bool) -> bool:

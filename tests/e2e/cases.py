@@ -29,6 +29,12 @@ BOTH_RENAMED = (
 )
 FAR = "some_name = another_name + 1  # 😋\n"
 DEEP = f"{FAR * 10}def add(a, b):\n    return ▮a + b▮\n{FAR * 10}"
+SWALLOWED = "shown = compute(▮left, right)▮)\nprint(shown)\n"
+"""An editor has closed the bracket by itself, and the model closes it once more."""
+MONEY = 'def price(n):\n    ▮x = {n}\n    return f"\\\\${x}"▮\n'
+"""What means something in a snippet."""
+PARTED = "class Pair:\n    ▮first = 1\n\n    second = 2▮\n"
+DEDENTED = "def both():\n    return call(\n        ▮first,\n        second,\n    )▮\n"
 ONE_NOTEBOOK = "side = 2\n\narea = ▮side * side▮\n\nprint(area)\n"
 OTHER_NOTEBOOK = "radius = 3\n\n# Boxes\n#cd ..\nwidth = 4\n\narea = ▮radius * width▮\n\nprint(area)\n"
 """The cells of a notebook as one text: without those above, the first case would match as well."""
@@ -51,6 +57,10 @@ CASES: tuple[dict[str, Any] | str, ...] = (
     RENAMED,
     *BOTH_RENAMED,
     DEEP,
+    SWALLOWED,
+    MONEY,
+    PARTED,
+    DEDENTED,
     ONE_NOTEBOOK,
     OTHER_NOTEBOOK,
 )

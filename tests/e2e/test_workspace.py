@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 from copy import copy
+from typing import Any
 
 import pytest
 
 from dg_lsp.config.settings import Settings
-from tests.e2e.cases import ADD, BODY, CALL, NAME, SEVERAL, SLOW, text_of
+from tests.e2e.cases import ADD, BODY, CALL, DEDENTED, MONEY, NAME, PARTED, SEVERAL, SLOW, SWALLOWED, text_of
 from tests.e2e.window import CLIENTS, recorded, until, window
 from tests.engine.processes import home
 
@@ -313,6 +314,48 @@ async def test_lines_in_the_menu_s_item_are_indented_once(shared, modes, mode, i
         lines = item["textEdit"]["newText"].splitlines()
         assert lines[:3] == ["result = 0", f"{indent}for item in items:", f"{indent}    result += item"]
         assert item["insertTextMode"] == mode
+        # Helix takes what is of the kind Snippet for one, whatever its format, and indents it once more.
+        assert (item["kind"], item["insertTextFormat"]) == (1, 1)
+
+
+async def test_the_menu_s_item_leaves_alone_what_stands_after_the_cursor_already(shared):
+    async with window(shared, {}, options={"inline": {"deadline_ms": 20_000}}) as held:
+        held.open(SWALLOWED)
+        position = {"line": 0, "character": 16}
+        params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": position}
+        (item,) = (await held.request("textDocument/completion", params))["items"]
+        assert (item["textEdit"]["newText"], item["textEdit"]["range"]["end"]) == ("left, right", position)
+
+
+NEOVIM_S_OWN = {
+    BODY: "result = 0\nfor item in items:\n    result += item\nreturn result",
+    MONEY: 'x = {n\\}\nreturn f"\\\\\\\\\\${x\\}"',
+    PARTED: "first = 1\n\nsecond = 2",
+    DEDENTED: "first,\nsecond,",
+}
+"""What its snippets put before each line but the first is left out, and what could not be written so."""
+
+
+@pytest.mark.parametrize("case", NEOVIM_S_OWN)
+async def test_neovim_s_own_completion_gets_a_snippet_as_it_takes_nothing_else_whole(shared, case):
+    given = recorded("neovim")
+    del given["textDocument"]["inlineCompletion"]
+    async with window(shared, given, options={"inline": {"deadline_ms": 20_000}}, name="Neovim") as held:
+        held.open(case)
+        above, line = case.split("▮")[0].rsplit("\n", 1)
+        position = {"line": above.count("\n") + 1, "character": len(line)}
+        params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": position}
+        (item,) = (await held.request("textDocument/completion", params))["items"]
+        assert (item["textEdit"]["newText"], item["insertTextFormat"]) == (NEOVIM_S_OWN[case], 2)
+        # What is selected stands in the text until something is taken.
+        assert item["label"] == case.split("▮")[1].splitlines()[0]
+    # Its plugins for completion say how they indent, and take an item as it is.
+    given["textDocument"]["completion"]["completionItem"]["insertTextModeSupport"] = {"valueSet": [1]}
+    async with window(shared, given, options={"inline": {"deadline_ms": 20_000}}, name="Neovim") as held:
+        held.open(case)
+        params["textDocument"]["uri"] = held.editor.buffer.uri
+        (item,) = (await held.request("textDocument/completion", params))["items"]
+        assert (item["textEdit"]["newText"], item["insertTextFormat"]) == (case.split("▮")[1], 1)
 
 
 MENU = {"line": 0, "character": 9}
@@ -329,20 +372,25 @@ async def test_the_menu_can_be_switched_on_beside_inline_completion_and_off_agai
         assert held.client.registrations == []
 
 
-@pytest.mark.parametrize("where", ["dg-lsp.toml", "a later dg-lsp.toml", "a change"])
+LATER = ["dg-lsp.toml", "a later dg-lsp.toml", "a change", "workspace/configuration"]
+
+
+@pytest.mark.parametrize("where", LATER)
 async def test_a_client_learns_later_that_the_menu_is_wanted(shared, tmp_path, where):
     project = tmp_path / "dg-lsp.toml"
     if where == "dg-lsp.toml":
         project.write_text('completion = "on"\n')
-    async with window(shared, folders=[tmp_path]) as held:
+    told = {"": {"dg-lsp": {"completion": "on"}}} if where == LATER[3] else None
+    async with window(shared, folders=[tmp_path], configuration=told) as held:
         held.open(NAME, "a.py")
         params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": MENU}
-        if where != "dg-lsp.toml":
+        if where in LATER[1:3]:
             assert await held.request("textDocument/completion", params) is None
             assert held.client.registrations == []
         if where == "a change":
             held.notify("workspace/didChangeConfiguration", {"settings": {"completion": "on"}})
-        project.write_text('completion = "on"\n')
+        if where in LATER[:2]:
+            project.write_text('completion = "on"\n')
 
         async def told() -> list[str]:
             held.editor.type("x")
@@ -355,9 +403,39 @@ async def test_a_client_learns_later_that_the_menu_is_wanted(shared, tmp_path, w
         assert await told() == ["textDocument/completion"]
 
 
-async def test_a_client_that_can_not_learn_it_later_is_told_once_where_the_setting_belongs(shared, tmp_path):
+@pytest.mark.parametrize("where", LATER)
+async def test_a_client_that_can_not_learn_it_later_asks_from_the_start(shared, tmp_path, where):
+    """Nor do the plugins that ask look at more than what the answer to `initialize` says."""
+    project = tmp_path / "dg-lsp.toml"
+    if where == "dg-lsp.toml":
+        project.write_text('completion = "on"\n')
+    told = {"": {"dg-lsp": {"completion": "on"}}} if where == LATER[3] else None
+    async with window(shared, "neovim", folders=[tmp_path], configuration=told) as held:
+        held.open(NAME, "a.py")
+        params = {"textDocument": {"uri": held.editor.buffer.uri}, "position": MENU}
+        if where in LATER[1:3]:
+            assert await held.request("textDocument/completion", params) is None
+        if where == "a change":
+            held.notify("workspace/didChangeConfiguration", {"settings": {"completion": "on"}})
+        if where == "a later dg-lsp.toml":
+            project.write_text('completion = "on"\n')
+
+        async def offered() -> list[Any]:
+            held.editor.type("x")
+            held.editor.undo()
+            found = await held.request("textDocument/completion", params)
+            return found["items"] if found else []
+
+        assert await until(offered, "an item in the menu")
+        assert held.client.registrations == []
+
+
+async def test_a_client_that_can_not_learn_later_what_it_switched_off_is_told_once_where_the_setting_belongs(
+    shared, tmp_path
+):
     (tmp_path / "dg-lsp.toml").write_text('completion = "on"\n')
-    async with window(shared, "neovim", folders=[tmp_path], log="initializationOptions") as held:
+    options = {"completion": "off"}
+    async with window(shared, "neovim", options=options, folders=[tmp_path], log="initializationOptions") as held:
         for name in ("a.py", "b.py"):
             held.open(NAME, name)
         assert await held.ghost()

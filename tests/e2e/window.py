@@ -163,8 +163,10 @@ async def window(
     ready: bool = True,
     configuration: dict[str, Any] | None = None,
     log: str = "",
+    name: str = "",
 ) -> AsyncIterator[Window]:
-    """A window from start to end. At the end the server has shown no popup, and said on standard error only `log`."""
+    """A window from start to end, of a client of that name. At the end the server has shown no popup, and said on
+    standard error only `log`."""
     client = Client(configuration=configuration)
     command = [sys.executable, "-m", "dg_lsp", "serve", *(["--model", model] if model else [])]
     await client.start_io(*command, env=home.environment)
@@ -173,6 +175,7 @@ async def window(
     params = {
         "processId": None,
         "rootUri": None,
+        "clientInfo": {"name": name} if name else None,
         "capabilities": given,
         "initializationOptions": options,
         "workspaceFolders": [{"uri": folder.as_uri(), "name": folder.name} for folder in folders] or None,
