@@ -20,6 +20,7 @@ from engine.core.options import A_PATH, FiniteRange, OrderedGroup
 from engine.core.processes import idle
 from engine.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.loader.loading import load
+from engine.models.causal.opening import open_coder
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.products import keep_few_programs, prefers_bfloat16
 from engine.train.assessment import assess as assess_network
@@ -28,6 +29,9 @@ from engine.train.export import export as export_model
 from engine.train.export import keep_threshold, write_card
 from engine.train.fills import Fills, fill_holes
 from engine.train.packed import PackedCorpus, pack
+from engine.train.pairs.files import write_pairs
+from engine.train.pairs.recipe import PairsRecipe
+from engine.train.pairs.run import PairsSitting, finished, train_pairs
 from engine.train.recipe import Recipe, changed
 from engine.train.run import Sitting, train
 from engine.train.screening import Forbidden, benchmark_texts
@@ -146,8 +150,7 @@ def run(
         device=where,
         compiled=compile_,
         bfloat16=prefers_bfloat16(where.type),
-        # On a processor they would take from the model what they give.
-        workers=min(MAX_WORKERS, max(1, (os.cpu_count() or 1) - 2)) if where.type == "cuda" else 0,
+        workers=_workers(where),
         start_from=start_from,
     )
     folder = _run_folder(name)
@@ -155,6 +158,54 @@ def run(
         state = train(recipe, corpus_folder(corpus), folder, seed, sitting, click.echo, should_pause)
     done = state.tokens >= recipe.tokens
     click.echo(f"{'Done' if done else 'Paused; the same command goes on'}: {state.tokens:,} tokens, {folder}")
+
+
+@app.command()
+@click.option(
+    "--base", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=True, help="A coder's GGUF."
+)
+@run_option
+@corpus_option
+@changes_option
+@seed_option
+@click.option("--device", metavar="auto|cpu|cuda", default="auto")
+@click.option("--threads", type=click.IntRange(1), help="Of the processor.")
+@click.option("--idle", "idle_", is_flag=True, help="Take processor time only where nothing else wants it.")
+@click.option("--start-from", type=A_PATH, help="The folder of written pairs that a new run goes on from.")
+@click.option("--out", type=A_PATH, help="The folder to write the pairs to, as they are at the end.")
+@one_line_errors()
+def pairs(
+    base: Path,
+    name: str,
+    corpus: str,
+    changes: tuple[str, ...],
+    seed: int,
+    device: str,
+    threads: int | None,
+    idle_: bool,
+    start_from: Path | None,
+    out: Path | None,
+) -> None:
+    """Train pairs that let a frozen coder denoise a canvas, or go on training: Ctrl-C pauses, the same command
+    resumes."""
+    recipe, where = changed(PairsRecipe(), changes), _device(device)
+    if idle_:
+        idle()
+    torch.set_flush_denormal(True)
+    keep_few_programs()
+    if threads:
+        torch.set_num_threads(threads)
+    dtype = torch.bfloat16 if prefers_bfloat16(where.type) else torch.float32
+    coder = open_coder(base, dtype, where.type)
+    sitting = PairsSitting(device=where, workers=_workers(where), start_from=start_from)
+    with pausing() as should_pause:
+        state = train_pairs(
+            coder, recipe, corpus_folder(corpus), _run_folder(name), seed, sitting, click.echo, should_pause
+        )
+    if out is not None:
+        write_pairs(state.pairs.trained(), recipe, base, state.counts(), out)
+    done = finished(state, recipe)
+    click.echo(f"{'Done' if done else 'Paused; the same command goes on'}: {state.rows:,} rows, {_run_folder(name)}")
 
 
 @app.command()
@@ -218,6 +269,11 @@ def installed_packages() -> list[Path]:
     bases = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}
     paths = [sysconfig.get_path(kind, vars=given) for given in ({}, bases) for kind in ("purelib", "platlib")]
     return list(dict.fromkeys(Path(path) for path in paths if Path(path).is_dir()))
+
+
+def _workers(device: torch.device) -> int:
+    """On a processor they would take from the model what they give."""
+    return min(MAX_WORKERS, max(1, (os.cpu_count() or 1) - 2)) if device.type == "cuda" else 0
 
 
 def _run_folder(name: str) -> Path:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from engine.core.errors import BadInput
 from engine.train.corpus import Document, Split
@@ -48,8 +49,9 @@ _LONGEST_FUNCTION = 4000
 class PackedCorpus:
     """One split, ready to sample from. Texts are read as they are asked for."""
 
-    def __init__(self, corpus: Path, split: Split) -> None:
-        """Map the files of the corpus in the folder `corpus`. Raises BadInput when they are not all there."""
+    def __init__(self, corpus: Path, split: Split, tokenizer: Tokenizer | None = None) -> None:
+        """Map the files of the corpus in the folder `corpus`, to be cut by its own tokenizer or another one. Raises
+        BadInput when they are not all there."""
         folder = corpus / "packed" / split
         try:
             self.documents: NDArray[np.void] = np.load(folder / "documents.npy")
@@ -57,7 +59,7 @@ class PackedCorpus:
             self._texts: NDArray[np.uint8] = np.memmap(folder / "texts.bin", dtype=np.uint8, mode="r")
         except FileNotFoundError as error:
             raise BadInput(f"{folder} holds no packed corpus; build the corpus again.") from error
-        self.tokenizer = load_tokenizer(corpus / "tokenizer")
+        self.tokenizer = tokenizer or load_tokenizer(corpus / "tokenizer")
         sizes = self.documents["nbytes"].astype(np.int64)
         weights = self.documents["weight"].astype(np.int64)
         self._documents = {power: np.cumsum(sizes * weights**power) for power in (1, 2)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ from engine.core.errors import BadInput
 from engine.train.optimise import Rates
 from engine.train.shapes import Shape
 
+R = TypeVar("R")
+"""The recipe of the bundled model, or that of pairs."""
 NoiseKind = Literal["absorbing", "uniform"]
 """What an unknown position of a canvas holds: the mask token, or any token of the vocabulary."""
 
@@ -134,7 +136,7 @@ class Recipe:
         return max(1, self.step_tokens // width)
 
 
-def changed(recipe: Recipe, changes: Sequence[str]) -> Recipe:
+def changed(recipe: R, changes: Sequence[str]) -> R:
     """`recipe` with other values for parts of it, "name=value" or "shape.name=value" each.
 
     Raises BadInput for a part that a recipe does not have, or a value that is none of its kind.
@@ -150,7 +152,7 @@ def changed(recipe: Recipe, changes: Sequence[str]) -> Recipe:
         last = name.rpartition(".")[2]
         before, holders[name][last] = holders[name][last], text
         try:
-            msgspec.convert(values, Recipe, strict=False)
+            msgspec.convert(values, type(recipe), strict=False)
         except msgspec.ValidationError:
             raise BadInput(f"{name} can't be {text!r}: it is {before!r} in the recipe.") from None
-    return msgspec.convert(values, Recipe, strict=False)
+    return msgspec.convert(values, type(recipe), strict=False)

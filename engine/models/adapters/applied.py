@@ -42,7 +42,7 @@ def with_adapter(model: M, adapter: Adapter) -> M:
 def with_pairs(model: M, pairs: Mapping[str, Pair], scale: float, info: ModelInfo | None = None) -> M:
     """The model with W + scale * B A for the weights W of each layer that `pairs` name. The model alone stays as it is,
     and neither relies on contexts that the other has read. Raises ModelError where a pair fits no layer."""
-    module = _twin(model.network.module)
+    module = twin(model.network.module)
     layers = {name: _layer(module, name, pair) for name, pair in pairs.items()}
     merged_nbytes = sum(layer.weight.nbytes for layer in layers.values() if isinstance(layer, nn.Linear))
     merges = merged_nbytes <= MOST_MERGED_NBYTES
@@ -56,7 +56,7 @@ def with_pairs(model: M, pairs: Mapping[str, Pair], scale: float, info: ModelInf
     return model.over(module, info or model.info)
 
 
-def _twin(module: nn.Module) -> Any:
+def twin(module: nn.Module) -> Any:
     """The same module once more, of the very same tensors."""
     together = (part.__dict__["together"] for part in module.modules() if "together" in part.__dict__)
     shared = (*module.parameters(), *module.buffers(), *together)

@@ -84,8 +84,12 @@ class MaskedNetwork(Network):
         """Hidden states [B, T, E] of ids [B, T] at positions [B, T], after the last norm; without `attend` all of a row
         sees all of it. [B, W, E] of the places `wanted` [W] alone, where these are all that is asked for."""
         attend = attend or (lambda _, query, key, value: self.attention(query, key, value))
+        return self.run_embedded(self.embeddings(ids), positions, attend, wanted)
+
+    def run_embedded(self, hidden: Tensor, positions: Tensor, attend: Attend, wanted: Tensor | None = None) -> Tensor:
+        """The same of embeddings [B, T, E], which need not be those of tokens."""
         turned = rotation(positions, self._radians, torch.float32)
-        hidden = self.through(self.layers, self.embeddings(ids), lambda _: turned, attend, wanted)
+        hidden = self.through(self.layers, hidden, lambda _: turned, attend, wanted)
         return self._norm(self.module.model.norm, hidden)
 
     def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:

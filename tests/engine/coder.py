@@ -1,0 +1,55 @@
+"""A coder of a few thousand random weights, in a file of the format that published ones have."""
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+from tokenizers import pre_tokenizers
+
+MARKERS = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>", "<|file_sep|>")
+MERGES = ("r e", "t u", "re tu", "r n", "retu rn", "Ġ Ġ", "ĠĠ Ġ", "Ċ ĠĠĠ", ") Ċ", "Ġ =")
+
+
+def write_coder(path: Path, seed: int = 0, layers: int = 2, hidden: int = 32, tied: bool = True) -> Path:
+    """A file of the class `qwen2`, with byte tokens, a few merges and the markers of fill-in-the-middle."""
+    rng = np.random.default_rng(seed)
+    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(merge.replace(" ", "") for merge in MERGES), *MARKERS]
+    inner, heads, kv_heads = 2 * hidden, 4, 2
+    width = hidden // heads * kv_heads
+    writer = gguf.GGUFWriter(path, "qwen2")
+    writer.add_block_count(layers)
+    writer.add_embedding_length(hidden)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(kv_heads)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_merges(MERGES)
+    writer.add_token_types([3 if token in MARKERS else 1 for token in tokens])
+
+    def add(name: str, *shape: int, around: float = 0.0) -> None:
+        scale = 0.02 if around else 1 / np.sqrt(shape[-1])
+        writer.add_tensor(name, (around + rng.normal(0, scale, shape)).astype(np.float32))
+
+    add("token_embd.weight", len(tokens), hidden)
+    add("output_norm.weight", hidden, around=1)
+    if not tied:
+        add("output.weight", len(tokens), hidden)
+    for layer in range(layers):
+        for name, rows in (("attn_q", hidden), ("attn_k", width), ("attn_v", width)):
+            add(f"blk.{layer}.{name}.weight", rows, hidden)
+            add(f"blk.{layer}.{name}.bias", rows)
+        add(f"blk.{layer}.attn_output.weight", hidden, hidden)
+        add(f"blk.{layer}.ffn_gate.weight", inner, hidden)
+        add(f"blk.{layer}.ffn_up.weight", inner, hidden)
+        add(f"blk.{layer}.ffn_down.weight", hidden, inner)
+        add(f"blk.{layer}.attn_norm.weight", hidden, around=1)
+        add(f"blk.{layer}.ffn_norm.weight", hidden, around=1)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
