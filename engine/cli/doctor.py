@@ -28,6 +28,7 @@ from engine.core.processes import working_dir
 from engine.core.request import FillRequest
 from engine.core.server_address import REMOTE, destination, server_address
 from engine.core.sizes import binary_bytes, decimal_bytes
+from engine.core.terminal import shown
 from engine.loader.catalog import find
 from engine.models.adapters.metadata import all_adapters, read_metadata
 
@@ -64,9 +65,9 @@ def doctor(model: str, device: str, json: bool) -> None:
     for finding in examine(model, device):
         findings.append(finding)
         if not json:
-            click.echo(f"{'ok ' if finding.ok else 'BAD'} {finding.subject:<12} {finding.detail}")
+            click.echo(shown(f"{'ok ' if finding.ok else 'BAD'} {finding.subject:<12} {finding.detail}"))
             if not finding.ok:
-                click.echo(f"    {'':<12} {finding.remedy}")
+                click.echo(shown(f"    {'':<12} {finding.remedy}"))
     well = all(finding.ok for finding in findings)
     if json:
         click.echo(json_format.dumps({"ok": well, "findings": [asdict(finding) for finding in findings]}))
@@ -82,6 +83,7 @@ def examine(model: str, device: str) -> Iterator[Finding]:
         "torch": ("", _torch),
         "model": ("torch", lambda: _model(model)),
         "device": ("model", lambda: _device(model, device)),
+        "numbers": ("torch", _numbers),
         "4 bit": ("device", lambda: _products(model, device)),
         "memory": ("device", lambda: _memory(model, device)),
         "adapters": ("", _adapters),
@@ -156,6 +158,12 @@ def _device(model: str, device: str) -> str:
     if where.startswith("cuda"):
         return f"{where}, {torch.cuda.get_device_name(where)}"
     return f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} processors"
+
+
+def _numbers() -> str:
+    from engine.models.formats import described
+
+    return f"on the processor {described()}"
 
 
 def _products(model: str, device: str) -> str:

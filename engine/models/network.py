@@ -19,7 +19,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from engine.models.products import attended, attends_in_bfloat16, gated, linear, reordered
+from engine.models.formats import formats
+from engine.models.products import attended, gated, linear, reordered
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer index, queries [B, H, Q, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, Q, D], H a multiple of K.
@@ -110,9 +111,9 @@ class Network(ABC):
         if twice:
             self._lay_out_head()
         together: list[Any] = [getattr(group[0], "together", None) for group in groups]
-        formats = {each.dtype for held in together if held for each in held[3] if each is not None}
+        ordered = {each.dtype for held in together if held for each in held[3] if each is not None}
         # What is multiplied in bfloat16 need not be kept in more.
-        narrow = formats == {torch.bfloat16} and attends_in_bfloat16()
+        narrow = ordered == {torch.bfloat16} and formats().attention
         self.attends_in = torch.bfloat16 if narrow else None
 
     def _lay_out_head(self) -> None:

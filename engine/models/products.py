@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-import time
-import timeit
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
@@ -21,6 +19,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from engine.models.formats import formats, onednn_multiplies
 
 _NUMBERS = 1 << 19
 """Of a part: 2 MB in float32."""
@@ -33,17 +33,14 @@ _SCORES = 1 << 18
 _LEAST_ROWS = 8
 _ROWS = 8
 """Of states in a product in oneDNN's order: a multiple of it."""
-_TRIED_ROWS = 32
-"""Of states, for which an order of weights is chosen."""
-_TRIES = 10
-_CLEAR_GAIN = 1.35
-"""Of time, from which on float32 is multiplied in another order: processors gain at least 2, or at most 1.15."""
-_EVEN_GAIN = 0.85
-"""Of time, from which on bfloat16 is taken: at least 1 where a processor has units of its own for it, 1 only while
-another thread of the same core wants them, and at most 0.7 elsewhere. Each process of a machine has to find the same,
-as other products round otherwise."""
-
-
+_FEW_ROWS = 32
+"""Of states, for which weights are put in order."""
+_PLAIN: Mapping[tuple[str, str], Callable[[Tensor], Tensor]] = {
+    ("none", ""): lambda product: product,
+    ("gelu", "tanh"): partial(F.gelu, approximate="tanh"),
+    ("swish", ""): F.silu,
+}
+"""Activations by their names in oneDNN."""
 _PROGRAMS = "128"
 """Of oneDNN's, that training keeps."""
 
@@ -151,28 +148,9 @@ def summed(weights: Tensor, table: Tensor) -> Tensor:
     return out
 
 
-@cache
 def prefers_bfloat16(device: str) -> bool:
-    """Whether products take no longer in bfloat16 than in float32 on a `device` ("cpu", "cuda"): measured, as
-    processors differ by a factor of forty either way."""
-    if device != "cpu":
-        return device == "cuda"
-
-    def product(dtype: torch.dtype) -> Callable[[], Tensor]:
-        return partial(torch.mm, torch.ones(256, 512, dtype=dtype), torch.ones(512, 512, dtype=dtype))
-
-    return _times_faster(product(torch.bfloat16), product(torch.float32)) > _EVEN_GAIN
-
-
-@cache
-def attends_in_bfloat16() -> bool:
-    """Whether `attended` takes no longer in bfloat16 than in float32 on a processor: measured."""
-
-    def attention(dtype: torch.dtype) -> Callable[[], Tensor]:
-        queries, keys = (torch.ones(1, 2, rows, 64, dtype=dtype) for rows in (3 * _TRIED_ROWS, 512))
-        return partial(attended, queries, keys, keys, None)
-
-    return _times_faster(attention(torch.bfloat16), attention(torch.float32)) > _EVEN_GAIN
+    """Whether products take no longer in bfloat16 than in float32 on a `device` ("cpu", "cuda")."""
+    return device == "cuda" or (device == "cpu" and formats().bfloat16)
 
 
 def reordered(weight: Tensor) -> Tensor | None:
@@ -181,11 +159,11 @@ def reordered(weight: Tensor) -> Tensor | None:
     trained, sums are in float32."""
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
-    wide = _gain(torch.float32) if _gain(torch.float32) > _CLEAR_GAIN else None
-    narrow = in_bfloat16(weight) if _gain(torch.bfloat16) > _EVEN_GAIN * (wide or 1) else None
+    chosen = formats()
+    narrow = in_bfloat16(weight) if chosen.bfloat16 else None
     if narrow is not None:
         return _reordered(narrow)
-    return None if wide is None else _reordered(weight)
+    return _reordered(weight) if chosen.ordered_float32 else None
 
 
 def in_bfloat16(weight: Tensor) -> Tensor | None:
@@ -210,29 +188,7 @@ def _by_head(keys: Tensor, values: Tensor) -> bool:
     """Whether oneDNN is good at products with those of a head: it takes others number by number."""
     plain = keys.device.type == "cpu" and keys.dtype == values.dtype == torch.float32
     laid_out = all(each.stride()[2:] == (each.shape[3], 1) for each in (keys, values))
-    return plain and laid_out and _gain(torch.float32) > _CLEAR_GAIN
-
-
-@cache
-def _gain(dtype: torch.dtype) -> float:
-    """Seconds of a product in float32 by those of one with a weight of this format in oneDNN's order: measured, as for
-    bfloat16."""
-    states, weight = torch.ones(_TRIED_ROWS, 512), torch.ones(512, 512)
-    try:
-        multiplied = partial(_multiplied, states, _reordered(weight.to(dtype)), None)
-        return _times_faster(multiplied, partial(F.linear, states, weight))
-    except (AttributeError, RuntimeError):  # a torch without oneDNN, or for another processor
-        return 0.0
-
-
-def _times_faster(product: Callable[[], object], than: Callable[[], object]) -> float:
-    """Of this thread's time, as what runs beside would count by the clock on the wall, and in turn, as what comes to
-    the other thread of the same core would slow down only one of them."""
-    seconds = [
-        [timeit.timeit(each, number=1, timer=time.thread_time) for each in (than, product)] for _ in range(_TRIES)
-    ]
-    before, after = map(min, zip(*seconds, strict=True))
-    return before / after
+    return plain and laid_out and formats().ordered_float32
 
 
 # The operators that torch's own compiler calls for frozen weights.
@@ -241,7 +197,7 @@ def _times_faster(product: Callable[[], object], than: Callable[[], object]) -> 
 @torch.no_grad()
 def _reordered(weight: Tensor) -> Tensor:
     reorder: Any = torch.ops.mkldnn._reorder_linear_weight
-    return reorder(weight, _TRIED_ROWS)
+    return reorder(weight, _FEW_ROWS) if onednn_multiplies(weight.dtype) else weight
 
 
 def _multiplied(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -268,8 +224,12 @@ def _missing(rows: int) -> int:
 
 
 def _pointwise(rows: Tensor, weight: Tensor, bias: Tensor | None, activation: tuple[str, str] = ("none", "")) -> Tensor:
-    multiply: Any = torch.ops.mkldnn._linear_pointwise
-    return multiply(rows, weight, bias, activation[0], [], activation[1])
+    if onednn_multiplies(weight.dtype):
+        multiply: Any = torch.ops.mkldnn._linear_pointwise
+        return multiply(rows, weight, bias, activation[0], [], activation[1])
+    # Sums in float32, rounded at the end, are what units for the format compute.
+    product = F.linear(rows.float(), weight.float(), None if bias is None else bias.float())
+    return _PLAIN[activation](product).to(weight.dtype)
 
 
 def by_parts(weight: Tensor) -> bool:

@@ -26,6 +26,6 @@ def released(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture(autouse=True)
 def float32_is_multiplied_in_float32(monkeypatch: pytest.MonkeyPatch):
     """Of weights that were rounded to bfloat16, too: a processor with units for it would take these."""
-    from engine.models import products
+    from tests.engine.formats import choose
 
-    monkeypatch.setattr(products, "_gain", lambda dtype: 0.0)
+    choose(monkeypatch)

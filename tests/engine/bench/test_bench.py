@@ -27,6 +27,7 @@ from engine.infill.pipeline import fill
 from engine.loader.loading import load
 from engine.models.gemma.model import REUSE, DiffusionGemma
 from tests.engine.bench.processes import overhead, starts
+from tests.engine.formats import choose
 from tests.engine.tiny import tiny_model
 
 WATCH = Stopwatch(repetitions=2, limit_s=0.1)
@@ -95,7 +96,7 @@ def test_a_random_model_is_tied_and_dense_like_a_trained_one(small: DiffusionGem
 
 def test_the_weights_of_a_random_model_are_made_once(monkeypatch: pytest.MonkeyPatch):
     """A shape that fits a device can be built on it. A second order of the weights is kept beside them on purpose."""
-    monkeypatch.setattr("engine.models.products._gain", lambda dtype: 0.0)
+    choose(monkeypatch)
 
     class Memory(TorchDispatchMode):
         held = most = 0

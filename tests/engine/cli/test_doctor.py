@@ -12,7 +12,8 @@ from tests.engine.models.remote.fake_server import KEY, fake_server
 from tests.engine.processes import Home, home
 
 SUBJECTS = [
-    *("python", "torch", "model", "device", "4 bit", "memory", "adapters", "permissions", "socket", "editor", "fill"),
+    *("python", "torch", "model", "device", "numbers", "4 bit", "memory"),
+    *("adapters", "permissions", "socket", "editor", "fill"),
 ]
 
 
@@ -47,6 +48,18 @@ def test_all_is_well_with_a_real_checkpoint(place, released):
     assert "threads" in found["device"].detail
     assert found["4 bit"].detail == "int4 by torch's int4 operator; NVFP4 decoded part by part, four numbers at a time"
     assert " ms" in found["fill"].detail
+
+
+@pytest.mark.parametrize("said", ["on", "off"])
+def test_it_says_which_numbers_are_multiplied(said: str, model: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DG_LSP_BFLOAT16", said)
+    wanted = f"on the processor {'bfloat16' if said == 'on' else 'float32'}: DG_LSP_BFLOAT16={said}"
+    assert findings(model)["numbers"].detail == wanted
+
+
+def test_an_overruled_format_that_is_none_is_named(model: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DG_LSP_BFLOAT16", "1")
+    assert "set it to on or off" in findings(model)["numbers"].remedy
 
 
 def test_it_says_where_text_goes_and_what_is_wrong_there(place, monkeypatch):

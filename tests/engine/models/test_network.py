@@ -9,21 +9,18 @@ import torch
 from engine.core.request import FillRequest
 from engine.infill.pipeline import fill
 from engine.loader.loading import load
-from engine.models import products
-from tests.engine.models.test_products import needs_bfloat16
+from tests.engine.formats import choose
 
 MODELS = Path(__file__).parents[2] / "models"
 REQUEST = FillRequest(prefix="let a = 3\nlet b = ", suffix="\nprint a\n", width=6)
 
 
-@needs_bfloat16
 @pytest.mark.parametrize("name", ["toy-uniform", "toy-absorbing", "toy-masked"])
 def test_keys_and_values_are_kept_in_the_format_of_the_weights(name: str, monkeypatch: pytest.MonkeyPatch):
     said: list[list[float]] = []
     nbytes: list[int] = []
     for narrow in (True, False):
-        monkeypatch.setattr(products, "_gain", lambda dtype: 3.0 if dtype == torch.bfloat16 else 1.0)
-        monkeypatch.setattr("engine.models.network.attends_in_bfloat16", lambda narrow=narrow: narrow)
+        choose(monkeypatch, bfloat16=True, attention=narrow)
         model: Any = load(str(MODELS / name), "cpu").model
         network = model.network
         assert network.attends_in == (torch.bfloat16 if narrow else None)
@@ -39,7 +36,6 @@ def test_keys_and_values_are_kept_in_the_format_of_the_weights(name: str, monkey
 
 
 def test_what_is_not_multiplied_in_bfloat16_is_kept_as_it_is(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("engine.models.network.attends_in_bfloat16", lambda: True)
-    monkeypatch.setattr(products, "_gain", lambda dtype: 2.0 if dtype == torch.float32 else 1.0)
+    choose(monkeypatch, ordered_float32=True, attention=True)
     model: Any = load(str(MODELS / "toy-uniform"), "cpu").model
     assert model.network.attends_in is None

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -16,59 +15,23 @@ from engine.models.masked.network import SILU
 from engine.models.network import Activation, FeedForward, Linear, feed_forward, lay_out, side_by_side
 from engine.models.products import attended, linear, linear_by_parts, reordered, summed, threads_for
 from engine.models.quantized.layers import CpuInt8
+from tests.engine.formats import choose
 
 ROWS, INPUTS = 700, 48
 """Several parts of the weight, the last of them smaller."""
-needs_bfloat16 = pytest.mark.skipif(
-    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="oneDNN has no products in bfloat16 on this processor"
-)
 
 
 @pytest.fixture(params=[True, False], ids=["units", "no units"])
 def bfloat16_units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Both kinds of processor on whichever this is."""
 
-    def fixed(device: str) -> bool:
-        return request.param
-
-    monkeypatch.setattr(products, "prefers_bfloat16", fixed)
-    monkeypatch.setattr("engine.models.quantized.layers.prefers_bfloat16", fixed)
+    choose(monkeypatch, bfloat16=request.param)
     monkeypatch.setattr(products, "_NUMBERS", 256 * INPUTS)
     return request.param
 
 
 def numbers(*shape: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(shape[0]))
-
-
-def test_a_format_is_chosen_by_its_own_time_not_by_what_runs_beside(monkeypatch: pytest.MonkeyPatch):
-    def starved(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        if left.dtype == torch.float32:
-            time.sleep(0.02)
-            return left
-        end_s = time.thread_time() + 0.005
-        while time.thread_time() < end_s:
-            pass
-        return left
-
-    monkeypatch.setattr(torch, "mm", starved)
-    assert not products.prefers_bfloat16.__wrapped__("cpu")
-
-
-@pytest.mark.parametrize("from_call", [2, 10])
-def test_a_format_is_chosen_alike_when_another_process_comes_to_the_same_core(
-    from_call: int, monkeypatch: pytest.MonkeyPatch
-):
-    taken_s: list[float] = []
-
-    def slowed(queries: torch.Tensor, *rest: object) -> torch.Tensor:
-        seconds = 0.6 if queries.dtype == torch.bfloat16 else 1.0
-        taken_s.append(seconds * (1.0 if len(taken_s) < from_call else 2.0))
-        return queries
-
-    monkeypatch.setattr(products, "attended", slowed)
-    monkeypatch.setattr(time, "thread_time", lambda: sum(taken_s))
-    assert products.attends_in_bfloat16.__wrapped__()
 
 
 @pytest.mark.usefixtures("bfloat16_units")
@@ -101,7 +64,7 @@ def test_a_small_model_has_one_thread_while_it_is_asked(parameters: int, device:
 @pytest.fixture(params=[True, False], ids=["oneDNN", "as they are"])
 def reorders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether weights are worth a second order, on whichever processor this is."""
-    monkeypatch.setattr(products, "_gain", lambda dtype: 2.0 if request.param and dtype == torch.float32 else 0.5)
+    choose(monkeypatch, ordered_float32=request.param)
     return request.param
 
 
@@ -142,7 +105,7 @@ def test_a_gated_block_computes_the_same_however_its_weights_lie(activation: Act
 
 def test_products_are_of_few_numbers_of_rows(monkeypatch: pytest.MonkeyPatch):
     """For each oneDNN writes programs of its own: a step of a new number of rows took as long as two."""
-    monkeypatch.setattr(products, "_gain", lambda dtype: 2.0 if dtype == torch.float32 else 0.5)
+    choose(monkeypatch, ordered_float32=True)
     seen, pointwise = set[int](), products._pointwise
 
     def counted(rows: torch.Tensor, *more: Any) -> torch.Tensor:
@@ -191,19 +154,17 @@ def test_training_does_not_grow_with_each_number_of_rows():
 @pytest.mark.parametrize(
     ("narrow", "wide", "came", "other"),
     [
-        pytest.param(3.0, 2.0, torch.bfloat16, torch.float32, marks=needs_bfloat16),
-        (2.0, 3.0, torch.float32, torch.float32),
-        pytest.param(3.0, 1.2, torch.bfloat16, None, marks=needs_bfloat16),
-        (0.1, 3.0, torch.float32, torch.float32),
-        pytest.param(1.0, 1.2, torch.bfloat16, None, marks=needs_bfloat16),
-        (0.7, 1.2, None, None),
+        (True, True, torch.bfloat16, torch.float32),
+        (True, False, torch.bfloat16, None),
+        (False, True, torch.float32, torch.float32),
+        (False, False, None, None),
     ],
 )
-def test_a_weight_is_multiplied_in_the_format_that_is_chosen_by_its_gain(
-    narrow: float, wide: float, came: torch.dtype | None, other: torch.dtype | None, monkeypatch: pytest.MonkeyPatch
+def test_a_weight_is_multiplied_in_the_format_that_is_chosen(
+    narrow: bool, wide: bool, came: torch.dtype | None, other: torch.dtype | None, monkeypatch: pytest.MonkeyPatch
 ):
     """Of one that came in bfloat16 and of another."""
-    monkeypatch.setattr(products, "_gain", lambda dtype: narrow if dtype == torch.bfloat16 else wide)
+    choose(monkeypatch, bfloat16=narrow, ordered_float32=wide)
     states, drawn, bias = numbers(5, INPUTS), numbers(ROWS, INPUTS), numbers(ROWS)
     for weight, dtype in ((drawn.bfloat16().float(), came), (drawn, other)):
         second = reordered(weight)
@@ -246,7 +207,7 @@ def test_attention_behind_a_mask_is_torchs(rows: int, batch: int, masked: int, m
 
 
 def test_a_second_order_is_for_float32_on_a_processor(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(products, "_gain", lambda dtype: 2.0)
+    choose(monkeypatch, bfloat16=True, ordered_float32=True)
     assert reordered(numbers(8, 8).bfloat16()) is None
     assert reordered(torch.empty(8, 8, device="meta")) is None
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from engine.loader.loading import load
-from engine.models import products
 from engine.models.base import Rows
 from engine.models.masked.model import Masked
 from engine.models.prompts.layout import BOS, EOS, MASK
 from engine.train.masked_rows import NOTHING, GapTokens, hidden_gap, masked_loss, masked_row
 from engine.train.packed import PackedCorpus
+from tests.engine.formats import choose
 from tests.engine.toys.language import build_toy_corpus
 from tests.engine.toys.masked import (
     MaskedRecipe,
@@ -101,7 +101,7 @@ def test_a_trained_model_comes_back_with_the_logits_it_was_trained_with(
     assert trained < fresh - 0.5
     export_masked(module, TINY, corpus / "tokenizer", tmp_path / "model", "expand")
     # Where a processor is faster in bfloat16, states are rounded to it before they are multiplied.
-    monkeypatch.setattr(products, "_gain", lambda dtype: 0.0)
+    choose(monkeypatch)
     model = load(str(tmp_path / "model"), "cpu").model
     assert isinstance(model, Masked)
     assert (model.info.length, model.info.expand_id, model.info.pad_id) == ("expand", EXPAND, EOS)

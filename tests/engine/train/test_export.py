@@ -19,7 +19,6 @@ from engine.infill.lengths.strategies import ASKED
 from engine.infill.pipeline import fill
 from engine.loader.catalog import find
 from engine.loader.loading import load
-from engine.models import products
 from engine.models.base import Rows
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
@@ -29,6 +28,7 @@ from engine.train.examples import Example
 from engine.train.export import export, keep_threshold, loss_table
 from engine.train.run import train
 from engine.train.state import Point, TrainingState, open_state
+from tests.engine.formats import choose
 from tests.engine.toys.language import toy_program
 from tests.engine.train.tiny import CPU, encode_rows, tiny, toy_corpus
 
@@ -132,7 +132,7 @@ def asked(trained: tuple[TrainingState, Path], tmp_path_factory: pytest.TempPath
     folder = tmp_path_factory.mktemp("asked")
     export(trained[0], dataclasses.replace(tiny(), edit_share=0.1), toy_corpus() / "tokenizer", folder, "asked")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "_gain", lambda dtype: 0.0)
+        choose(patch)
         model = load(str(folder), "cpu").model
     assert isinstance(model, DiffusionGemma)
     model.network.module.float()

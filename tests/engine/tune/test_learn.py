@@ -15,7 +15,6 @@ import torch
 
 from engine.core.errors import EngineError
 from engine.loader.loading import load
-from engine.models import products
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from engine.train.corpus import Split
@@ -25,6 +24,7 @@ from engine.tune import learn as learning
 from engine.tune.learn import CHECKPOINT, PATIENCE, TuningState, learn, parameters_of
 from engine.tune.lessons import Lessons
 from engine.tune.lora import adapted
+from tests.engine.formats import choose
 from tests.engine.train.tiny import CPU, tiny, toy_corpus
 
 TOY = Path(__file__).parents[2] / "models" / "toy-experts"
@@ -46,7 +46,8 @@ def run(
 ) -> tuple[TuningState | None, Weights]:
     # In bfloat16 the least difference between two processes may round to another number, and a canvas that is learnt
     # from to another first answer.
-    with patch.object(products, "_gain", lambda dtype: 0.0):
+    with pytest.MonkeyPatch.context() as patched:
+        choose(patched)
         model = load(str(TOY), "cpu").model
     assert isinstance(model, DiffusionGemma)
     asked = count()

@@ -28,6 +28,7 @@ from engine.tune.lora import (
     pairs_of,
     parameters_from,
 )
+from tests.engine.formats import choose
 from tests.engine.quantized import FORMATS, random_packed
 from tests.engine.train.tiny import CPU, tiny, toy_corpus
 
@@ -102,7 +103,7 @@ def test_gradients_flow_through_the_processors_own_operator():
 
 def test_a_new_pair_adds_nothing_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch):
     # What is learnt beside is multiplied as it lies, else in another format.
-    monkeypatch.setattr("engine.models.products._gain", lambda dtype: 0.0)
+    choose(monkeypatch)
     module = toy_module()
     before = {name: (id(part), part) for name, part in module.named_modules()}
     network = GemmaNetwork(module)
@@ -159,7 +160,7 @@ def test_a_sum_made_once_gives_what_pairs_beside_weights_give(monkeypatch: pytes
 
 
 def test_weights_in_a_slow_format_have_their_pairs_beside_them(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("engine.models.products.prefers_bfloat16", lambda device: False)
+    choose(monkeypatch)
     with adapted(toy_module().bfloat16(), rank=4) as pairs:
         assert {type(pair) for pair in pairs.values()} == {LowRankLinear}
 

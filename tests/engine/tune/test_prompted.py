@@ -28,6 +28,7 @@ from engine.tune.lessons import recipe_of, tokenizer_of, write_corpus
 from engine.tune.lora import adapted, trainable
 from engine.tune.prompted import PromptedGaps, PromptedLessons, gap_tokens, lessons_of
 from engine.tune.repository import Repository
+from tests.engine.formats import choose
 from tests.engine.models.masked.published import write_published
 from tests.engine.train.packages import python_code
 from tests.engine.train.tiny import CPU
@@ -69,7 +70,7 @@ def chat(released: Path, tmp_path: Path) -> PromptedLessons:
 @pytest.fixture
 def masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PromptedLessons:
     """In float32, as it learns."""
-    monkeypatch.setattr("engine.models.products._gain", lambda dtype: 0.0)
+    choose(monkeypatch)
     return lessons_for(MASKED, tmp_path)
 
 

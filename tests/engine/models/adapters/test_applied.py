@@ -14,14 +14,13 @@ from engine.infill.pipeline import fill
 from engine.loader.checkpoint import read_checkpoint
 from engine.loader.loading import load
 from engine.loader.quantizing import quantize
-from engine.models import products
 from engine.models.adapters import applied
 from engine.models.adapters.applied import with_adapter, with_pairs
 from engine.models.adapters.files import Adapter, Pair
 from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.quantized.layers import PackedLinear
 from tests.engine.adapters import ALPHA, RANK, drawn_pairs, metadata_for
-from tests.engine.models.test_products import needs_bfloat16
+from tests.engine.formats import choose
 
 MODELS = Path(__file__).parents[3] / "models"
 REQUEST = FillRequest(prefix="let a = 3\nlet b = ", suffix="\nprint a\n", width=6)
@@ -78,9 +77,8 @@ def test_an_adapter_is_its_product_added_to_the_weights(name: str, merging: bool
     assert fill(adapted, REQUEST).candidates
 
 
-@needs_bfloat16
 def test_weights_with_an_adapter_are_multiplied_in_the_format_that_they_came_in(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(products, "_gain", lambda dtype: 3.0 if dtype == torch.bfloat16 else 1.0)
+    choose(monkeypatch, bfloat16=True)
     model = opened(MODELS / "toy-uniform")
     adapted = with_pairs(model, drawn_pairs(model, seed=1), ALPHA / RANK)
     formats = [

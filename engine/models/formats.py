@@ -1,0 +1,114 @@
+"""Which numbers a processor multiplies: chosen by what it has, never by a clock.
+
+Two processes of one machine have to choose alike, as other formats round otherwise: an engine and what is held against
+it, or two engines in turn. A measurement is another one each time that something runs beside; kept in a file, it keeps
+what the busiest moment said, and is another one again where the file can't be written.
+
+What each kind gains was measured beforehand (docs/lab-notes.md, 2026-11-25 and 2026-11-26). A kind that never was has
+what can't be slow: float32, as torch multiplies it. `DG_LSP_BFLOAT16` overrules.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.core.errors import BadInput
+
+BFLOAT16 = "DG_LSP_BFLOAT16"
+_X86 = {"x86_64", "amd64"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formats:
+    """What is no slower there than float32 as torch multiplies it."""
+
+    bfloat16: bool = False
+    """Products in bfloat16, of weights in oneDNN's order or as they are."""
+    ordered_float32: bool = False
+    """Products in float32 with a weight in oneDNN's order."""
+    attention: bool = False
+    """Attention in bfloat16."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """What was found to decide; of another maker's design (Arm, Apple) nothing is known."""
+
+    intel: bool = False
+    avx512: bool = False
+    bfloat16: bool = False
+    """It multiplies vectors in bfloat16 (AVX512-BF16)."""
+    tiles: bool = False
+    """It multiplies matrices in bfloat16 (AMX)."""
+
+
+def formats() -> Formats:
+    """Of the processor at hand. Raises BadInput where the environment overrules with what is neither on nor off."""
+    return _chosen(os.environ.get(BFLOAT16, ""))
+
+
+def formats_of(processor: Processor) -> Formats:
+    """Of a kind of processor, as was measured."""
+    if processor.tiles:
+        return Formats(bfloat16=True, attention=True, reason="its units are AMX")
+    if processor.intel and processor.bfloat16:
+        return Formats(reason="AVX512-BF16 without AMX is slower in bfloat16")
+    if processor.avx512 and not processor.intel:
+        # MKL leaves AVX-512 unused there. Attention in bfloat16 takes 1.7 times as long.
+        reason = f"its units are {'AVX512-BF16' if processor.bfloat16 else 'AVX-512'}"
+        return Formats(bfloat16=processor.bfloat16, ordered_float32=True, reason=reason)
+    return Formats(reason="no units for bfloat16 that are known to be fast")
+
+
+def described() -> str:
+    """The formats at hand in words."""
+    found = formats()
+    return f"{'bfloat16' if found.bfloat16 else 'float32'}: {found.reason}"
+
+
+@cache
+def onednn_multiplies(dtype: torch.dtype) -> bool:
+    """Whether torch has oneDNN's products in a format on this processor."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    supported: Any = torch.ops.mkldnn._is_mkldnn_bf16_supported
+    return dtype == torch.float32 or (dtype == torch.bfloat16 and supported())
+
+
+@cache
+def _chosen(overruled: str) -> Formats:
+    found = formats_of(_this_processor())
+    if not overruled:
+        return found
+    if overruled not in ("on", "off"):
+        raise BadInput(f"{BFLOAT16} is {overruled!r}: set it to on or off, or to nothing.")
+    narrow = overruled == "on"
+    return replace(found, bfloat16=narrow, attention=narrow, reason=f"{BFLOAT16}={overruled}")
+
+
+def _this_processor() -> Processor:
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return Processor()
+    has: Any = torch.cpu
+    narrow = has._is_avx512_bf16_supported()
+    return Processor(
+        intel="GenuineIntel" in _maker(),
+        avx512=has._is_avx512_supported(),
+        bfloat16=narrow,
+        tiles=narrow and has._is_amx_tile_supported(),
+    )
+
+
+def _maker() -> str:
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("flags")[0]
+    except OSError:  # not on Linux
+        return platform.processor()
