@@ -20,13 +20,15 @@ from engine.core.request import Draft
 from engine.core.version import __version__
 from engine.ipc import messages
 from engine.ipc.address import Address, TcpAddress, UnixAddress
-from engine.ipc.client import EngineFailure, Handshake
+from engine.ipc.client import EngineFailure, Handshake, connected, unmet
 from engine.ipc.frames import HEAD_NBYTES, announced
 from engine.ipc.peercred import Peer, is_own, is_stopped, kill, listener, peer_of, work_done
 from engine.ipc.protocol import pack, unpack_from_engine
 
 T = TypeVar("T")
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024
+_AGAIN_S = 0.1
+"""Between tries to connect to an engine that others wait for, too."""
 _SIGN_OF_LIFE = messages.StatusQuery(id=0)
 """Callers count their requests from 1."""
 
@@ -193,18 +195,32 @@ async def open_connection(
     Raises OSError, EOFError, EngineFailure, EngineSilent, and ProtocolError where it is no engine.
     """
     connection: EngineConnection | None = None
+    refuses: Peer | None = None
+
+    async def met() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        nonlocal refuses
+        if not isinstance(address, UnixAddress):
+            return await asyncio.open_connection("127.0.0.1", address.port, family=socket.AF_INET)
+        while True:
+            try:
+                return await asyncio.open_unix_connection(sock=connected(address))
+            except BlockingIOError:
+                refuses = refuses or await asyncio.to_thread(unmet, address)
+                await asyncio.sleep(_AGAIN_S)
+
+    def peer() -> Peer | None:
+        if connection:
+            return connection.peer()
+        return unmet(address) if isinstance(address, TcpAddress) else refuses
 
     async def connect() -> tuple[EngineConnection, messages.Welcome]:
         nonlocal connection
-        if isinstance(address, UnixAddress):
-            reader, writer = await asyncio.open_unix_connection(address.path)
-        else:
-            reader, writer = await asyncio.open_connection("127.0.0.1", address.port, family=socket.AF_INET)
+        reader, writer = await met()
         connection = EngineConnection(address, reader, writer, timeouts, on_notice, on_lost)
         return connection, await connection.handshake(client)
 
     try:
-        return await answer_or_silence(connect(), lambda: connection and connection.peer(), timeouts)
+        return await answer_or_silence(connect(), peer, timeouts)
     except BaseException:  # who gives up, too, leaves no connection behind
         if connection is not None:
             connection.close()

@@ -13,7 +13,7 @@ from engine.core.errors import BadInput, BodyError, EngineError, ModelError
 from engine.core.names import Device, rooted
 from engine.core.processes import working_dir
 from engine.core.request import Filled, FillRequest
-from engine.ipc.client import EngineFailure, OnDraft, conversation, welcome
+from engine.ipc.client import EngineFailure, Exchange, OnDraft, conversation
 from engine.ipc.messages import Fill, FillReply, StatusQuery, StatusReply
 from engine.server.settings import EngineOptions, with_given, write_options
 
@@ -40,7 +40,13 @@ def answer(
     """
     if not engine:
         return _own(request, model, device, on_draft)
-    running = welcome()
+    with conversation(_SILENCE_S) as exchange:
+        running = exchange.welcome if exchange and exchange.stays else None
+        is_other = running is not None and (
+            (model and running.model != rooted(model, working_dir())) or (device and running.device != device)
+        )
+        if exchange and running and not is_other:
+            return _of_engine(exchange, request, on_draft, "in the engine that runs")
     if running is None:
         from engine.server.launch import start_detached
         from engine.server.options import named_from_here
@@ -49,36 +55,34 @@ def answer(
         started = named_from_here(with_given(EngineOptions(), model=model, device=device))
         start_detached(write_options(started))
         try:
-            return _of_engine(request, on_draft, "in the engine, now started")
+            with conversation(_SILENCE_S) as exchange:
+                return _of_engine(exchange, request, on_draft, "in the engine, now started")
         except ModelError:
             # Begun for this answer, it would fail whoever comes next.
             from engine.server.stopping import stop
 
             stop()
             raise
-    if (model and running.model != rooted(model, working_dir())) or (device and running.device != device):
-        click.echo(
-            f"dg-lsp: the engine runs with model {running.model}, device {running.device}; another one is loaded here "
-            "for this answer.",
-            err=True,
-        )
-        return _own(request, model, device, on_draft)
-    return _of_engine(request, on_draft, "in the engine that runs")
+    click.echo(
+        f"dg-lsp: the engine runs with model {running.model}, device {running.device}; another one is loaded here "
+        "for this answer.",
+        err=True,
+    )
+    return _own(request, model, device, on_draft)
 
 
-def _of_engine(request: FillRequest, on_draft: OnDraft | None, source: str) -> Answer:
-    with conversation(_SILENCE_S) as exchange:
-        if exchange is None:
-            raise EngineError("The engine ended before it answered: try again, or use --no-engine.")
-        try:
-            # Drafts, whoever looks at them: they tell that the engine works.
-            reply = exchange(Fill(id=1, request=request, drafts=True), on_draft)
-        except EngineFailure as failure:
-            known = {"bad_request": BadInput, "model": ModelError}
-            raise (known[failure.code](str(failure)) if failure.code in known else failure) from None
-        except BodyError as error:
-            raise BadInput(f"{error} With --no-engine the model is loaded here and takes any file.") from None
-        report = exchange(StatusQuery(id=2)) if request.instruction else None
+def _of_engine(exchange: Exchange | None, request: FillRequest, on_draft: OnDraft | None, source: str) -> Answer:
+    if exchange is None:
+        raise EngineError("The engine ended before it answered: try again, or use --no-engine.")
+    try:
+        # Drafts, whoever looks at them: they tell that the engine works.
+        reply = exchange(Fill(id=1, request=request, drafts=True), on_draft)
+    except EngineFailure as failure:
+        known = {"bad_request": BadInput, "model": ModelError}
+        raise (known[failure.code](str(failure)) if failure.code in known else failure) from None
+    except BodyError as error:
+        raise BadInput(f"{error} With --no-engine the model is loaded here and takes any file.") from None
+    report = exchange(StatusQuery(id=2)) if request.instruction else None
     assert isinstance(reply, FillReply)
     instructed = isinstance(report, StatusReply) and report.status.instructions is True
     return Answer(filled=reply.filled, source=source, instructed=instructed)

@@ -13,6 +13,7 @@
     │   └── TooMuch       an ignore file that can't be heeded: see dg_lsp.config.patterns
     ├── OutOfMemory       the device has too little memory for what was asked (exit code 1)
     ├── NoAnswer          an engine that can't be talked to: see engine.ipc.client
+    │   └── Broken        one that ended in the middle of a word: see there
     ├── EngineFailure     an engine that did not do what was asked: see there
     ├── EngineSilent      an engine that takes connections and says nothing: see dg_lsp.backend.connection
     ├── HttpError         a request by HTTP gets an error instead of an answer: see engine.server.http.asked

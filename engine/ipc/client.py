@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Literal, Protocol
+from typing import Literal
 
 from engine.core.errors import EngineError, MalformedMessage, ProtocolError, VersionMismatch
 from engine.core.request import Draft
-from engine.ipc.address import Address, TcpAddress, find_engine
+from engine.core.runtime_paths import lock_path
+from engine.ipc.address import Address, TcpAddress, UnixAddress, find_engine
 from engine.ipc.challenge import ClientSide, Impostor
 from engine.ipc.frames import FrameSplitter
 from engine.ipc.messages import (
@@ -23,11 +25,16 @@ from engine.ipc.messages import (
     Notice,
     Welcome,
 )
-from engine.ipc.peercred import Peer, is_own, listener, peer_of
+from engine.ipc.peercred import Peer, holder, is_own, is_stopped, listener, peer_of
 from engine.ipc.protocol import OTHER_VERSION, VERSION, pack, unpack_from_engine
 
 OnDraft = Callable[[Draft], None]
 _CHUNK_NBYTES = 64 * 1024
+_HANDSHAKE_S = 30.0
+"""At the most: what an engine imports when it starts may hold up all of it."""
+_LOOK_S = 0.5
+"""Of silence, after which it is looked whether the engine is stopped."""
+_HANGS = "The engine does not answer: `dg-lsp engine restart` replaces it."
 
 
 class NoAnswer(EngineError):
@@ -36,6 +43,10 @@ class NoAnswer(EngineError):
     def __init__(self, message: str, peer: Peer | None = None) -> None:
         super().__init__(message)
         self.peer = peer
+
+
+class Broken(NoAnswer):
+    """It ended in the middle of a word; whoever listens next may answer."""
 
 
 class EngineFailure(EngineError):
@@ -49,10 +60,67 @@ class EngineFailure(EngineError):
         self.code = code
 
 
-class Exchange(Protocol):
+class Exchange:
+    """A conversation, its handshake done."""
+
+    def __init__(self, sock: socket.socket, address: Address, timeout_s: float) -> None:
+        """Raises as `ask` does."""
+        self._sock = sock
+        self._timeout_s = timeout_s
+        self._peer = _peer(sock, address)
+        if not is_own(self._peer):
+            raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
+        self._messages = self._received(min(timeout_s, _HANDSHAKE_S))
+        with _no_answer(self._peer):
+            self.welcome = self._handshake(address)
+        self._messages = self._received(timeout_s)
+
+    @property
+    def stays(self) -> bool:
+        """Whether the engine was not ending already."""
+        return self.welcome.state.name != "stopping"
+
     def __call__(self, message: ClientMessage, on_draft: OnDraft | None = None, /) -> EngineMessage:
         """Send a message, wait for its reply; `on_draft` is told the drafts before that. Raises as `ask` does."""
-        ...
+        framed = pack(message)
+        with _no_answer(self._peer):
+            self._send(framed)
+            while isinstance(reply := next(self._messages), Notice | Drafted):
+                if on_draft and isinstance(reply, Drafted):
+                    on_draft(reply.draft)
+        if isinstance(reply, Failed):
+            raise EngineFailure(reply.code, reply.message)
+        return reply
+
+    def _handshake(self, address: Address) -> Welcome:
+        handshake = Handshake(address, "dg-lsp")
+        said = handshake.hello
+        while not isinstance(said, Welcome):
+            self._send(pack(said))
+            said = handshake.answer(next(self._messages))
+        return said
+
+    def _send(self, framed: bytes) -> None:
+        self._sock.settimeout(self._timeout_s)
+        self._sock.sendall(framed)
+
+    def _received(self, timeout_s: float) -> Iterator[EngineMessage]:
+        splitter = FrameSplitter()
+        while data := self._read(timeout_s):
+            for body in splitter.feed(data):
+                yield unpack_from_engine(body)
+        raise ConnectionResetError("it closed the connection")
+
+    def _read(self, timeout_s: float) -> bytes:
+        """Raises TimeoutError, at once for a process that is stopped."""
+        ends = time.monotonic() + timeout_s
+        while True:
+            self._sock.settimeout(max(min(_LOOK_S, ends - time.monotonic()), 0.001))
+            try:
+                return self._sock.recv(_CHUNK_NBYTES)
+            except TimeoutError:
+                if time.monotonic() >= ends or is_stopped(self._peer):
+                    raise
 
 
 class Handshake:
@@ -95,22 +163,28 @@ def conversation(timeout_s: float) -> Generator[Exchange | None]:
             met = None
         except OSError as error:
             raise NoAnswer(f"The engine can't be reached ({error}).") from None
-        yield _exchange_over(*met) if met else None
+        yield Exchange(*met, timeout_s) if met else None
 
 
 def running_peer() -> Peer | None:
     """The process that serves the engine's address, by the system's word; None where none does, or nobody can tell."""
-    with contextlib.suppress(OSError), _met(1.0) as met:
-        return _peer(*met) if met else None
-    return None
+    try:
+        with _met(1.0) as met:
+            return _peer(*met) if met else None
+    except NoAnswer as hung:
+        return hung.peer
+    except OSError:
+        return None
 
 
-def welcome() -> Welcome | None:
-    """The welcome of an engine that is there to stay, or None."""
-    with contextlib.suppress(OSError, EngineFailure, ProtocolError), _met(1.0) as met:
-        answer = _handshake(*met)[0] if met else None
-        return answer if answer and answer.state.name != "stopping" else None
-    return None
+def welcome(timeout_s: float) -> Welcome | None:
+    """The welcome of an engine that is there to stay, or None. One that is starting has time for it. Raises as `ask`
+    does for one that hangs, or takes no client."""
+    try:
+        with conversation(timeout_s) as exchange:
+            return exchange.welcome if exchange and exchange.stays else None
+    except Broken:
+        return None
 
 
 @contextlib.contextmanager
@@ -124,37 +198,16 @@ def _met(timeout_s: float) -> Generator[tuple[socket.socket, Address] | None]:
             yield sock, address
 
 
-def _exchange_over(sock: socket.socket, address: Address) -> Exchange:
-    peer = _peer(sock, address)
-    if not is_own(peer):
-        raise EngineError("The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
-    with _no_answer(peer):
-        _, messages = _handshake(sock, address)
-
-    def exchange(message: ClientMessage, on_draft: OnDraft | None = None, /) -> EngineMessage:
-        framed = pack(message)
-        with _no_answer(peer):
-            sock.sendall(framed)
-            while isinstance(reply := next(messages), Notice | Drafted):
-                if on_draft and isinstance(reply, Drafted):
-                    on_draft(reply.draft)
-        if isinstance(reply, Failed):
-            raise EngineFailure(reply.code, reply.message)
-        return reply
-
-    return exchange
-
-
 @contextlib.contextmanager
 def _no_answer(peer: Peer | None) -> Generator[None]:
     try:
         yield
     except TimeoutError:
-        raise NoAnswer("The engine does not answer; `dg-lsp engine stop` ends it.", peer) from None
+        raise NoAnswer(_HANGS, peer) from None
     except VersionMismatch as error:
         raise NoAnswer(f"{error} `dg-lsp engine restart` replaces it.", peer) from None
     except (OSError, ProtocolError) as error:
-        raise NoAnswer(f"The conversation with the engine broke ({error}); try again.", peer) from None
+        raise Broken(f"The conversation with the engine broke ({error}); try again.", peer) from None
 
 
 def _peer(sock: socket.socket, address: Address) -> Peer | None:
@@ -162,11 +215,20 @@ def _peer(sock: socket.socket, address: Address) -> Peer | None:
 
 
 def _connect(address: Address, timeout_s: float) -> socket.socket:
-    if isinstance(address, TcpAddress):
-        return socket.create_connection(("127.0.0.1", address.port), timeout_s)
+    try:
+        if isinstance(address, TcpAddress):
+            return socket.create_connection(("127.0.0.1", address.port), min(timeout_s, _HANDSHAKE_S))
+        return connected(address)
+    except (BlockingIOError, TimeoutError):
+        raise NoAnswer(_HANGS, unmet(address)) from None
+
+
+def connected(address: UnixAddress) -> socket.socket:
+    """Raises OSError: BlockingIOError where as many wait already to be met as may, so nobody meets them."""
     sock = socket.socket(socket.AF_UNIX)
     try:
-        sock.settimeout(timeout_s)
+        # It is done at once or not at all; where it would have to wait, a socket that waits would do so for ever.
+        sock.setblocking(False)
         sock.connect(address.path)
     except OSError:
         sock.close()
@@ -174,19 +236,6 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
     return sock
 
 
-def _handshake(sock: socket.socket, address: Address) -> tuple[Welcome, Iterator[EngineMessage]]:
-    """Say hello; the welcome, and the messages that follow."""
-    messages, handshake = _messages(sock), Handshake(address, "dg-lsp")
-    said = handshake.hello
-    while not isinstance(said, Welcome):
-        sock.sendall(pack(said))
-        said = handshake.answer(next(messages))
-    return said, messages
-
-
-def _messages(sock: socket.socket) -> Iterator[EngineMessage]:
-    splitter = FrameSplitter()
-    while data := sock.recv(_CHUNK_NBYTES):
-        for body in splitter.feed(data):
-            yield unpack_from_engine(body)
-    raise ConnectionResetError("it closed the connection")
+def unmet(address: Address) -> Peer | None:
+    """The process at an address that takes no connection: there is no socket to tell it."""
+    return listener(address.pid, address.port) if isinstance(address, TcpAddress) else holder(lock_path())

@@ -8,6 +8,7 @@ import socket
 import struct
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -80,6 +81,21 @@ def is_stopped(peer: Peer | None) -> bool:
     with contextlib.suppress(psutil.Error):
         return psutil.Process(peer.pid).status() == psutil.STATUS_STOPPED
     return False
+
+
+def holder(path: Path) -> Peer | None:
+    """The process of this user that keeps a file open, the lock of an engine say, whatever state it is in."""
+    import psutil
+
+    def keeps(process: psutil.Process) -> bool:
+        with contextlib.suppress(psutil.Error, OSError):
+            is_other = process.pid != os.getpid() and _is_own_process(process)
+            return is_other and any(os.path.realpath(path) == each.path for each in process.open_files())
+        return False
+
+    # Who only tries whether a lock is free has its file open for a moment: twice in a row is no accident.
+    found = [process for process in psutil.process_iter() if keeps(process)]
+    return next((Peer(is_own=True, pid=process.pid) for process in found if keeps(process)), None)
 
 
 def kill(peer: Peer | None) -> bool:

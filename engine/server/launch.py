@@ -50,7 +50,7 @@ def start(begin: Callable[[IO[bytes]], EngineProcess]) -> EngineProcess | None:
     file for what the engine says on standard error."""
     # What the user must put right is said before there is a process that could come to life later.
     folder = make_runtime_dir()
-    if _welcome():
+    if _welcome(_START_S):
         return None
     # A file without a name instead of a pipe: what the engine says later, when nobody reads, must not break it.
     with contextlib.ExitStack() as stack:
@@ -86,7 +86,7 @@ def _wait_for_answer(process: EngineProcess, said: IO[bytes]) -> bool:
     """Whether it is this process that answers."""
     ends = time.monotonic() + _START_S
     code = None
-    while not (answer := _welcome()):
+    while not (answer := _welcome(max(ends - time.monotonic(), _POLL_S))):
         if code == 0 and find_engine() is None:
             raise EngineError("The engine gave way to another one, which is gone now: try again.")
         if code := process.poll():
@@ -94,7 +94,9 @@ def _wait_for_answer(process: EngineProcess, said: IO[bytes]) -> bool:
             raise _last_words(said.read(), code)
         if time.monotonic() > ends:
             log = log_dir() / "engine.log"
-            raise EngineError(f"The engine did not answer within {_START_S:g} s: see {log}, or run `dg-lsp doctor`.")
+            raise EngineError(
+                f"The engine did not answer within {_START_S:g} s: see {log}, or run `dg-lsp engine restart`."
+            )
         time.sleep(_POLL_S)
     if answer.pid != process.pid:
         # Another starter was first. Ours will see that and end; unwatched, it might come up after the other is stopped.
@@ -110,10 +112,10 @@ def _last_words(said: bytes, code: int) -> EngineError:
     return BadInput(words) if code == BAD_INPUT else EngineError(words)
 
 
-def _welcome() -> Welcome | None:
+def _welcome(timeout_s: float) -> Welcome | None:
     if find_engine() is None:
         return None
     # What a conversation needs would take processor time from an engine that starts.
     from engine.ipc.client import welcome
 
-    return welcome()
+    return welcome(timeout_s)

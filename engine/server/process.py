@@ -35,6 +35,7 @@ _LOG_NBYTES = 1024 * 1024
 _LOG_FILES = 3
 _LOCK_S = 20.0
 _HUNG_EXIT = 70
+_OPEN_FILES = 4096
 
 
 def run(settings: EngineOptions) -> bool:
@@ -43,6 +44,7 @@ def run(settings: EngineOptions) -> bool:
     runtime_paths.make_runtime_dir()
     with _the_only_one() as chosen:
         if chosen:
+            _allow_open_files()
             with _logging() as why_not:
                 _log.info("started: pid %d, model %s, device %s", os.getpid(), settings.model, settings.device)
                 is_well = _run_loop(settings, why_not)
@@ -57,19 +59,34 @@ def run(settings: EngineOptions) -> bool:
 def _the_only_one() -> Generator[bool]:
     ends = time.monotonic() + _LOCK_S
     while (lock := engine_lock()) is None:
-        if welcome():
+        if welcome(max(ends - time.monotonic(), 0.1)):
             yield False
             return
         # The holder is starting or ending; either takes a moment.
         if time.monotonic() > ends:
             raise EngineError(
-                f"Another process holds {runtime_paths.lock_path()} but answers no client; end it, then try again."
+                f"Another process holds {runtime_paths.lock_path()} but answers nobody: "
+                "`dg-lsp engine restart` ends it."
             )
         time.sleep(0.05)
     try:
         yield True
     finally:
         lock.release()
+
+
+def _allow_open_files() -> None:
+    """Each client takes one; systems let a process have more than they give it at first."""
+    try:
+        import resource
+    except ImportError:  # Windows counts none
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        # What a system does not let an engine have it may do without.
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _run_loop(settings: EngineOptions, why_no_log: str) -> bool:

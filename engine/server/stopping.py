@@ -10,7 +10,7 @@ from engine.core.errors import EngineError
 from engine.core.runtime_paths import lock_path, runtime_dir_usable
 from engine.ipc.client import EngineFailure, NoAnswer, ask, running_peer
 from engine.ipc.messages import Stop
-from engine.ipc.peercred import kill
+from engine.ipc.peercred import holder, kill
 
 _STOP_S = 1.5
 _SILENCE_S = 0.7
@@ -23,18 +23,18 @@ def stop() -> bool:
     ends = time.monotonic() + _STOP_S
     # Who it is says the kernel; asked first, as one that hangs at its end can't be asked any more.
     engine = running_peer()
-    try:
-        found = ask(Stop(id=1), _SILENCE_S) is not None
-    except NoAnswer as silence:
-        # It hangs, or speaks another version.
-        _end(silence)
-        found = True
-    except EngineFailure:
-        # It refuses to talk, as it has too many clients.
-        found = True
-    if found and not _is_gone(ends) and not (kill(engine) and _is_gone(time.monotonic() + _KILLED_S)):
+    while not _is_told():
+        if _is_gone(0):
+            return False
+        # It starts, or ends, or hangs at the one or the other.
+        if time.monotonic() > ends:
+            break
+        time.sleep(_POLL_S)
+    if not _is_gone(ends) and not (
+        (kill(engine) or kill(holder(lock_path()))) and _is_gone(time.monotonic() + _KILLED_S)
+    ):
         raise EngineError(f"The engine does not end; end the process that holds {lock_path()}.")
-    return found
+    return True
 
 
 def engine_lock() -> FileLock | None:
@@ -48,9 +48,18 @@ def engine_lock() -> FileLock | None:
     return lock
 
 
-def _end(silence: NoAnswer) -> None:
-    if not kill(silence.peer):
-        raise silence
+def _is_told() -> bool:
+    """Whether there was an engine to be told to end. Raises NoAnswer for one that is another user's."""
+    try:
+        return ask(Stop(id=1), _SILENCE_S) is not None
+    except NoAnswer as silence:
+        # It hangs, or speaks another version.
+        if not kill(silence.peer) and not kill(holder(lock_path())):
+            raise
+    except EngineFailure:
+        # It refuses to talk, as it has too many clients.
+        pass
+    return True
 
 
 def _is_gone(ends: float) -> bool:

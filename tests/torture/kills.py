@@ -7,8 +7,10 @@ explicitly waits for the engine. Lost is an explicit request that comes back wit
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
+import socket
 import tempfile
 import time
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import psutil
 
 from dg_lsp.replay.report import percentile
-from tests.engine.processes import home
+from tests.engine.processes import Home, home
 from tests.torture.windows import CODE, Typist, complaints, oracle, ready, window
 
 BACK_S = 60.0
@@ -44,6 +46,8 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
                 await typing
                 lost.append(await _lost(typist, len(lost)))
                 back_ms[number.name].append((time.monotonic() - struck_s) * 1000)
+            psutil.Process(await ready(wire)).send_signal(signal.SIGSTOP)
+            unhelpful = await _in_the_way(place)
         said = [line for line in complaints(place, stderr) if "Traceback" in line]
     figures = typist.figures
     return {
@@ -54,11 +58,30 @@ async def kills(count: int, stops: int, seconds: float, seed: int = 0) -> dict[s
         "errors": figures.errors[:5],
         "wrong_documents": figures.wrong[:5],
         "logged": said[:5],
+        "unhelpful": unhelpful,
         "back_ms": {
             name: [round(percentile(ms, percent) or 0) for percent in (50, 100)] for name, ms in back_ms.items() if ms
         },
-        "passed": max(lost, default=0) <= 1 and not (figures.errors or figures.wrong or said),
+        "passed": max(lost, default=0) <= 1 and not (figures.errors or figures.wrong or said or unhelpful),
     }
+
+
+async def _in_the_way(place: Home) -> list[str]:
+    """What commands say to an engine that is stopped, while as many wait for it as can: each names the way out, and the
+    last one takes it."""
+    loop = asyncio.get_running_loop()
+    wrong = list[str]()
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                sock = stack.enter_context(socket.socket(socket.AF_UNIX))
+                sock.setblocking(False)
+                sock.connect(str(place.socket_path))
+        for command, told in (("status", "`dg-lsp engine restart`"), ("restart", "The engine runs.")):
+            done = await loop.run_in_executor(None, place.command, command)
+            if told not in done.stdout + done.stderr:
+                wrong.append(f"{command}: {done.stdout}{done.stderr}")
+    return wrong
 
 
 async def _lost(typist: Typist, struck: int) -> int:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -580,3 +581,21 @@ async def test_a_closed_client_starts_nothing(place):
         with pytest.raises(EngineFailure, match="closed"):
             await client.status()
     assert not place.answers()
+
+
+@pytest.mark.asyncio
+async def test_a_wedged_engine_that_others_wait_for_is_replaced(place: Home):
+    """As many as can wait to be met: the system refuses one more, and says of nobody whose socket it is."""
+    model = place.oracle(*CASES)
+    async with client_of(place, model=model) as (first, _), client_of(place, model=model) as (client, _):
+        pid = (await first.status()).pid
+        await first.close()
+        os.kill(pid, signal.SIGSTOP)
+        with contextlib.ExitStack() as crowd:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    sock = crowd.enter_context(socket.socket(socket.AF_UNIX))
+                    sock.setblocking(False)
+                    sock.connect(str(place.socket_path))
+            assert (await client.fill(QUICK)).candidates
+            assert (await client.status()).pid != pid
