@@ -7,10 +7,13 @@ file, no memory.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,10 @@ CASES = 50
 SLOW = "+".join(f"s{at}" for at in range(30))
 GROWTH = 0.05
 """Of the memory from the second tenth of the requests to the last."""
+IDLE = 300
+"""More than may be open at once."""
+FILES = 512
+"""That an engine may hold: connections, windows, and what it works with."""
 LEAST = 5_000
 """Requests from which on memory is judged; a young process still grows."""
 
@@ -166,6 +173,28 @@ def said(text: str) -> str:
     return "".join(each["choices"][0]["text"] if "choices" in each else each.get("content", "") for each in held)
 
 
+@asynccontextmanager
+async def idle(port: int, count: int) -> AsyncIterator[None]:
+    """So many connections, beside all that is asked, that never ask for anything; one that is closed is made anew."""
+
+    async def wait_for_ever() -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"POST /infill HTTP/1.1\r\nHost: lo")
+                await reader.read()
+                writer.transport.abort()
+            await asyncio.sleep(1)
+
+    waiting = [asyncio.create_task(wait_for_ever()) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
 async def http(count: int, at_once: int, seconds: float, seed: int = 0) -> dict[str, Any]:
     """So many requests, or as many as `seconds` allow."""
     with home() as place:
@@ -178,7 +207,7 @@ async def http(count: int, at_once: int, seconds: float, seed: int = 0) -> dict[
                 port = int(wire.status().http.rpartition(":")[2])
             crowd = Crowd(port, process.pid, count, seed)
             since_s = time.monotonic()
-            async with asyncio.TaskGroup() as group:
+            async with asyncio.TaskGroup() as group, idle(port, IDLE):
                 for _ in range(at_once):
                     group.create_task(crowd.call(since_s + seconds))
             took_s = time.monotonic() - since_s
@@ -208,6 +237,7 @@ async def http(count: int, at_once: int, seconds: float, seed: int = 0) -> dict[
         "passed": not (crowd.wrong or logged)
         and crowd.asked == count
         and status.served == crowd.fills
+        and max(crowd.files, default=0) <= FILES
         and set(status.failed) <= {"cancelled"}
         and (count < LEAST or grew <= GROWTH),
     }

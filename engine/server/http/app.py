@@ -196,7 +196,8 @@ def refusal(path: str, error: HttpError) -> Response:
         if path.startswith(_OPENAI)
         else llamacpp.error_object(error.status, message)
     )
-    return _json(held, error.status, _AGAIN if error.status == 503 else None)
+    headers = (_AGAIN if error.status == 503 else {}) | ({"connection": "close"} if error.closes else {})
+    return _json(held, error.status, headers)
 
 
 def _gap(asked: CompletionAsked) -> FillRequest:

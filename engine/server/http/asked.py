@@ -20,6 +20,10 @@ A = TypeVar("A", bound="HttpAsked")
 _MOST_TOKENS = 4096
 _MOST_MS = 1e9
 _MOST_STOPS = 64
+_MOST_CHARS = 1 << 20
+"""On either side of a gap: no model's context takes more, and what handles all of it holds up everybody."""
+_LINE = 1 << 12
+"""Characters of a first line that may tell the language."""
 _PLACE = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _STATUS = {"bad_request": 400, "busy": 503, "stopping": 503, "model": 503, "out_of_memory": 503}
 
@@ -27,8 +31,10 @@ _STATUS = {"bad_request": 400, "busy": 503, "stopping": 503, "model": 503, "out_
 class HttpError(EngineError):
     """The request gets an error object instead of an answer."""
 
-    def __init__(self, status: int, message: str, param: str | None = None) -> None:
+    def __init__(self, status: int, message: str, param: str | None = None, *, closes: bool = False) -> None:
         super().__init__(message)
+        self.closes = closes
+        """Whether nothing more is read of the connection."""
         self.status = status
         self.param = param
         """The field that is wrong."""
@@ -73,9 +79,9 @@ class HttpAsked(Struct, frozen=True, kw_only=True):
         """The gap between the two; the language is told, or that of the file's name or shebang."""
         tokens, usual = self._asked_tokens, FillRequest(prefix="", suffix="")
         return FillRequest(
-            prefix=prefix,
-            suffix=suffix,
-            language=self.language or language_of(path=path, first_line=prefix.partition("\n")[0]) or "",
+            prefix=_end(prefix),
+            suffix=suffix[:_MOST_CHARS],
+            language=self.language or language_of(path=path, first_line=prefix[:_LINE].partition("\n")[0]) or "",
             snippets=tuple(snippets),
             n=n,
             # Less than none is as many as there are.
@@ -133,6 +139,14 @@ class CompletionAsked(HttpAsked, frozen=True, kw_only=True):
     n: Annotated[int, Meta(ge=1, le=32)] | None = None
     logprobs: bool | int | None = None
     stream_options: StreamOptions | None = None
+
+
+def _end(prefix: str) -> str:
+    """What is before a gap, from a line on where it is too long."""
+    if len(prefix) <= _MOST_CHARS:
+        return prefix
+    start = len(prefix) - _MOST_CHARS
+    return prefix[prefix.find("\n", start, start + _LINE) + 1 or start :]
 
 
 def read_body(body: bytes, kind: type[A]) -> A:

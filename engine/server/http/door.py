@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from operator import itemgetter
+from operator import attrgetter
 
 import h11
 import uvicorn
@@ -77,7 +77,8 @@ async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoo
         server_header=False,
         date_header=False,
         timeout_keep_alive=_KEPT_S,
-        limit_concurrency=bounds.connections,
+        # One more would be refused, had not the oldest without a request given way to it.
+        limit_concurrency=bounds.connections + 1,
     )
     config.load()
     state = ServerState()
@@ -94,12 +95,15 @@ class _Punctual(H11Protocol):
     def __init__(self, config: uvicorn.Config, state: ServerState, bounds: HttpBounds) -> None:
         super().__init__(config=config, server_state=state, app_state={})
         self._most = bounds.connections
+        self.since_s: float = 0.0
+        """When it was made, or last answered."""
         self._header, self._rest, self._unsent = (
             _Timeout(after_s, self._drop) for after_s in (bounds.header_s, bounds.body_s, bounds.body_s)
         )
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
+        self.since_s = self.loop.time()
         self._make_room()
         # Told of every byte that waits to be sent; a closing transport waits for them without end.
         transport.set_write_buffer_limits(high=0)
@@ -112,7 +116,13 @@ class _Punctual(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self.since_s = self.loop.time()
         self._await_rest()
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is no whole request of it that could be answered."""
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -128,11 +138,14 @@ class _Punctual(H11Protocol):
             timeout.hold(False)
 
     def _make_room(self) -> None:
-        """Of those that are kept between two requests, the one that rests longest gives way to who comes."""
-        others = (each for each in self.connections if isinstance(each, _Punctual))
-        resting = [(timer.when(), each) for each in others if (timer := each.timeout_keep_alive_task)]
-        if resting and len(self.connections) >= self._most:
-            min(resting, key=itemgetter(0))[1].shutdown()
+        """Of those without a whole request, the one that has been so for the longest gives way to who comes."""
+        others = (each for each in self.connections if isinstance(each, _Punctual) and each is not self)
+        waiting: list[_Punctual] = [each for each in others if each.waits]
+        if waiting and len(self.connections) > self._most:
+            # At once: it counts until it is lost.
+            oldest = min(waiting, key=attrgetter("since_s"))
+            self.connections.discard(oldest)
+            oldest.transport.close()
 
     def _await_rest(self) -> None:
         """Of a body that nobody reads any more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
@@ -22,6 +23,7 @@ App = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
 Refusal = Callable[[str, HttpError], App]
 OPEN_TO_ALL = "/health"
 """Whoever watches over a process needs no token for it."""
+_HOST = re.compile(r"(?:\[(?P<bracketed>[0-9a-fA-F:.]+)\]|(?P<plain>[^\[\]:@]*))(?::[0-9]*)?")
 GONE = 499
 """How a request is counted whose client hung up."""
 
@@ -76,6 +78,9 @@ class Gate:
             raise HttpError(403, "Requests from web pages are refused.")
         if not _is_ours(headers.get("host", ""), self._address):
             raise HttpError(403, "The Host header names another machine: ask by localhost or by an IP address.")
+        if {"content-length", "transfer-encoding"} <= headers.keys():
+            # Somebody in between may see the end of the body elsewhere, and a second request in it.
+            raise HttpError(400, "A body has a Content-Length or a Transfer-Encoding, not both.", closes=True)
         if self._token and scope["path"] != OPEN_TO_ALL:
             kind, _, given = headers.get("authorization", "").partition(" ")
             given = given.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
@@ -141,8 +146,10 @@ class Gate:
 def _is_ours(host: str, address: HttpAddress) -> bool:
     """Whether a Host header means this machine. A page of somebody else's can give its own name our address, but it can
     call us neither by ours nor by a bare address."""
-    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
-    name = name.lower().rstrip(".")
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
+    name = (found["bracketed"] or found["plain"] or "").lower().rstrip(".")
     if is_loopback(name):
         return True
     if address.local:

@@ -20,8 +20,10 @@ from engine.core.request import FillRequest, Snippet
 from engine.ipc.messages import Fill, FillReply
 from engine.loader.loading import load
 from engine.models.oracle.model import Case, Oracle
+from engine.server.http import asked
 from engine.server.http import door as door_module
 from engine.server.http.app import shown_name
+from engine.server.http.asked import CompletionAsked, read_body
 from engine.server.settings import HttpBounds, Limits
 from tests.dg_lsp.app.test_server import Session
 from tests.engine.processes import Home, running, wait_until
@@ -243,6 +245,11 @@ def test_what_there_is_not_is_told_and_counted_together(client: Client):
         {"Host": "evil.example:80"},
         {"Host": "127.0.0.1.evil.example"},
         {"Host": ""},
+        {"Host": "[::1].evil.example"},
+        {"Host": "[::1]evil.example:80"},
+        {"Host": "localhost:80.evil.example"},
+        {"Host": "127.0.0.1:80@evil.example"},
+        {"Host": "[::1"},
         {"Host": "192.0.2.1"},
     ],
     ids=str,
@@ -339,6 +346,65 @@ def test_who_comes_gets_the_place_of_who_rests_longest(place):
         assert kept[0].sock.recv(1) == b""
         kept[-1].request("GET", "/health")
         assert kept[-1].getresponse().status == 200
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"POST /infill HTTP/1.1\r\nHost: lo",
+        b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+    ],
+    ids=["nothing", "half a header", "half a body"],
+)
+def test_the_oldest_that_have_no_request_give_way_when_another_comes(place: Home, begun: bytes):
+    with (
+        door(place, http_bounds=HttpBounds(connections=4)) as (client, server),
+        Hanging(client, "slow = "),
+        contextlib.ExitStack() as stack,
+    ):
+        wait_until(lambda: sum(server.scheduler.counts()) == 1, "the fill")
+        idle = [stack.enter_context(socket.create_connection((client.host, client.port), 30)) for _ in range(12)]
+        for sock in idle:
+            with contextlib.suppress(OSError):  # it may have given way already
+                sock.sendall(begun)
+        assert client.ask("GET", "/health").status == 200
+        connections = server._door._state.connections
+        wait_until(lambda: len(connections) <= 4, "fewer connections")
+        # Who is answered keeps his place, and so do those who came last.
+        assert sum(server.scheduler.counts()) == 1
+        idle[-1].settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            idle[-1].recv(1)
+        assert client.infill(BEFORE, AFTER).json["content"] == ANSWER
+
+
+@pytest.mark.parametrize("path", ["/infill", "/health"])
+def test_a_body_that_could_end_at_two_places_ends_its_connection(client: Client, path: str):
+    smuggled = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    sent = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {5 + len(smuggled)}\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    ).encode() + smuggled
+    with socket.create_connection((client.host, client.port), 30) as sock:
+        sock.sendall(sent)
+        said = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := sock.recv(65536):
+                said += part
+    assert said.startswith(b"HTTP/1.1 400")
+    assert said.count(b"HTTP/1.1") == 1
+    assert b"not both" in said
+
+
+def test_of_a_long_text_what_is_near_the_gap_is_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(asked, "_MOST_CHARS", 20)
+    held = read_body(b'{"prompt": ""}', CompletionAsked)
+    request = held.request("#!/usr/bin/env python\n" + "x = 1\n" * 9 + "y = ", "\n" + "z = 2\n" * 9)
+    assert (request.prefix, request.language) == ("x = 1\nx = 1\ny = ", "python")
+    assert request.suffix == ("\n" + "z = 2\n" * 9)[:20]
+    assert held.request("a" * 50, "").prefix == "a" * 20
+    assert held.request("a = ", "\n").prefix == "a = "
 
 
 def test_those_whose_bodies_drip_on_after_the_answer_lock_nobody_out(place, monkeypatch):
