@@ -22,7 +22,7 @@ from pygls.uris import to_fs_path
 from dg_lsp.config.git import ignore_files
 from dg_lsp.config.patterns import Patterns, TooMuch
 from dg_lsp.config.rereading import Rereading, as_marked
-from engine.core.errors import BadInput
+from engine.core.errors import BadInput, NotRead
 
 NOTEBOOK_CELL = "vscode-notebook-cell"
 """The scheme of a cell's URI, whose path is its notebook's."""
@@ -196,7 +196,7 @@ class Exclusions:
         if not isinstance(held, tuple) and time.monotonic() - held > ASK_AGAIN_S:
             try:
                 held = ignore_files(repository)
-            except TimeoutExpired:
+            except (TimeoutExpired, NotRead):
                 held = time.monotonic()
             self._git_files[repository] = held
         if not isinstance(held, tuple):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
+from engine.core.files import open_regular
 from engine.core.processes import home_dir
 
 _OFF = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.pager=cat", "log.showSignature=false")
@@ -21,33 +24,71 @@ _ENVIRONMENT = {
 _OF_ANOTHER = {f"GIT_{name}" for name in ("DIR", "WORK_TREE", "COMMON_DIR", "INDEX_FILE", "OBJECT_DIRECTORY")}
 """Variables that name a repository, whichever is asked about: of an editor that git has started."""
 _GIT_S = 3.0
-_NAME = "git.exe" if sys.platform == "win32" else "git"
+_SUFFIX = ".exe" if sys.platform == "win32" else ""
+_LATE_S = 1.0
+"""After its limit, when a child whose window is gone ends by itself."""
+_READ = ("HEAD", "config", "config.worktree", "commondir")
+"""Files that git reads first."""
 
 
 def run_git(repository: Path, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[bytes]:
     """Run one of git's plumbing commands, which know neither pagers nor signatures nor filters; or `log` without a
     patch, whose pager and check of signatures are switched off here.
 
-    Raises OSError where there is no git, subprocess.TimeoutExpired.
+    Raises OSError where there is no git, subprocess.TimeoutExpired, NotRead for a repository that git would hang at.
     """
+    for file in _READ:
+        _check_regular(repository / ".git" / file)
     settings = [word for setting in _OFF for word in ("-c", setting)]
-    return subprocess.run(
-        [_found(), "--no-pager", *settings, "-C", str(repository), *arguments],
+    with subprocess.Popen(
+        [*_limited(timeout_s), _found("git"), "--no-pager", *settings, "-C", str(repository), *arguments],
         env={name: value for name, value in os.environ.items() if name not in _OF_ANOTHER} | _ENVIRONMENT,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=timeout_s,
-        check=False,
-    )
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=None if sys.platform == "win32" else 0,
+    ) as child:
+        try:
+            said, complained = child.communicate(timeout=timeout_s)
+        except BaseException:
+            _end(child)
+            raise
+    return subprocess.CompletedProcess(child.args, child.returncode, said, complained)
 
 
-def _found() -> Path:
-    """git, by an absolute path: what lies in the working directory is not looked at, whatever the PATH says."""
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """With git what limits it, and what git has started."""
+    if sys.platform == "win32":
+        child.kill()
+    else:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+
+def _check_regular(file: Path) -> None:
+    """Raises NotRead for a pipe or the like; what is not there is no concern."""
+    with suppress(FileNotFoundError, NotADirectoryError), open_regular(file):
+        pass
+
+
+def _limited(timeout_s: float) -> list[str | Path]:
+    """What ends a child in time though its window is gone by then, where the system has it."""
+    # That of Windows does something else.
+    if sys.platform == "win32":
+        return []
+    try:
+        return [_found("timeout"), "-s", "KILL", f"{math.ceil(timeout_s + _LATE_S)}"]
+    except FileNotFoundError:
+        return []
+
+
+def _found(name: str) -> Path:
+    """A program, by an absolute path: what lies in the working directory is not looked at, whatever the PATH says."""
     # Not shutil.which, which begins in the working directory on Windows.
     for folder in map(Path, os.get_exec_path()):
-        if folder.is_absolute() and os.access(folder / _NAME, os.X_OK):
-            return folder / _NAME
-    raise FileNotFoundError(2, "No git is on the PATH")
+        if folder.is_absolute() and os.access(folder / (name + _SUFFIX), os.X_OK):
+            return folder / (name + _SUFFIX)
+    raise FileNotFoundError(2, f"No {name} is on the PATH")
 
 
 def ignore_files(repository: Path) -> tuple[Path, Path]:
@@ -55,7 +96,7 @@ def ignore_files(repository: Path) -> tuple[Path, Path]:
     worktrees share, and `core.excludesFile` as it holds there, else the file that git takes where nothing is set.
 
     They may not exist. Asks git itself, whose settings include one another; see gitignore(5) for the defaults. Raises
-    subprocess.TimeoutExpired.
+    subprocess.TimeoutExpired, NotRead.
     """
     own = repository / ".git" / "info" / "exclude"
     # In a worktree, a submodule and the like a file says where the repository is.

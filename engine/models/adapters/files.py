@@ -19,6 +19,7 @@ from torch import Tensor
 
 from engine.checkpoints.directory import METADATA_FILE
 from engine.core.errors import EngineError
+from engine.core.files import open_regular
 from engine.models.adapters.metadata import NEW, OLD, AdapterMetadata, damaged, last_good, read_metadata, readable
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
@@ -66,7 +67,8 @@ def read_adapter(directory: Path) -> Adapter:
     """Raises ModelError for one that is not there, damaged, or of another version of the format."""
     metadata, directory = read_metadata(directory), last_good(directory)
     try:
-        with readable(directory):
+        # The library would wait for a pipe.
+        with readable(directory), open_regular(directory / WEIGHTS_FILE):
             tensors = load_file(directory / WEIGHTS_FILE)
     except SafetensorError as error:
         raise damaged(directory, str(error)) from None

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
+import sys
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 from dg_lsp.commands.files import changed_at
 from dg_lsp.config.git import ignore_files, run_git
 from dg_lsp.replay.generate import edited_files
 from dg_lsp.replay.session import SessionError
+from engine.core.errors import NotRead
 from tests.dg_lsp.replay.repository import commit
+from tests.engine.processes import wait_until
 
 _FAKE_GPG = """#!/bin/sh
 touch '{mark}'
@@ -134,3 +140,48 @@ def test_a_git_in_the_working_directory_is_left_alone(hostile, monkeypatch):
     monkeypatch.setenv("PATH", os.pathsep.join([".", ""]))
     with pytest.raises(SessionError, match=r"git can't be run \(No git is on the PATH\)"):
         edited_files(top, 1)
+
+
+_ASKED = """
+import sys
+from pathlib import Path
+import dg_lsp.config.git as git
+
+git.ignore_files(Path(sys.argv[1]))
+"""
+
+
+def cloned(tmp_path: Path) -> Path:
+    (top := tmp_path / "repository").mkdir()
+    commit(top, {"a.py": "x = 1\n"})
+    return top
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", ["config", "HEAD", "commondir"])
+def test_a_repository_whose_settings_are_a_pipe_is_not_asked(tmp_path: Path, name: str):
+    top = cloned(tmp_path)
+    (top / ".git" / name).unlink(missing_ok=True)
+    os.mkfifo(top / ".git" / name)
+    began = time.monotonic()
+    with pytest.raises(NotRead):
+        ignore_files(top)
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo") or not shutil.which("timeout"), reason="needs named pipes and coreutils")
+def test_a_git_that_hangs_ends_in_time_though_its_window_is_gone(tmp_path: Path):
+    """Whatever it hangs at: what its settings include, say."""
+    top = cloned(tmp_path)
+    os.mkfifo(tmp_path / "included")
+    with (top / ".git" / "config").open("a") as config:
+        config.write(f"[include]\n\tpath = {tmp_path / 'included'}\n")
+    with subprocess.Popen([sys.executable, "-c", _ASKED, str(top)]) as window:
+
+        def left() -> list[psutil.Process]:
+            return [each for each in psutil.process_iter(["cmdline"]) if str(top) in (each.info["cmdline"] or ())[3:]]
+
+        wait_until(left, "git")
+        window.kill()
+        window.wait()
+        wait_until(lambda: not left(), "the end of git", timeout_s=20)

@@ -1,6 +1,7 @@
 """Adapters on disk: whole or not at all, in peft's names."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from engine.models.adapters.metadata import (
     read_metadata,
 )
 
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 LAYER = "model.decoder.layers.0.self_attn.q_proj"
 FIGURES = AdapterFigures(gaps=9, exact=0.5, similarity=0.75, clean=None, silent=0.0, forwards=3.5, p50_ms=12.0)
 METADATA = AdapterMetadata(
@@ -148,6 +150,13 @@ def no_description(path: Path) -> None:
     (path / "dg_lsp.json").write_text('{"model": 3}')
 
 
+def a_pipe(folder: Path) -> None:
+    """To open one that nobody writes to takes for ever."""
+    weights = folder / WEIGHTS_FILE
+    weights.unlink()
+    os.mkfifo(weights)
+
+
 def a_later_format(path: Path) -> None:
     write_adapter(path, replace(made(), metadata=msgspec.structs.replace(METADATA, version=2)))
 
@@ -161,6 +170,7 @@ def a_later_format(path: Path) -> None:
         (other_shapes, "do not go together"),
         (no_description, "is damaged"),
         (a_later_format, "another format"),
+        pytest.param(a_pipe, "no ordinary file", marks=needs_pipes),
     ],
 )
 def test_a_damaged_one_is_refused_in_a_sentence(tmp_path: Path, harm: Callable[[Path], None], said: str):
