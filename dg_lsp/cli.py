@@ -13,6 +13,7 @@ import click
 from dg_lsp import __version__
 from engine.core.exits import escape_unencodable
 from engine.core.options import OrderedGroup
+from engine.core.terminal import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         return run([*arguments, "--help"]) or error.exit_code
     except click.ClickException as error:
-        click.echo(f"dg-lsp: {_sentence(error.format_message())}{_hint(error)}", err=True)
+        click.echo(shown(f"dg-lsp: {_sentence(error.format_message())}{_hint(error)}"), err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130

@@ -13,10 +13,11 @@ import click
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.config.git import run_git
 from dg_lsp.config.walking import files_below
-from engine.core.errors import BadInput
+from engine.core.errors import BadInput, NotRead
 from engine.core.exits import one_line_errors
 from engine.core.files import check_folder
 from engine.core.options import A_PATH
+from engine.core.terminal import is_read_here, shown, shown_name
 
 _SINCE = "365 days ago"
 _GIT_S = 20.0
@@ -47,7 +48,10 @@ def files(folder: Path, as_json: bool) -> None:
     ]
     unheeded = sorted(exclusions.unheeded)
     for refusal in unheeded:
-        click.echo(f"dg-lsp: {refusal}: nothing that it is about is listed.", err=True)
+        click.echo(shown(f"dg-lsp: {refusal}: nothing that it is about is listed."), err=True)
+    if not as_json and is_read_here():
+        click.echo("".join(f"{shown_name(path)}\n" for path in paths), nl=False)
+        return
     if not as_json:
         click.echo(os.fsencode("".join(f"{path}\n" for path in paths)), nl=False)
         return
@@ -75,7 +79,7 @@ def changed_at(folder: Path) -> dict[str, int]:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    with suppress(OSError, subprocess.TimeoutExpired):
+    with suppress(OSError, NotRead, subprocess.TimeoutExpired):
         asked = run_git(folder, *arguments, timeout_s=_GIT_S)
         if asked.returncode == 0:
             return asked.stdout.decode(errors="surrogateescape")

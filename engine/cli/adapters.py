@@ -13,6 +13,7 @@ from engine.core.errors import BadInput, EngineError, ModelError
 from engine.core.exits import one_line_errors
 from engine.core.options import OrderedGroup
 from engine.core.sizes import binary_bytes
+from engine.core.terminal import shown
 from engine.loader.catalog import find
 from engine.models.adapters.metadata import (
     AdapterMetadata,
@@ -44,7 +45,7 @@ def adapters(context: click.Context) -> None:
         return
     used = _used()
     for directory in directories:
-        click.echo("\n".join([directory.name, *(f"    {line}" for line in _lines(directory, used))]))
+        click.echo(shown("\n".join([directory.name, *(f"    {line}" for line in _lines(directory, used))])))
     for name in begun:
         click.echo(f"{name}\n    not finished: the same `dg-lsp tune` goes on, `dg-lsp adapters rm {name}` drops it")
 
@@ -56,7 +57,7 @@ def rm(name: str) -> None:
     """Remove an adapter from the disk, or a run that has made none yet."""
     directory = adapters_dir() / name if name in unfinished() else _named(name)
     remove_adapter(directory)
-    click.echo(f"{directory.name} is gone.")
+    click.echo(shown(f"{directory.name} is gone."))
 
 
 @adapters.command()
@@ -66,7 +67,7 @@ def use(name: str) -> None:
     """Have an adapter used for its folder, also one that gained nothing."""
     directory = _named(name)
     switch_adapter(directory, on=True)
-    click.echo(f"{directory.name} is used for {read_metadata(directory).folder}, if it fits the model.")
+    click.echo(shown(f"{directory.name} is used for {read_metadata(directory).folder}, if it fits the model."))
 
 
 @adapters.command()
@@ -76,7 +77,7 @@ def off(name: str) -> None:
     """Have an adapter used no more; it stays on the disk."""
     directory = _named(name)
     switch_adapter(directory, on=False)
-    click.echo(f"{directory.name} is off.")
+    click.echo(shown(f"{directory.name} is off."))
 
 
 def whether_used(metadata: AdapterMetadata) -> str:

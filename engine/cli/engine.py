@@ -16,6 +16,7 @@ from engine.core.names import ORACLE
 from engine.core.options import FiniteRange, OrderedGroup
 from engine.core.server_address import REMOTE
 from engine.core.sizes import binary_bytes
+from engine.core.terminal import shown_name
 from engine.ipc.client import EngineFailure, NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.server.http.opening import bound
@@ -94,7 +95,7 @@ def status(json: bool) -> None:
     if json:
         click.echo(encode(report))
     else:
-        click.echo("\n".join(_lines(report)) if report else "No engine is running.")
+        click.echo("\n".join(map(shown_name, _lines(report))) if report else "No engine is running.")
     if report is None:
         raise click.exceptions.Exit(FAILURE)
 

@@ -20,6 +20,7 @@ from engine.cli.source import folder_of, language_in, show_or_write
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
 from engine.core.request import FillRequest
+from engine.core.terminal import shown
 from engine.text.textfile import read_text, writable_path
 
 _PARSE_MS = 3000.0
@@ -58,7 +59,7 @@ def fix(file: str, model: str | None, device: str | None, engine: bool, seed: in
             f"The syntax of {source.name} can't be told within {_PARSE_MS / 1000:g} s: give a smaller text."
         )
     if parsed and parsed.is_sound:
-        click.echo(f"{source.name} has no syntax problem.", err=True)
+        click.echo(shown(f"{source.name} has no syntax problem."), err=True)
         return
     request = FillRequest(
         task="fix", prefix="", old=source.text, suffix="", language=language, seed=seed, folder=folder_of(source)

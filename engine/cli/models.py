@@ -8,6 +8,7 @@ from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import ModelError
 from engine.core.exits import one_line_errors
 from engine.core.sizes import binary_bytes, decimal_bytes
+from engine.core.terminal import shown
 from engine.loader.catalog import bundled, cached
 from engine.loader.released import RELEASED, advice
 
@@ -50,4 +51,4 @@ def _show(checkpoint: Checkpoint, where: str) -> None:
 
 def _entry(name: str, *lines: str) -> None:
     """The name on a line of its own, as it is typed: what a narrow terminal cut off nobody could type."""
-    click.echo("\n".join([name, *(f"    {line}" for line in lines)]))
+    click.echo(shown("\n".join([name, *(f"    {line}" for line in lines)])))

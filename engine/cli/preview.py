@@ -6,6 +6,7 @@ from rich.text import Text
 
 from engine.core.line_ends import LINE_END
 from engine.core.request import Candidate, Filled
+from engine.core.terminal import DIRECTIONS
 from engine.text.marked import MARKER, MarkedText
 
 _AROUND = 3
@@ -18,13 +19,14 @@ _VISIBLE = (
     | {0x7F: 0x2421}
     # Each of these is to a terminal what an escape and a letter are.
     | dict.fromkeys(range(0x80, 0xA0), "␛")
+    | DIRECTIONS
 )
 _FILLED = "bold green"
 _DIM = "dim"
 
 
 def visible(text: str) -> str:
-    """Control characters other than tab and newline as their pictures."""
+    """Control characters other than tab and newline as their pictures, marks of direction as escapes."""
     return text.translate(_VISIBLE)
 
 
@@ -63,7 +65,7 @@ def figures(filled: Filled, source: str = "") -> Text:
         f"{filled.steps} steps, {filled.forwards} forward passes",
         f"load {ms.load:.0f} + encode {ms.encode:.0f} + denoise {ms.denoise:.0f} = {ms.total:.0f} ms",
     ]
-    return Text(" · ".join(parts), _DIM)
+    return Text(visible(" · ".join(parts)), _DIM)
 
 
 def _numbered(text: Text, first: int, touched: range) -> Text:

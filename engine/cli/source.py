@@ -10,6 +10,7 @@ import click
 from engine.core.errors import BadInput
 from engine.core.files import sendable
 from engine.core.processes import working_dir
+from engine.core.terminal import is_read_here, shown
 from engine.syntax.languages import language_of
 from engine.text.marked import MarkedText, gap_between, parse_position
 from engine.text.textfile import TextFile, replace_text
@@ -64,5 +65,6 @@ def show_or_write(source: TextFile, text: str, *, diff: bool, write: bool) -> No
     if write:
         replace_text(source, text)
     if diff or not write:
-        # As bytes, whatever the terminal takes: `patch` needs those of the text and of the name.
-        click.echo(difference(source, text).encode(errors="surrogateescape"), nl=False)
+        change = difference(source, text)
+        # As bytes, whatever is their encoding: `patch` needs those of the text and of the name.
+        click.echo(shown(change) if is_read_here() else change.encode(errors="surrogateescape"), nl=False)

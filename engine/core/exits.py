@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from engine.core.errors import BadInput, EngineError
+from engine.core.terminal import shown
 
 BAD_INPUT, FAILURE = 2, 1
 
@@ -24,7 +25,7 @@ def escape_unencodable() -> None:
 
 def in_one_line(error: EngineError) -> str:
     """What standard error says of it."""
-    return f"dg-lsp: {' '.join(str(error).split())}"
+    return shown(f"dg-lsp: {' '.join(str(error).split())}")
 
 
 def exit_code(error: EngineError) -> int:

@@ -24,8 +24,18 @@ def request(folder: Path | None, seed: int) -> FillRequest:
     return FillRequest(prefix=PREFIX, suffix=SUFFIX, folder=at, seed=seed, n=2, width=6)
 
 
+CLOSE = 0.02
+"""Of scores and confidences. Both processes multiply in the same format, but where a tensor lies in memory may change
+the order of a sum, and what is rounded to bfloat16 then, which has eight bits: two of the last one, at most. What one
+adapter says and another does not is tens of times as far apart."""
+
+
 def words(filled: Filled) -> Any:
-    return [(each.text, each.score, each.token_confidence) for each in filled.candidates], filled.steps
+    return [each.text for each in filled.candidates], filled.steps
+
+
+def numbers(filled: Filled) -> list[float]:
+    return [number for each in filled.candidates for number in (each.score, *each.token_confidence)]
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +52,16 @@ def place(tmp_path_factory: pytest.TempPathFactory):
 
 def test_two_windows_with_two_adapters_get_what_each_gets_alone(place: Any):
     place, folders = place
-    alone: dict[tuple[str, int], Any] = {}
+    alone: dict[tuple[str, int], Filled] = {}
     for name in (*SEEDS, ""):
         model: Any = load(str(TOY), "cpu").model
         if name:
             model = with_pairs(model, drawn_pairs(model, SEEDS[name]), ALPHA / RANK)
         for seed in range(2):
-            alone[name, seed] = words(drive(model, answering(model, request(None, seed))))
-    assert len({str(each) for (_, seed), each in alone.items() if seed == 0}) == 3, "they would not all say the same"
+            alone[name, seed] = drive(model, answering(model, request(None, seed)))
+    assert len({str(words(each)) for (_, seed), each in alone.items() if seed == 0}) == 3, (
+        "they would not all say the same"
+    )
     with place.client("one") as one, place.client("two") as two, place.client("three") as three:
         windows = {"first": one, "second": two, "": three}
         for seed in range(2):
@@ -58,7 +70,8 @@ def test_two_windows_with_two_adapters_get_what_each_gets_alone(place: Any):
             for name, wire in windows.items():
                 reply = wire.reply(seed + 1)
                 assert isinstance(reply, FillReply), reply
-                assert words(reply.filled) == alone[name, seed]
+                assert words(reply.filled) == words(alone[name, seed])
+                assert numbers(reply.filled) == pytest.approx(numbers(alone[name, seed]), abs=CLOSE)
                 assert reply.filled.adapter == str(folders[name] if name else "")
         status = one.status()
     assert {each.folder for each in status.adapters} == {str(each) for each in folders.values()}
