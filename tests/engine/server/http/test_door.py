@@ -368,7 +368,7 @@ def test_the_oldest_that_have_no_request_give_way_when_another_comes(place: Home
         for sock in idle:
             with contextlib.suppress(OSError):  # it may have given way already
                 sock.sendall(begun)
-        assert client.ask("GET", "/health").status == 200
+        assert client.ask("GET", "/v1/models").status == 200
         connections = server._door._state.connections
         wait_until(lambda: len(connections) <= 4, "fewer connections")
         # Who is answered keeps his place, and so do those who came last.
