@@ -24,12 +24,14 @@ OURS := dg_lsp engine tests
 # tests/conftest.py says how many: one more than there are processors, at most four. Some tests start an engine and several
 # windows.
 PARALLEL := --numprocesses auto --dist worksteal
+# What wants more installed than the tests of every day.
+APART := --ignore=tests/e2e/editors --ignore=tests/e2e/clients --ignore=tests/vllm
 
 # Where it is set, each of the many processes of a test run would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast explore test-editors test-vllm test-gpu gpu-proof test-kernels check format clean help train
+.PHONY: demo test test-fast explore test-editors test-clients test-vllm test-gpu gpu-proof test-kernels check format clean help train
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
@@ -37,6 +39,8 @@ help:
 	@echo "make test-fast  run those without processes and models, within a minute"
 	@echo "make explore  run the property tests with ten times as many examples, others each time"
 	@echo "make test-editors  install Neovim, VS Code and Emacs in a cache, and run the tests in them (Debian, npm)"
+	@echo "make test-clients  install Neovim, Emacs, Helix and llama.vim in a cache, and run the tests of others' clients in them;"
+	@echo "                   DG_LSP_CLIENTS names a folder with checkouts of the plugins that no registry carries"
 	@echo "make test-vllm  install a real vLLM server for the CPU (400 MB to download, 2 GB on disk), and run the tests with it"
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
 	@echo "make gpu-proof  all that waits for a GPU, in twenty minutes: its tests, the released shape in 4 bit, a table and JSON"
@@ -50,17 +54,21 @@ demo: $(VENV)/installed
 	@$(BIN)/python -m engine.cli.demo
 
 test: $(VENV)/developing
-	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --ignore=tests/vllm
+	@$(BIN)/python -m pytest $(PARALLEL) $(APART)
 
 test-fast: $(VENV)/developing
-	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --ignore=tests/vllm --fast
+	@$(BIN)/python -m pytest $(PARALLEL) $(APART) --fast
 
 explore: $(VENV)/developing
-	@$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/e2e/editors --ignore=tests/vllm -m hypothesis --hypothesis-profile=explore
+	@$(BIN)/python -m pytest $(PARALLEL) $(APART) -m hypothesis --hypothesis-profile=explore
 
 test-editors: $(VENV)/editors
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.e2e.editors.install
 	@$(BIN)/python -m pytest tests/e2e/editors
+
+test-clients: $(VENV)/editors
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.e2e.clients.install
+	@$(BIN)/python -m pytest tests/e2e/clients -rs
 
 # RECORD=1 writes the exchanges anew that tests without the server rely on.
 test-vllm: $(VENV)/developing $(VLLM)/installed

@@ -1,4 +1,4 @@
-"""A real Neovim with the plugin of this repository, driven as a person would."""
+"""A real Neovim, with the plugin of this repository or others, driven as a person would."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import socket
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +38,22 @@ end
 return shown
 """
 _STATUS = """
-local client = vim.lsp.get_clients({ name = "dg" })[1]
+local name, engine = ...
+local client = vim.lsp.get_clients({ name = name })[1]
 local answer = client and client:request_sync("dg/status", {
-  uri = vim.uri_from_bufnr(0), engine = ...,
+  uri = vim.uri_from_bufnr(0), engine = engine,
 }, 20000)
 return answer and answer.result or vim.NIL
 """
 
 
 class Neovim:
-    """One running editor. `messages` are what it told the user."""
+    """One running editor. `messages` are what it told the user, `client` is what it calls our server."""
 
-    def __init__(self, nvim: Any, folder: Path) -> None:
+    def __init__(self, nvim: Any, folder: Path, client: str) -> None:
         self.nvim = nvim
         self.folder = folder
+        self.client = client
 
     def lua(self, code: str, *arguments: Any) -> Any:
         return self.nvim.exec_lua(code, *arguments)
@@ -86,8 +88,8 @@ class Neovim:
 
     def attached(self) -> None:
         """Wait until the server serves this buffer."""
-        ready = "local c = vim.lsp.get_clients({ name = 'dg', bufnr = 0 })[1] return c ~= nil and c.initialized == true"
-        wait_until(lambda: self.lua(ready), "the server to serve the buffer")
+        ready = "local c = vim.lsp.get_clients({ name = ..., bufnr = 0 })[1] return c ~= nil and c.initialized == true"
+        wait_until(lambda: self.lua(ready, self.client), "the server to serve the buffer")
 
     def ready(self) -> None:
         """Wait until the model is loaded."""
@@ -107,7 +109,7 @@ class Neovim:
         wait_until(lambda: self.ghost() == text, f"the ghost text {text!r}, not {self.ghost()!r}")
 
     def status(self, *, engine: bool = False) -> dict[str, Any]:
-        return self.lua(_STATUS, engine) or {"state": "none", "message": ""}
+        return self.lua(_STATUS, self.client, engine) or {"state": "none", "message": ""}
 
     def told(self, part: str) -> str:
         """Wait until the user is told a sentence with this part."""
@@ -138,18 +140,23 @@ class Neovim:
         return int(children.stdout.split()[0])
 
 
+def neovim(program: Path, home: Home, **options: Any) -> AbstractContextManager[Neovim]:
+    """A Neovim from start to end, with these options of our plugin."""
+    return neovim_with(program, home, [PLUGIN], f"require('dg').setup({as_lua(options)})\n")
+
+
 @contextmanager
-def neovim(program: Path, home: Home, **options: Any) -> Iterator[Neovim]:
-    """A Neovim from start to end, with these options of the plugin; it leaves no process behind."""
+def neovim_with(program: Path, home: Home, plugins: Sequence[Path], lua: str, client: str = "dg") -> Iterator[Neovim]:
+    """A Neovim from start to end, with these plugins and this at the end of its configuration; it leaves no process
+    behind."""
     folder = Path(tempfile.mkdtemp(prefix="dg-nvim-"))
     (folder / "work").mkdir()
     init = folder / "init.lua"
     init.write_text(
-        f"vim.opt.runtimepath:append({as_lua(str(PLUGIN))})\n"
-        "vim.o.swapfile, vim.o.undofile, vim.o.shadafile = false, false, 'NONE'\n"
+        "".join(f"vim.opt.runtimepath:append({as_lua(str(plugin))})\n" for plugin in plugins)
+        + "vim.o.swapfile, vim.o.undofile, vim.o.shadafile = false, false, 'NONE'\n"
         "_G.told = {}\n"
-        "vim.notify = function(message) table.insert(_G.told, message) end\n"
-        f"require('dg').setup({as_lua(options)})\n"
+        "vim.notify = function(message) table.insert(_G.told, message) end\n" + lua
     )
     environment = {
         **home.environment,
@@ -168,7 +175,7 @@ def neovim(program: Path, home: Home, **options: Any) -> Iterator[Neovim]:
         wait_until(lambda: _listens(address), "Neovim to listen")
         nvim = pynvim.attach("socket", path=str(address))
         nvim.ui_attach(100, 30, rgb=True)
-        held = Neovim(nvim, folder / "work")
+        held = Neovim(nvim, folder / "work", client)
         del nvim
         try:
             yield held

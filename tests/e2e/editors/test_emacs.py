@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from tests.e2e.cases import ADD
 from tests.e2e.editors.capabilities import check_capabilities
 from tests.e2e.editors.conftest import EAGER, PATIENT, SERVE, bundled_case
+from tests.e2e.editors.emacs import run
 from tests.e2e.editors.install import emacs
 from tests.e2e.editors.programs import programs
 from tests.e2e.editors.remote import PROGRAM, settings
@@ -20,7 +20,6 @@ from tests.engine.models.remote.fake_server import KEY, fake_server
 from tests.engine.processes import Home, home
 
 ROOT = Path(__file__).parents[3]
-QUIET = "(setq native-comp-jit-compilation nil native-comp-enable-subr-trampolines nil)"
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -62,31 +61,15 @@ def suggested(
     before, _, after = marked.split("▮")
     file = folder / "file.py"
     file.write_text(before + after)
-    root = emacs.root()
-    (lisp,) = root.glob("usr/share/emacs/[0-9]*/lisp")
-    (dump,) = root.glob("usr/libexec/emacs/*/*/*.pdmp")
-    done = subprocess.run(
-        [
-            *(str(root / "usr" / "bin" / "emacs-nox"), f"--dump-file={dump}", "-Q", "--batch", "--eval", QUIET),
-            *("-L", str(ROOT / "editors" / "emacs"), "-l", str(Path(__file__).with_name("emacs.el"))),
-        ],
-        env={
-            **place.environment,
-            "HOME": str(folder),
-            "EMACSLOADPATH": ":".join(map(str, [lisp, *(path for path in lisp.rglob("*") if path.is_dir())])),
-            "EMACSDATA": str(lisp.parent / "etc"),
-            "EMACSPATH": str(dump.parent),
-            "DG_TEST_PACKAGES": str(root / "usr" / "share" / "emacs" / "site-lisp" / "elpa-src"),
-            "DG_TEST_COMMAND": json.dumps(server),
-            "DG_TEST_SETTINGS": json.dumps(settings),
-            "DG_TEST_FILE": str(file),
-            "DG_TEST_OFFSET": str(len(before)),
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+    run(
+        Path(__file__).with_name("emacs.el"),
+        folder,
+        place,
+        ["-L", str(ROOT / "editors" / "emacs")],
+        DG_TEST_PACKAGES=str(emacs.root() / "usr" / "share" / "emacs" / "site-lisp" / "elpa-src"),
+        DG_TEST_COMMAND=json.dumps(server),
+        DG_TEST_SETTINGS=json.dumps(settings),
+        DG_TEST_FILE=str(file),
+        DG_TEST_OFFSET=str(len(before)),
     )
-    assert done.returncode == 0, done.stderr[-4000:]
     return json.loads((folder / "shown.json").read_text()), file.read_text()

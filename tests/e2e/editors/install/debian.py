@@ -16,15 +16,16 @@ SUITE = "forky"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
-def unpack(packages: Sequence[str], into: Path) -> None:
-    """Unpack packages and all that they depend on, glibc included, into one folder."""
+def unpack(packages: Sequence[str], into: Path, *, alone: bool = False) -> None:
+    """Unpack packages and, unless they are wanted alone, all that they depend on, glibc included, into one folder."""
     _check_tools()
     private = into / "apt"
     options = _private_apt(private)
     run("apt-get", *options, "-qq", "update")
     downloads = private / "downloads"
     downloads.mkdir()
-    run("apt-get", *options, "-qq", "download", *_closure(packages, options), cwd=downloads)
+    wanted = packages if alone else _closure(packages, options)
+    run("apt-get", *options, "-qq", "download", *wanted, cwd=downloads)
     for archive in sorted(downloads.glob("*.deb")):
         run("dpkg-deb", "--extract", archive, into)
     shutil.rmtree(private)
