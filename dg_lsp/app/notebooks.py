@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lsprotocol import types
+from lsprotocol.types import NotebookCellKind
 
 from dg_lsp.app.server import DgServer
 from dg_lsp.documents.notebooks import NotebookCell, UnknownCells
+from dg_lsp.protocol import params as told
+from dg_lsp.protocol.params import (
+    DidChangeNotebookDocumentParams,
+    DidCloseNotebookDocumentParams,
+    DidOpenNotebookDocumentParams,
+    NotebookDocumentCellChanges,
+)
 
 
-async def did_open(ls: DgServer, params: types.DidOpenNotebookDocumentParams) -> None:
+async def did_open(ls: DgServer, params: DidOpenNotebookDocumentParams) -> None:
     """A notebook was opened; what was known of one of that name is forgotten."""
     notebook = params.notebook_document
     _close(ls, notebook.uri)
@@ -20,7 +27,7 @@ async def did_open(ls: DgServer, params: types.DidOpenNotebookDocumentParams) ->
     ls.in_background(ls.projects.look(notebook.uri))
 
 
-async def did_change(ls: DgServer, params: types.DidChangeNotebookDocumentParams) -> None:
+async def did_change(ls: DgServer, params: DidChangeNotebookDocumentParams) -> None:
     """A notebook changed. Where that fails, its text and its cells' order are no longer known."""
     uri, cells = params.notebook_document.uri, params.change.cells
     if cells is None:
@@ -35,15 +42,15 @@ async def did_change(ls: DgServer, params: types.DidChangeNotebookDocumentParams
         ls.lose(uri)
         raise
     for content in cells.text_content or ():
-        ls.change(content.document.uri, content.document.version, content.changes)
+        ls.change(content.document.uri, content.document.version, content.changes.events)
 
 
-async def did_close(ls: DgServer, params: types.DidCloseNotebookDocumentParams) -> None:
+async def did_close(ls: DgServer, params: DidCloseNotebookDocumentParams) -> None:
     _close(ls, params.notebook_document.uri, (cell.uri for cell in params.cell_text_documents))
     ls.projects.forget(params.notebook_document.uri)
 
 
-def _rearrange(ls: DgServer, uri: str, cells: types.NotebookDocumentCellChanges) -> None:
+def _rearrange(ls: DgServer, uri: str, cells: NotebookDocumentCellChanges) -> None:
     """Take over which cells there are, in which order, and of which kind."""
     before = ls.documents.cells(uri)
     if cells.structure:
@@ -65,5 +72,5 @@ def _close(ls: DgServer, uri: str, cells: Iterable[str] = ()) -> None:
         ls.close(cell)
 
 
-def _cells(cells: Iterable[types.NotebookCell]) -> list[NotebookCell]:
-    return [NotebookCell(uri=cell.document, is_code=cell.kind == types.NotebookCellKind.Code) for cell in cells]
+def _cells(cells: Iterable[told.NotebookCell]) -> list[NotebookCell]:
+    return [NotebookCell(uri=cell.document, is_code=cell.kind == NotebookCellKind.Code) for cell in cells]

@@ -20,6 +20,15 @@ from dg_lsp.handlers.inline_completion import inline_completion
 from dg_lsp.handlers.next_edit import dismiss, next_edit
 from dg_lsp.protocol.initialize import ACCEPTED, ACTION_KINDS, DISMISS_EDIT
 from dg_lsp.protocol.messages import DID_FOCUS, INLINE_EDIT, SET_ENABLED, STATUS, FocusParams
+from dg_lsp.protocol.params import (
+    CompletionParams,
+    DidChangeConfigurationParams,
+    DidChangeTextDocumentParams,
+    DidChangeWorkspaceFoldersParams,
+    DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams,
+    ExecuteCommandParams,
+)
 
 log = logging.getLogger(__name__)
 
@@ -33,23 +42,23 @@ async def initialize(ls: DgServer, params: types.InitializeParams) -> None:
         _answer_menu(ls)
 
 
-async def initialized(ls: DgServer, params: types.InitializedParams) -> None:
+async def initialized(ls: DgServer, params: object) -> None:
     if types.TEXT_DOCUMENT_COMPLETION not in ls.rpc.fm.features:
         # Later than the answer to `initialize`, which would promise it.
         _answer_menu(ls)
     ls.start()
 
 
-async def did_open(ls: DgServer, params: types.DidOpenTextDocumentParams) -> None:
+async def did_open(ls: DgServer, params: DidOpenTextDocumentParams) -> None:
     ls.open(params.text_document)
     ls.in_background(ls.projects.look(params.text_document.uri))
 
 
-async def did_change(ls: DgServer, params: types.DidChangeTextDocumentParams) -> None:
-    ls.change(params.text_document.uri, params.text_document.version, params.content_changes)
+async def did_change(ls: DgServer, params: DidChangeTextDocumentParams) -> None:
+    ls.change(params.text_document.uri, params.text_document.version, params.content_changes.events)
 
 
-async def did_close(ls: DgServer, params: types.DidCloseTextDocumentParams) -> None:
+async def did_close(ls: DgServer, params: DidCloseTextDocumentParams) -> None:
     uri = params.text_document.uri
     ls.close(uri)
     ls.projects.forget(uri)
@@ -63,7 +72,7 @@ async def did_focus(ls: DgServer, params: FocusParams | None) -> None:
         ls.projects.look_soon(params.text_document.uri)
 
 
-async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigurationParams) -> None:
+async def did_change_configuration(ls: DgServer, params: DidChangeConfigurationParams) -> None:
     """The editor's settings changed; where it does not say how, it is asked."""
     if params.settings:
         ls.configuration.change(params.settings)
@@ -72,33 +81,33 @@ async def did_change_configuration(ls: DgServer, params: types.DidChangeConfigur
         ls.in_background(ls.pull_configuration())
 
 
-async def did_change_folders(ls: DgServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
+async def did_change_folders(ls: DgServer, params: DidChangeWorkspaceFoldersParams) -> None:
     event = params.event
     ls.configuration.change_folders([each.uri for each in event.added], [each.uri for each in event.removed])
     ls.projects.forget_all()
     ls.suggester.elsewhere.look_anew()
 
 
-async def did_change_watched_files(ls: DgServer, params: types.DidChangeWatchedFilesParams) -> None:
+async def did_change_watched_files(ls: DgServer, params: object) -> None:
     ls.projects.look_anew()
     ls.suggester.elsewhere.look_anew()
 
 
-async def menu(ls: DgServer, params: types.CompletionParams) -> types.CompletionList | None:
+async def menu(ls: DgServer, params: CompletionParams) -> types.CompletionList | None:
     snapshot = ls.documents.get(params.text_document.uri)
     if snapshot is None or not ls.menu.wanted(snapshot.policy.settings):
         return None
     return await completion(ls, params, ls.menu.taking)
 
 
-async def execute(ls: DgServer, params: types.ExecuteCommandParams) -> Any:
+async def execute(ls: DgServer, params: ExecuteCommandParams) -> Any:
     command = COMMANDS.get(params.command)
     if command is None:
         raise JsonRpcInvalidParams(f"There is no command {params.command!r}.")
     return await command(ls, params)
 
 
-async def accepted(ls: DgServer, params: types.ExecuteCommandParams) -> None:
+async def accepted(ls: DgServer, params: ExecuteCommandParams) -> None:
     """The editor put a suggestion into the document."""
     match params.arguments:
         case [{"id": int(id_)}, *_]:
@@ -108,7 +117,7 @@ async def accepted(ls: DgServer, params: types.ExecuteCommandParams) -> None:
 
 
 KINDS: list[types.CodeActionKind | str] = [*ACTION_KINDS]
-COMMANDS: dict[str, Callable[[DgServer, types.ExecuteCommandParams], Awaitable[Any]]] = {
+COMMANDS: dict[str, Callable[[DgServer, ExecuteCommandParams], Awaitable[Any]]] = {
     ACCEPTED: accepted,
     DISMISS_EDIT: dismiss,
     **EDIT_COMMANDS,

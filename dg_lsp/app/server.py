@@ -15,7 +15,6 @@ from lsprotocol.types import (
     NotebookDocumentFilterWithNotebook,
     NotebookDocumentSyncOptions,
     TextDocumentContentChangeEvent,
-    TextDocumentItem,
 )
 from pygls.capabilities import ServerCapabilitiesBuilder
 from pygls.exceptions import JsonRpcInternalError
@@ -31,7 +30,7 @@ from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import Status, StatusBoard
 from dg_lsp.config.configuration import Configuration
 from dg_lsp.config.settings import EngineSettings
-from dg_lsp.documents.documents import Documents
+from dg_lsp.documents.documents import Documents, OpenedText
 from dg_lsp.documents.projects import Projects
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
@@ -128,13 +127,13 @@ class DgServer(LanguageServer):
         with contextlib.suppress(EngineError):
             self._stats.write()
 
-    def open(self, document: TextDocumentItem) -> None:
+    def open(self, document: OpenedText) -> None:
         """Take a document in; what was known of one of that name is forgotten."""
         self.forget(document.uri)
         self.documents.open(document)
         self.suggester.elsewhere.opened(document.uri)
 
-    def change(self, uri: str, version: int, events: Sequence[TextDocumentContentChangeEvent]) -> None:
+    def change(self, uri: str, version: int | None, events: Sequence[TextDocumentContentChangeEvent]) -> None:
         """A document changed. Where that fails, its text is no longer known."""
         try:
             change = self.documents.change(uri, version, events)

@@ -38,7 +38,7 @@ async def run(
     answered_initialize_id: object = None,
     begun: subprocess.Popen[bytes] | None = None,
 ) -> int:
-    """Serve one client, whose messages come as `framing.read` makes them; the exit code that the protocol wants. The
+    """Serve one client, whose messages come as `read_json` makes them; the exit code that the protocol wants. The
     process is its own and ends in any case."""
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # Two threads read and write beside the event loop; at the default of 5 ms a message could wait that long for each.

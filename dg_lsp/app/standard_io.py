@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from dg_lsp.config.sections import section
 from dg_lsp.protocol.copilot import table
-from dg_lsp.protocol.framing import frame, messages, read
+from dg_lsp.protocol.framing import frame, messages
 from dg_lsp.protocol.initialize import answer_to
+from engine.core.json_values import read_json
 
 if TYPE_CHECKING:
     import subprocess
@@ -32,7 +33,7 @@ def serve(*, model: str = "", device: str = "") -> NoReturn:
 
 
 def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str) -> int:
-    values = map(read, messages(incoming))
+    values = map(read_json, messages(incoming))
     first: Any = next(values, _NOTHING)
     if first is _NOTHING:
         return 1

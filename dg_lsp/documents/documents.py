@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContentChangePartial, TextDocumentItem
+from lsprotocol.types import TextDocumentContentChangeEvent, TextDocumentContentChangePartial
 
 from dg_lsp.config.exclusion import NOTEBOOK_CELL, file_of
 from dg_lsp.config.settings import Settings
@@ -44,11 +45,25 @@ class Policy:
     """Whether the model may see it, beside other documents too."""
 
 
+class OpenedText(Protocol):
+    """What a client says of a document that it opens."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def language_id(self) -> str: ...
+    @property
+    def version(self) -> int | None: ...
+    @property
+    def text(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     uri: str
     language: str
-    version: int
+    version: int | None
+    """None: the client counts none, and takes edits for none."""
     lines: Lines
     encoding: Encoding = "utf-16"
     """In which its positions count."""
@@ -92,6 +107,10 @@ class Snapshot:
     def as_written(self, text: str, original: str) -> str:
         """What the engine made of `as_code(original)`, as it belongs into the document."""
         return ipython.with_magics(text, original) if self.as_code(original) != original else text
+
+    def may_be_of(self, version: int | None) -> bool:
+        """Whether it is of that version, as far as anybody knows."""
+        return None in (version, self.version) or version == self.version
 
     def is_as(self, other: Snapshot | None) -> bool:
         """Whether the same is written in it, and around it."""
@@ -142,7 +161,7 @@ class Documents:
         self._edited: dict[str, Snapshot] = {}
         self._notebooks = Notebooks(self._read)
 
-    def open(self, item: TextDocumentItem) -> Snapshot:
+    def open(self, item: OpenedText) -> Snapshot:
         """Take a document in; one that is open already is replaced."""
         notebook = self._notebooks.holding(item.uri)
         snapshot = Snapshot(
@@ -161,7 +180,7 @@ class Documents:
         self._forget_renamed()
         return snapshot
 
-    def change(self, uri: str, version: int, events: Iterable[TextDocumentContentChangeEvent]) -> Change | None:
+    def change(self, uri: str, version: int | None, events: Iterable[TextDocumentContentChangeEvent]) -> Change | None:
         """Apply the changes in order; None where the document is unknown.
 
         One that was forgotten is known again from the first change that holds all of its text.

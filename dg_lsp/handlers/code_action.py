@@ -8,9 +8,7 @@ from typing import Any
 from lsprotocol.converters import get_converter
 from lsprotocol.types import (
     CodeAction,
-    CodeActionContext,
     CodeActionKind,
-    CodeActionParams,
     CodeActionTriggerKind,
     Command,
 )
@@ -22,6 +20,7 @@ from dg_lsp.edits.analyses import errors_in
 from dg_lsp.edits.edits import TITLES
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACTION_KINDS, FILL_HERE, FIX, REWRITE_SELECTION
+from dg_lsp.protocol.params import CodeActionContext, CodeActionParams
 
 REWRITE_KIND, FIX_KIND, FIX_ALL_KIND = ACTION_KINDS
 _converter = get_converter()
@@ -79,8 +78,7 @@ def is_wanted(kind: str, context: CodeActionContext) -> bool:
     if not context.only:
         # Actions on the source as a whole come where they are asked for.
         return not kind.startswith(str(CodeActionKind.Source.value))
-    asked = [str(each.value if isinstance(each, CodeActionKind) else each) for each in context.only]
-    return any(each == "" or kind == each or kind.startswith(f"{each}.") for each in asked)
+    return any(each == "" or kind == each or kind.startswith(f"{each}.") for each in context.only)
 
 
 def _action(title: str, kind: str, command: str, snapshot: Snapshot, **arguments: Any) -> CodeAction:

@@ -11,7 +11,6 @@ from lsprotocol.types import (
     CompletionItemKind,
     CompletionItemLabelDetails,
     CompletionList,
-    CompletionParams,
     InitializeParams,
     InsertTextFormat,
     InsertTextMode,
@@ -23,6 +22,7 @@ from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.inline_completion import on_accepted
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import NAME
+from dg_lsp.protocol.params import CompletionParams
 from dg_lsp.suggest.insertion import is_name_character
 from dg_lsp.suggest.suggester import MENU
 from dg_lsp.suggest.suggestions import Remainder

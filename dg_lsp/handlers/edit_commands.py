@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from lsprotocol.converters import get_converter
 from lsprotocol.types import (
     ApplyWorkspaceEditParams,
-    ExecuteCommandParams,
     MessageType,
     Position,
     Range,
@@ -38,6 +37,7 @@ from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, argument
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
+from dg_lsp.protocol.params import ExecuteCommandParams
 from engine.core.analysis import Placeholder
 from engine.core.request import Draft
 

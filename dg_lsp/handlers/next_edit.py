@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsprotocol.types import ExecuteCommandParams, InlineCompletionTriggerKind
-
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACCEPTED
 from dg_lsp.protocol.messages import InlineEditParams
+from dg_lsp.protocol.params import ExecuteCommandParams
+from dg_lsp.protocol.reading import is_invoked
 from dg_lsp.suggest.next_edits import EditPlace
 
 NOTHING: dict[str, Any] = {"edits": []}
@@ -21,9 +21,9 @@ async def next_edit(ls: EditorSession, params: InlineEditParams) -> dict[str, An
     """One edit or none; never null. A document that is of another version here than there is not edited."""
     document = params.text_document
     snapshot = await ls.projects.snapshot(document.uri)
-    if snapshot is None or document.version not in (None, snapshot.version):
+    if snapshot is None or not snapshot.may_be_of(document.version):
         return NOTHING
-    asked = params.context is not None and params.context.trigger_kind == InlineCompletionTriggerKind.Invoked
+    asked = params.context is not None and is_invoked(params.context.trigger_kind)
     wanted = snapshot.policy.settings.next_edit
     if wanted == "off" or (wanted == "on_key" and not asked):
         return NOTHING

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar, cast
 from lsprotocol.types import Position, Range
 from msgspec import Meta, Struct
 
-from dg_lsp.protocol.rpc import within_texts
+from dg_lsp.protocol.reading import within_texts
 from engine.ipc.frames import structured
 
 A = TypeVar("A")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import queue
 import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from asyncio import StreamReader
@@ -23,8 +22,6 @@ _CHUNK_NBYTES = 1024 * 1024
 # Not anchored at the line's start: a body shorter than announced leaves garbage in front of the next header.
 _CONTENT_LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,18})[ \t]*\r?\n", re.IGNORECASE)
 _CONTENT_TYPE = re.compile(rb"content-type:", re.IGNORECASE)
-_ESCAPED_SURROGATES = (b"\\ud", b"\\uD")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def messages(stream: BinaryIO) -> Iterator[bytes]:
@@ -45,29 +42,6 @@ def messages(stream: BinaryIO) -> Iterator[bytes]:
             if len(body) < nbytes:
                 return
             yield body
-
-
-UNREADABLE = object()
-"""Stands for a message that is no JSON."""
-
-
-def read(body: bytes) -> Any:
-    """A message's JSON values, or UNREADABLE. For the thread that reads: a large one takes a while. Never raises.
-
-    Its texts hold whole characters only. JSON can spell half a surrogate pair, and a careless client encode one, which
-    is no character and can't travel further; a replacement that is as wide in every position encoding stands in.
-    """
-    try:
-        # Not left to `json`, which would take other encodings, too.
-        try:
-            text, is_whole = body.decode(), not any(escape in body for escape in _ESCAPED_SURROGATES)
-        except UnicodeDecodeError:
-            text, is_whole = body.decode("utf-8", "surrogatepass"), False
-        value = json.loads(text)
-        # Written down again, as a pair of two halves is one character by now.
-        return value if is_whole else json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
-    except (ValueError, RecursionError):
-        return UNREADABLE
 
 
 async def read_body(stream: StreamReader) -> bytes:

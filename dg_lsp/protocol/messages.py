@@ -17,15 +17,10 @@ answered like `dg/status`.
 
 from __future__ import annotations
 
-from typing import Any
-
-from lsprotocol.types import (
-    InlineCompletionTriggerKind,
-    OptionalVersionedTextDocumentIdentifier,
-    Position,
-    TextDocumentIdentifier,
-)
+from lsprotocol.types import InlineCompletionTriggerKind, Position, TextDocumentIdentifier
 from msgspec import Struct
+
+from dg_lsp.protocol.reading import Loose
 
 STATUS = "dg/status"
 SET_ENABLED = "dg/setEnabled"
@@ -37,8 +32,8 @@ DID_CHANGE_STATUS = "didChangeStatus"
 
 
 class StatusParams(Struct, frozen=True):
-    uri: str | None = None
-    engine: bool = False
+    uri: Loose[str | None] = None
+    engine: Loose[bool] = False
     """Ask the engine for its own account, too."""
 
 
@@ -51,26 +46,25 @@ class SetEnabledParams(Struct, frozen=True):
     """By its URI."""
 
 
+class InlineEditDocument(Struct, frozen=True):
+    uri: str
+    version: Loose[int | None] = None
+
+
 class InlineEditContext(Struct, frozen=True, rename="camel"):
-    trigger_kind: int = InlineCompletionTriggerKind.Automatic
+    trigger_kind: Loose[int] = InlineCompletionTriggerKind.Automatic
 
 
 class InlineEditParams(Struct, frozen=True, rename="camel"):
-    text_document: OptionalVersionedTextDocumentIdentifier
+    text_document: InlineEditDocument
     position: Position
-    context: InlineEditContext | None = None
+    context: Loose[InlineEditContext | None] = None
 
 
 class FocusParams(Struct, frozen=True, rename="camel"):
-    text_document: TextDocumentIdentifier | None = None
+    text_document: Loose[TextDocumentIdentifier | None] = None
     """None: what is looked at is no document."""
 
 
-PARAMS: dict[str, Any] = {
-    STATUS: StatusParams | None,
-    SET_ENABLED: SetEnabledParams,
-    INLINE_EDIT: InlineEditParams,
-    DID_FOCUS: FocusParams | None,
-}
 NOTIFICATIONS = frozenset({DID_FOCUS})
 """Those of the above that ask for no answer."""

@@ -11,8 +11,7 @@ import logging
 import re
 from collections import abc
 from collections.abc import Callable, Generator
-from enum import Enum
-from functools import cache
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Union, cast, get_args, get_origin
 
@@ -29,10 +28,13 @@ from pygls.exceptions import (
 )
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
+from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage
 
 from dg_lsp.protocol.copilot import table, understood
-from dg_lsp.protocol.framing import UNREADABLE
-from dg_lsp.protocol.messages import NOTIFICATIONS, PARAMS
+from dg_lsp.protocol.messages import NOTIFICATIONS
+from dg_lsp.protocol.params import PARAMS
+from dg_lsp.protocol.reading import needed
+from engine.core.json_values import UNREADABLE
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -181,18 +183,27 @@ class Rpc(LanguageServerProtocol):
         super()._send_response(msg_id, result, error)
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """A message, also of this server's own."""
-        method = data.get("method", "")
-        if not _fits(_params_type(method))(data.get("params")):
-            raise JsonRpcInvalidParams()
-        kind = PARAMS.get(method)
-        if kind is None or "error" in data:
-            return super().structure_message(data)
+        """A message, with what is needed of it; of itself, and of what it can do, a client may say anything."""
+        if "method" not in data:
+            return super().structure_message(self._salvaged_answer(data))
+        method = data["method"]
         if "id" not in data and not _is_notification(method):
             raise JsonRpcInvalidRequest("Only a request can say this.")
-        message: Any = super().structure_message({**data, "params": None})
-        message.params = msgspec.convert(within_texts(data.get("params")), kind)
-        return message
+        if method == types.INITIALIZE:
+            return super().structure_message(data)
+        params = needed(data.get("params"), PARAMS.get(method, Any))
+        if "id" not in data:
+            return JsonRPCNotification(method=method, jsonrpc=self.VERSION, params=params)
+        return JsonRPCRequestMessage(id=data["id"], method=method, jsonrpc=self.VERSION, params=params)
+
+    def _salvaged_answer(self, data: dict[str, Any]) -> dict[str, Any]:
+        """A client's answer without what in its result is not what it should be."""
+        kind = self._result_types.get(data["id"]) if "result" in data and type(data.get("id")) in (int, str) else None
+        if kind is None:
+            return data
+        held = attrs.fields_dict(kind)["result"].type
+        result = _salvaged(data["result"], held, partial(_structures, self._converter))
+        return data if result is _NOTHING else {**data, "result": result}
 
     def _register_builtin_features(self) -> None:
         super()._register_builtin_features()
@@ -216,7 +227,7 @@ class Rpc(LanguageServerProtocol):
 
 
 def converter() -> Converter:
-    """pygls' converter, but positions outside of any text are taken; `documents.positions` maps them into it.
+    """pygls' converter, for what a client says of itself and answers.
 
     A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
     One that does not keep to the encoding that was agreed on offers but the one that it writes. What else a client says
@@ -225,7 +236,6 @@ def converter() -> Converter:
     lenient = default_converter()
     # The first thing that is wrong is enough: a text in the place of a list has one for each of its characters.
     lenient.detailed_validation = False
-    lenient.register_structure_hook(types.Position, lambda value, kind: msgspec.convert(within_texts(value), kind))
     as_told = lenient.get_structure_hook(types.TextDocumentClientCapabilities)
 
     def capabilities(value: dict[str, Any], kind: Any) -> types.TextDocumentClientCapabilities:
@@ -236,13 +246,6 @@ def converter() -> Converter:
     lenient.register_structure_hook(types.WorkspaceFolder, _folder)
     as_initialize = lenient.get_structure_hook(types.InitializeParams)
 
-    def structures(value: Any, kind: Any) -> bool:
-        try:
-            lenient.structure(value, kind)
-        except Exception:  # noqa: BLE001 each kind of value that is wrong raises another
-            return False
-        return True
-
     def initialize(value: Any, kind: Any) -> types.InitializeParams:
         params = understood(value)
         try:
@@ -250,7 +253,7 @@ def converter() -> Converter:
         except Exception:  # each kind of value that is wrong raises another
             if not isinstance(params, dict):
                 raise
-        kept = _salvaged_fields(cast(dict[str, Any], params), kind, structures)
+        kept = _salvaged_fields(cast(dict[str, Any], params), kind, partial(_structures, lenient))
         return as_initialize({"capabilities": {}, **kept}, kind)
 
     lenient.register_structure_hook(types.InitializeParams, initialize)
@@ -263,6 +266,14 @@ def _folder(value: Any, _: Any) -> types.WorkspaceFolder:
     if not isinstance(uri, str):
         raise JsonRpcInvalidParams
     return types.WorkspaceFolder(uri=uri, name=name if isinstance(name, str) else uri)
+
+
+def _structures(converter: Converter, value: Any, kind: Any) -> bool:
+    try:
+        converter.structure(value, kind)
+    except Exception:  # noqa: BLE001 each kind of value that is wrong raises another
+        return False
+    return True
 
 
 def _salvaged_fields(value: dict[str, Any], kind: Any, structures: Callable[[Any, Any], bool]) -> dict[str, Any]:
@@ -293,58 +304,9 @@ def _is_notification(method: str) -> bool:
     return not about[1] if about else method in NOTIFICATIONS
 
 
-def _params_type(method: str) -> Any:
-    """What a message's parameters must be to be taken. Of itself, and of what it can do, a client may say anything: to
-    refuse that would leave an editor without a server.
-    """
-    about = None if method == types.INITIALIZE else types.METHOD_TO_TYPES.get(method)
-    return about[2] if about and about[2] else Any
-
-
-@cache
-def _fits(kind: Any) -> Callable[[Any], bool]:
-    """Says whether a JSON value is of a type of the protocol's.
-
-    pygls would make a text of a number, and a list of a text.
-    """
-    parts = [_fits(each) for each in get_args(kind)]
-    if kind is Any:
-        return lambda value: True
-    if attrs.has(kind):
-        held = {name: _fits(each) for name, each in _fields(kind).items()}
-        # What holds nothing may be spelt in any way, as by a language that has one empty table for lists and objects.
-        return lambda value: (
-            not held
-            or (isinstance(value, dict) and all(fits(value[name]) for name, fits in held.items() if name in value))
-        )
-    if get_origin(kind) is Union:
-        return lambda value: any(fits(value) for fits in parts)
-    if get_origin(kind) is abc.Sequence:
-        return lambda value: isinstance(value, list) and all(map(parts[0], cast(list[Any], value)))
-    if issubclass(kind, Enum):
-        kind = type(next(iter(kind)).value)
-    elif kind is types.LSPObject:
-        kind = dict
-    return lambda value: type(value) is kind
-
-
 def _fields(kind: Any) -> dict[str, Any]:
     """The types of a type's fields, by the names that they have in JSON."""
     return {_CAPITAL.sub(lambda found: found[1].upper(), field.name): field.type for field in attrs.fields(kind)}
-
-
-def within_texts(value: Any, depth: int = 4) -> Any:
-    """JSON values whose positions, down to that depth, are some that a text may have."""
-    if isinstance(value, list) and depth:
-        return [within_texts(held, depth - 1) for held in cast(list[Any], value)]
-    if isinstance(value, dict) and depth:
-        return {
-            key: min(max(held, 0), 2**31 - 1)
-            if key in ("line", "character") and type(held) is int
-            else within_texts(held, depth - 1)
-            for key, held in cast(dict[str, Any], value).items()
-        }
-    return value
 
 
 def _uri_in(fields: dict[str, Any]) -> str | None:

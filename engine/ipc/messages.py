@@ -183,6 +183,9 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
     """Where the weights are; where there are none, `device_asked`."""
     instructions: bool | None = None
     """Whether the model follows instructions; None: its weights are not loaded."""
+    parameters: int | None = None
+    context_limit: int | None = None
+    """Tokens of context that the model can use; None, as above: its weights are not loaded."""
     device_asked: str
     unload_after_s: float
     """Without a request, the weights are given back after this."""

@@ -149,6 +149,8 @@ class EngineServer:
             model=self._settings.model,
             device=info.device if info else self._settings.device,
             instructions=info.instructions if info else None,
+            parameters=info.parameters if info else None,
+            context_limit=info.context_limit if info else None,
             device_asked=self._settings.device,
             unload_after_s=self._settings.unload_after_s,
             exit_after_s=self._settings.exit_after_s,

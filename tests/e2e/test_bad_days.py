@@ -468,13 +468,14 @@ STUCK = """
 import asyncio, sys, time
 from dg_lsp.app import session
 from dg_lsp.backend.client import Launch
-from dg_lsp.protocol.framing import messages, read
+from dg_lsp.protocol.framing import messages
+from engine.core.json_values import read_json
 
 def register(server):
     asyncio.get_running_loop().call_soon(time.sleep, 3600)
 
 session.register = register
-asyncio.run(session.run(map(read, messages(sys.stdin.buffer)), sys.stdout.buffer, Launch()))
+asyncio.run(session.run(map(read_json, messages(sys.stdin.buffer)), sys.stdout.buffer, Launch()))
 """
 """A server whose event loop waits for something that never comes."""
 

@@ -18,8 +18,9 @@ from dg_lsp.app.routes import register
 from dg_lsp.app.server import DgServer
 from dg_lsp.app.standard_io import begin_engine
 from dg_lsp.backend.client import Launch
-from dg_lsp.protocol.framing import frame, messages, read
+from dg_lsp.protocol.framing import frame, messages
 from dg_lsp.protocol.initialize import answer_to, capabilities
+from engine.core.json_values import read_json
 from tests.e2e.window import CLIENTS, recorded
 from tests.engine.processes import WAIT_S, Home, home, wait_until
 
@@ -158,7 +159,7 @@ async def answer_of_the_server(body: bytes) -> Any:
     server, kept = DgServer(Launch()), Kept()
     register(server)
     server.rpc.set_writer(kept)
-    server.rpc.take(read(body))
+    server.rpc.take(read_json(body))
     while not kept.data:
         await asyncio.sleep(0)
     return json.loads(next(messages(io.BytesIO(kept.data))))
@@ -175,7 +176,7 @@ def test_the_early_answer_says_what_the_server_would_say(client, options):
         given.get("textDocument", {}).pop("inlineCompletion", None)
     params = {"processId": None, "rootUri": None, "capabilities": given, "initializationOptions": options}
     body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params}).encode()
-    answered = answer_to(read(body))
+    answered = answer_to(read_json(body))
     assert answered is not None
     assert answered[0] == 7
     assert json.loads(answered[1]) == without_noes(asyncio.run(answer_of_the_server(body)))
@@ -218,7 +219,7 @@ def without_noes(value: Any) -> Any:
     ],
 )
 def test_what_is_no_proper_initialize_is_left_to_the_server(body):
-    assert answer_to(read(body)) is None
+    assert answer_to(read_json(body)) is None
 
 
 def test_no_port_is_served():

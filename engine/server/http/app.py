@@ -34,7 +34,8 @@ _OPENAI = "/v1/"
 _AGAIN = {"retry-after": "1"}
 Events = AsyncGenerator[dict[str, Any]]
 _POSTED = ("/infill", "/v1/completions")
-PATHS = (*_POSTED, "/v1/models", OPEN_TO_ALL, "/metrics")
+_MODELS = ("/v1/models", "/models")
+PATHS = (*_POSTED, *_MODELS, *OPEN_TO_ALL, "/props", "/metrics")
 
 
 class HttpApp:
@@ -49,14 +50,15 @@ class HttpApp:
 
     def asgi(self) -> Starlette:
         """All of it, without a gate."""
-        infill, completions, models, health, figures = PATHS
+        infill, completions = _POSTED
         return Starlette(
             routes=[
                 Route(infill, self._infill, methods=["POST"]),
                 Route(completions, self._completions, methods=["POST"]),
-                Route(models, self._models),
-                Route(health, self._health),
-                Route(figures, self._metrics),
+                *(Route(path, self._models) for path in _MODELS),
+                *(Route(path, self._health) for path in OPEN_TO_ALL),
+                Route("/props", self._props),
+                Route("/metrics", self._metrics),
             ],
             exception_handlers={HttpError: _refused, HTTPException: _not_here, Exception: _broken},
         )
@@ -68,13 +70,23 @@ class HttpApp:
         endings = asked.endings(wanted)
         if asked.loads_only:
             await self._load(arrived)
-            return _json(llamacpp.chosen(llamacpp.whole(self._model, wanted, NOTHING, None), asked.response_fields))
+            return self._infilled(asked, wanted, [NOTHING], None)
         replies = self._fills.fill(wanted, drafts=asked.stream is True and _stands(wanted), arrived=arrived)
         if asked.stream:
             first = await _first(replies)
             return EventStream(self._infill_events(first, replies, wanted, endings), replies, llamacpp.error_object)
-        filled, (best, *_) = await _answers(replies, endings, wanted)
-        return _json(llamacpp.chosen(llamacpp.whole(self._model, wanted, best, filled), asked.response_fields))
+        filled, answers = await _answers(replies, endings, wanted)
+        return self._infilled(asked, wanted, answers, filled)
+
+    def _infilled(
+        self, asked: InfillAsked, wanted: FillRequest, answers: Sequence[Completed], filled: Filled | None
+    ) -> Response:
+        """One answer, or where several were wanted a list."""
+        held = [
+            llamacpp.chosen(llamacpp.whole(self._model, wanted, each, filled, index=index), asked.response_fields)
+            for index, each in enumerate(answers)
+        ]
+        return _json(held if wanted.n > 1 else held[0])
 
     async def _infill_events(
         self, first: EngineMessage, replies: AsyncGenerator[EngineMessage], wanted: FillRequest, endings: Endings
@@ -85,8 +97,10 @@ class HttpApp:
                 if text := settling.more(message.draft):
                     yield llamacpp.piece(text)
             else:
-                filled, (best, *_) = _finished(message, endings, wanted)
-                yield llamacpp.whole(self._model, wanted, best, filled, content=settling.rest(best.text))
+                filled, answers = _finished(message, endings, wanted)
+                for index, each in enumerate(answers):
+                    text = each.text if index else settling.rest(each.text)
+                    yield llamacpp.whole(self._model, wanted, each, filled, content=text, index=index)
 
     async def _completions(self, request: Request) -> Response:
         arrived = time.monotonic()
@@ -130,7 +144,10 @@ class HttpApp:
                 yield completion.usage(answers, filled.context_tokens if filled else 0)
 
     async def _models(self, _: Request) -> Response:
-        return _json(openai.models(self._model, self._since))
+        return _json(openai.models(self._model, self._since, llamacpp.about(self._host.status())))
+
+    async def _props(self, _: Request) -> Response:
+        return _json(llamacpp.properties(self._model, self._host.status()))
 
     async def _health(self, _: Request) -> Response:
         state = self._host.status().state
@@ -202,11 +219,10 @@ def refusal(path: str, error: HttpError) -> Response:
 
 def _gap(asked: CompletionAsked) -> FillRequest:
     """Between prompt and suffix, or where markers within the prompt say."""
-    prompts = [asked.prompt] if isinstance(asked.prompt, str) else asked.prompt
-    if len(prompts) != 1:
-        raise HttpError(400, "Send one prompt per request.", "prompt")
-    found = fim.Parsed(prefix=prompts[0], suffix=asked.suffix) if asked.suffix else fim.parsed(prompts[0])
-    return asked.request(found.prefix, found.suffix, snippets=found.snippets, path=found.path, n=asked.n or 1)
+    # A suffix that is sent, be it empty, is the other side: markers in the prompt are text like all of it.
+    told = asked.suffix is not None
+    found = fim.Parsed(prefix=asked.text, suffix=asked.suffix or "") if told else fim.parsed(asked.text)
+    return asked.request(found.prefix, found.suffix, snippets=found.snippets, path=found.path)
 
 
 async def _first(replies: AsyncGenerator[EngineMessage]) -> EngineMessage:
@@ -251,7 +267,7 @@ def _stands(wanted: FillRequest) -> bool:
     return wanted.n == 1 and not wanted.language
 
 
-def _json(held: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def _json(held: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(msgspec.json.encode(held), status, headers, media_type="application/json")
 
 

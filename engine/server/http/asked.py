@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from engine.core.errors import EngineError
+from engine.core.json_values import UNREADABLE, read_json
 from engine.core.request import FillRequest, Snippet
 from engine.ipc.messages import Failed
 from engine.server.http.endings import Endings
@@ -17,6 +18,7 @@ from engine.syntax.languages import language_of
 from engine.text.newlines import dominant_line_end
 
 A = TypeVar("A", bound="HttpAsked")
+Answers = Annotated[int, Meta(ge=1, le=32)]
 _MOST_TOKENS = 4096
 _MOST_MS = 1e9
 _MOST_STOPS = 64
@@ -24,6 +26,10 @@ _MOST_CHARS = 1 << 20
 """On either side of a gap: no model's context takes more, and what handles all of it holds up everybody."""
 _LINE = 1 << 12
 """Characters of a first line that may tell the language."""
+_MOST_NAMED = 200
+_LANGUAGE = re.compile(r"\W*language:\s*([\w.+#-]+)\W*", re.IGNORECASE)
+"""A comment that some clients put before a file, as their prompts have no other place for it."""
+_TOKENS = "Send text as the prompt: tokens of another model's vocabulary mean nothing here."
 _PLACE = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _STATUS = {"bad_request": 400, "busy": 503, "stopping": 503, "model": 503, "out_of_memory": 503}
 
@@ -57,6 +63,9 @@ class HttpAsked(Struct, frozen=True, kw_only=True):
     t_max_predict_ms: float | None = None
     n_indent: int | None = None
     seed: int | None = None
+    n: Answers | None = None
+    n_cmpl: Answers | None = None
+    """The same, as llama.cpp calls it."""
     language: str | None = None
     """LSP language identifier; our own, for who can say it."""
 
@@ -73,17 +82,17 @@ class HttpAsked(Struct, frozen=True, kw_only=True):
         line_end = dominant_line_end(request.prefix + request.suffix)
         return Endings(stop=tuple(filter(None, words)), indent=max(self.n_indent or 0, 0), line_end=line_end)
 
-    def request(
-        self, prefix: str, suffix: str, *, snippets: Sequence[Snippet] = (), path: str = "", n: int = 1
-    ) -> FillRequest:
-        """The gap between the two; the language is told, or that of the file's name or shebang."""
+    def request(self, prefix: str, suffix: str, *, snippets: Sequence[Snippet] = (), path: str = "") -> FillRequest:
+        """The gap between the two; the language is told, or that of the file's name or what the first line says."""
+        first_line = prefix[:_LINE].partition("\n")[0]
+        named = _LANGUAGE.fullmatch(first_line[:_MOST_NAMED])
         tokens, usual = self._asked_tokens, FillRequest(prefix="", suffix="")
         return FillRequest(
             prefix=_end(prefix),
             suffix=suffix[:_MOST_CHARS],
-            language=self.language or language_of(path=path, first_line=prefix[:_LINE].partition("\n")[0]) or "",
+            language=self.language or language_of(named[1] if named else "", path, first_line) or "",
             snippets=tuple(snippets),
-            n=n,
+            n=self.n_cmpl or self.n or 1,
             # Less than none is as many as there are.
             max_tokens=usual.max_tokens if tokens is None or tokens < 0 else min(tokens, _MOST_TOKENS),
             deadline_ms=self._deadline_ms,
@@ -115,7 +124,7 @@ class InfillAsked(HttpAsked, frozen=True, kw_only=True):
     input_prefix: str
     input_suffix: str
     input_extra: list[InfillExtra] | None = None
-    prompt: str | None = None
+    prompt: str | list[Any] | None = None
     """What stands directly before the gap, behind `input_prefix`."""
     response_fields: list[str] | None = None
     """Only these fields of the answer; a path's parts are joined by slashes."""
@@ -124,6 +133,8 @@ class InfillAsked(HttpAsked, frozen=True, kw_only=True):
         """The gap."""
         extra = self.input_extra or []
         snippets = [Snippet(path=each.filename or "context", text=each.text) for each in extra if each.text.strip()]
+        if isinstance(self.prompt, list):
+            raise HttpError(400, _TOKENS, "prompt")
         return self.request(self.input_prefix + (self.prompt or ""), self.input_suffix, snippets=snippets)
 
 
@@ -134,11 +145,20 @@ class StreamOptions(Struct, frozen=True, kw_only=True):
 class CompletionAsked(HttpAsked, frozen=True, kw_only=True):
     """The body of `POST /v1/completions`."""
 
-    prompt: str | list[str]
+    prompt: str | list[Any]
     suffix: str | None = None
-    n: Annotated[int, Meta(ge=1, le=32)] | None = None
     logprobs: bool | int | None = None
     stream_options: StreamOptions | None = None
+
+    @property
+    def text(self) -> str:
+        """The prompt. Raises HttpError for none, several, or tokens."""
+        prompts: list[Any] = [self.prompt] if isinstance(self.prompt, str) else self.prompt
+        if any(not isinstance(each, str) for each in prompts):
+            raise HttpError(400, _TOKENS, "prompt")
+        if len(prompts) != 1:
+            raise HttpError(400, "Send one prompt per request.", "prompt")
+        return prompts[0]
 
 
 def _end(prefix: str) -> str:
@@ -151,8 +171,11 @@ def _end(prefix: str) -> str:
 
 def read_body(body: bytes, kind: type[A]) -> A:
     """Raises HttpError where a body is none, or a field is missing or of the wrong type."""
+    values = read_json(body)
+    if values is UNREADABLE:
+        raise HttpError(400, "The request body is not valid JSON.")
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
         found = _PLACE.fullmatch(str(error))
         what, place = (found[1], found[2].lstrip(".")) if found else (str(error), "")
@@ -160,5 +183,3 @@ def read_body(body: bytes, kind: type[A]) -> A:
         field = missing[1] if missing else place
         told = f'"{field}" is required' if missing else f'"{field}": {what}' if field else what
         raise HttpError(400, f"{told}.", field or None) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise HttpError(400, "The request body is not valid JSON.") from None

@@ -21,9 +21,9 @@ Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 App = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
 Refusal = Callable[[str, HttpError], App]
-OPEN_TO_ALL = "/health"
-"""Whoever watches over a process needs no token for it."""
 _HOST = re.compile(r"(?:\[(?P<bracketed>[0-9a-fA-F:.]+)\]|(?P<plain>[^\[\]:@]*))(?::[0-9]*)?")
+OPEN_TO_ALL = ("/health", "/v1/health")
+"""Whoever watches over a process needs no token for these."""
 GONE = 499
 """How a request is counted whose client hung up."""
 
@@ -55,6 +55,8 @@ class Gate:
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        # Clients put paths together from an address and an endpoint, and either may bring a slash too many.
+        scope = {**scope, "path": "/" + "/".join(filter(None, scope["path"].split("/")))}
         self._inside += 1
         try:
             app, body = self._app, b""
@@ -81,7 +83,7 @@ class Gate:
         if {"content-length", "transfer-encoding"} <= headers.keys():
             # Somebody in between may see the end of the body elsewhere, and a second request in it.
             raise HttpError(400, "A body has a Content-Length or a Transfer-Encoding, not both.", closes=True)
-        if self._token and scope["path"] != OPEN_TO_ALL:
+        if self._token and scope["path"] not in OPEN_TO_ALL:
             kind, _, given = headers.get("authorization", "").partition(" ")
             given = given.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
             if not hmac.compare_digest(given.encode(), self._token):

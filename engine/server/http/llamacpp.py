@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.core.request import Filled, FillRequest
+from engine.core.version import __version__
+from engine.ipc.messages import EngineStatus
 from engine.server.http.endings import Completed
 
 _ERRORS = {
@@ -28,15 +30,45 @@ def piece(text: str) -> dict[str, Any]:
     return {"index": 0, "content": text, "tokens": [], "stop": False}
 
 
+def about(status: EngineStatus) -> dict[str, Any] | None:
+    """What a list of models says of one; None before its weights are loaded."""
+    if status.parameters is None:
+        return None
+    return {"n_params": status.parameters, "n_ctx_train": status.context_limit}
+
+
+def properties(model: str, status: EngineStatus) -> dict[str, Any]:
+    """What the server is like. Of a folder of weights it tells the name, and nothing of where it lies."""
+    usual = FillRequest(prefix="", suffix="")
+    return {
+        "default_generation_settings": {
+            "n_ctx": status.context_limit or 0,
+            "params": {"n_predict": usual.max_tokens, "seed": usual.seed, "stop": [], "stream": False, "n_indent": 0},
+        },
+        "total_slots": 1,
+        "model_alias": model,
+        "model_path": model,
+        "chat_template": "",
+        "modalities": {"vision": False, "audio": False},
+        "build_info": f"dg-lsp {__version__}",
+        "is_sleeping": status.loaded_s is None,
+    }
+
+
 def whole(
-    model: str, request: FillRequest, answer: Completed, filled: Filled | None, content: str | None = None
+    model: str,
+    request: FillRequest,
+    answer: Completed,
+    filled: Filled | None,
+    content: str | None = None,
+    index: int = 0,
 ) -> dict[str, Any]:
     """An answer, or the end of a streamed one with the `content` that is left of it. `filled`: None where nothing was
     computed."""
     prompt = filled.context_tokens if filled else 0
     prompt_ms, predicted_ms = (filled.ms.encode, filled.ms.denoise) if filled else (0.0, 0.0)
     return {
-        "index": 0,
+        "index": index,
         "content": answer.text if content is None else content,
         "tokens": [],
         "id_slot": 0,

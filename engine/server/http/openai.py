@@ -21,9 +21,9 @@ def error_object(status: int, message: str, param: str | None = None) -> dict[st
     return {"error": {"message": message, "type": kind, "param": param, "code": None}}
 
 
-def models(name: str, since: float) -> dict[str, Any]:
-    """`since`: seconds of the epoch."""
-    held = {"id": name, "object": "model", "created": int(since), "owned_by": "dg-lsp"}
+def models(name: str, since: float, about: dict[str, Any] | None) -> dict[str, Any]:
+    """`since`: seconds of the epoch; `about`: what llama.cpp's clients look for."""
+    held = {"id": name, "object": "model", "created": int(since), "owned_by": "dg-lsp", "meta": about}
     return {"object": "list", "data": [held]}
 
 

@@ -22,8 +22,8 @@ from dg_lsp.backend.timeouts import Timeouts
 from dg_lsp.documents import documents
 from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.analyses import NOTHING
-from dg_lsp.protocol.framing import UNREADABLE, read
 from engine.core.analysis import Analysis, SyntaxErrorRegion
+from engine.core.json_values import UNREADABLE, read_json
 from engine.core.request import Candidate, Filled, FillRequest
 from engine.ipc.messages import EngineState
 
@@ -43,7 +43,9 @@ class Session:
         self.told.append(json.loads(data))
 
     async def send(self, method: str, params: Any, **more: Any) -> None:
-        self.server.rpc.take(read(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()))
+        self.server.rpc.take(
+            read_json(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode())
+        )
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -283,7 +285,7 @@ async def test_between_two_messages_others_have_a_turn(monkeypatch):
         # By now the reader has read more.
         time.sleep(0.001)
 
-    await session_module.Inbox(map(read, [*bodies, b""]), take).take_all()
+    await session_module.Inbox(map(read_json, [*bodies, b""]), take).take_all()
     other.cancel()
     assert taken == [*range(100), UNREADABLE]
     assert max(later - earlier for earlier, later in pairwise(turns)) == 1

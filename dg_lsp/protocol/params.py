@@ -1,0 +1,227 @@
+"""What is needed of each message that clients send, `initialize` aside: the types that handlers are called with.
+
+They bear the names of the protocol's own, of which they have the fields that are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from lsprotocol import types
+from lsprotocol.types import CodeActionTriggerKind, InlineCompletionTriggerKind, Position, Range, TextDocumentIdentifier
+from msgspec import Struct
+
+from dg_lsp.protocol.messages import (
+    DID_FOCUS,
+    INLINE_EDIT,
+    SET_ENABLED,
+    STATUS,
+    FocusParams,
+    InlineEditParams,
+    SetEnabledParams,
+    StatusParams,
+)
+from dg_lsp.protocol.reading import Loose
+
+
+class _Params(Struct, frozen=True, rename="camel", kw_only=True):
+    """An object of which the fields below are needed."""
+
+
+class TextDocumentItem(_Params, frozen=True, kw_only=True):
+    uri: str
+    text: str
+    language_id: Loose[str] = ""
+    version: Loose[int | None] = None
+
+
+class DidOpenTextDocumentParams(_Params, frozen=True, kw_only=True):
+    text_document: TextDocumentItem
+
+
+class VersionedTextDocumentIdentifier(_Params, frozen=True, kw_only=True):
+    uri: str
+    version: Loose[int | None] = None
+
+
+class _ContentChange(_Params, frozen=True, kw_only=True):
+    text: str
+    range: Range | None = None
+    """None: the text is all there is. It is not loose: of one that can't be read, the text is not all there is."""
+
+
+class ContentChanges:
+    """Changes in order."""
+
+    def __init__(self, events: Sequence[types.TextDocumentContentChangeEvent]) -> None:
+        self.events = events
+
+    @classmethod
+    def read(cls, value: object) -> ContentChanges:
+        """What came before a whole text is of no account, whatever it was."""
+        found: list[types.TextDocumentContentChangeEvent] = []
+        for each in reversed(msgspec.convert([] if value == {} else value, list[Any])):
+            change = msgspec.convert(each, _ContentChange)
+            if change.range is None:
+                found.append(types.TextDocumentContentChangeWholeDocument(text=change.text))
+                break
+            found.append(types.TextDocumentContentChangePartial(range=change.range, text=change.text))
+        return cls(found[::-1])
+
+
+class DidChangeTextDocumentParams(_Params, frozen=True, kw_only=True):
+    text_document: VersionedTextDocumentIdentifier
+    content_changes: ContentChanges
+
+
+class DidCloseTextDocumentParams(_Params, frozen=True, kw_only=True):
+    text_document: TextDocumentIdentifier
+
+
+class NotebookCell(_Params, frozen=True, kw_only=True):
+    kind: int
+    document: str
+
+
+class NotebookDocument(_Params, frozen=True, kw_only=True):
+    uri: str
+    cells: list[NotebookCell]
+
+
+class NotebookDocumentIdentifier(_Params, frozen=True, kw_only=True):
+    uri: str
+
+
+class DidOpenNotebookDocumentParams(_Params, frozen=True, kw_only=True):
+    notebook_document: NotebookDocument
+    cell_text_documents: list[Loose[TextDocumentItem]]
+
+
+class NotebookCellArrayChange(_Params, frozen=True, kw_only=True):
+    start: int
+    delete_count: int
+    cells: list[NotebookCell] | None = None
+
+
+class NotebookDocumentCellChangeStructure(_Params, frozen=True, kw_only=True):
+    array: NotebookCellArrayChange
+    did_open: list[TextDocumentItem] | None = None
+    did_close: list[TextDocumentIdentifier] | None = None
+
+
+class NotebookDocumentCellContentChanges(_Params, frozen=True, kw_only=True):
+    document: VersionedTextDocumentIdentifier
+    changes: ContentChanges
+
+
+class NotebookDocumentCellChanges(_Params, frozen=True, kw_only=True):
+    structure: NotebookDocumentCellChangeStructure | None = None
+    data: list[NotebookCell] | None = None
+    text_content: list[NotebookDocumentCellContentChanges] | None = None
+
+
+class NotebookDocumentChangeEvent(_Params, frozen=True, kw_only=True):
+    cells: NotebookDocumentCellChanges | None = None
+
+
+class DidChangeNotebookDocumentParams(_Params, frozen=True, kw_only=True):
+    notebook_document: NotebookDocumentIdentifier
+    change: NotebookDocumentChangeEvent
+
+
+class DidCloseNotebookDocumentParams(_Params, frozen=True, kw_only=True):
+    notebook_document: NotebookDocumentIdentifier
+    cell_text_documents: Loose[list[Loose[TextDocumentIdentifier]]] = []
+
+
+class SelectedCompletionInfo(_Params, frozen=True, kw_only=True):
+    range: Range
+    text: str
+
+
+class InlineCompletionContext(_Params, frozen=True, kw_only=True):
+    trigger_kind: Loose[int] = InlineCompletionTriggerKind.Automatic
+    selected_completion_info: Loose[SelectedCompletionInfo | None] = None
+
+
+class InlineCompletionParams(_Params, frozen=True, kw_only=True):
+    text_document: TextDocumentIdentifier
+    position: Position
+    context: Loose[InlineCompletionContext] = InlineCompletionContext()
+
+
+class CompletionParams(_Params, frozen=True, kw_only=True):
+    text_document: TextDocumentIdentifier
+    position: Position
+
+
+class CodeActionContext(_Params, frozen=True, kw_only=True):
+    only: Loose[list[Loose[str]] | None] = None
+    trigger_kind: Loose[int] = CodeActionTriggerKind.Invoked
+
+
+class CodeActionParams(_Params, frozen=True, kw_only=True):
+    text_document: TextDocumentIdentifier
+    range: Range
+    context: Loose[CodeActionContext] = CodeActionContext()
+
+
+class DidChangeConfigurationParams(_Params, frozen=True, kw_only=True):
+    settings: Any = None
+
+
+class WorkspaceFolder(_Params, frozen=True, kw_only=True):
+    uri: str
+
+
+class WorkspaceFoldersChangeEvent(_Params, frozen=True, kw_only=True):
+    added: Loose[list[Loose[WorkspaceFolder]]] = []
+    removed: Loose[list[Loose[WorkspaceFolder]]] = []
+
+
+class DidChangeWorkspaceFoldersParams(_Params, frozen=True, kw_only=True):
+    event: WorkspaceFoldersChangeEvent
+
+
+class ExecuteCommandParams(_Params, frozen=True, kw_only=True):
+    command: str
+    arguments: list[Any] | None = None
+    work_done_token: Loose[int | str | None] = None
+
+
+class CancelParams(_Params, frozen=True, kw_only=True):
+    id: int | str
+
+
+class WorkDoneProgressCancelParams(_Params, frozen=True, kw_only=True):
+    token: int | str
+
+
+class SetTraceParams(_Params, frozen=True, kw_only=True):
+    value: Any = None
+
+
+PARAMS: dict[str, Any] = {
+    types.TEXT_DOCUMENT_DID_OPEN: DidOpenTextDocumentParams,
+    types.TEXT_DOCUMENT_DID_CHANGE: DidChangeTextDocumentParams,
+    types.TEXT_DOCUMENT_DID_CLOSE: DidCloseTextDocumentParams,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN: DidOpenNotebookDocumentParams,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE: DidChangeNotebookDocumentParams,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE: DidCloseNotebookDocumentParams,
+    types.TEXT_DOCUMENT_INLINE_COMPLETION: InlineCompletionParams,
+    types.TEXT_DOCUMENT_COMPLETION: CompletionParams,
+    types.TEXT_DOCUMENT_CODE_ACTION: CodeActionParams,
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: DidChangeConfigurationParams,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: DidChangeWorkspaceFoldersParams,
+    types.WORKSPACE_EXECUTE_COMMAND: ExecuteCommandParams,
+    types.CANCEL_REQUEST: CancelParams,
+    types.WINDOW_WORK_DONE_PROGRESS_CANCEL: WorkDoneProgressCancelParams,
+    types.SET_TRACE: SetTraceParams,
+    STATUS: StatusParams | None,
+    SET_ENABLED: SetEnabledParams,
+    INLINE_EDIT: InlineEditParams,
+    DID_FOCUS: FocusParams | None,
+}
+"""Of every other message nothing is needed."""
