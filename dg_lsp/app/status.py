@@ -43,6 +43,8 @@ async def set_enabled(ls: DgServer, params: SetEnabledParams) -> dict[str, Any]:
         ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
     except ValueError as error:
         raise JsonRpcInvalidParams(str(error)) from None
+    # Where the folder is, links followed, is seen when its documents are looked at next.
+    ls.projects.look_anew()
     ls.refresh()
     return _account(ls)
 

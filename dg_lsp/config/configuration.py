@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
 from msgspec.structs import replace
 
-from dg_lsp.config.exclusion import file_of, innermost
+from dg_lsp.config.exclusion import file_of, innermost, place_of
+from dg_lsp.config.languages import is_meant, is_on, unknown_language
 from dg_lsp.config.rereading import Rereading, as_marked
 from dg_lsp.config.sections import section
 from dg_lsp.config.settings import Settings, applied
@@ -37,6 +38,8 @@ class Configuration:
         """The editor's settings, for what is not about one document."""
         self._projects = Rereading(_parsed, _refused, MAX_PROJECT_FILE_NBYTES)
         self._tables: dict[Path, tuple[dict[str, Any], str]] = {}
+        self._real: dict[PurePath, PurePath] = {}
+        """Of documents and folders where they are, links followed, as far as somebody looked."""
         self._switches = Switches()
 
     @property
@@ -72,34 +75,48 @@ class Configuration:
             path = file_of(uri)
             if path is not None:
                 self._folders[uri] = path
+        self._real.clear()
 
     @property
     def folders(self) -> Sequence[Path]:
         return tuple(self._folders.values())
 
-    def folder_of(self, uri: str) -> Path | None:
-        """The innermost workspace folder that holds a document."""
-        path = file_of(uri)
-        return path and innermost(path, self.folders)
+    def folders_of(self, uri: str) -> Sequence[Path]:
+        """The innermost workspace folders that hold a document: by its name, and where it is, which may be otherwise by
+        links."""
+        path = place_of(uri)
+        if path is None:
+            return ()
+        held = {self._real.get(folder, folder): folder for folder in self.folders}
+        real = innermost(self._real.get(path, path), held)
+        found = (innermost(path, self.folders), held[real] if real else None)
+        return tuple(dict.fromkeys(filter(None, found)))
 
     def look(self, uri: str) -> None:
-        """Read the file of a document's project, if it changed. Touches the disk; in any thread."""
-        folder = self.folder_of(uri)
-        if folder:
+        """Read the files of a document's projects, if they changed. Touches the disk; in any thread."""
+        path = place_of(uri)
+        for each in filter(None, (path, *self.folders, *self._switches.folders)):
+            self._real[each] = _resolved(each)
+        for folder in self.folders_of(uri):
             self._tables[folder] = self._projects.get(folder / PROJECT_FILE)
+
+    def forget(self, uri: str) -> None:
+        """A document is gone."""
+        path = place_of(uri)
+        if path:
+            self._real.pop(path, None)
 
     def settings_of(self, uri: str) -> Settings:
         """The settings for a document; a project's own file has the last word, but switches nothing on that is off."""
-        folder, editor = self.folder_of(uri), replace(self.editor, enabled=self.switched_on)
-        if folder is None:
-            return editor
-        table, problem = self._tables.get(folder, ({}, ""))
-        if problem:
-            self._name([f"{folder / PROJECT_FILE} {problem}; it is ignored."])
-        if not table:
-            return editor
-        settings = self._applied(editor, table, by_project=True)
-        return replace(settings, enabled=settings.enabled and editor.enabled)
+        settings = replace(self.editor, enabled=self.switched_on)
+        for folder in self.folders_of(uri):
+            table, problem = self._tables.get(folder, ({}, ""))
+            if problem:
+                self._name([f"{folder / PROJECT_FILE} {problem}; it is ignored."])
+            if table:
+                told = self._applied(settings, table, by_project=True)
+                settings = replace(told, enabled=told.enabled and settings.enabled)
+        return settings
 
     def switch(self, *, enabled: bool, language: str | None = None, folder: str | None = None) -> None:
         """Turn suggestions on or off: everywhere, for a language, in a folder (by its URI), or for a language there.
@@ -113,20 +130,27 @@ class Configuration:
         settings = self.settings_of(uri)
         if self._switches.everywhere is False or not settings.enabled:
             return "Suggestions are switched off."
-        enabled, folder = self._switches.nearest(uri, language) or (settings.languages.get(language, True), None)
+        places = self._places(uri)
+        by_settings = is_on(settings.languages, language), None
+        enabled, folder = self._switches.nearest(places, self._real, language) or by_settings
         if not enabled:
             return f"Suggestions are switched off for {language}{f' in {folder}' if folder else ''}."
-        enabled, folder = self._switches.nearest(uri, None) or (True, None)
+        enabled, folder = self._switches.nearest(places, self._real, None) or (True, None)
         return "" if enabled else f"Suggestions are switched off in {folder}."
+
+    def _places(self, uri: str) -> frozenset[PurePath]:
+        """The names that a document goes by."""
+        by_name = {_place(uri), place_of(uri) or _place(uri)}
+        return frozenset(by_name | {self._real.get(each, each) for each in by_name})
 
     def _applied(self, settings: Settings, given: object, *, by_project: bool = False) -> Settings:
         changed, problems = applied(settings, given, by_project=by_project)
-        self._name(problems)
+        self._name([*problems, *map(unknown_language, changed.languages)])
         return changed
 
     def _name(self, problems: Iterable[str]) -> None:
         for problem in problems:
-            if problem not in self._named and len(self._named) < MAX_NAMED:
+            if problem and problem not in self._named and len(self._named) < MAX_NAMED:
                 self._named.add(problem)
                 self._complain(problem)
 
@@ -156,25 +180,45 @@ class Switches:
         """Turn one. Raises ValueError where `folder` is no URI."""
         if folder is not None and not _HAS_SCHEME.match(folder):
             raise ValueError(f"The folder must be a URI such as file:///home/me/project, not {folder!r}.")
-        self._enabled[language, None if folder is None else _place(folder)] = enabled
+        key = language and language.lower(), None if folder is None else _place(folder)
+        self._enabled = {each: held for each, held in self._enabled.items() if each != key} | {key: enabled}
 
     def forget(self, language: str | None) -> None:
         """As if that language, or everything, had never been switched everywhere; folders keep theirs."""
-        self._enabled.pop((language, None), None)
+        self._enabled.pop((language and language.lower(), None), None)
 
     @property
     def everywhere(self) -> bool | None:
         return self._enabled.get((None, None))
 
-    def nearest(self, uri: str, language: str | None) -> tuple[bool, PurePath | None] | None:
-        """Of those for a language, or for all of them, the one that is nearest to a document, and its folder."""
-        place = _place(uri)
+    @property
+    def folders(self) -> Sequence[Path]:
+        """Those on this machine."""
+        return [folder for _, folder in list(self._enabled) if isinstance(folder, Path)]
+
+    def nearest(
+        self, places: frozenset[PurePath], real: Mapping[PurePath, PurePath], language: str | None
+    ) -> tuple[bool, PurePath | None] | None:
+        """Of those for a language, or for all of them, the one that is nearest to a document, which goes by the names
+        `places`, and its folder; of several that are as near, the one that was turned last. `real`: where folders are,
+        links followed."""
         holding = [
             (enabled, folder)
-            for (each, folder), enabled in self._enabled.items()
-            if each == language and (folder is None or place.is_relative_to(folder))
+            for (each, folder), enabled in reversed(self._enabled.items())
+            if is_meant(each, language)
+            and (
+                folder is None
+                or any(place.is_relative_to(named) for place in places for named in (folder, real.get(folder, folder)))
+            )
         ]
         return max(holding, key=lambda held: len(held[1].parts) if held[1] else 0, default=None)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # links in a circle, say
+        return path
 
 
 def _place(uri: str) -> PurePath:

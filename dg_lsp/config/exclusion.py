@@ -38,6 +38,7 @@ NAMED = "its name or an ignore file says so"
 _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d++))+$")
 """What tools and people put behind a name; a copy is as secret as what it was made of."""
 
+_IN_GIT = re.compile(r"(?P<tree>.*?)/\.git/+(?:[^/]*:/*|[^/]+/+)(?P<file>.+)", re.DOTALL)
 _BEHIND_PATH = re.compile(r"[?#].*", re.DOTALL)
 _secrets = Patterns(Path(__file__).with_name("secrets.dgignore").read_text(encoding="utf-8").splitlines())
 
@@ -127,12 +128,12 @@ class Exclusions:
         """Why the document may not be shown to the model, in a clause; empty where it may."""
         if _is_secret(uri):
             return NAMED
-        return "" if file_of(uri) is None else self._reasons.get(uri, NOT_YET)
+        return "" if place_of(uri) is None else self._reasons.get(uri, NOT_YET)
 
     def reason(self, uri: str, folders: Sequence[Path], *, is_folder: bool = False, seen: Seen | None = None) -> str:
         """Why a document, or all in a folder, may not be shown to the model, as it is now, or as others have `seen` the
         folders around it; empty where it may. Touches the disk, and keeps nothing but what is `unheeded`."""
-        path = file_of(uri)
+        path = place_of(uri)
         if path is None:
             return ""
         try:
@@ -233,17 +234,34 @@ def _names_secret(path: str) -> bool:
 @lru_cache(maxsize=256)
 def file_of(uri: str) -> Path | None:
     """The file behind a document, also a notebook's behind its cell; None for an untitled or remote one."""
+    return place_of(uri) if uri.partition(":")[0].lower() in _FILE_SCHEMES else None
+
+
+@lru_cache(maxsize=256)
+def place_of(uri: str) -> Path | None:
+    """Where a document's file is, was or will be, whatever shows it: schemes of version control name older texts of a
+    file, and what must not be seen of the one must not be of the other. None where nothing says so."""
     scheme, _, rest = uri.partition(":")
-    if scheme.lower() not in _FILE_SCHEMES:
-        return None
-    rest = _BEHIND_PATH.sub("", rest)
+    scheme, rest = scheme.lower(), _BEHIND_PATH.sub("", rest)
+    authority = rest[2:].partition("/")[0] if rest.startswith("//") and scheme not in _FILE_SCHEMES else ""
+    if authority and not scheme.startswith("git"):
+        return None  # A file of another machine. What git is asked for has anything there.
+    rest = rest.removeprefix(f"//{authority}") if authority else rest
     if rest.startswith("//") and (os.name != "nt" or rest.lower().startswith("//localhost/")):
         # Another host's files are none of this machine's paths, but on Windows; what this one's would be is judged.
         rest = "".join(rest[2:].partition("/")[1:])
     # Elsewhere than on Windows names are bytes, of whatever encoding.
     found = to_fs_path(f"file:{rest}") if os.name == "nt" else os.fsdecode(unquote_to_bytes(rest))
     path = Path(found) if found else None
-    return path if path and path.is_absolute() and "\0" not in str(path) else None
+    if path is None or not path.is_absolute() or "\0" in str(path):
+        return None
+    return path if scheme in _FILE_SCHEMES else _checked_out(path)
+
+
+def _checked_out(path: Path) -> Path:
+    """Some schemes name what git holds: its folder, a revision, and the file in the work tree."""
+    held = _IN_GIT.fullmatch(path.as_posix())
+    return Path(held["tree"] or "/", held["file"]) if held else path
 
 
 def innermost(path: Path, folders: Iterable[Path]) -> Path | None:

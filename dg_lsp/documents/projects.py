@@ -77,6 +77,7 @@ class Projects:
     def forget(self, uri: str) -> None:
         """The project of a file, or the file itself, is gone."""
         self._exclusions.forget(uri)
+        self._configuration.forget(uri)
         self._looking.forget(uri)
 
     def forget_all(self) -> None:

@@ -203,6 +203,15 @@ class SetTraceParams(_Params, frozen=True, kw_only=True):
     value: Any = None
 
 
+class ApplyWorkspaceEditResult(_Params, frozen=True, kw_only=True):
+    applied: bool
+    failure_reason: Loose[str | None] = None
+
+
+class MessageActionItem(_Params, frozen=True, kw_only=True):
+    title: str
+
+
 PARAMS: dict[str, Any] = {
     types.TEXT_DOCUMENT_DID_OPEN: DidOpenTextDocumentParams,
     types.TEXT_DOCUMENT_DID_CHANGE: DidChangeTextDocumentParams,
@@ -225,3 +234,9 @@ PARAMS: dict[str, Any] = {
     DID_FOCUS: FocusParams | None,
 }
 """Of every other message nothing is needed."""
+ANSWERS: dict[Any, Any] = {
+    types.ApplyWorkspaceEditResponse: ApplyWorkspaceEditResult,
+    types.ShowMessageResponse: MessageActionItem | None,
+    types.ConfigurationResponse: list[Any] | None,
+}
+"""The same of what clients answer."""

@@ -11,7 +11,6 @@ import logging
 import re
 from collections import abc
 from collections.abc import Callable, Generator
-from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Union, cast, get_args, get_origin
 
@@ -28,11 +27,11 @@ from pygls.exceptions import (
 )
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
-from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage
+from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 
 from dg_lsp.protocol.copilot import table, understood
 from dg_lsp.protocol.messages import NOTIFICATIONS
-from dg_lsp.protocol.params import PARAMS
+from dg_lsp.protocol.params import ANSWERS, PARAMS
 from dg_lsp.protocol.reading import needed
 from engine.core.json_values import UNREADABLE
 
@@ -185,7 +184,7 @@ class Rpc(LanguageServerProtocol):
     def structure_message(self, data: dict[str, Any]) -> Any:
         """A message, with what is needed of it; of itself, and of what it can do, a client may say anything."""
         if "method" not in data:
-            return super().structure_message(self._salvaged_answer(data))
+            return self._structured_answer(data)
         method = data["method"]
         if "id" not in data and not _is_notification(method):
             raise JsonRpcInvalidRequest("Only a request can say this.")
@@ -196,14 +195,14 @@ class Rpc(LanguageServerProtocol):
             return JsonRPCNotification(method=method, jsonrpc=self.VERSION, params=params)
         return JsonRPCRequestMessage(id=data["id"], method=method, jsonrpc=self.VERSION, params=params)
 
-    def _salvaged_answer(self, data: dict[str, Any]) -> dict[str, Any]:
-        """A client's answer without what in its result is not what it should be."""
-        kind = self._result_types.get(data["id"]) if "result" in data and type(data.get("id")) in (int, str) else None
-        if kind is None:
-            return data
-        held = attrs.fields_dict(kind)["result"].type
-        result = _salvaged(data["result"], held, partial(_structures, self._converter))
-        return data if result is _NOTHING else {**data, "result": result}
+    def _structured_answer(self, data: dict[str, Any]) -> Any:
+        """What a client answers, as far as it is needed."""
+        id_: Any = data.get("id")
+        asked = self._result_types.pop(id_, None) if type(id_) in (int, str) else None
+        if "result" not in data:
+            return super().structure_message(data)
+        result = needed(data["result"], ANSWERS.get(asked, Any))
+        return JsonRPCResponseMessage(id=id_, jsonrpc=self.VERSION, result=result)
 
     def _register_builtin_features(self) -> None:
         super()._register_builtin_features()
@@ -227,7 +226,7 @@ class Rpc(LanguageServerProtocol):
 
 
 def converter() -> Converter:
-    """pygls' converter, for what a client says of itself and answers.
+    """pygls' converter, for what a client says of itself.
 
     A client that names inline completion among its capabilities has it; lsp-mode writes null where it has no options.
     One that does not keep to the encoding that was agreed on offers but the one that it writes. What else a client says
@@ -246,6 +245,13 @@ def converter() -> Converter:
     lenient.register_structure_hook(types.WorkspaceFolder, _folder)
     as_initialize = lenient.get_structure_hook(types.InitializeParams)
 
+    def structures(value: Any, kind: Any) -> bool:
+        try:
+            lenient.structure(value, kind)
+        except Exception:  # noqa: BLE001 each kind of value that is wrong raises another
+            return False
+        return True
+
     def initialize(value: Any, kind: Any) -> types.InitializeParams:
         params = understood(value)
         try:
@@ -253,7 +259,7 @@ def converter() -> Converter:
         except Exception:  # each kind of value that is wrong raises another
             if not isinstance(params, dict):
                 raise
-        kept = _salvaged_fields(cast(dict[str, Any], params), kind, partial(_structures, lenient))
+        kept = _salvaged_fields(cast(dict[str, Any], params), kind, structures)
         return as_initialize({"capabilities": {}, **kept}, kind)
 
     lenient.register_structure_hook(types.InitializeParams, initialize)
@@ -266,14 +272,6 @@ def _folder(value: Any, _: Any) -> types.WorkspaceFolder:
     if not isinstance(uri, str):
         raise JsonRpcInvalidParams
     return types.WorkspaceFolder(uri=uri, name=name if isinstance(name, str) else uri)
-
-
-def _structures(converter: Converter, value: Any, kind: Any) -> bool:
-    try:
-        converter.structure(value, kind)
-    except Exception:  # noqa: BLE001 each kind of value that is wrong raises another
-        return False
-    return True
 
 
 def _salvaged_fields(value: dict[str, Any], kind: Any, structures: Callable[[Any, Any], bool]) -> dict[str, Any]:

@@ -89,10 +89,10 @@ def test_a_project_file_is_read_as_its_mark_says(tmp_path, encoding):
 
 def test_the_innermost_folder_counts(tmp_path):
     configuration, _ = configured(tmp_path, tmp_path / "inner")
-    assert configuration.folder_of((tmp_path / "inner" / "a.py").as_uri()) == tmp_path / "inner"
+    assert configuration.folders_of((tmp_path / "inner" / "a.py").as_uri()) == (tmp_path / "inner",)
     configuration.change_folders([], [(tmp_path / "inner").as_uri()])
-    assert configuration.folder_of((tmp_path / "inner" / "a.py").as_uri()) == tmp_path
-    assert configuration.folder_of("untitled:1") is None
+    assert configuration.folders_of((tmp_path / "inner" / "a.py").as_uri()) == (tmp_path,)
+    assert configuration.folders_of("untitled:1") == ()
 
 
 def test_switching_off_everywhere():
@@ -256,3 +256,98 @@ def test_a_project_file_names_no_more_problems_than_somebody_would_read(tmp_path
     (tmp_path / "dg-lsp.toml").write_text("".join(f"key{number} = 1\n" for number in range(2000)))
     configuration.settings_of((tmp_path / "a.py").as_uri())
     assert len(complaints) == MAX_NAMED
+
+
+@pytest.fixture
+def linked(tmp_path):
+    """A folder, and a link to it."""
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    return tmp_path / "real", tmp_path / "link"
+
+
+@pytest.mark.parametrize("folder_at", [0, 1], ids=["folder", "link"])
+@pytest.mark.parametrize("document_at", [0, 1], ids=["document in the folder", "document in the link"])
+def test_an_off_switch_is_heeded_by_whichever_name_a_folder_and_a_document_go(linked, folder_at, document_at):
+    (linked[0] / "dg-lsp.toml").write_text("enabled = false\n")
+    configuration, complaints = configured(linked[folder_at])
+    uri = (linked[document_at] / "sub" / "new.py").as_uri()
+    assert configuration.settings_of(uri).enabled is False
+    assert configuration.why_off(uri, "python")
+    for scheme in ("git", "fugitive", "diffview", "gitlens", "vscode-notebook-cell"):
+        assert configuration.settings_of(f"{scheme}:{uri.partition(':')[2]}").enabled is False
+    assert complaints == []
+
+
+def test_of_two_projects_that_a_document_is_in_by_its_names_either_can_be_off(linked, tmp_path):
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "dep").symlink_to(linked[0])
+    uri = (tmp_path / "w" / "dep" / "a.py").as_uri()
+    configuration, _ = configured(tmp_path / "w", linked[0])
+    assert configuration.settings_of(uri).enabled
+    (linked[0] / "dg-lsp.toml").write_text("enabled = false\n")
+    assert not configuration.settings_of(uri).enabled
+    (linked[0] / "dg-lsp.toml").write_text("enabled = true\n")
+    (tmp_path / "w" / "dg-lsp.toml").write_text("enabled = false\n")
+    assert not configuration.settings_of(uri).enabled
+
+
+@pytest.mark.parametrize("folder_at", [0, 1])
+def test_a_folder_is_switched_by_whichever_name(linked, folder_at):
+    configuration, _ = configured(linked[folder_at])
+    for at in (0, 1):
+        configuration.switch(enabled=False, folder=linked[at].as_uri())
+        for place in linked:
+            uri = (place / "a.py").as_uri()
+            configuration.look(uri)
+            assert configuration.why_off(uri, "python")
+        configuration.switch(enabled=True, folder=linked[at].as_uri())
+
+
+def test_links_in_a_circle_are_no_trouble(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    configuration, _ = configured(tmp_path)
+    assert configuration.settings_of((tmp_path / "a" / "x.py").as_uri()).enabled
+
+
+@pytest.mark.parametrize(
+    ("languages", "language", "on"),
+    [
+        ({"python": False}, "python", False),
+        ({"python": False}, "python.django", False),
+        ({"django": False}, "python.django", False),
+        ({"python": False}, "Python", False),
+        ({"Python": False}, "python", False),
+        ({"*": False}, "python", False),
+        ({"*": False, "python": True}, "python", True),
+        ({"*": False, "Python": True}, "python.django", True),
+        ({"*": False, "python": True}, "rust", False),
+        ({"python": False, "python.django": True}, "python.django", True),
+        ({"python": True, "django": False}, "python.django", False),
+        ({"python": False}, "pythonic", True),
+        ({"python.django": False}, "python", True),
+        ({"*": False}, "", False),
+    ],
+)
+def test_a_language_goes_by_its_parts_in_any_case(languages, language, on):
+    configuration, complaints = configured()
+    configuration.initialize({"languages": languages})
+    assert (configuration.why_off("file:///a.py", language) == "") is on
+    for name, enabled in languages.items():
+        if len(languages) == 1 and name != "*":
+            configuration.initialize({})
+            configuration.switch(enabled=enabled, language=name)
+            assert (configuration.why_off("file:///a.py", language) == "") is on
+    assert complaints == []
+
+
+def test_a_name_that_no_language_has_is_named_once(tmp_path):
+    (tmp_path / "dg-lsp.toml").write_text("[languages]\npyhton = false\nklingon = true\n")
+    configuration, complaints = configured(tmp_path)
+    for _ in range(3):
+        configuration.settings_of((tmp_path / "a.py").as_uri())
+    assert complaints == [
+        "The setting 'languages' names 'pyhton', which no editor is known to call a language: did you mean 'python'?",
+        "The setting 'languages' names 'klingon', which no editor is known to call a language.",
+    ]

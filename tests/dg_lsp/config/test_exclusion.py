@@ -524,3 +524,49 @@ def test_git_agrees_where_file_systems_ignore_case(tmp_path, monkeypatch):
     asked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert [path for path in paths if excludes(tmp_path / path)] == asked.stdout.split()
     assert len(asked.stdout.split()) == 3
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "git:{path}?%7B%22path%22%3A%22x%22%2C%22ref%22%3A%22~%22%7D",
+        "GIT:{path}",
+        "gitlens://7b2276223a317d{path}?%7B%22ref%22%3A%22a%22%7D",
+        "gitlens-git:{path}",
+        "fugitive://{tree}/.git//0/{file}",
+        "fugitive://{tree}/.git//bec68b7ee04/{file}",
+        "diffview://{tree}/.git/bec68b7ee04/{file}",
+        "diffview://{tree}/.git/:0:/{file}",
+        "gitsigns://{tree}/.git//:0:{file}",
+        "gitsigns://{tree}/.git//HEAD~2:{file}",
+        "vscode-notebook-cell:{path}#W0",
+        "conflictResolution:{path}",
+        "untitled:{path}",
+        "file://{path}",
+    ],
+)
+def test_a_document_is_judged_by_its_path_whatever_shows_it(tmp_path, shown):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".dgignore").write_text("/kept/\n*.hidden\n")
+    tree = tmp_path.as_posix()
+    for file, is_hidden in (("kept/a.py", True), ("b.hidden", True), ("src/kept/a.py", False), ("src/b.py", False)):
+        uri = shown.format(path=f"{tree}/{file}", tree=tree, file=file)
+        exclusions = Exclusions()
+        assert "not read yet" in exclusions.why_excluded(uri)
+        exclusions.look(uri, [tmp_path])
+        assert bool(exclusions.why_excluded(uri)) is is_hidden
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "untitled:Untitled-1",
+        "output:tasks",
+        "nonsense",
+        "jdt://contents/rt.jar",
+        "term://x",
+        "vscode-remote://ssh-remote+h/w/a.py",
+    ],
+)
+def test_what_is_nowhere_is_shown(uri):
+    assert Exclusions().why_excluded(uri) == "" or why(uri) == ""

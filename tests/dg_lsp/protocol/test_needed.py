@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from lsprotocol.types import ApplyWorkspaceEditParams, WorkspaceEdit
+from lsprotocol.types import ApplyWorkspaceEditParams, RegistrationParams, WorkspaceEdit
 
 from tests.dg_lsp.app.test_server import URI, Session
 
@@ -209,6 +209,16 @@ async def test_what_a_switch_is_for_is_never_left_out(session):
     await session.begin(enabled=True)
     assert (await answer(session, "dg/setEnabled", {"enabled": False, "language": 5}))["code"] == -32602
     assert session.server.configuration.switched_on
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("result", [None, {}, True, 5, "done", []])
+async def test_to_a_question_that_needs_no_answer_any_is_one(session, result):
+    await session.begin()
+    asked = asyncio.ensure_future(session.server.client_register_capability_async(RegistrationParams(registrations=[])))
+    await asyncio.sleep(0)
+    session.server.rpc.take({"jsonrpc": "2.0", "id": session.told[-1]["id"], "result": result})
+    await asyncio.wait_for(asked, 5)
 
 
 @pytest.mark.asyncio
