@@ -28,6 +28,7 @@ _SLOW = re.compile(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="leave out files that need torch or start processes of ours")
+    parser.addoption("--all-gaps", action="store_true", help="cut 20,000 gaps, not a sample (half an hour)")
 
 
 def pytest_xdist_auto_num_workers() -> int:

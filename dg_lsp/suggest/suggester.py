@@ -14,7 +14,7 @@ from dg_lsp.documents.gap import CursorGap, gap_at, window
 from dg_lsp.suggest.context import ContextSelector
 from dg_lsp.suggest.elsewhere import Elsewhere
 from dg_lsp.suggest.in_flight import Debounce, InFlight
-from dg_lsp.suggest.insertion import is_name_character, redundant, typed_head
+from dg_lsp.suggest.insertion import is_name_character, typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
 from engine.core.request import Candidate, Filled, FillRequest, Precedent, Snippet
 
@@ -193,6 +193,7 @@ class Suggester:
             max_tokens=settings.inline.max_tokens,
             deadline_ms=self._deadline_ms(gap) * (INVOKED_DEADLINE_FACTOR if invoked else 1),
             single_line=not gap.ends_line,
+            may_swallow=True,
             precedents=precedents,
             folder=gap.snapshot.folder,
         )
@@ -209,7 +210,7 @@ class Suggester:
             id=next(self._ids),
             base=gap.text,
             start=gap.cursor - typed_head(gap.head, text),
-            end=gap.cursor + redundant(text, gap.tail, gap.head),
+            end=gap.cursor + candidate.swallowed,
             text=text,
             confidence=candidate.confidence,
             origin=f"elsewhere: {candidate.origin}" if candidate.origin else "",

@@ -42,7 +42,8 @@ class Suggestion:
         remaining = self._remaining(text, cursor)
         if not remaining or not text.endswith(self.base[self.end :]):
             return None
-        fitting = fit(remaining, text[cursor:tail_end])
+        head, rest = _line_around(text, cursor, tail_end)
+        fitting = fit(head, remaining, text[cursor:tail_end], rest)
         if fitting is None or not fitting.text:
             return None
         return Remainder(
@@ -97,7 +98,7 @@ class Remainder:
     """Where the suggestion began; what was typed of it stands in [start, cursor)."""
     cursor: int
     end: int
-    """Text in [cursor, end) is made redundant."""
+    """Text in [cursor, end) is closed by `text` itself."""
     text: str
 
     @property
@@ -148,6 +149,12 @@ class SuggestionCache:
     def finished(self, text: str) -> Suggestion | None:
         """The suggestion that the document has just become, if any."""
         return next((held for held in reversed(self._held) if held.is_finished(text)), None)
+
+
+def _line_around(text: str, start: int, end: int) -> tuple[str, str]:
+    """What of its line is before and after a span."""
+    first = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
+    return text[first:start], text[end:].partition("\n")[0]
 
 
 def _behind_name(text: str) -> str:

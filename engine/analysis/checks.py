@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from engine.analysis.gap_check import GapCheck
 from engine.analysis.parsed_text import ParsedText, parsed_text
 from engine.analysis.placeholders import placeholder_at
 from engine.analysis.questions import (
@@ -28,13 +29,9 @@ from engine.analysis.questions import (
 from engine.analysis.syntax_errors import syntax_errors
 from engine.core.analysis import Analysis
 from engine.syntax.budget import Budget
-from engine.syntax.extent import cut_to_extent, undoubled
-from engine.syntax.heads import longest_valid_head
 from engine.syntax.roles import role_of
 from engine.syntax.signatures import calls_to_change
 from engine.syntax.tree import SyntaxTree, Trees
-from engine.syntax.validator import Validator
-from engine.syntax.verdict import Verdict
 
 _KEPT = 4
 """Gaps whose surroundings are remembered: a fill asks about its own a few times."""
@@ -78,12 +75,12 @@ class Checks:
 
     def _forget(self) -> None:
         self._trees = Trees()
-        self._gaps: dict[tuple[str, int, int, str], _GapCheck] = {}
+        self._gaps: dict[tuple[str, int, int, str, bool], GapCheck] = {}
         self._texts: dict[tuple[str, str], ParsedText] = {}
 
     def _validate(self, question: ValidateFills, budget: Budget) -> Validations:
-        key = (question.text, question.start, question.end, question.language)
-        gap = _remembered(self._gaps, key, lambda: _GapCheck(question, self._trees, budget))
+        key = (question.text, question.start, question.end, question.language, question.may_swallow)
+        gap = _remembered(self._gaps, key, lambda: GapCheck(question, self._trees))
 
         def validated(fill: str) -> ValidatedFill | None:
             if budget.over():
@@ -114,46 +111,6 @@ class Checks:
                 better.append(Better(index=count, severity=edited.severity))
             count += 1
         return Tried(count=count, better=tuple(better), spent_ms=(time.thread_time() - began) * 1000)
-
-
-class _GapCheck:
-    """One gap, and what was found out about fills of it: rows agree, and a model may insist on what it said."""
-
-    def __init__(self, question: ValidateFills, trees: Trees, budget: Budget) -> None:
-        text, start, end = question.text, question.start, question.end
-        tree = trees.tree(text, question.language, budget)
-        self._validator = Validator(text[:start], text[end:], question.language, text[start:end], tree)
-        self._known: dict[str, Verdict] = {}
-
-    def validated(self, fill: str, budget: Budget, *, whole: bool) -> ValidatedFill:
-        """What may be offered of a fill, and the verdict on it; where trimming takes what is broken, that counts."""
-        text = fill if whole else self._trimmed(fill)
-        lost = self._verdict(fill, budget) if self._loses(fill, text) else None
-        return ValidatedFill(text=text, verdict=lost if lost and lost.problems else self._verdict(text, budget))
-
-    def cut(self, fill: str, budget: Budget) -> ValidatedFill | None:
-        """What of a fill breaks nothing."""
-        text: str | None = self._trimmed(fill)
-        found = self._verdict(text, budget)
-        if found and found.problems:
-            text = longest_valid_head(self._validator, text, budget)
-        return ValidatedFill(text=text, verdict=self._verdict(text, budget)) if text and text.strip() else None
-
-    def _trimmed(self, fill: str) -> str:
-        """What belongs in the gap: not beyond what the gap lies in, and nothing that stands behind it."""
-        brackets = self._validator.brackets
-        return undoubled(brackets, cut_to_extent(brackets, fill))
-
-    def _loses(self, fill: str, trimmed: str) -> bool:
-        """Whether trimming took more than brackets, quotes or what stands behind the gap anyway."""
-        tail = fill[len(trimmed) :].strip()
-        return any(letter.isalnum() for letter in tail) and not self._validator.brackets.after.lstrip().startswith(tail)
-
-    def _verdict(self, text: str, budget: Budget) -> Verdict | None:
-        found = self._known.get(text) or self._validator.verdict(text, budget)
-        if found:
-            self._known[text] = found
-        return found
 
 
 def analyze(tree: SyntaxTree, cursor: int, budget: Budget) -> Analysis:

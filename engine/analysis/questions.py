@@ -30,6 +30,8 @@ class ValidatedFill(Wire, frozen=True, kw_only=True):
     text: str
     verdict: Verdict | None
     """None: unchecked."""
+    swallowed: int = 0
+    """Characters after the gap that it takes the place of."""
 
 
 class Validations(Wire, frozen=True, kw_only=True):
@@ -52,6 +54,8 @@ class ValidateFills(Asks[Validations], frozen=True, kw_only=True):
     the gap."""
     cut: bool = False
     """Cut what is broken to its longest head that is not."""
+    may_swallow: bool = False
+    """Whether a fill may take the place of closers after the gap that it closes itself."""
 
 
 class Diagnosis(Wire, frozen=True, kw_only=True):

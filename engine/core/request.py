@@ -76,6 +76,8 @@ class FillRequest(Wire, frozen=True, kw_only=True):
     """Spans of `old` (offsets into it) that a rewrite leaves as they are."""
     single_line: bool = False
     """No line break may enter the gap."""
+    may_swallow: bool = False
+    """Whether who asks can put an answer in the place of closers after the gap that it closes itself."""
     precedents: Annotated[tuple[Precedent, ...], Meta(max_length=3)] = ()
     """Best first. They are candidates as what the model writes is, judged by the same reading."""
     folder: str = ""
@@ -99,6 +101,9 @@ class Candidate(Wire, frozen=True, kw_only=True):
     """Of the precedent that it is; empty: the model wrote it."""
     token_ends: tuple[int, ...] = ()
     """Where each of those tokens ends in `text`; a longer gap's tokens are those of its last canvas."""
+    swallowed: Annotated[int, Meta(ge=0)] = 0
+    """Characters at the beginning of `suffix` that `text` takes the place of, as it closes them itself; they are in the
+    gap's line."""
     replaces: tuple[int, int] | UnsetType = UNSET
     """Span of `prefix + suffix` that `text` takes the place of, where that is not the gap."""
 

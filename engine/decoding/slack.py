@@ -1,8 +1,7 @@
-"""A gap that is wider than needed: how its end is found, and what a row says that has none.
+"""A gap that is wider than needed: how its end is found.
 
 Unused slots stand at the end of their gap, never inside its text. The first of them is taken when all slots before it
-hold text, as an end of text is: taken earlier, one would draw the next after it and eat into the text. A row that
-found no end may have run on into the suffix, and then says it twice.
+hold text, as an end of text is: taken earlier, one would draw the next after it and eat into the text.
 """
 
 from __future__ import annotations
@@ -52,12 +51,6 @@ def end_behind_text(canvas: Canvas, pad_id: int) -> Mask:
         return text | (canvas.open & (said.gather(1, gaps) == 0))
 
     return mask
-
-
-def run_on(ids: Sequence[int], suffix: Sequence[int]) -> int:
-    """Tokens at the end of a gap's `ids` that say the beginning of the suffix again, at the most."""
-    longest = min(len(ids), len(suffix))
-    return next((size for size in range(longest, 0, -1) if [*ids[-size:]] == [*suffix[:size]]), 0)
 
 
 def met(ids: Sequence[int], suffix: Sequence[int]) -> int | None:

@@ -9,7 +9,6 @@ from itertools import pairwise
 from statistics import fmean
 
 from engine.core.request import Syntax
-from engine.decoding.slack import run_on
 from engine.infill.gap import Gap
 from engine.infill.lengths.strategies import Fitted
 from engine.infill.tokens import token_bounds
@@ -35,6 +34,8 @@ class Hypothesis:
     syntax: Syntax = "unchecked"
     behind: tuple[float, ...] = ()
     """How sure the canvas is of each of the first READ_ON tokens of the suffix, where that was asked."""
+    swallowed: int = 0
+    """Characters after the gap that it takes the place of."""
     whole: bool = True
     """False where the code around the gap is known to be unfinished with it."""
     read: tuple[float, ...] = ()
@@ -74,8 +75,6 @@ def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
     sure = fitted.canvas.confidence[row, :width].tolist()
     pad = gap.model.info.pad_id
     tokens = fitted.canvas.row(row)[:width]
-    if fitted.slack and pad not in tokens and gap.request.task == "fill":
-        tokens = tokens[: width - run_on(tokens, gap.suffix)]
     kept = [(token, value) for token, value in zip(tokens, sure, strict=False) if token != pad]
     if not all(value for _, value in kept):
         return None  # noise still: no answer came for it

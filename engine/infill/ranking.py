@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from engine.infill.hypotheses import Hypothesis, offsets
 from engine.infill.lengths.strategies import FLOOR, TOLD
 from engine.models.base import READ_ON
 from engine.models.logits import Logits
-from engine.syntax.languages import language_of
+from engine.syntax.overlap import repeats_lines
 from engine.text.newlines import with_line_feeds
 
 LEAST = 1e-3
@@ -24,9 +23,6 @@ ENDS = 2.0
 NATS = 1.8
 """By which a precedent is likelier for each token of its surroundings that is like the gap's. This, ENDS and TOLD were
 chosen together on development holes, where twice as much of any is no better."""
-
-_CLOSES = re.compile(r"(?:[)\]}]|</[\w:.-]*>|(?:end|fi|done|esac)\b|[;,])+")
-"""A line that ends a block or several, in any language."""
 
 
 def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -87,30 +83,17 @@ def fitting(likely: float) -> float:
     return TOLD * math.log(max(likely, LEAST))
 
 
-def repeats_suffix(text: str, suffix: str, language: str) -> bool:
-    """Whether a fill says again what the file goes on with: its last line is the suffix's first. Not one that only
-    closes something, as code in blocks ends with many such lines, and one too many is noticed in a known language."""
-    # Up to the first line feed only: a suffix may be a whole file.
-    first = next(iter(suffix.lstrip().partition("\n")[0].splitlines()), "").strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(first) <= 2 or not lines or lines[-1] != first:
-        return False
-    return language_of(language) is None or not _CLOSES.fullmatch(first)
-
-
 def _fits(gap: Gap, tokens: int) -> float:
     """`fitting` for the width that so many tokens have, where the model was asked."""
     return fitting(next((likely for width, likely in gap.told.items() if width >= tokens), 0.0) if gap.told else 1.0)
 
 
 def _is_idle(gap: Gap, text: str) -> bool:
-    old, suffix = gap.request.old, gap.request.suffix
-    # An edit changes something, and does not just take text away.
-    vain = text == with_line_feeds(old) or not text.strip()
-    idle = not text and not old if gap.request.task == "fill" else vain
-    # What repeated the suffix before may go on doing so.
-    language = gap.request.language
-    return idle or (repeats_suffix(text, suffix, language) and not repeats_suffix(old, suffix, language))
+    if gap.request.task == "fill":
+        return not text and not gap.request.old
+    old, suffix = with_line_feeds(gap.request.old), with_line_feeds(gap.request.suffix)
+    # An edit changes something, and does not just take text away. What repeated the suffix before may go on doing so.
+    return text == old or not text.strip() or (repeats_lines(text, suffix) and not repeats_lines(old, suffix))
 
 
 def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Candidate:
@@ -122,6 +105,7 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
         syntax=hypothesis.syntax,
         token_confidence=hypothesis.confidence,
         origin=hypothesis.origin,
+        swallowed=hypothesis.swallowed,
         token_ends=tuple(end for _, end in offsets(gap, hypothesis)),
     )
 

@@ -19,7 +19,7 @@ from engine.decoding.sampling import doubtful, linear_temperature
 from engine.infill.gap import Gap
 from engine.infill.hypotheses import Hypothesis, hypotheses, hypothesis, offsets, shortened
 from engine.infill.lengths.strategies import Fitted
-from engine.infill.validation import checked, validated_fills
+from engine.infill.validation import belonging, checked, validated_fills
 from engine.models.logits import Logits
 from engine.syntax.languages import language_of
 from engine.syntax.problems import Problem
@@ -39,7 +39,8 @@ def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Hypoth
     """The hypotheses of `fitted` that may be offered, with what was done to them."""
     language = language_of(gap.request.language)
     if language is None:
-        return hypotheses(gap, fitted)
+        found = hypotheses(gap, fitted)
+        return [_shortened(gap, each, belonging(gap.request, each.text)) for each in found]
     held, least = fitted.canvas.pinned, gap.sampling.mend_from
     # What says nothing is not offered whatever a validator says.
     pending = {each.row: each for each in hypotheses(gap, fitted) if each.text or gap.request.old}
@@ -85,8 +86,11 @@ def _sort_out(
 
 
 def _offered(gap: Gap, said: Hypothesis, found: ValidatedFill, syntax: Syntax) -> Hypothesis:
-    short = said if found.text == said.text else shortened(gap, said, found.text)
-    return checked(short, found, syntax)
+    return checked(_shortened(gap, said, found.text), found, syntax)
+
+
+def _shortened(gap: Gap, said: Hypothesis, text: str) -> Hypothesis:
+    return said if text == said.text else shortened(gap, said, text)
 
 
 def _places(

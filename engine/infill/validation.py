@@ -11,6 +11,7 @@ from engine.decoding.deadline import Deadline
 from engine.decoding.executor import Work
 from engine.infill.hypotheses import Hypothesis
 from engine.syntax.languages import language_of
+from engine.syntax.overlap import without_end
 from engine.text.newlines import with_line_feeds
 
 CHECK_MS = 500.0
@@ -46,6 +47,7 @@ def validated_fills(
         fills=tuple(fills),
         whole=whole,
         cut=cut,
+        may_swallow=request.may_swallow,
     )
     reply = yield from asked(question, EDIT_CHECK_MS if whole else CHECK_MS, deadline.left_ms())
     return reply.fills if reply else [ValidatedFill(text=text, verdict=None) for text in fills]
@@ -57,7 +59,7 @@ def valid_fills(
     """Those of the texts that add no problem as they are, for `checked`."""
     language = language_of(request.language)
     if language is None:
-        return dict.fromkeys(fills)
+        return {text: None for text in fills if belonging(request, text) == text}
     validated = yield from validated_fills(request, language, fills, deadline)
     return {
         text: found
@@ -66,9 +68,17 @@ def valid_fills(
     }
 
 
+def belonging(request: FillRequest, fill: str) -> str:
+    """What of a fill belongs in the gap, in a language that nobody can check."""
+    if request.task != "fill":
+        return fill
+    return without_end(with_line_feeds(request.prefix), fill, with_line_feeds(request.suffix))
+
+
 def checked(said: Hypothesis, found: ValidatedFill | None, syntax: Syntax = "ok") -> Hypothesis:
     """A hypothesis as it was found, `syntax` where it was; None: in a language that nobody can check."""
     if found is None:
         return said
     whole = found.verdict is not None and found.verdict.whole
-    return replace(said, syntax=syntax if found.verdict else "unchecked", whole=whole)
+    syntax = syntax if found.verdict else "unchecked"
+    return replace(said, syntax=syntax, whole=whole, swallowed=found.swallowed)

@@ -12,7 +12,7 @@ from engine.core.errors import MalformedMessage, VersionMismatch
 from engine.ipc.frames import frame, plain, structured, unframe
 from engine.ipc.messages import ClientMessage, EngineMessage
 
-VERSION = 11
+VERSION = 12
 """Raised with every change of a message; both ends must have the same."""
 OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
 """What a client says of an engine that refuses it for its version; the engine's own words count from its end."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from engine.syntax.lexing import OPENER, Lexeme, lexemes
+from engine.syntax.lexing import CONTEXT_CHARS, OPENER, Lexeme, lexemes
 
 
 class Bracket(NamedTuple):
@@ -70,14 +70,14 @@ class _Stack:
         return bracket
 
 
-def pair(text: str, language: str, before: _Stack | None = None) -> Pairing:
-    """Pair the brackets of a text that follows other text, in which those of `before` stayed open."""
+def pair(text: str, language: str, before: _Stack | None = None, context: str = "") -> Pairing:
+    """Pair the brackets of a text that follows `context`, in which those of `before` stayed open."""
     stack = before.copy() if before else _Stack(())
     pairs: list[tuple[Bracket, int]] = []
     unopened: list[int] = []
     cut_off: list[int] = []
     last: Lexeme | None = None
-    for last in lexemes(text, language):
+    for last in lexemes(text, language, context):
         if last.kind == "open":
             stack.push(Bracket(last.start, last.closer))
         elif last.kind == "close":
@@ -95,12 +95,12 @@ def pair(text: str, language: str, before: _Stack | None = None) -> Pairing:
 
 
 def outside_of_all(
-    text: str, language: str, places: Iterable[int], open_before: tuple[Bracket, ...] = ()
+    text: str, language: str, places: Iterable[int], open_before: tuple[Bracket, ...] = (), context: str = ""
 ) -> Iterator[int]:
     """Those of some places, in order, that lie in no bracket, string or comment, where `open_before`
-    stayed open in the text before."""
+    stayed open in `context`, the text before."""
     stack = _Stack(open_before)
-    coming = lexemes(text, language)
+    coming = lexemes(text, language, context)
     lexeme = next(coming, None)
     for place in places:
         while lexeme and lexeme.end <= place:
@@ -195,6 +195,12 @@ class Brackets:
         pending = self.at_gap.pending
         return self.before[pending.start :] if pending else ""
 
+    @cached_property
+    def context(self) -> str:
+        """The end of the text before `head`, as far as that tells how it or a fill begins."""
+        end = len(self.before) - len(self.head)
+        return self.before[max(0, end - CONTEXT_CHARS) : end]
+
     @property
     def depth(self) -> int:
         """How many characters before the gap the outermost bracket or string around it begins; 0 outside of any."""
@@ -275,7 +281,7 @@ class Brackets:
 
     def _keeps_all(self, fill: str) -> bool:
         """Whether a fill neither opens nor closes anything for the text after the gap."""
-        pairing = pair(fill, self.language)
+        pairing = pair(fill, self.language, context=self.context)
         return not (self.head or pairing.unopened or pairing.unclosed or pairing.pending or pairing.cut_off)
 
     @cached_property
@@ -289,7 +295,7 @@ class Brackets:
     def _with(self, fill: str) -> tuple[Pairing, int]:
         """The brackets from the gap on, and how far behind the beginning of that text the fill begins."""
         if fill not in self._seen:
-            self._seen[fill] = pair(self.head + fill + self.after, self.language, self._open)
+            self._seen[fill] = pair(self.head + fill + self.after, self.language, self._open, self.context)
         return self._seen[fill], len(self.head)
 
     @cached_property

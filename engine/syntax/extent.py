@@ -1,5 +1,4 @@
-"""What a gap lies in, and what of a fill belongs there: nothing beyond the end of that, nothing that stands behind it
-already."""
+"""What a gap lies in, and what of a fill belongs there: nothing beyond the end of that, and no end that it has."""
 
 from __future__ import annotations
 
@@ -10,16 +9,13 @@ from typing import Literal
 
 from engine.syntax.brackets import Brackets, indentation, outside_of_all, statement_start
 from engine.syntax.lexing import Lexeme, lexemes
+from engine.syntax.overlap import line_end
 
 ExtentKind = Literal["string", "comment", "brackets", "block", "rest_of_line", "open"]
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 _CONTINUES = re.compile(r"(?:else|elif|except|finally|catch|rescue|ensure|elsif|elseif|when|and|or)\b|[.)\]}|&?:+-]")
 _ENDS = re.compile(r"(?:end|fi|done|esac|until)\b")
-
-
-_TELLING = 3
-"""Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +67,8 @@ def cut_to_extent(brackets: Brackets, fill: str) -> str:
     return fill[: _end_of_statement(brackets, fill)]
 
 
-def undoubled(brackets: Brackets, fill: str) -> str:
-    """The fill without what it doubles: brackets and quotes that are closed after the gap (an editor may have closed
-    them), the rest of the line, or whole lines that follow."""
-    fill = fill[: _repeated_text(fill, brackets.after)]
+def without_closers(brackets: Brackets, fill: str) -> str:
+    """The fill without brackets and quotes that are closed after the gap: an editor may have closed them."""
     fill = fill[: _repeated_quote(brackets, fill)]
     return fill[: _repeated_closers(brackets, fill)]
 
@@ -89,7 +83,7 @@ def _ends_behind(pending: Lexeme, brackets: Brackets) -> bool:
         return after.count(closer) % 2 == 1
     if "\n" not in brackets.head:
         after = after.splitlines()[0] if after else ""
-    return closer == "\n" or _pending_end(brackets.head, after, brackets.language) is not None
+    return closer == "\n" or _pending_end(brackets, after) is not None
 
 
 def _in_empty_block(before: str, after: str) -> bool:
@@ -106,14 +100,19 @@ def _end_of_pending(brackets: Brackets, fill: str, place: Extent) -> int:
     """Where a string or comment ends that the text after the gap goes on with."""
     if place.closer == "\n" or (len(place.closer) == 1 and "\n" not in brackets.head):
         fill = fill.splitlines()[0] if fill else ""
-    end = _pending_end(brackets.head, fill, brackets.language)
+    end = _pending_end(brackets, fill)
     return len(fill) if end is None or place.closer == "\n" else max(0, end - len(place.closer))
 
 
-def _pending_end(head: str, text: str, language: str) -> int | None:
-    """Where in `text` the string or comment ends that begins with `head`."""
-    first: Lexeme | None = next(lexemes(head + text, language), None)
-    return first.end - len(head) if first and first.ended else None
+def _pending_end(brackets: Brackets, text: str) -> int | None:
+    """Where in `text` the string or comment ends that begins before the gap."""
+    pending = _continued(brackets, text)
+    return pending.end - len(brackets.head) if pending and pending.ended else None
+
+
+def _continued(brackets: Brackets, text: str) -> Lexeme | None:
+    """The string or comment that begins before the gap, if it goes on with `text`."""
+    return next(lexemes(brackets.head + text, brackets.language, brackets.context), None)
 
 
 def _end_of_block(brackets: Brackets, fill: str) -> int:
@@ -142,26 +141,10 @@ def _lines_after_first(brackets: Brackets, fill: str) -> Iterator[tuple[int, str
     size = len(brackets.head)
     lines = {size + match.start(): match.group() for match in _LINE.finditer(fill) if match.start() and match.group()}
     places = [place for place, line in lines.items() if not line.isspace()]
-    for place in outside_of_all(brackets.head + fill, brackets.language, places, brackets.unclosed[-1:]):
+    for place in outside_of_all(
+        brackets.head + fill, brackets.language, places, brackets.unclosed[-1:], brackets.context
+    ):
         yield place - size, lines[place]
-
-
-def _repeated_text(fill: str, after: str) -> int:
-    """Where the end of the fill begins that the text after the gap begins with, if that is a line or more."""
-    first_line_end = _line_end(after)
-    for size in range(min(len(fill), len(after)), 0, -1):
-        if fill.endswith(after[:size]):
-            repeated = after[:size]
-            telling = len("".join(repeated.split())) >= _TELLING and any(letter.isalnum() for letter in repeated)
-            return len(fill) - size if telling and size >= first_line_end else len(fill)
-    return len(fill)
-
-
-def _line_end(text: str) -> int:
-    """Where the first line that is not blank ends."""
-    blank = len(text) - len(text.lstrip())
-    ends = [end for end in (text.find("\n", blank), text.find("\r", blank)) if end >= 0]
-    return min(ends, default=len(text))
 
 
 def _repeated_quote(brackets: Brackets, fill: str) -> int:
@@ -171,7 +154,7 @@ def _repeated_quote(brackets: Brackets, fill: str) -> int:
         return len(fill)
     if not _ends_behind(pending, brackets):
         return len(fill)
-    inside = next(lexemes(brackets.head + fill, brackets.language), None)
+    inside = _continued(brackets, fill)
     if not inside or not inside.ended:
         return len(fill)
     end = inside.end - len(brackets.head) - len(pending.closer)
@@ -181,8 +164,9 @@ def _repeated_quote(brackets: Brackets, fill: str) -> int:
 
 def _balanced(brackets: Brackets, fill: str) -> bool:
     """Whether every string ends in the line in which the gap's line ends."""
-    line = fill + brackets.after[: _line_end(brackets.after)]
-    return all(lexeme.ended or lexeme.kind == "comment" for lexeme in lexemes(brackets.head + line, brackets.language))
+    line = fill + brackets.after[: line_end(brackets.after)]
+    found = lexemes(brackets.head + line, brackets.language, brackets.context)
+    return all(lexeme.ended or lexeme.kind == "comment" for lexeme in found)
 
 
 def _repeated_closers(brackets: Brackets, fill: str) -> int:

@@ -31,20 +31,27 @@ class Lexeme(NamedTuple):
     """False for a string or comment that the end of the text cut off."""
 
 
-def lexemes(text: str, language: str) -> Iterator[Lexeme]:
-    """The lexemes of a text in order; nothing for a language whose brackets need not pair."""
+CONTEXT_CHARS = 16
+"""Before a text that tell how it begins."""
+
+
+def lexemes(text: str, language: str, context: str = "") -> Iterator[Lexeme]:
+    """The lexemes of a text in order; nothing for a language whose brackets need not pair. `context`: what stands
+    before it; whether a slash begins a regular expression shows there."""
     pattern = _pattern(language)
     if pattern is None:
         return
-    for match in pattern.finditer(text):
-        start, end = match.span()
+    context = context[-CONTEXT_CHARS:]
+    text, size = context + text, len(context)
+    for match in pattern.finditer(text, size):
+        start, end = match.start() - size, match.end() - size
         piece, name = match.group(), match.lastgroup or ""
         if name == "bracket":
             opens = piece in PARTNER
             yield Lexeme("open" if opens else "close", start, end, PARTNER.get(piece) or OPENER[piece])
         else:
             closer = _closer(piece, name)
-            ended = _ends(piece, closer, name) if closer.strip() else end < len(text)
+            ended = _ends(piece, closer, name) if closer.strip() else match.end() < len(text)
             yield Lexeme("comment" if name.startswith("comment") else "string", start, end, closer, ended)
 
 
@@ -70,7 +77,9 @@ _PARTS = {
     "rust_raw": r'(?P<string_rust>\br(?P<hashes>#+)".*?(?:"(?P=hashes)|\Z))',
     "character": r"(?P<string_character>(?<!\w)'(?:\\[^\r\n]{1,9}?|[^\\'\r\n])')",
     "regex": (
-        r"(?P<string_regex>(?:(?<=[=(,:\[!&|?{};])|(?<=[=(,:\[!&|?{};]\s)|(?<=return\s))"
+        r"(?P<string_regex>(?:(?<=[=(,:\[!&|?{};])|(?<=[=(,:\[!&|?{};]\s)|(?<==>)|(?<==>\s)|(?<=return\s)"
+        # An argument in a line of its own; a division has a blank on both sides.
+        r"|(?<=\s\s)(?!/\s))"
         # Bounded: what looks like one and is none is read again from the next place that does.
         r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\r\n]){0,100}+\]|[^/\\\[\r\n]){1,1000}+/)"
     ),

@@ -49,12 +49,10 @@ def violations(tree: SyntaxTree, first: int, last: int) -> list[Found]:
 def _breaks(rule: str, node: Node, tree: SyntaxTree) -> bool:
     match rule:
         case "keyword_as_name":
-            # A grammar takes `await (x)` for a call of `await`.
-            word = tree.data[node.start_byte : node.end_byte]
-            called = (
-                word == b"await" and node.parent and node.parent.type in ("call_expression", "subscript_expression")
-            )
-            return word in _keywords(tree.language) and not called
+            # A grammar takes `await (x)` for a call of `await`, and Rust's `'static` for a name.
+            word, above = tree.data[node.start_byte : node.end_byte], node.parent.type if node.parent else ""
+            called = word == b"await" and above in ("call_expression", "subscript_expression")
+            return word in _keywords(tree.language) and not called and above != "lifetime"
         case "await_outside":
             # Outside of all functions it stands in a module.
             return "async" not in _marks(node, otherwise="async")

@@ -21,6 +21,8 @@ A = TypeVar("A", bound="HttpAsked")
 Answers = Annotated[int, Meta(ge=1, le=32)]
 _MOST_TOKENS = 4096
 _MOST_MS = 1e9
+_TELLING_CHARS = 256
+"""Of the text after a gap."""
 _MOST_STOPS = 64
 _MOST_CHARS = 1 << 20
 """On either side of a gap: no model's context takes more, and what handles all of it holds up everybody."""
@@ -80,7 +82,12 @@ class HttpAsked(Struct, frozen=True, kw_only=True):
         if len(words) > _MOST_STOPS:
             raise HttpError(400, f"At most {_MOST_STOPS} stop words are heeded.", "stop")
         line_end = dominant_line_end(request.prefix + request.suffix)
-        return Endings(stop=tuple(filter(None, words)), indent=max(self.n_indent or 0, 0), line_end=line_end)
+        return Endings(
+            stop=tuple(filter(None, words)),
+            indent=max(self.n_indent or 0, 0),
+            line_end=line_end,
+            follows=request.suffix.lstrip()[:_TELLING_CHARS],
+        )
 
     def request(self, prefix: str, suffix: str, *, snippets: Sequence[Snippet] = (), path: str = "") -> FillRequest:
         """The gap between the two; the language is told, or that of the file's name or what the first line says."""

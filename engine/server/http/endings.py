@@ -24,6 +24,8 @@ class Endings:
     """Spaces and tabs that lines after the first begin with, or it ends before them; blank lines may have less."""
     line_end: str = "\n"
     """Of the texts."""
+    follows: str = ""
+    """What the text after the gap begins with, but for blanks: no answer ends in it."""
 
     def cut(self, text: str) -> tuple[str, StopType, str]:
         """What is left of a text, why it ends there, and the stop word."""
@@ -38,6 +40,7 @@ class Endings:
         """What of a text that goes on is sure to be left of it, whatever follows."""
         # Before the ending that is there, a longer word may have begun.
         held = max((_begun(self._written(word), text) for word in self.stop), default=0)
+        held = max(held, _said_again(text, self.follows))
         if self.indent and text.rpartition(self.line_end)[2].strip() == "":
             # How far the line is indented is not known yet.
             held = max(held, len(text) - len(text.rstrip()))
@@ -121,6 +124,14 @@ class Settling:
             return ""
         piece, self._sent = text[len(self._sent) :], text
         return piece
+
+
+def _said_again(text: str, follows: str) -> int:
+    """How much of a text's end may be what follows it."""
+    said = text.rstrip()
+    most = min(len(said), len(follows))
+    size = next((size for size in range(most, 0, -1) if said.endswith(follows[:size])), 0)
+    return len(text) - len(said[: len(said) - size].rstrip()) if follows else 0
 
 
 def _begun(word: str, text: str) -> int:

@@ -36,6 +36,7 @@ class Recorder:
     threshold: float | None = None
     took_ms: float = 0.0
     origin: str = ""
+    swallowed: int = 0
     is_ready: bool = True
     deadline_ms: float = 300.0
     asked: list[FillRequest] = field(default_factory=list)
@@ -47,7 +48,7 @@ class Recorder:
         await asyncio.sleep(0)
         sure = self.confidence
         candidates = [
-            Candidate(text=text, tokens=1, confidence=sure, score=0.0, origin=self.origin)
+            Candidate(text=text, tokens=1, confidence=sure, score=0.0, origin=self.origin, swallowed=self.swallowed)
             for text in self.answers[: request.n]
         ]
         ms = Timings(total=self.took_ms)
@@ -207,19 +208,20 @@ async def test_an_answer_of_nothing_but_space_is_none(answer):
 
 
 @pytest.mark.parametrize(
-    ("document", "answer", "outcome"),
+    ("document", "answer", "swallowed", "outcome"),
     [
-        ("x = f(▮)\n", "y)", "x = f(y)\n"),
-        ("x = f(g(▮)\n", "y)", "x = f(g(y))\n"),
-        ("x = pri▮\n", "print(y)", "x = print(y)\n"),
-        ("x = f(▮, 1)\n", "y\nz", "x = f(y, 1)\n"),
+        ("x = f(▮)\n", "y).z", 1, "x = f(y).z\n"),
+        ("x = f(▮)\n", "y", 0, "x = f(y)\n"),
+        ("x = pri▮\n", "print(y)", 0, "x = print(y)\n"),
+        ("x = f(▮, 1)\n", "y\nz", 0, "x = f(y, 1)\n"),
     ],
 )
-async def test_what_an_answer_makes_redundant_is_replaced(document, answer, outcome):
-    window = Window(Recorder(answers=(answer,)))
+async def test_what_an_answer_takes_the_place_of_is_replaced(document, answer, swallowed, outcome):
+    window = Window(Recorder(answers=(answer,), swallowed=swallowed))
     window.open(document)
     gap = gap_at(window.documents.get(URI), window.cursor)
     (remainder,) = await window.suggester.suggest(gap, invoked=False, lane=INLINE)
+    assert window.recorder.asked[-1].may_swallow
     assert gap.text[: remainder.cursor] + remainder.text + gap.text[remainder.end :] == outcome
 
 

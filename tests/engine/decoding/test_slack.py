@@ -9,7 +9,7 @@ from engine.decoding.canvas import Canvas, new_canvas
 from engine.decoding.constraints import Bans, in_turn
 from engine.decoding.denoise import denoise
 from engine.decoding.sampling import Policies, all_known, entropy_bound, linear_temperature
-from engine.decoding.slack import MET, SURELY, end_behind_text, end_once, met, run_on
+from engine.decoding.slack import MET, SURELY, end_behind_text, end_once, met
 from engine.models.base import Noise
 from engine.models.logits import dense
 from tests.engine.tiny import Nowhere
@@ -102,13 +102,6 @@ def test_whatever_the_model_says_no_unused_slot_is_inside_the_text(seed: int, wi
         ]
         text = [token for token in ids[:-1] if token != PAD]
         assert ids[: len(text)] == text
-
-
-def test_a_row_that_ran_on_says_the_suffix_again():
-    assert run_on([5, 6, 7, 8], [7, 8, 9]) == 2
-    assert run_on([5, 6, 7, 8], [8, 9]) == 1
-    assert run_on([7, 8], [7, 8, 9]) == 2
-    assert run_on([5, 6], [7, 8]) == run_on([], [7]) == run_on([5], []) == 0
 
 
 def test_a_row_meets_the_suffix_where_it_says_enough_of_it():

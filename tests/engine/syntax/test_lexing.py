@@ -20,6 +20,9 @@ def check_lexemes(text: str, language: str, *expected: str) -> None:
         ("python", "x = 'a\ny = ]", ["'a", "]"]),
         ("python", r"x = '\'(' + (", [r"'\'('", "("]),
         ("javascript", "a = /[(/]/g; b = c / d / (e)", ["/[(/]/", "(", ")"]),
+        ("javascript", "a.map(b => /[(]/.test(b))", ["(", "/[(]/", "(", ")", ")"]),
+        ("javascript", "f(a,\n    /[(]/, 1)", ["(", "/[(]/", ")"]),
+        ("javascript", "a = b\n    / c / d[(e)]", ["[", "(", ")", "]"]),
         ("javascript", "`(${x}` // {\n/* ( */ [", ["`(${x}`", "// {", "/* ( */", "["]),
         ("rust", "fn f<'a>(x: &'a str) { '(' }", ["(", ")", "{", "'('", "}"]),
         ("rust", 'r#"(" "# )', ['r#"(" "#', ")"]),
@@ -32,6 +35,24 @@ def check_lexemes(text: str, language: str, *expected: str) -> None:
 )
 def test_lexemes(language, text, expected):
     check_lexemes(text, language, *expected)
+
+
+@pytest.mark.parametrize(
+    ("language", "marked", "fill"),
+    [
+        ("javascript", "s.split(▮", "/[)]/"),
+        ("typescript", "return ▮", "/[(]/"),
+        ("tsx", "f(a, ▮", "/[(]/"),
+        ("ruby", "s.scan(▮", "/[)]/"),
+        ("csharp", "f(@▮", '"\\", 1'),
+        ("rust", "f(▮", "')', 'x'"),
+    ],
+)
+def test_what_a_fill_opens_is_told_by_what_stands_before_it(language, marked, fill):
+    before, after = marked.split("▮")
+    near = brackets_near(before, after, language)
+    assert near.excess(fill) is None
+    assert near.left_open(fill) == near.cut_off(fill) == ()
 
 
 @pytest.mark.parametrize("quote", ['"', "'", '"""', "'''", "`"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.eval.holes import holes
 from engine.syntax.brackets import brackets_near
 from engine.syntax.budget import Budget
-from engine.syntax.extent import cut_to_extent, extent, undoubled
+from engine.syntax.extent import cut_to_extent, extent, without_closers
 from engine.syntax.heads import longest_valid_head
 from engine.syntax.languages import GRAMMARS, language_of
 from engine.syntax.validator import Validator
@@ -44,7 +44,7 @@ def check_everything(before: str, fill: str, after: str, language: str, old: str
     brackets = brackets_near(before, after, language)
     assert extent(brackets).kind
     assert fill.startswith(cut_to_extent(brackets, fill))
-    assert fill.startswith(undoubled(brackets, fill))
+    assert fill.startswith(without_closers(brackets, fill))
     assert all(0 <= at < len(fill) for at in (*brackets.left_open(fill), brackets.excess(fill) or 0) if fill)
     for hole in holes(before + old + after, language, random.Random(0)):
         assert hole.start < hole.end
@@ -130,7 +130,7 @@ def test_nasty_texts_cost_no_more_than_the_budget(name, language):
     Validator(before, after, language).verdict("x(", Budget(50))
     brackets = brackets_near(before, after, language)
     cut_to_extent(brackets, "x(\ny)")
-    undoubled(brackets, "x(\ny)")
+    without_closers(brackets, "x(\ny)")
     assert time.process_time() - begin < 3.0
 
 

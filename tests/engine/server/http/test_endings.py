@@ -110,3 +110,12 @@ def test_a_stop_word_is_not_sent_in_part_and_line_ends_are_those_of_the_file():
     assert settling.more(draft("a\nben", 5)) == "a\r\nb"
     assert settling.more(draft("a\nbend", 6)) == ""
     assert settling.rest("a\r\nb") == ""
+
+
+def test_what_may_be_the_text_after_the_gap_waits_for_the_end():
+    settling = Settling(Endings(follows="}}</li>"))
+    drafts = ["item.na", "item.na", "item.name }", "item.name }", "item.name }}", "item.name }}"]
+    sent = [settling.more(Draft(step=at, text=text, settled=len(text))) for at, text in enumerate(drafts)]
+    assert sent == ["", "item.na", "", "me", "", ""]
+    assert settling.rest("item.name") == ""
+    assert settling.rest("item.name }} or {{ a") == " }} or {{ a"

@@ -1,0 +1,102 @@
+"""Which text after a cursor an insertion closes by itself: pure functions over strings, for both ends."""
+
+from __future__ import annotations
+
+_OPENERS = {")": "(", "]": "[", "}": "{", ">": "<"}
+_QUOTES = "\"'`"
+_NEAR_CHARS = 1000
+"""Of a line on either side of the cursor, whose brackets are counted."""
+
+
+def closes(head: str, insertion: str, tail: str, rest: str = "", *, followers: str = "") -> bool:
+    """Whether `tail`, which follows the cursor, is nothing but closers that an insertion closes by itself, and such
+    `followers` as come right after them there, too.
+
+    Of each the opener stands in `head`, the line before the cursor, and is closed twice: by the insertion, and by the
+    line after the cursor, which is `tail` and its `rest`. The halves of arrows (`=>`, `->`) close nothing.
+    """
+    head, line, at = head[-_NEAR_CHARS:], (tail + rest)[:_NEAR_CHARS], 0
+    if head[-1:] in ("=", "-") and tail[:1] == ">":
+        return False
+    for index, closer in enumerate(tail):
+        if index and closer in followers and insertion[at : at + 1] == closer:
+            found: int | None = at
+        elif closer in _QUOTES:
+            found = _unopened_quote(head, insertion, at, line, closer)
+        elif closer in _OPENERS and _left_open(head, closer) > tail[:index].count(closer):
+            owed = max(_left_open(head, closer) - _unopened(line, closer), 0)
+            found = _first_unopened(insertion, at, closer, 0 if index else owed)
+        else:
+            return False
+        if found is None:
+            return False
+        at = found + 1
+    return True
+
+
+def _left_open(head: str, closer: str) -> int:
+    """How many openers of `closer` are not closed in `head`."""
+    depth = 0
+    for at, character in enumerate(head):
+        if character == _OPENERS[closer]:
+            depth += 1
+        elif depth and _is_closer(head, at, closer):
+            depth -= 1
+    return depth
+
+
+def _unopened(line: str, closer: str) -> int:
+    """How often `closer` comes without an opener before it."""
+    depth = missing = 0
+    for at, character in enumerate(line):
+        if character == _OPENERS[closer]:
+            depth += 1
+        elif _is_closer(line, at, closer):
+            missing += not depth
+            depth -= bool(depth)
+    return missing
+
+
+def _first_unopened(insertion: str, start: int, closer: str, owed: int) -> int | None:
+    depth, at = owed, start
+    while at < len(insertion):
+        character = insertion[at]
+        if character in _QUOTES:
+            at = _string_end(insertion, at)
+        elif character == _OPENERS[closer]:
+            depth += 1
+        elif _is_closer(insertion, at, closer):
+            if not depth:
+                return at
+            depth -= 1
+        at += 1
+    return None
+
+
+def _unopened_quote(head: str, insertion: str, start: int, line: str, quote: str) -> int | None:
+    """The first quote of an insertion, where all three leave one open."""
+    places = _quotes(insertion, quote, start)
+    odd = all(len(_quotes(text, quote)) % 2 for text in (head, line)) and len(places) % 2
+    return places[0] if odd else None
+
+
+def _quotes(text: str, quote: str, start: int = 0) -> list[int]:
+    return [at for at in range(start, len(text)) if _is_quote(text, at, quote)]
+
+
+def _is_closer(text: str, at: int, closer: str) -> bool:
+    return text[at] == closer and not (closer == ">" and text[at - 1 : at] in ("=", "-"))
+
+
+def _is_quote(text: str, at: int, quote: str) -> bool:
+    return text[at] == quote and (at == 0 or text[at - 1] != "\\")
+
+
+def _string_end(text: str, start: int) -> int:
+    """Where the string that starts at `start` ends; `start` itself where it does not end on its line."""
+    for at in range(start + 1, len(text)):
+        if text[at] == "\n":
+            break
+        if _is_quote(text, at, text[start]):
+            return at
+    return start

@@ -1,0 +1,117 @@
+"""What a fill says that the text after its gap says again: the end of one is the beginning of the other."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import takewhile
+
+_TELLING = 3
+"""Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
+_CLOSES = re.compile(r"(?:end|fi|done|esac)\b[;,)]*")
+"""A line that closes a block; code in blocks ends with several such lines."""
+_BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))+")
+_BLANKS = " \t"
+_NEAR_CHARS = 16_000
+"""On either side of a gap, whose brackets are counted where there is no grammar."""
+_BRACKET = re.compile(r"[()\[\]{}]")
+_OPENER = {")": "(", "]": "[", "}": "{"}
+_QUOTE = re.compile(r"(?<!\\)(?:[\"`]|(?<!\w)'|'(?!\w))")
+
+
+def without_lines(before: str, fill: str, after: str) -> str:
+    """The fill without the rest of the line, or whole lines, that follow again. `before`: the text before the gap."""
+    left = fill[: _repeated_lines(before, fill, after)]
+    if left != fill or not _BLANK_LINES.match(after):
+        return left
+    # Blank lines between tell nothing.
+    said = fill.rstrip()
+    left = said[: _repeated_lines(before, said, _BLANK_LINES.sub("\n", after, count=1))]
+    return fill if left == said else left
+
+
+def repeats_lines(text: str, after: str) -> bool:
+    """Whether a text ends with the lines that follow."""
+    return without_lines("", text, after) != text
+
+
+def without_ends(before: str, fill: str, after: str, *, blanks: bool) -> Iterator[str]:
+    """What is left of a fill without an end with which the text after the gap begins: what repeats most first. Which of
+    them is right, if one is, does not show here. `blanks`: those between do not count."""
+    indent, said = 0, fill
+    if blanks:
+        indent, said = len(after) - len(after.lstrip(_BLANKS)), fill.rstrip(_BLANKS)
+    for size in range(min(len(said), len(after) - indent), 0, -1):
+        left, end, rest = said[: len(said) - size], said[len(said) - size :], after[indent + size :]
+        if not after.startswith(end, indent) or not _is_edge(before[-1:] + left, end) or not _is_edge(end, rest):
+            continue
+        # Of the lines that follow no part.
+        if "\n" not in end or rest[:1] in ("", "\n", "\r"):
+            yield left.rstrip(_BLANKS) if indent else left
+
+
+def without_end(before: str, fill: str, after: str) -> str:
+    """The fill without the end that the text after the gap begins with, in a language without a grammar. A bracket or
+    quote is left out only where that leaves fewer without a partner, and no part of an operator is."""
+    before, after = before[-_NEAR_CHARS:], after[:_NEAR_CHARS]
+    fill = without_lines(before, fill, after)
+    for left in without_ends(before, fill, after, blanks=True):
+        end = fill[len(left) :]
+        if not (_BRACKET.search(end) or _QUOTE.search(end)):
+            if not _goes_on(before + left, end.lstrip(_BLANKS)):
+                return left
+        elif _unpaired(before, left, after) < _unpaired(before, fill, after):
+            return left
+    return fill
+
+
+def _repeated_lines(before: str, fill: str, after: str) -> int:
+    """Where the end of the fill begins that the text after the gap begins with, if that is a line or more."""
+    first_line_end = line_end(after)
+    for size in range(min(len(fill), len(after)), 0, -1):
+        if fill.endswith(after[:size]):
+            start, repeated = len(fill) - size, after[:size]
+            telling = len("".join(repeated.split())) >= _TELLING and any(letter.isalnum() for letter in repeated)
+            whole = size >= first_line_end and _is_edge(before[-1:] + fill[:start], repeated)
+            return start if telling and whole and not _CLOSES.fullmatch(repeated.strip()) else len(fill)
+    return len(fill)
+
+
+def line_end(text: str) -> int:
+    """Where the first line that is not blank ends."""
+    blank = len(text) - len(text.lstrip())
+    ends = [end for end in (text.find("\n", blank), text.find("\r", blank)) if end >= 0]
+    return min(ends, default=len(text))
+
+
+def _is_edge(left: str, right: str) -> bool:
+    """Whether no name and no number goes on from one text to the other."""
+    return not (_is_in_name(left[-1:]) and _is_in_name(right[:1]))
+
+
+def _is_in_name(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _goes_on(left: str, end: str) -> bool:
+    """Whether an operator or a row of marks begins before an end."""
+    marks = "".join(takewhile(lambda character: not (character.isspace() or _is_in_name(character)), end))
+    return bool(marks) and left[-1:] == marks[0]
+
+
+def _unpaired(before: str, fill: str, after: str) -> int:
+    """How many brackets have no partner, and quotes none in the gap's line."""
+    open_: list[str] = []
+    lonely = 0
+    for found in _BRACKET.finditer(before + fill + after):
+        bracket = found.group()
+        if bracket not in _OPENER:
+            open_.append(bracket)
+        elif open_ and open_[-1] == _OPENER[bracket]:
+            open_.pop()
+        else:
+            lonely += 1
+    line = before[before.rfind("\n") + 1 :] + fill + after[: line_end(after)]
+    quotes = Counter(_QUOTE.findall(line))
+    return lonely + len(open_) + sum(count % 2 for count in quotes.values())

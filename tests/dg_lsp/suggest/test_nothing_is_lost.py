@@ -1,0 +1,202 @@
+"""Accepting a suggestion changes nothing but what it says: no text of the user's is lost, and none comes twice.
+
+The engine is the real one, its model an oracle that gives a certain answer. `▮` is the cursor.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.syntax.languages import GRAMMARS, language_of
+from engine.syntax.tree import parsed
+from tests.accepting import accepted
+from tests.gap_cuts import Cut, closed_cuts, cuts
+
+CASES = Path(__file__).parents[2] / "cases"
+FILES = sorted([*(CASES / "gaps").iterdir(), *(CASES / "syntax").iterdir()])
+_PAIRS = {("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"), ('"', '"'), ("'", "'"), ("`", "`")}
+
+STAYS = [
+    ("typescript", "const m: Map<string, ▮> = new Map();\n", "() => void"),
+    ("typescript", "let f: Array<▮> = [];\n", "(a: T) => void"),
+    ("typescript", "const p = a ▮> b;\n", ">> 1 "),
+    ("typescript", "const p = a ▮>= b;\n", "> c && d "),
+    ("typescript", "type F<T> = (a: T) =▮> void;\n", "> () ="),
+    ("tsx", "const a = <B ▮>x</B>;\n", "onClick={() => go()}"),
+    ("javascriptreact", "const a = <B ▮>x</B>;\n", "onClick={() => go()}"),
+    ("javascriptreact", "const a = <B onClick={() =▮> go()} />;\n", "> () ="),
+    ("javascriptreact", "const a = <p>it▮'s</p>;\n", " isn't what it"),
+    ("javascript", "const t = `a ${b} ▮`;\n", "${`c`} "),
+    ("javascript", "const a = s.replace(▮);\n", "/\\)/g, ''"),
+    ("javascript", "const a = s.split(▮);\n", "/[,)]/"),
+    ("javascript", "const a = [▮];\n", "/]/"),
+    ("javascript", "x = {▮};\n", "a: /}/"),
+    ("c", "int f(void) {\n  while (list▮>0) {}\n}\n", "->count"),
+    ("c", "int x = a ▮> b;\n", ">> 2 "),
+    ("c", "char c = '▮';\n", ")"),
+    ("c", "f(▮);\n", "')', '\"'"),
+    ("cpp", "std::vector<▮> x;\n", "decltype(a->b)"),
+    ("cpp", "auto f = [](int a) ▮{ return a; };\n", "-> int "),
+    ("cpp", "std::cout << a ▮>> b;\n", "<< (c >> 1) "),
+    ("rust", "fn f(x: Vec<▮>) {}\n", "Box<dyn Fn(i32) -> i32>"),
+    ("rust", "fn f() ▮{}\n", "-> i32 "),
+    ("rust", "fn f() { match x { a ▮=> 1 } }\n", "if b >= c "),
+    ("rust", "fn f<'a>(x: &▮'a str) {}\n", "'static T, y: &"),
+    ("java", "Function<▮> f = null;\n", "String, List<? extends T>"),
+    ("java", "int x = a ▮> b ? 1 : 2;\n", ">>> 2 "),
+    ("csharp", "class A { Func<▮> f = null; }\n", "(int, List<int>), bool"),
+    ("csharp", "class A { int F(int a) ▮=> a; }\n", ""),
+    ("go", "package p\n\nfunc f(▮) {}\n", "c <-chan int"),
+    ("php", "<?php\n$x = $a▮->b;\n", "->c"),
+    ("php", "<?php\n$x = [▮];\n", "'a' => ')]'"),
+    ("ruby", "x = {▮}\n", ":a => '}'"),
+    ("ruby", "x = a.scan(▮)\n", "/[)]/"),
+    ("lua", "x = f(▮)\n", "')', [[)]]"),
+    ("python", "x = a ▮> b\n", ">> 2 "),
+    ("python", 'msg = "the user▮\'s name"\n', " doesn't know the other"),
+    ("python", "def f(a) ▮:\n    pass\n", "-> dict[str, int]"),
+    ("python", "x = f(▮)\n", "')', r'\\)'"),
+    ("python", "x = 1  # it▮'s (a)\n", " isn't what it"),
+    ("python", 'x = f"{a▮} b"\n', "!r:>3"),
+    ("shellscript", "y=$(▮)\n", "case $z in a) echo 1;; esac"),
+    ("shellscript", "y=(▮)\n", "$(case $z in a) echo 1;; b|c) echo 2;; esac)"),
+    ("shellscript", "case $a in\n  b▮) echo;;\nesac\n", ") echo 1;; c"),
+    ("shellscript", "f ▮> log\n", "2>&1 "),
+    ("shellscript", 'echo "${x▮}"\n', "%)"),
+    ("html", "<p ▮>a</p>\n", 'onclick="a => b"'),
+    ("html", "<p>it▮'s</p>\n", " isn't what it"),
+    ("css", "a ▮> b {}\n", "> c "),
+    ("css", "a::after { content: ▮; }\n", "')' \"}\""),
+    ("yaml", "a: [▮]\n", "']', b"),
+    ("yaml", "a: it▮'s\n", " isn't what it"),
+    ("toml", "a = [▮]\n", '"]"'),
+    ("json", '{"a": [▮]}\n', '"]", "}"'),
+    ("markdown", "See `a▮` (b).\n", " => (c)"),
+    ("markdown", "(see ▮)\n", "`f)` there"),
+    ("plaintext", "v.split(▮)", "/[)]/"),
+    ("plaintext", "the user▮'s name", " doesn't know the other"),
+    ("plaintext", "x = a ▮> b", ">> 2 "),
+    ("plaintext", "m: Map<string, ▮> = x", "() => void"),
+    ("zsh", "y=$(▮)\n", "case $z in a) echo 1;; esac"),
+    ("jinja", "{{ a ▮}}", "> 1 "),
+]
+"""What is inserted as it is, since nothing after the cursor is closed by it."""
+
+
+@pytest.mark.parametrize(("language", "document", "answer"), STAYS)
+def test_text_after_the_cursor_that_no_answer_closes_stays(language, document, answer):
+    before, after = document.split("▮")
+    got = accepted(before, after, answer, language)
+    assert got in (before + answer + after, None)
+    assert got is not None or not answer or _is_broken(before + answer + after, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "document", "answer", "outcome"),
+    [
+        ("typescript", "const f = async (name▮> {\n  return name;\n};\n", ") => ", "const f = async (name) => {\n"),
+        ("typescript", "const a: Array<▮> = [];\n", "T>", "const a: Array<T> = [];\n"),
+        ("typescript", "const a: Map<▮> = x;\n", "K, V> | Array<V>", "const a: Map<K, V> | Array<V> = x;\n"),
+        ("typescript", "const a: Array<▮>\n", "Array<T>> = [];", "const a: Array<Array<T>> = [];\n"),
+        (
+            "rust",
+            "fn f() { let a = b.collect::<Vec<▮>>(); }\n",
+            "&str>",
+            "fn f() { let a = b.collect::<Vec<&str>>(); }",
+        ),
+        ("python", "x = foo(▮)\n", "a)", "x = foo(a)\n"),
+        ("python", "x = foo(▮)\n", "a).bar()", "x = foo(a).bar()\n"),
+        ("python", "x = sum((▮)>> 1)\n", "1 << n) ", "x = sum((1 << n) >> 1)\n"),
+        ("python", 'print("▮")\n', 'hi", file=f)', 'print("hi", file=f)\n'),
+        ("python", "x = foo(▮)\nif (\n", "a).bar()", "x = foo(a).bar()\n"),
+        ("python", "# see foo(▮)\n", "a)", "# see foo(a)\n"),
+        ("python", "# see foo(bar(▮)\n", "a)", "# see foo(bar(a))\n"),
+        ("python", "x = foo(bar(▮)\n", "a)", "x = foo(bar(a))\n"),
+        ("markdown", "# The guide (▮)\n", "short)", "# The guide (short)\n"),
+        ("html", "<▮>a</b>\n", "b>", "<b>a</b>\n"),
+        ("shellscript", "y=$(▮)\n", 'f "$a")/b', 'y=$(f "$a")/b\n'),
+        ("jinja", "<li>{{ ▮ }}</li>", "item.name }}", "<li>{{ item.name }}</li>"),
+        ("plaintext", "if x▮:", " > 1:", "if x > 1:"),
+        ("kotlin", "val x = foo(▮)", "a, b)", "val x = foo(a, b)"),
+        (
+            "javascript",
+            "function f() {\n  const a = s.split(▮);\n",
+            "/[,)]/",
+            "function f() {\n  const a = s.split(/[,)]/)",
+        ),
+        ("javascript", "function f() {\n  g(s,\n    ▮);\n", "/[,)]/", "function f() {\n  g(s,\n    /[,)]/);\n"),
+        (
+            "javascript",
+            "function f() {\n  return a.map(b => ▮);\n",
+            "/\\(/.test(b)",
+            "function f() {\n  return a.map(b => /\\(",
+        ),
+    ],
+)
+def test_what_an_answer_closes_or_says_again_is_there_once(language, document, answer, outcome):
+    before, after = document.split("▮")
+    got = accepted(before, after, answer, language)
+    assert got is not None
+    assert got.startswith(outcome)
+
+
+def test_every_language_has_files():
+    assert {language_of(path=file.name) for file in FILES} == set(GRAMMARS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.name)
+def test_the_truth_gives_back_the_file(file: Path, gaps: int):
+    language = language_of(path=file.name) or ""
+    text = file.read_text(encoding="utf-8")
+    for cut in _cuts(text, language, gaps):
+        got = accepted(cut.before, cut.closed + cut.after, cut.truth, language)
+        assert got in _outcomes(cut, language), f"{cut.before[-40:]!r} {cut.truth!r} {(cut.closed + cut.after)[:40]!r}"
+
+
+@pytest.fixture
+def gaps(request: pytest.FixtureRequest) -> int:
+    """Of each file; --all-gaps takes 20,000 of all."""
+    return 20_000 // len(FILES) + 1 if request.config.getoption("--all-gaps") else 5
+
+
+def _cuts(text: str, language: str, count: int) -> Iterator[Cut]:
+    seed = random.Random(text).randrange(2**32)
+    yield from cuts(text, seed, count * 3 // 4)
+    yield from closed_cuts(text, _pairs(text, language), seed, count - count * 3 // 4)
+
+
+def _outcomes(cut: Cut, language: str) -> Iterator[str | None]:
+    """What may come of the truth: the file. Or a part of the truth, as where one line is wanted, or none."""
+    yield None
+    yield from (cut.before + cut.truth[:end] + cut.closed + cut.after for end in range(len(cut.truth)))
+    yield cut.file
+    # In prose, strings and comments nothing tells that a closer is one too many: then it stays.
+    doubled = cut.before + cut.truth + cut.closed + cut.after
+    if not _is_broken(doubled, language):
+        yield doubled
+
+
+def _is_broken(text: str, language: str) -> bool:
+    tree = parsed(text, language_of(language) or "")
+    return tree is not None and tree.root.has_error
+
+
+def _pairs(text: str, language: str) -> list[tuple[int, int]]:
+    """Where brackets and quotes of the code stand, as far as these are tokens of their own."""
+    tree = parsed(text, language)
+    assert tree
+    found: list[tuple[int, int]] = []
+    nodes = [tree.root]
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        if len(node.children) > 1 and (node.children[0].type, node.children[-1].type) in _PAIRS:
+            start, end = (
+                len(tree.data[: child.start_byte].decode()) for child in node.children[:: len(node.children) - 1]
+            )
+            found.append((start, end))
+    return sorted(found)
