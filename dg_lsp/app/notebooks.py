@@ -72,5 +72,5 @@ def _close(ls: DgServer, uri: str, cells: Iterable[str] = ()) -> None:
         ls.close(cell)
 
 
-def _cells(cells: Iterable[told.NotebookCell]) -> list[NotebookCell]:
+def _cells(cells: Iterable[told.NotebookCellItem]) -> list[NotebookCell]:
     return [NotebookCell(uri=cell.document, is_code=cell.kind == NotebookCellKind.Code) for cell in cells]

@@ -13,8 +13,9 @@ from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from subprocess import TimeoutExpired
+from typing import TypeVar
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from pygls.uris import to_fs_path
@@ -27,6 +28,7 @@ from engine.core.errors import BadInput, NotRead
 NOTEBOOK_CELL = "vscode-notebook-cell"
 """The scheme of a cell's URI, whose path is its notebook's."""
 _FILE_SCHEMES = ("file", NOTEBOOK_CELL)
+P = TypeVar("P", bound=PurePath)
 MAX_IGNORE_FILE_NBYTES = 256 * 1024
 MAX_DEPTH = 400
 """Folders around a file, and itself; what lies deeper is not shown."""
@@ -264,7 +266,7 @@ def _checked_out(path: Path) -> Path:
     return Path(held["tree"] or "/", held["file"]) if held else path
 
 
-def innermost(path: Path, folders: Iterable[Path]) -> Path | None:
+def innermost(path: P, folders: Iterable[P]) -> P | None:
     holding = [folder for folder in folders if path.is_relative_to(folder)]
     return max(holding, key=lambda folder: len(folder.parts), default=None)
 

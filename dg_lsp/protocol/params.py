@@ -80,14 +80,14 @@ class DidCloseTextDocumentParams(_Params, frozen=True, kw_only=True):
     text_document: TextDocumentIdentifier
 
 
-class NotebookCell(_Params, frozen=True, kw_only=True):
+class NotebookCellItem(_Params, frozen=True, kw_only=True):
     kind: int
     document: str
 
 
 class NotebookDocument(_Params, frozen=True, kw_only=True):
     uri: str
-    cells: list[NotebookCell]
+    cells: list[NotebookCellItem]
 
 
 class NotebookDocumentIdentifier(_Params, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class DidOpenNotebookDocumentParams(_Params, frozen=True, kw_only=True):
 class NotebookCellArrayChange(_Params, frozen=True, kw_only=True):
     start: int
     delete_count: int
-    cells: list[NotebookCell] | None = None
+    cells: list[NotebookCellItem] | None = None
 
 
 class NotebookDocumentCellChangeStructure(_Params, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ class NotebookDocumentCellContentChanges(_Params, frozen=True, kw_only=True):
 
 class NotebookDocumentCellChanges(_Params, frozen=True, kw_only=True):
     structure: NotebookDocumentCellChangeStructure | None = None
-    data: list[NotebookCell] | None = None
+    data: list[NotebookCellItem] | None = None
     text_content: list[NotebookDocumentCellContentChanges] | None = None
 
 

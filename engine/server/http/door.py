@@ -77,8 +77,6 @@ async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoo
         server_header=False,
         date_header=False,
         timeout_keep_alive=_KEPT_S,
-        # One more would be refused, had not the oldest without a request given way to it.
-        limit_concurrency=bounds.connections + 1,
     )
     config.load()
     state = ServerState()
@@ -110,6 +108,9 @@ class _Punctual(H11Protocol):
         self._header.hold(True)
 
     def data_received(self, data: bytes) -> None:
+        # The oldest without a request gave way; there are too many still where all have one. What a connection that
+        # gave way has left to do does not count.
+        self.limit_concurrency = 0 if len(self.connections) > self._most else None
         super().data_received(data)
         self._header.hold(self.conn.their_state is h11.IDLE)
         self._await_rest()
