@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from engine.analysis.gap_check import GapCheck
+from engine.analysis.insertions import LEAST_LIKELY, WORTH, Insertion, insertions
 from engine.analysis.parsed_text import ParsedText, parsed_text
 from engine.analysis.placeholders import placeholder_at
 from engine.analysis.questions import (
@@ -15,6 +16,8 @@ from engine.analysis.questions import (
     CallsToChange,
     Diagnose,
     Diagnosis,
+    Inserted,
+    Insertions,
     Question,
     Reply,
     Roles,
@@ -22,12 +25,13 @@ from engine.analysis.questions import (
     SpanEdits,
     Tried,
     TryEdits,
+    TryInsertions,
     ValidatedFill,
     ValidateFills,
     Validations,
 )
 from engine.analysis.syntax_errors import syntax_errors
-from engine.core.analysis import Analysis
+from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.syntax.budget import Budget
 from engine.syntax.roles import role_of
 from engine.syntax.signatures import calls_to_change
@@ -58,6 +62,8 @@ class Checks:
                     return text and Diagnosis(severity=text.severity, errors=syntax_errors(text, budget))
                 case TryEdits():
                     return self._try(question, budget)
+                case TryInsertions():
+                    return self._try_insertions(question, budget)
                 case AnalyzeText():
                     tree = self._trees.tree(question.text, question.language, budget)
                     return tree and analyze(tree, question.cursor, budget)
@@ -77,6 +83,7 @@ class Checks:
         self._trees = Trees()
         self._gaps: dict[tuple[str, int, int, str, bool], GapCheck] = {}
         self._texts: dict[tuple[str, str], ParsedText] = {}
+        self._insertions: dict[tuple[str, str, SyntaxErrorRegion], list[Insertion]] = {}
 
     def _validate(self, question: ValidateFills, budget: Budget) -> Validations:
         key = (question.text, question.start, question.end, question.language, question.may_swallow)
@@ -111,6 +118,35 @@ class Checks:
                 better.append(Better(index=count, severity=edited.severity))
             count += 1
         return Tried(count=count, better=tuple(better), spent_ms=(time.thread_time() - began) * 1000)
+
+    def _try_insertions(self, question: TryInsertions, budget: Budget) -> Insertions | None:
+        began = time.thread_time()
+        text = self._parsed(question.text, question.language, budget)
+        if text is None:
+            return None
+        key = (question.text, question.language, question.region)
+        proposed = _remembered(self._insertions, key, lambda: insertions(text, question.region))
+        found: list[Inserted] = []
+        count = 0
+        done = True
+        for each in proposed[question.skip :]:
+            if each.cost > min(question.limit, *(other.cost + WORTH for other in found), LEAST_LIKELY):
+                break
+            if count and budget.over():
+                done = False
+                break
+            count += 1
+            better = (
+                text.edited(each.at, each.at + each.removed, each.text, budget)
+                if question.start <= each.at <= question.end - each.removed
+                else None
+            )
+            if better:
+                found.append(
+                    Inserted(at=each.at, new=each.text, removed=each.removed, cost=each.cost, severity=better.severity)
+                )
+        spent_ms = (time.thread_time() - began) * 1000
+        return Insertions(count=count, found=tuple(found), done=done, spent_ms=spent_ms)
 
 
 def analyze(tree: SyntaxTree, cursor: int, budget: Budget) -> Analysis:

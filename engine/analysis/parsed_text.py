@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from engine.syntax.brackets import pair
 from engine.syntax.budget import Budget
 from engine.syntax.compiler import LARGEST, Diagnostic, diagnose
 from engine.syntax.languages import PYTHON
@@ -11,10 +14,12 @@ from engine.syntax.problems import Found, find
 from engine.syntax.tree import SyntaxTree, parsed, plain
 
 _NOT_STRUCTURE = ("outside", "nonlocal", "global", "from __future__", "duplicate argument")
-"""Said by Python's compiler about text that parses; what is denoised anew has nothing to do with it."""
+"""Said by Python's compiler about text that parses: no reason to mend it, but one against what would bring it about."""
+_APART = 2
+"""Lines between two problems."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ParsedText:
     """It never changes."""
 
@@ -23,6 +28,8 @@ class ParsedText:
     """ERROR and MISSING nodes."""
     diagnostic: Diagnostic | None
     """What Python's compiler says against the structure of the text; nothing for other languages and huge texts."""
+    complaint: Diagnostic | None = None
+    """What else it says against the text, which parses."""
 
     @property
     def is_sound(self) -> bool:
@@ -50,9 +57,27 @@ class ParsedText:
         if len(found) == len(self.found) and self.diagnostic is None:
             return None
         # Compiling costs most, so it comes last.
-        better = ParsedText(tree=tree, found=tuple(found), diagnostic=_diagnostic(tree))
-        behind = better.diagnostic is None or (better.diagnostic.offset > last and not self._moved(better, last))
+        better = _compiled(tree, found)
+        if better.complaint and better._is_in_statement(better.complaint.offset, start, last):
+            return None
+        if not better.is_sound and self._is_cut_off and better._is_cut_off:
+            return None
+        # A complaint about the very next line is the same one.
+        far = better.diagnostic is None or tree.text.count("\n", last, better.diagnostic.offset) >= _APART
+        behind = better.diagnostic is None or (far and not self._moved(better, last))
         return better if better.is_sound or (behind and better.severity < self.severity) else None
+
+    @cached_property
+    def _is_cut_off(self) -> bool:
+        """Whether a string is open at the end: from where it begins, code and strings may have changed places."""
+        pending = pair(self.tree.text, self.tree.language).pending
+        return pending is not None and pending.kind == "string"
+
+    def _is_in_statement(self, offset: int, start: int, end: int) -> bool:
+        """Whether a place is in one of the outermost statements that `text[start:end]` touches."""
+        first, last, byte = self.tree.byte(start), self.tree.byte(end), self.tree.byte(offset)
+        touched = (each for each in self.tree.root.children if each.start_byte <= last and each.end_byte >= first)
+        return any(each.start_byte <= byte <= each.end_byte for each in touched)
 
     def _moved(self, other: ParsedText, end: int) -> bool:
         """Whether the compiler complains of the same in another text, and would if that ended with the line at `end`:
@@ -75,11 +100,14 @@ def parse_text(text: str, language: str, budget: Budget | None = None) -> Parsed
 def parsed_text(tree: SyntaxTree, budget: Budget) -> ParsedText | None:
     """None without time."""
     found = find(tree.root, budget)
-    return None if found is None else ParsedText(tree=tree, found=tuple(found), diagnostic=_diagnostic(tree))
+    return None if found is None else _compiled(tree, found)
 
 
-def _diagnostic(tree: SyntaxTree) -> Diagnostic | None:
-    if tree.language not in PYTHON or len(tree.text) > LARGEST:
-        return None
-    error = diagnose(plain(tree.text), tree.language)
-    return None if error is None or any(word in error.message for word in _NOT_STRUCTURE) else error
+def _compiled(tree: SyntaxTree, found: Sequence[Found]) -> ParsedText:
+    error = None
+    if tree.language in PYTHON and len(tree.text) <= LARGEST:
+        error = diagnose(plain(tree.text), tree.language)
+    parses = error is not None and any(word in error.message for word in _NOT_STRUCTURE)
+    return ParsedText(
+        tree=tree, found=tuple(found), diagnostic=None if parses else error, complaint=error if parses else None
+    )

@@ -96,6 +96,43 @@ class TryEdits(Asks[Tried], frozen=True, kw_only=True):
     most: int
 
 
+class Inserted(Wire, frozen=True, kw_only=True):
+    """One token that makes its document less broken."""
+
+    at: int
+    new: str
+    removed: int
+    cost: float
+    """These four: see `engine.analysis.insertions`."""
+    severity: tuple[int, int]
+
+
+class Insertions(Wire, frozen=True, kw_only=True):
+    """What came of the first `count` insertions, likeliest first."""
+
+    count: int
+    found: tuple[Inserted, ...]
+    done: bool
+    """Whether there is no other that is worth a try."""
+    spent_ms: float
+    """Of processor time."""
+
+
+class TryInsertions(Asks[Insertions], frozen=True, kw_only=True):
+    """Which single token, put in near an error region, makes a broken document better."""
+
+    text: str
+    language: str
+    region: SyntaxErrorRegion
+    start: int
+    end: int
+    """The token stands in `text[start:end]`, or at either end of it."""
+    skip: int = 0
+    """Insertions that were tried already."""
+    limit: float = math.inf
+    """What costs more is not tried."""
+
+
 class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
     """What a text offers to somebody at a place in it."""
 
@@ -131,8 +168,8 @@ class CallsToChange(Asks[SpanEdits], frozen=True, kw_only=True):
     start: int
 
 
-Question = ValidateFills | Diagnose | TryEdits | AnalyzeText | RolesOf | CallsToChange
-Reply = Validations | Diagnosis | Tried | Analysis | Roles | SpanEdits
+Question = ValidateFills | Diagnose | TryEdits | TryInsertions | AnalyzeText | RolesOf | CallsToChange
+Reply = Validations | Diagnosis | Tried | Insertions | Analysis | Roles | SpanEdits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

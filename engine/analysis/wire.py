@@ -14,6 +14,7 @@ from engine.analysis.questions import (
     CallsToChange,
     Diagnose,
     Diagnosis,
+    Insertions,
     Question,
     Reply,
     Roles,
@@ -21,6 +22,7 @@ from engine.analysis.questions import (
     SpanEdits,
     Tried,
     TryEdits,
+    TryInsertions,
     ValidatedFill,
     ValidateFills,
     Validations,
@@ -87,6 +89,10 @@ def _answers(reply: Reply, question: Question) -> bool:
         case TryEdits(), Tried():
             return 0 < reply.count <= len(question.texts) and all(
                 0 <= each.index < reply.count for each in reply.better
+            )
+        case TryInsertions(), Insertions():
+            return (reply.done or reply.count > 0) and all(
+                question.start <= each.at <= each.at + each.removed <= question.end for each in reply.found
             )
         case RolesOf(), Roles():
             return len(reply.spans) == len(question.spans)

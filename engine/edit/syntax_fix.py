@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from engine.analysis.questions import Diagnose, TryEdits, asked
+from engine.analysis.insertions import WORTH
+from engine.analysis.questions import Diagnose, Inserted, TryEdits, TryInsertions, asked
 from engine.core.analysis import SyntaxErrorRegion
 from engine.core.request import Candidate, Filled, FillRequest, Timings
 from engine.core.sequences import common_ends
@@ -39,10 +40,16 @@ _ROUNDS = 8
 """Error regions that are fixed in one go, at the most."""
 _CHECK_MS = 3000.0
 """For checking what one way proposes for one error region."""
+_CHECK_ALL_MS = 12_000.0
+"""For all of a request."""
 _SLICE, _SLICE_MS = 64, 300.0
 """Texts that one question is about, and what it may take; others get a turn between questions."""
 _READ = 24
 """Texts that the encoder reads to choose among them."""
+_READ_CHARS, _LINE = 24_000, 80
+"""Characters in all of these, and what a place takes."""
+_READS = 1.0
+"""Nats that one of the model's reading counts, held against what insertions cost."""
 _SHARE = 0.75
 """Of a canvas's room that the line takes."""
 _TOUCHED = 1.0
@@ -159,6 +166,7 @@ class _Fixing:
         self._before, self._after = len(request.prefix), len(request.suffix)
         self._check_ms = 0.0
         """Left for checking what the way under way proposes."""
+        self._left_ms = _CHECK_ALL_MS
         self.steps = 0
 
     def run(self) -> Work[list[Fix]]:
@@ -195,9 +203,13 @@ class _Fixing:
 
     def _fixes(self, now: _Broken, region: SyntaxErrorRegion) -> Work[list[Fix]]:
         """What fixes one error region, best first; of the first way that fixes it."""
+        if inserted := (yield from self._inserted(now, region)):
+            return _best_first(inserted)
         sites = list(self._sites(now, region))
         for way in self._ways:
-            self._check_ms = _CHECK_MS
+            self._check_ms = min(_CHECK_MS, self._left_ms)
+            if self._check_ms <= 0:
+                break
             fixes: list[Fix] = []
             for site in sites:
                 if self._deadline.step_is_done():
@@ -206,6 +218,51 @@ class _Fixing:
             if fixes:
                 return _best_first(fixes)
         return []
+
+    def _inserted(self, now: _Broken, region: SyntaxErrorRegion) -> Work[list[Fix]]:
+        """What one token more makes better, and how well it reads there."""
+        found = yield from self._insertions(now, region)
+        least = min((each.severity for each in found), default=None)
+        near = _near_each_other([each for each in found if each.severity == least])
+        if not near:
+            return []
+        start = max(now.text.rfind("\n", 0, min(each.at for each in near)) + 1, self._before)
+        stop = now.text.find("\n", max(each.at for each in near))
+        end = min(stop if stop >= 0 else len(now.text), len(now.text) - self._after)
+        before, old, after = now.text[:start], now.text[start:end], now.text[end:]
+        texts = [old[: each.at - start] + each.new + old[each.at + each.removed - start :] for each in near]
+        easier = [0.0] * len(near)
+        if len(near) > 1:
+            request = structs.replace(self._request, task="rewrite", prefix=before, old=old, suffix=after)
+            easier = yield from _easier(Gap.of(self._model, request, self._deadline), texts)
+        return [
+            Fix(text=before + text + after, severity=each.severity, new=text, easier=_READS * value - each.cost)
+            for each, text, value in zip(near, texts, easier, strict=True)
+        ]
+
+    def _insertions(self, now: _Broken, region: SyntaxErrorRegion) -> Work[list[Inserted]]:
+        found: list[Inserted] = []
+        tried, left_ms = 0, min(_CHECK_MS, self._left_ms)
+        while left_ms > 0 and not self._deadline.passed():
+            question = TryInsertions(
+                text=now.text,
+                language=now.language,
+                region=region,
+                start=self._before,
+                end=len(now.text) - self._after,
+                skip=tried,
+                limit=min((each.cost for each in found), default=math.inf) + WORTH,
+            )
+            said = yield from asked(question, _SLICE_MS, self._deadline.left_ms())
+            if said is None:
+                break
+            found += said.found
+            tried += said.count
+            left_ms -= said.spent_ms
+            self._left_ms -= said.spent_ms
+            if said.done:
+                break
+        return found
 
     def _sites(self, now: _Broken, region: SyntaxErrorRegion) -> Iterator[Site]:
         """The lines of the likeliest spots in the text that is asked for."""
@@ -265,7 +322,18 @@ class _Fixing:
             found |= {left[each.index]: each.severity for each in tried.better}
             done += tried.count
             self._check_ms -= tried.spent_ms
+            self._left_ms -= tried.spent_ms
         return found
+
+
+def _near_each_other(found: Sequence[Inserted]) -> list[Inserted]:
+    """The likeliest, as many as a model reads in a moment."""
+    kept: list[Inserted] = []
+    for each in sorted(found, key=lambda each: each.cost)[:_READ]:
+        places = [each.at, *(other.at for other in kept)]
+        if (max(places) - min(places) + _LINE) * len(places) <= _READ_CHARS:
+            kept.append(each)
+    return kept
 
 
 def _best_first(fixes: Sequence[Fix]) -> list[Fix]:

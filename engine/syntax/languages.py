@@ -37,6 +37,8 @@ class Grammar:
     """Programs of a shebang, without version digits."""
     keywords: str = ""
     """Words that are never names; those with a meaning only in some places are left out."""
+    ends: str = ""
+    """Words that end a block."""
     lexes: str = ""
     """Its strings and comments, as `lexing` names them; empty: its brackets need not pair."""
     tails: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 
 import pytest
@@ -17,6 +18,7 @@ from engine.infill.gap import Gap
 from engine.loader.loading import load
 from engine.models.oracle.model import Case, Oracle
 from engine.syntax.budget import Budget
+from engine.syntax.compiler import diagnose
 
 WHOLE = "import os\n\n\ndef area(width, height):\n    return max(width * height, 1)\n\n\nprint(area(2, 3), os.sep)\n"
 
@@ -83,7 +85,7 @@ def test_only_what_is_asked_for_is_touched():
 
 def test_drafts_show_the_whole_text():
     drafts: list[Draft] = []
-    fixed(WHOLE.replace(", 1)", ", 1"), drafts=drafts)
+    fixed(WHOLE.replace("return", "return return"), drafts=drafts)
     assert drafts
     assert all(draft.text.startswith("import os\n") and draft.text.endswith("os.sep)\n") for draft in drafts)
 
@@ -129,14 +131,15 @@ def test_when_time_runs_out_the_best_fix_comes_first():
         nonlocal seconds
         seconds += 0.06
         yield from ()
-        return [Alternative(text=gap.request.old.replace(";", end), likely=0.0) for end in (" );", ");", "  );")]
+        return [Alternative(text=gap.request.old.replace(";", end), likely=0.0) for end in (" ]);", "]);", "  ]);")]
 
-    model = Oracle("oracle", [Case(text="▮f(1);\ng(2);\n▮")])
+    # More than one token is missing, so it takes a way.
+    model = Oracle("oracle", [Case(text="▮f([1]);\ng([2]);\n▮")])
     request = FillRequest(
-        task="fix", prefix="", old="f(1;\ng(2;\n", suffix="", language="javascript", n=3, deadline_ms=100
+        task="fix", prefix="", old="f([1;\ng([2;\n", suffix="", language="javascript", n=3, deadline_ms=100
     )
     candidates = drive(model, syntax_fix(model, request, clock, [slow])).candidates
-    assert candidates[0].text == "f(1);\ng(2;\n"
+    assert candidates[0].text == "f([1]);\ng([2;\n"
     assert sum(candidate.confidence for candidate in candidates) == pytest.approx(1.0)
 
 
@@ -183,6 +186,78 @@ def test_the_bundled_model_fixes_small_errors(bundled, broken: str, whole: str):
     assert sum(candidate.confidence for candidate in candidates) <= 1.0001
     for candidate in candidates:
         assert is_sound(candidate.text)
+
+
+AREA = "def area(w, h):\n    return w * h\n\n\n"
+
+
+def check_mended(bundled, marked: str, language: str = "python"):
+    """`⟦x⟧` marks what was left out: with it, the text is as its author wanted it."""
+    whole = marked.replace("⟦", "").replace("⟧", "")
+    broken = re.sub("⟦.*?⟧", "", marked)
+    assert not is_sound(broken, language)
+    request = FillRequest(task="fix", prefix="", old=broken, suffix="", language=language)
+    candidates = drive(bundled, answering(bundled, request)).candidates
+    assert [each.text for each in candidates] == [whole]
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "def f(a, b):\n    return a\n\n\nprint(f(1, 2)⟦)⟧\n",
+        AREA + "print(area(1, 2)⟦)⟧\n",
+        AREA.replace("h):", "h⟦)⟧:"),
+        "class B: ...\n\n\nclass A(B⟦)⟧:\n    x = 1\n",
+        'print("hello⟦"⟧)\n',
+        "if f(x⟦)⟧:\n    pass\n",
+        "x = [1, 2⟦]⟧\ny = 3\n",
+        "foo(\n    a,\n    b,\n⟦)⟧\nx = 2\n",
+        "print⟦(⟧area(1, 2))\n",
+        "x = {'a': 'b⟦'⟧, 'c': 'd'}\n",
+        "x = [⟦'⟧ab', 'cd']\n",
+        "try:\n    f()\nexcept⟦:⟧\n    pass\n",
+        "x = {1: 2⟦,⟧ 3: 4}\n",
+        "from os⟦ import⟧ path\n",
+        "⟦import⟧ os\nprint(os.sep)\n",
+        'def f():\n    """Doc.⟦"""⟧\n    return 1\n\n\ndef g():\n    """Doc of g."""\n    return 2\n',
+        'def f():\n    """Doc.""⟦"⟧\n    return 1\n',
+    ],
+)
+def test_what_was_left_out_is_put_where_a_person_would(bundled, marked: str):
+    check_mended(bundled, marked)
+
+
+@pytest.mark.parametrize(
+    ("language", "marked"),
+    [
+        ("javascript", "function f(a) {\n  if (a⟦)⟧ {\n    g(a);\n  }\n}\n"),
+        ("javascript", "function f(a) {\n  if (a) {\n    g(a);\n  ⟦}⟧\n}\n\nfunction g(b) {\n  return b;\n}\n"),
+        ("typescript", "const a: string[] = ['x', ⟦'⟧y'];\n"),
+        ("go", 'package a\n\nfunc f() {\n\tg(1, "a⟦"⟧)\n}\n'),
+        ("rust", "fn f() -> i32 {\n    g(h(1), 2⟦)⟧\n}\n"),
+        ("java", "class A {\n    int f() {\n        return g(1, h(2)⟦)⟧;\n    }\n}\n"),
+        ("c", "int f(int a) {\n    return g(a[1⟦]⟧);\n}\n"),
+        ("bash", "if true; then\n  echo a\n⟦fi⟧\n"),
+        ("bash", "for x in a b; do\n  echo $x\n⟦done⟧\n"),
+        ("lua", "local function f()\n  return 1\n⟦end⟧\n"),
+        ("ruby", "def f\n  1\n⟦end⟧\n"),
+    ],
+)
+def test_other_languages(bundled, language: str, marked: str):
+    check_mended(bundled, marked, language)
+
+
+@pytest.mark.parametrize("broken", ["def area(w, h:\n    return w * h\n", "def f(a b):\n    pass\n", "f(a=1, b=2\n"])
+def test_nothing_is_offered_that_the_compiler_refuses(bundled, broken: str):
+    request = FillRequest(task="fix", prefix="", old=broken, suffix="", language="python", n=10)
+    candidates = drive(bundled, answering(bundled, request)).candidates
+    assert candidates
+    assert [diagnose(each.text) for each in candidates] == [None] * len(candidates)
+
+
+def test_what_the_compiler_says_of_other_statements_stands_in_no_way(bundled):
+    request = FillRequest(task="fix", prefix="", old="return 1\n\nprint(1, 2\n", suffix="", language="python")
+    assert drive(bundled, answering(bundled, request)).candidates[0].text == "return 1\n\nprint(1, 2)\n"
 
 
 def test_starting_from_noise_is_another_way(bundled):

@@ -18,6 +18,7 @@ from engine.analysis.questions import (
     Check,
     Diagnose,
     Diagnosis,
+    Insertions,
     Question,
     Reply,
     Roles,
@@ -25,12 +26,13 @@ from engine.analysis.questions import (
     SpanEdits,
     Tried,
     TryEdits,
+    TryInsertions,
     ValidateFills,
     Validations,
 )
 from engine.analysis.questions import asked as asking
 from engine.analysis.wire import framed, unpacked_reply
-from engine.core.analysis import Analysis
+from engine.core.analysis import Analysis, SyntaxErrorRegion
 from engine.core.errors import MalformedMessage
 from engine.server.checker import Checker, Ticket, rest_s
 from engine.server.suspects import ASIDE_S, Suspects
@@ -74,11 +76,13 @@ async def test_questions_are_answered_by_another_process():
         assert isinstance(reply, Validations)
         assert [each and each.text for each in reply.fills] == ["a"]
         spans = ((0, 1),)
+        region = SyntaxErrorRegion(start=0, end=5, what="", spots=(4,))
         before, text = "def f(a, b): pass\nf(1, 2)\n", "def f(a): pass\nf(1, 2)\n"
         others: dict[type[Reply], Question] = {
             Diagnosis: Diagnose(text="x = (", language="python"),
             Analysis: AnalyzeText(text="x = (", language="python", cursor=0),
             Tried: TryEdits(text="x = (", language="python", start=4, end=5, texts=("1",), most=1),
+            Insertions: TryInsertions(text="x = (", language="python", region=region, start=0, end=5),
             Roles: RolesOf(text="x = 1", language="python", spans=spans),
             SpanEdits: CallsToChange(before=before, text=text, language="python", start=0),
         }
