@@ -48,11 +48,11 @@ def test_minuet_shows_a_suggestion_and_takes_it(served: tuple[Home, str], versio
 
 
 def shown_and_taken(editor: Neovim, case: str, namespace: str, key: str) -> None:
-    """Type the first letter of the answer, wait for the rest of it, and take that."""
+    """Type the last blank before the answer, where a whole statement is to come, wait for the answer, and take it."""
     before, answer, after = case.split("▮")
-    editor.open(f"{before}▮{after}")
-    editor.input(answer[0])
-    rest = answer[1:].split("\n")[0]
-    wait_until(lambda: rest in "".join(text for _, _, text, _ in editor.marks(namespace)), "the suggestion")
+    editor.open(f"{before[:-1]}▮{after}")
+    editor.input(before[-1])
+    first = answer.split("\n")[0]
+    wait_until(lambda: first in "".join(text for _, _, text, _ in editor.marks(namespace)), "the suggestion")
     editor.input(key)
     wait_until(lambda: editor.text == case.replace("▮", ""), f"the suggestion in {editor.text!r}")
