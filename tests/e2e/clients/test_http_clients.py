@@ -1,4 +1,4 @@
-"""llama.vim and minuet-ai.nvim against the engine's HTTP server, with the settings that the README gives."""
+"""llama.vim and minuet-ai.nvim against the engine's HTTP server, with the settings that docs/http.md gives."""
 
 from __future__ import annotations
 
