@@ -19,18 +19,17 @@ class FittedInsertion:
     """Characters after the cursor that `text` replaces; they are on the cursor's line."""
 
 
-def fit(head: str, insertion: str, tail: str, rest: str) -> FittedInsertion | None:
+def fit(head: str, insertion: str, tail: str) -> FittedInsertion | None:
     """Fit an insertion that stands for all of `tail`; None where they have nothing to do with each other.
 
     `tail` is what came between the cursor and the text the insertion was made for: nothing, brackets and quotes that
-    the editor closed by itself, or the lines it broke them over. `head` and `rest` are the line before the cursor and
-    after the tail.
+    the editor closed by itself, or the lines it broke them over. `head` is the line before the cursor.
     """
     if not tail:
         return FittedInsertion(text=insertion, swallowed=0)
     if insertion == tail:
         return None
-    if closes(head, insertion, tail, rest, followers=_FOLLOWERS):
+    if closes(head, insertion, tail, followers=_FOLLOWERS):
         return FittedInsertion(text=insertion, swallowed=len(tail))
     if insertion.endswith(tail):
         return FittedInsertion(text=insertion.removesuffix(tail), swallowed=0)

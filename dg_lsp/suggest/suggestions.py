@@ -42,8 +42,7 @@ class Suggestion:
         remaining = self._remaining(text, cursor)
         if not remaining or not text.endswith(self.base[self.end :]):
             return None
-        head, rest = _line_around(text, cursor, tail_end)
-        fitting = fit(head, remaining, text[cursor:tail_end], rest)
+        fitting = fit(_line_before(text, cursor), remaining, text[cursor:tail_end])
         if fitting is None or not fitting.text:
             return None
         return Remainder(
@@ -151,10 +150,8 @@ class SuggestionCache:
         return next((held for held in reversed(self._held) if held.is_finished(text)), None)
 
 
-def _line_around(text: str, start: int, end: int) -> tuple[str, str]:
-    """What of its line is before and after a span."""
-    first = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
-    return text[first:start], text[end:].partition("\n")[0]
+def _line_before(text: str, cursor: int) -> str:
+    return text[max(text.rfind("\n", 0, cursor), text.rfind("\r", 0, cursor)) + 1 : cursor]
 
 
 def _behind_name(text: str) -> str:

@@ -70,10 +70,10 @@ class GapCheck:
 
     def _other_ways(self, fill: str, budget: Budget) -> Iterator[ValidatedFill]:
         """What else a fill may be meant for: not to be followed by what it ends with, or to close itself what an
-        editor has closed."""
+        editor has closed. Which it is shows in what parses."""
         yield from self._without_ends(fill, budget, blanks=False)
         for count in range(1, 1 + min(_TRIED, len(self._line))) if self._may_swallow else ():
-            if closes(self._head, fill, self._line[:count], self._line[count:]):
+            if closes(self._head, fill, self._line[:count]):
                 yield self._as(fill, budget, count)
         yield from self._without_ends(fill, budget, blanks=True)
 

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+import re
+
 _OPENERS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _QUOTES = "\"'`"
+_CONTRACTED = re.compile(r"(?:s|t|m|d|re|ve|ll)\b(?!')")
+"""After an apostrophe that is no quote: "don't"."""
 _NEAR_CHARS = 1000
 """Of a line on either side of the cursor, whose brackets are counted."""
 
 
-def closes(head: str, insertion: str, tail: str, rest: str = "", *, followers: str = "") -> bool:
+def closes(head: str, insertion: str, tail: str, rest: str | None = None, *, followers: str = "") -> bool:
     """Whether `tail`, which follows the cursor, is nothing but closers that an insertion closes by itself, and such
     `followers` as come right after them there, too.
 
-    Of each the opener stands in `head`, the line before the cursor, and is closed twice: by the insertion, and by the
-    line after the cursor, which is `tail` and its `rest`. The halves of arrows (`=>`, `->`) close nothing.
+    Of each the opener stands in `head`, the line before the cursor. Where the `rest` of the line is told, as many are
+    needed as `head` opens: of two that are open the insertion may close the one that the line does not. The halves of
+    arrows (`=>`, `->`) close nothing.
     """
-    head, line, at = head[-_NEAR_CHARS:], (tail + rest)[:_NEAR_CHARS], 0
+    head, at = head[-_NEAR_CHARS:], 0
     if head[-1:] in ("=", "-") and tail[:1] == ">":
         return False
     for index, closer in enumerate(tail):
         if index and closer in followers and insertion[at : at + 1] == closer:
             found: int | None = at
         elif closer in _QUOTES:
-            found = _unopened_quote(head, insertion, at, line, closer)
+            found = _unopened_quote(head, insertion, at, (tail + (rest or ""))[:_NEAR_CHARS], closer)
         elif closer in _OPENERS and _left_open(head, closer) > tail[:index].count(closer):
-            owed = max(_left_open(head, closer) - _unopened(line, closer), 0)
-            found = _first_unopened(insertion, at, closer, 0 if index else owed)
+            needed = 0 if index or rest is None else _owed(head, (tail + rest)[:_NEAR_CHARS], closer)
+            found = _first_unopened(insertion, at, closer, needed)
         else:
             return False
         if found is None:
             return False
         at = found + 1
     return True
+
+
+def _owed(head: str, line: str, closer: str) -> int:
+    """How many of `closer` are missing on a line that is cut in two at the cursor."""
+    return max(_left_open(head, closer) - _unopened(line, closer), 0)
 
 
 def _left_open(head: str, closer: str) -> int:
@@ -89,7 +99,9 @@ def _is_closer(text: str, at: int, closer: str) -> bool:
 
 
 def _is_quote(text: str, at: int, quote: str) -> bool:
-    return text[at] == quote and (at == 0 or text[at - 1] != "\\")
+    if text[at] != quote or (at and text[at - 1] == "\\"):
+        return False
+    return not (quote == "'" and at and text[at - 1].isalpha() and _CONTRACTED.match(text, at + 1))
 
 
 def _string_end(text: str, start: int) -> int:

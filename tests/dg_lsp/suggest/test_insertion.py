@@ -13,24 +13,24 @@ code = st.text(st.sampled_from("ab()[]{}<>\"'`;,: \n\\"), max_size=24)
 
 @given(code, code, code, code)
 def test_fitting_never_changes_what_comes_out(head, insertion, tail, after):
-    fitting = fit(head, insertion, tail, after)
+    fitting = fit(head, insertion, tail)
     if fitting is not None:
         assert fitting.text + (tail + after)[fitting.swallowed :] == insertion + after
         assert "\n" not in tail[: fitting.swallowed]
 
 
 def test_lines_that_the_editor_broke_are_left_standing():
-    assert fit("  ", "y();\n}", "\n}", "") == FittedInsertion(text="y();", swallowed=0)
+    assert fit("  ", "y();\n}", "\n}") == FittedInsertion(text="y();", swallowed=0)
 
 
 def test_an_insertion_that_is_there_already_has_nothing_to_add():
-    assert fit("f(", ")", ")", "") is None
+    assert fit("f(", ")", ")") is None
 
 
 def test_only_what_the_line_before_the_cursor_opens_is_taken_for_closed_by_the_editor():
-    assert fit("print(", "y)", ")", "") == FittedInsertion(text="y)", swallowed=1)
-    assert fit("x = ", "y) + z", ")", "") is None
-    assert fit("x = a ", ">> b + c", ">", "") is None
+    assert fit("print(", "y)", ")") == FittedInsertion(text="y)", swallowed=1)
+    assert fit("x = ", "y) + z", ")") is None
+    assert fit("x = a ", ">> b + c", ">") is None
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,8 @@ def test_text_after_the_cursor_that_no_answer_closes_stays(language, document, a
         ("python", "x = sum((▮)>> 1)\n", "1 << n) ", "x = sum((1 << n) >> 1)\n"),
         ("python", 'print("▮")\n', 'hi", file=f)', 'print("hi", file=f)\n'),
         ("python", "x = foo(▮)\nif (\n", "a).bar()", "x = foo(a).bar()\n"),
+        ("tsx", "a = <p>{b.map((▮)\n  <i>{c}</i>\n))}</p>;\n", "c) => (", "a = <p>{b.map((c) => (\n  <i>"),
+        ("php", "<?php\n$a = \"It's {$b['▮'\n", "c']}\";", "<?php\n$a = \"It's {$b['c']}\";\n"),
         ("python", "# see foo(▮)\n", "a)", "# see foo(a)\n"),
         ("python", "# see foo(bar(▮)\n", "a)", "# see foo(bar(a))\n"),
         ("python", "x = foo(bar(▮)\n", "a)", "x = foo(bar(a))\n"),

@@ -27,6 +27,7 @@ code = st.text(st.sampled_from("ab()[]{}<>\"'`;,: \n\\=-"), max_size=24)
         ('print("▮", "b")', 'a"', '"'),
         ("f(▮)", "')')", ")"),
         ("f(▮)", "don't)", ")"),
+        ("say(\"It's {a['▮'}", "b']", "'"),
         ("if (x) {▮}", "\n  y();\n}", "}"),
         ("a: Array<▮>", "T>", ">"),
         ("a: Map<▮>", "K, () => void> = x", ">"),
@@ -79,7 +80,13 @@ def test_what_is_closed_occurs_in_the_insertion_in_that_order(head, insertion, t
 
 
 def test_of_a_line_of_megabytes_only_what_is_near_counts():
-    assert not closes("g(f(", "1)", ")")
+    assert not closes("g(f(", "1)", ")", "")
     assert not closes("g(f(", "1)", ")", "x" * 2000 + ")")
     assert closes("g(f(" + "x" * 900, "1)", ")", ")")
     assert not closes("g(f(" + "x" * 2000, "1)", ")", ")")
+
+
+def test_where_the_rest_of_the_line_is_not_told_the_innermost_bracket_is_closed():
+    assert closes("rows.map((", "row) => (", ")")
+    assert closes("g(f(", "1)", ")")
+    assert not closes("g(f", "(1)", ")")
