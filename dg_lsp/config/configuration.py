@@ -38,7 +38,7 @@ class Configuration:
         """The editor's settings, for what is not about one document."""
         self._projects = Rereading(_parsed, _refused, MAX_PROJECT_FILE_NBYTES)
         self._tables: dict[Path, tuple[dict[str, Any], str]] = {}
-        self._real: dict[PurePath, PurePath] = {}
+        self._real: dict[PurePath, Path] = {}
         """Of documents and folders where they are, links followed, as far as somebody looked."""
         self._switches = Switches()
 

@@ -9,16 +9,18 @@ from rich.table import Table
 
 from engine.bench.run import Benchmark
 
+_MARKS = {True: "met", False: "MISSED", None: ""}
+
 
 def tables(made: Benchmark) -> list[Table]:
-    """Ratios first."""
+    """Ratios last, as they are what a benchmark is read for; an aim that is missed is marked."""
     about = made.about
     title = f"{about['model']} ({about['parameters']:,} parameters, {about['dtype']}) on {about['device']}"
-    ratios = [(ratio.name, f"{ratio.value:.2f}", ratio.aim) for ratio in made.ratios]
+    ratios = [(ratio.name, f"{ratio.value:.2f}", ratio.aim, _MARKS[ratio.met]) for ratio in made.ratios]
     parts = dict.fromkeys(figure.part for figure in made.figures)
     return [
-        _table(title, ("ratio", "value", "aim"), ratios),
         *(_figures(part, made) for part in parts),
+        _table(title, ("ratio", "value", "aim", ""), ratios),
     ]
 
 

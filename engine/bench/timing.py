@@ -41,6 +41,14 @@ class Ratio:
     aim: str = ""
     """What it should be, such as ">= 4"."""
 
+    @property
+    def met(self) -> bool | None:
+        """Whether it is as it should be; None: it has no aim."""
+        if not self.aim:
+            return None
+        sense, bound = self.aim.split()
+        return self.value >= float(bound) if sense == ">=" else self.value <= float(bound)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopwatch:

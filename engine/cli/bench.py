@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from engine.bench.families import SHAPES
-from engine.cli.options import device_option, model_option
+from engine.cli.options import device_option, json_option, model_option
 from engine.core.errors import BadInput
 from engine.core.exits import one_line_errors
 from engine.core.names import BUNDLED, Device
@@ -35,9 +35,10 @@ _OWN_GAPS = 2000
 @device_option
 @click.option("--quick", is_flag=True, help="Fewer figures, under a minute.")
 @click.option("--part", multiple=True, help="Only this part; several may be named.")
+@json_option
 @one_line_errors()
-def bench(model: str, shape: str | None, device: str, quick: bool, part: tuple[str, ...]) -> None:
-    """Measure fills, steps and keystrokes: ratios first, then medians; the last line is one JSON object."""
+def bench(model: str, shape: str | None, device: str, quick: bool, part: tuple[str, ...], json: bool) -> None:
+    """Measure fills, steps and keystrokes: medians, and at the end ratios beside what they should be."""
     # Imported here because `--help` needs none of it.
     from engine.bench.gaps import GAPS
     from engine.bench.report import tables
@@ -55,11 +56,13 @@ def bench(model: str, shape: str | None, device: str, quick: bool, part: tuple[s
     chosen = part or [each for each in PARTS if shape is None or each != GAPS]
     code = _code(measured) if GAPS in chosen else None
     made = run(measured, effort, chosen, lambda name: progress.print(f"measuring: {name}"), code)
+    if json:
+        ratios = [{**asdict(each), "met": each.met} for each in made.ratios]
+        click.echo(dumps({**made.about, "ratios": ratios, "figures": list(map(asdict, made.figures))}))
+        return
     console = Console(highlight=False)
     for table in tables(made):
         console.print(table)
-    measured = asdict(made)
-    click.echo(json.dumps({**measured.pop("about"), **measured}))
 
 
 def _model(name: str, shape: str | None, device: Device) -> Measured:

@@ -29,6 +29,7 @@ from engine.core.request import FillRequest
 from engine.core.server_address import REMOTE, destination, server_address
 from engine.core.sizes import binary_bytes, decimal_bytes
 from engine.core.terminal import shown
+from engine.core.wording import counted, wrapped
 from engine.loader.catalog import find
 from engine.models.adapters.metadata import all_adapters, read_metadata
 
@@ -65,9 +66,9 @@ def doctor(model: str, device: str, json: bool) -> None:
     for finding in examine(model, device):
         findings.append(finding)
         if not json:
-            click.echo(shown(f"{'ok ' if finding.ok else 'BAD'} {finding.subject:<12} {finding.detail}"))
+            click.echo(wrapped(shown(finding.detail), f"{'ok ' if finding.ok else 'BAD'} {finding.subject:<12} "))
             if not finding.ok:
-                click.echo(shown(f"    {'':<12} {finding.remedy}"))
+                click.echo(wrapped(shown(finding.remedy), f"    {'':<12} "))
     well = all(finding.ok for finding in findings)
     if json:
         click.echo(json_format.dumps({"ok": well, "findings": [asdict(finding) for finding in findings]}))
@@ -157,7 +158,7 @@ def _device(model: str, device: str) -> str:
     where = _placed(model, device)
     if where.startswith("cuda"):
         return f"{where}, {torch.cuda.get_device_name(where)}"
-    return f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} processors"
+    return f"cpu, {counted(torch.get_num_threads(), 'thread')} of {counted(os.cpu_count() or 1, 'processor')}"
 
 
 def _numbers() -> str:
@@ -213,7 +214,8 @@ def _socket() -> str:
     if status is None:
         return f"{where}, no engine runs"
     goes = destination(status.model)
-    return f"{where}, engine {status.pid} with {status.model}, {len(status.clients) - 1} editors{goes and f'; {goes}'}"
+    editors = counted(len(status.clients) - 1, "editor")
+    return f"{where}, engine {status.pid} with {status.model}, {editors}{goes and f'; {goes}'}"
 
 
 def _editor() -> str:
@@ -231,7 +233,6 @@ def _fill(model: str, device: str) -> Finding:
     filled, ms = answered.filled, answered.filled.ms
     said = repr(filled.candidates[0].text) if filled.candidates else "nothing"
     loaded = f" after {ms.load:.0f} ms of loading" if ms.load else ""
-    detail = (
-        f"{said} in {ms.total - ms.load:.0f} ms, {filled.steps} steps on {filled.device}, {answered.source}{loaded}"
-    )
+    steps = counted(filled.steps, "step")
+    detail = f"{said} in {ms.total - ms.load:.0f} ms, {steps} on {filled.device}, {answered.source}{loaded}"
     return Finding(subject="fill", ok=True, detail=detail, ms=ms.total - ms.load)

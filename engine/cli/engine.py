@@ -17,6 +17,7 @@ from engine.core.options import FiniteRange, OrderedGroup
 from engine.core.server_address import REMOTE
 from engine.core.sizes import binary_bytes
 from engine.core.terminal import shown_name
+from engine.core.wording import counted, wrapped
 from engine.ipc.client import EngineFailure, NoAnswer, ask
 from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.server.http.opening import bound
@@ -25,6 +26,9 @@ from engine.server.settings import EngineOptions, with_given, write_options
 F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULT = EngineOptions()
 _ALREADY = "An engine is running already."
+_NONE = "No engine is running."
+_COLUMN = 10
+"""Where a line of the status tells what it does."""
 
 _MODEL = "bundled, a directory, a Hub id, a server's vllm+https://HOST:PORT/MODEL, or oracle:FILE.json for tests"
 
@@ -78,11 +82,12 @@ def engine() -> None:
 def run(detach: bool, **given: Any) -> None:
     """Run the engine; where one runs already, leave it alone."""
     # Imported here because `status` needs none of it.
-    from engine.server.launch import start_detached
     from engine.server.options import chosen_options
 
     settings = chosen_options(with_given(_DEFAULT, **given))
-    if not (start_detached(write_options(settings)) if detach else run_here(settings)):
+    if detach:
+        _start(settings)
+    elif not run_here(settings):
         click.echo(_ALREADY)
 
 
@@ -95,7 +100,8 @@ def status(json: bool) -> None:
     if json:
         click.echo(encode(report))
     else:
-        click.echo("\n".join(map(shown_name, _lines(report))) if report else "No engine is running.")
+        lines = [wrapped(shown_name(line), indent=_COLUMN) for line in _lines(report)] if report else [_NONE]
+        click.echo("\n".join(lines))
     if report is None:
         raise click.exceptions.Exit(FAILURE)
 
@@ -106,7 +112,7 @@ def stop() -> None:
     """End the engine, for all its clients."""
     from engine.server import stopping
 
-    click.echo("The engine has ended." if stopping.stop() else "No engine is running.")
+    click.echo("The engine has ended." if stopping.stop() else _NONE)
 
 
 @engine.command()
@@ -118,7 +124,6 @@ def restart(**given: Any) -> None:
     """End the engine, if one runs, and start one in the background. What no option changes stays as it was, where the
     engine still says how that is."""
     from engine.server import stopping
-    from engine.server.launch import start_detached
     from engine.server.options import chosen_options
 
     try:
@@ -141,7 +146,18 @@ def restart(**given: Any) -> None:
 
         check_cuda(settings.device, torch.cuda.is_available())
     stopping.stop()
-    click.echo("The engine runs." if start_detached(write_options(settings)) else _ALREADY)
+    _start(settings)
+
+
+def _start(settings: EngineOptions) -> None:
+    """Start an engine in the background and say so, with the address of its HTTP server."""
+    from engine.server.launch import start_detached
+
+    if not start_detached(write_options(settings)):
+        click.echo(_ALREADY)
+        return
+    status = ask_status() if settings.http else None
+    click.echo(f"The engine runs, with HTTP at http://{status.http}." if status else "The engine runs.")
 
 
 def run_here(settings: EngineOptions) -> bool:
@@ -199,10 +215,10 @@ def _lines(status: EngineStatus) -> list[str]:
         f"encode    {_percentiles(status.encode_ms)}",
         f"step      {_percentiles(status.step_ms)}",
         f"total     {_percentiles(status.total_ms)}",
-        f"syntax    checker restarted {status.checker_restarts} times, "
-        f"{status.set_aside} documents not checked for now",
+        f"syntax    checker restarted {counted(status.checker_restarts, 'time')}, "
+        f"{counted(status.set_aside, 'document')} not checked for now",
         f"forwards  {status.forwards}, {status.shared_forwards} of them shared{tokens}",
-        f"cache     {status.cached_tokens} of {status.context_tokens} context tokens",
+        f"cache     {status.cached_tokens} of {counted(status.context_tokens, 'context token')}",
         f"log       {status.log}",
     ]
 

@@ -20,14 +20,14 @@ from engine.cli.options import (
     write_option,
 )
 from engine.cli.preview import figures, heading, preview
-from engine.cli.source import folder_of, language_in
+from engine.cli.source import folder_of, language_in, write_text
 from engine.cli.watch import Watch
 from engine.core.errors import BadInput, EngineError
 from engine.core.exits import one_line_errors
 from engine.core.options import FiniteRange
 from engine.core.request import Filled, FillRequest
 from engine.text.marked import MARKER, MarkedText, gap_at_markers, gap_between, line_count, parse_position
-from engine.text.textfile import read_text, replace_text, writable_path
+from engine.text.textfile import read_text, writable_path
 
 
 @click.command()
@@ -86,8 +86,9 @@ def fill(
     filled = answered.filled
     if write:
         if not filled.candidates:
-            raise EngineError(f"The model has no answer for this gap: {source.name} is unchanged.")
-        replace_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
+            why = f" ({filled.silence})" if filled.silence else ""
+            raise EngineError(f"The model has no answer for this gap{why}: {source.name} is unchanged.")
+        write_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
     if json:
         click.echo(encode(filled))
     else:

@@ -1,4 +1,4 @@
-"""A filled gap as a person reads it: the lines around it, the fill told apart, one line of figures."""
+"""A filled gap as a person reads it: the lines around it, the fill told apart, and figures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from rich.text import Text
 from engine.core.line_ends import LINE_END
 from engine.core.request import Candidate, Filled
 from engine.core.terminal import DIRECTIONS
+from engine.core.wording import counted, joined
 from engine.text.marked import MARKER, MarkedText
 
 _AROUND = 3
@@ -50,22 +51,22 @@ def heading(candidate: Candidate, index: int, count: int) -> Text:
 
 
 def figures(filled: Filled, source: str = "") -> Text:
-    """One line: what filled the gap and where, how sure, how fast."""
+    """A line or a few: what filled the gap and where, how sure, how fast."""
     best = filled.candidates[0] if filled.candidates else None
     answer = (
-        [f"{best.tokens} tokens in a gap of {filled.width}", f"confidence {best.confidence:.2g}"]
+        [f"{counted(best.tokens, 'token')} in a gap of {filled.width}", f"confidence {best.confidence:.2g}"]
         if best
-        else ["no answer"]
+        else [f"no answer: {filled.silence}" if filled.silence else "no answer"]
     )
     ms = filled.ms
     parts = [
         f"{filled.model} with what it learnt of {filled.adapter}" if filled.adapter else filled.model,
         " ".join(filter(None, (filled.device, source))),
         *answer,
-        f"{filled.steps} steps, {filled.forwards} forward passes",
+        f"{counted(filled.steps, 'step')}, {counted(filled.forwards, 'forward pass', 'forward passes')}",
         f"load {ms.load:.0f} + encode {ms.encode:.0f} + denoise {ms.denoise:.0f} = {ms.total:.0f} ms",
     ]
-    return Text(visible(" · ".join(parts)), _DIM)
+    return Text(joined([visible(each) for each in parts], " · "), _DIM)
 
 
 def _numbered(text: Text, first: int, touched: range) -> Text:

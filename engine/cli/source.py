@@ -10,9 +10,11 @@ import click
 from engine.core.errors import BadInput
 from engine.core.files import sendable
 from engine.core.processes import working_dir
-from engine.core.terminal import is_read_here, shown
+from engine.core.sequences import common_ends
+from engine.core.terminal import is_read_here, shown, shown_name
+from engine.core.wording import counted
 from engine.syntax.languages import language_of
-from engine.text.marked import MarkedText, gap_between, parse_position
+from engine.text.marked import MarkedText, gap_between, line_count, parse_position
 from engine.text.textfile import TextFile, replace_text
 
 _LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
@@ -60,10 +62,28 @@ def _in_diff(name: str) -> str:
     return f"{name}\t" if " " in name else name
 
 
+def write_text(source: TextFile, text: str) -> None:
+    """Put a new text into a file, and say what that changed."""
+    replace_text(source, text)
+    click.echo(f"{shown_name(source.name)}: {_written(source.text, text)}.", err=True)
+
+
+def _written(before: str, after: str) -> str:
+    start, tail = common_ends(before, after)
+    old, new = before[start : len(before) - tail], after[start : len(after) - tail]
+    if not old and not new:
+        return "nothing changed"
+    first = line_count(after[:start])
+    last = first + line_count(new) - 1
+    where = f"line {first}" if first == last else f"lines {first} to {last}"
+    gone = f" in the place of {counted(len(old), 'character')}" if old else ""
+    return f"wrote {counted(len(new), 'character')}{gone}, {where}"
+
+
 def show_or_write(source: TextFile, text: str, *, diff: bool, write: bool) -> None:
     """Print what a new text changes in a file (by default), put it there, or both."""
     if write:
-        replace_text(source, text)
+        write_text(source, text)
     if diff or not write:
         change = difference(source, text)
         # As bytes, whatever is their encoding: `patch` needs those of the text and of the name.

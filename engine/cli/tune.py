@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -10,10 +11,13 @@ import click
 
 from engine.cli.options import device_option, model_option, seed_option
 from engine.core.exits import one_line_errors, pausing
+from engine.core.files import check_folder
 from engine.core.names import Device
 from engine.core.options import A_PATH, FiniteRange
 from engine.core.processes import idle
 from engine.core.sizes import binary_bytes
+from engine.core.wording import counted
+from engine.loader.catalog import find
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -57,13 +61,18 @@ def tune(
 ) -> None:
     """Learn a repository: train a small adapter beside the model's weights, on this machine, and measure what it
     gained. Ctrl-C pauses, the same command goes on."""
+    # Before anything that takes a while: what is wrong with it is known at once.
+    check_folder(folder)
+    find(model)
     # Imported here because `--help` needs none of it.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from engine.models.products import keep_few_programs
-    from engine.tune.tuning import TuningRequest, prepared
-    from engine.tune.tuning import tune as run
+    console = Console(stderr=True)
+    with console.status("Loading torch"):
+        from engine.models.products import keep_few_programs
+        from engine.tune.tuning import TuningRequest, prepared
+        from engine.tune.tuning import tune as run
 
     keep_few_programs()
     request = TuningRequest(
@@ -79,7 +88,9 @@ def tune(
     if idle_:
         idle()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with prepared(request, click.echo) as ready:
+    with ExitStack() as stack:
+        with console.status("") as waiting:
+            ready = stack.enter_context(prepared(request, click.echo, waiting.update))
         if ready is None:
             click.echo("Nothing changed since the adapter was made: --anew trains it from the beginning.")
             return
@@ -88,7 +99,7 @@ def tune(
             return
         with (
             pausing() as should_pause,
-            Progress(*columns, console=Console(stderr=True), transient=True) as progress,
+            Progress(*columns, console=console, transient=True) as progress,
         ):
             result = run(ready, click.echo, lambda doing, often: _bar(progress, doing, often), should_pause)
         if result is None:
@@ -110,7 +121,7 @@ def _plan(ready: Prepared) -> str:
     filled = 2 * (request.gaps + request.outside) + FITS * choosing_gaps(request.gaps)
     goes_on = " It goes on from the adapter that is there." if ready.start else ""
     return (
-        f"{plan.steps} steps, about {spent(plan.seconds)} of learning with the machine to itself, and "
+        f"{counted(plan.steps, 'step')}, about {spent(plan.seconds)} of learning with the machine to itself, and "
         f"{binary_bytes(plan.nbytes)} of memory, {binary_bytes(plan.resident)} of it for the model and what runs it; "
         f"{binary_bytes(plan.available)} are free. {filled} gaps are filled to see what it gains."
         f"{goes_on} Nothing leaves this machine."

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 
 from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import BadInput
+from engine.core.wording import counted
 from engine.models.base import ModelInfo
 from engine.models.masked.tokenizer import read_tokenizer as read_masked_tokenizer
 from engine.models.prompts.chat import PINNED as CHAT_PINNED
@@ -84,11 +85,11 @@ def count_tokens(repository: Repository, tokenizer: Tokenizer) -> dict[Split, in
         split: sum(len(encode(tokenizer, each.text)) for each in repository.of(split)) for split in get_args(Split)
     }
     if tokens["train"] < LEAST_TOKENS or not repository.of("held-out"):
-        files = len(repository.documents)
+        left_out = f" Left out: {repository.why_left_out}." if repository.left_out else ""
         raise BadInput(
-            f"There is too little to learn from: {tokens['train']:,} tokens in {files} "
-            f"{'file' if files == 1 else 'files'} of code, and {LEAST_TOKENS:,} in two files or more are needed. "
-            "Name a folder with more code; `dg-lsp files` lists what may be read of one."
+            f"There is too little to learn from: {counted(tokens['train'], 'token')} in "
+            f"{counted(len(repository.documents), 'file')} of code, and {LEAST_TOKENS:,} in two files or more are "
+            f"needed.{left_out} Name a folder with more code; `dg-lsp files` lists what may be read of one."
         )
     return tokens
 

@@ -84,6 +84,11 @@ class Repository:
         return [each for each in self.documents if each.split == split]
 
     @property
+    def why_left_out(self) -> str:
+        """The counts of `left_out`, the largest first."""
+        return ", ".join(f"{count:,} {reason}" for reason, count in Counter(self.left_out).most_common())
+
+    @property
     def sides(self) -> dict[str, Split]:
         """By digest."""
         return {self.digests[each.path]: each.split for each in self.documents}

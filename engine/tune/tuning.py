@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from engine.checkpoints.directory import Checkpoint
 from engine.core.errors import BadInput, EngineError, ModelError
 from engine.core.files import check_folder, replacing, writing
 from engine.core.names import Device
+from engine.core.wording import counted
 from engine.eval.report import Figures
 from engine.eval.tasks import EvalTask
 from engine.loader.catalog import find
@@ -137,14 +137,16 @@ class TuningResult:
 
 
 @contextmanager
-def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
+def prepared(request: TuningRequest, say: Say, doing: Say = lambda _: None) -> Generator[Prepared | None]:
     """Read the folder, load the model, and see what it would take; None where nothing changed since the adapter that is
-    there was made. Raises BadInput for what can't be tuned, EngineError where the disk refuses or weights change."""
+    there was made. `doing` hears what takes a while before it begins. Raises BadInput for what can't be tuned,
+    EngineError where the disk refuses or weights change."""
     check_folder(request.folder)
     checkpoint = find(request.model)
     fingerprint = fingerprint_of(checkpoint)
     directory = adapter_path(request.folder, fingerprint)
     work = work_dir(directory)
+    doing("Listing the files")
     listing = list_files(request.folder)
     for refusal in listing.unheeded:
         say(f"{refusal}: nothing that it is about is read.")
@@ -152,6 +154,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
         last = _last(directory, fingerprint, anew=request.anew)
         learnt = _learnt(work, last)
         # Where it begins anew, too: what is gained over an adapter can't be told on what that one has learnt.
+        doing("Reading the files")
         repository = read_repository(listing, learnt)
         if not request.anew and learnt is not None and learnt.digests == repository.digests:
             yield None
@@ -168,6 +171,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
         tokenizer = tokenizer_of(checkpoint)
         tokens = count_tokens(repository, tokenizer)
         say(summary(listing, repository, tokens))
+        doing("Loading the model")
         model = load(request.model, request.device).model
         assert isinstance(model, DiffusionGemma | Masked)
         if model.info.fingerprint != fingerprint:
@@ -184,6 +188,7 @@ def prepared(request: TuningRequest, say: Say) -> Generator[Prepared | None]:
         lessons = lessons_of(model, repository, work / CORPUS, recipe, request.seed)
         device = torch.device(model.info.device)
         sitting = Sitting(device=device, bfloat16=prefers_bfloat16(device.type), save_every_s=SAVE_EVERY_S)
+        doing("Trying one step")
         with learning(model, start, request.seed) as (network, pairs):
             planned = plan(network, pairs, lessons, sitting)
         in_time = max(1, int(request.minutes * 60 / planned.step_s))
@@ -276,12 +281,12 @@ def learning(
 
 def summary(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:
     """What is read, in a sentence or two."""
-    files = {split: len(repository.of(split)) for split in tokens}
-    left_out = ", ".join(f"{count} {reason}" for reason, count in Counter(repository.left_out).most_common())
-    return (
-        f"{listing.folder}: {files['train']} files with {tokens['train']:,} tokens to learn from, {files['held-out']} "
-        f"files with {tokens['held-out']:,} tokens held out to measure on."
-        + (f" Left out: {left_out}." if left_out else "")
+    told = {
+        split: f"{counted(len(repository.of(split)), 'file')} with {counted(tokens[split], 'token')}"
+        for split in tokens
+    }
+    return f"{listing.folder}: {told['train']} to learn from, {told['held-out']} held out to measure on." + (
+        f" Left out: {repository.why_left_out}." if repository.left_out else ""
     )
 
 

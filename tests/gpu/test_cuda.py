@@ -145,8 +145,8 @@ def test_the_memory_of_an_engine_is_told_with_that_of_its_gpu():
 @pytest.mark.parametrize("shape", ["26b-layers=2", "dream-layers=2"])
 def test_the_benchmark_runs_on_the_gpu(shape: str, capsys: pytest.CaptureFixture[str]):
     parts = ["--part", "end to end", "--part", "step", "--part", "keystroke"]
-    assert run(["bench", "--shape", shape, "--device", "cuda", "--quick", *parts]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert run(["bench", "--shape", shape, "--device", "cuda", "--quick", "--json", *parts]) == 0
+    told = json.loads(capsys.readouterr().out)
     assert told["device"] == torch.cuda.get_device_name()
     assert told["dtype"] == "bfloat16"
     assert all(figure["spread"]["median"] > 0 for figure in told["figures"])

@@ -1,5 +1,6 @@
 """The benchmark measures what it says; its figures are another matter, and another machine's."""
 
+import io
 import json
 import sys
 import weakref
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from msgspec import structs
+from rich.console import Console
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dg_lsp.cli import run as command
@@ -18,9 +20,10 @@ from engine.bench.families import random_model
 from engine.bench.gaps import CodeGaps, gaps
 from engine.bench.keystroke import keystroke
 from engine.bench.random_models import NumberedPrompt
-from engine.bench.run import Effort, run
+from engine.bench.report import tables
+from engine.bench.run import Benchmark, Effort, run
 from engine.bench.steps import bounds, flops, grid, products, run_all, step_kinds
-from engine.bench.timing import Stopwatch, spread
+from engine.bench.timing import Ratio, Stopwatch, spread
 from engine.bench.workload import request_for, rows_of, token_ids
 from engine.core.errors import BadInput, ModelError
 from engine.infill.pipeline import fill
@@ -297,13 +300,32 @@ def test_the_parts_that_were_asked_for_are_measured(small: DiffusionGemma):
     assert {figure.part for figure in made.figures} == set(told)
 
 
-def test_the_command_ends_with_one_json_object(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    assert command(["bench", "--shape", "small", "--device", "cpu", "--quick", "--part", "step"]) == 0
+def test_the_command_ends_in_a_table_or_is_one_json_object(capsys: pytest.CaptureFixture[str]):
+    asked = ["bench", "--shape", "small", "--device", "cpu", "--quick", "--part", "step"]
+    assert command(asked) == 0
     out = capsys.readouterr().out
-    told = json.loads(out.splitlines()[-1])
+    assert 0 < out.index("median ms") < out.index("ratio")
+    assert "{" not in out
+    assert command([*asked, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
     assert told["model"] == "random small"
-    assert "step in full by its matrix products" in {ratio["name"] for ratio in told["ratios"]}
-    assert out.index("ratio") < out.index("median ms")
+    ratios = {ratio["name"]: ratio for ratio in told["ratios"]}
+    by_products = ratios["step in full by its matrix products"]
+    assert by_products["met"] is (by_products["value"] <= 1.6)
+    assert told["figures"][0]["spread"]["median"] > 0
+
+
+def test_an_aim_that_is_missed_is_marked():
+    made = Benchmark(about={"model": "m", "parameters": 1, "dtype": "float32", "device": "cpu"})
+    for name, value, aim in (("a", 2.0, ">= 2"), ("b", 1.9, ">= 2"), ("c", 1.7, "<= 1.6"), ("d", 5.0, "")):
+        made.ratios.append(Ratio(name=name, value=value, aim=aim))
+    assert [each.met for each in made.ratios] == [True, False, False, None]
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(tables(made)[-1])
+    rows = [
+        line.split()[-1] for line in console.export_text().splitlines() if line.strip()[:1] in "abcd" and line.strip()
+    ]
+    assert rows == ["met", "MISSED", "MISSED", "5.00"]
 
 
 @pytest.mark.parametrize(
@@ -331,10 +353,10 @@ def test_what_can_not_be_measured_is_said_in_a_line_before_anything_is(
 
 
 def test_a_part_named_twice_is_measured_once(capsys: pytest.CaptureFixture[str]):
-    assert command(["bench", "--shape", "small", "--device", "cpu", "--quick", "--part", "step", "--part", "step"]) == 0
+    assert command(["bench", "--shape", "small", "--device", "cpu", "--quick", "--json", *["--part", "step"] * 2]) == 0
     said = capsys.readouterr()
     assert said.err.splitlines() == ["measuring: step"]
-    names = [figure["name"] for figure in json.loads(said.out.splitlines()[-1])["figures"]]
+    names = [figure["name"] for figure in json.loads(said.out)["figures"]]
     assert len(set(names)) == len(names)
 
 

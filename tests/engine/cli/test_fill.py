@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from dg_lsp.cli import run
 from engine.core.processes import python_module
+from engine.loader.catalog import find
 from engine.models.oracle.model import Oracle
 
 CODE = "def add(a, b):\n    return ▮a + b▮\n\n\ndef sub(a, b):\n    return a - b\n"
@@ -46,8 +48,8 @@ def test_the_lines_around_the_gap_and_one_line_of_figures_are_shown(work: Path, 
     Path("a.py").write_text(OPEN)
     fill("a.py", "--at", "2:12")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:-1] == ["1   def add(a, b):", "2 ▌     return ▮a + b▮", "3   ", "4   ", "5   def sub(a, b):"]
-    assert lines[-1].startswith("oracle:oracle.json · cpu in this process · 5 tokens in a gap of ")
+    assert lines[:5] == ["1   def add(a, b):", "2 ▌     return ▮a + b▮", "3   ", "4   ", "5   def sub(a, b):"]
+    assert lines[5].startswith("oracle:oracle.json · cpu in this process · 5 tokens in a gap of ")
     assert Path("a.py").read_text() == OPEN
 
 
@@ -101,9 +103,11 @@ def test_a_span_of_several_lines_is_replaced(work: Path):
     assert Path("a.py").read_text() == DONE
 
 
-def test_a_span_is_replaced(work: Path):
+def test_a_span_is_replaced(work: Path, capsys: pytest.CaptureFixture[str]):
     Path("a.py").write_text(OPEN.replace("return \n", "return None\n"))
+    capsys.readouterr()
     fill("a.py", "--at", "2:12", "--to", "2:16", "--write")
+    assert capsys.readouterr().err == "a.py: wrote 5 characters in the place of 4 characters, line 2.\n"
     assert Path("a.py").read_text() == DONE
 
 
@@ -204,9 +208,10 @@ def test_a_model_without_an_answer_changes_nothing(work: Path, capsys: pytest.Ca
     Path("a.py").write_text("x = 1\n▮y = 2\n")
     assert answer(capsys, "a.py")["candidates"] == []
     fill("a.py")
-    assert "no answer" in capsys.readouterr().out
+    assert "no answer: what the model wrote is empty" in capsys.readouterr().out
     fill("a.py", "--write", code=1)
-    assert "The model has no answer for this gap: a.py is unchanged." in capsys.readouterr().err
+    why = "what the model wrote is empty, or says again what stands there"
+    assert f"The model has no answer for this gap ({why}): a.py is unchanged." in capsys.readouterr().err
     assert Path("a.py").read_text() == "x = 1\n▮y = 2\n"
 
 
@@ -342,3 +347,19 @@ def test_what_a_terminal_can_not_encode_is_escaped(work: Path):
     assert (result.returncode, b"Traceback" in result.stderr) == (0, False)
     assert rb"2 \u258c     return " in result.stdout
     assert b" \xb7 confidence " in result.stdout
+
+
+def test_the_example_of_the_readme_is_filled_as_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    (example,) = [block for block in readme.split("```python\n")[1:] if "▮" in block.partition("```")[0]]
+    file = tmp_path / "box.py"
+    file.write_text(example.partition("```")[0])
+    assert run(["fill", str(file), "--write", "--no-engine"]) == 0
+    assert file.read_text() == example.partition("```")[0].replace("▮", "height")
+    assert "here: height" in readme
+    assert "4:23" in readme
+    line, column = example.splitlines()[3], 23
+    assert line[column - 1] == "▮"
+    size = f"{find('bundled').parameters / 1e6:.1f} M parameters"
+    assert readme.count(size) == 3
+    assert not re.search(r"12\.\d M parameters", readme)

@@ -1,3 +1,4 @@
+from msgspec.structs import replace
 from rich.console import Console
 
 from engine.cli.preview import figures, preview, visible
@@ -49,11 +50,17 @@ def test_control_characters_can_not_reach_the_terminal():
     assert visible("\x9d0;mine\x9c \x90q\x85") == "␛0;mine␛ ␛q␛"
 
 
-def test_figures_are_one_line():
+def test_figures_fit_a_narrow_terminal():
     candidate = Candidate(text="x", tokens=3, confidence=0.914, score=-0.2)
     ms = Timings(load=800.4, encode=3.6, denoise=41.2, total=846.1)
     filled = Filled(model="m", device="cpu", candidates=(candidate,), width=16, steps=4, forwards=5, ms=ms)
     assert figures(filled).plain == (
-        "m · cpu · 3 tokens in a gap of 16 · confidence 0.91 · 4 steps, 5 forward passes · "
+        "m · cpu · 3 tokens in a gap of 16 · confidence 0.91 · 4 steps, 5 forward passes\n"
         "load 800 + encode 4 + denoise 41 = 846 ms"
     )
+    one = replace(filled, candidates=(replace(candidate, tokens=1),), steps=1, forwards=1)
+    assert "1 token in a gap of 16" in figures(one).plain
+    assert "1 step, 1 forward pass" in figures(one).plain
+    none = replace(filled, candidates=(), silence="the time was up", model="m" * 70)
+    assert "no answer: the time was up" in figures(none).plain
+    assert max(map(len, figures(none, "by the engine").plain.splitlines())) <= 80

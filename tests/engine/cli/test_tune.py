@@ -1,6 +1,8 @@
 """`dg-lsp tune`: what it says, and how it ends."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,16 @@ from engine.models.adapters.metadata import adapters_dir
 
 ROOT = Path(__file__).parents[3]
 TOY = str(ROOT / "tests" / "models" / "toy-experts")
+
+
+WITHOUT_TORCH = """
+import sys
+from dg_lsp.cli import run
+
+code = run(sys.argv[1:])
+assert "torch" not in sys.modules
+sys.exit(code)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +58,23 @@ def test_what_can_not_be_tuned_is_one_line(
     assert run(["tune", *asked, "--no-idle"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
+
+
+@pytest.mark.parametrize("arguments", [["{}/nowhere"], ["{}", "--model", "nothing"]])
+def test_what_can_not_be_tuned_is_said_before_torch_is_there(arguments: list[str], tmp_path: Path):
+    asked = [each.format(tmp_path) for each in arguments]
+    command = [sys.executable, "-c", WITHOUT_TORCH, "tune", *asked, "--dry-run"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_of_what_is_too_little_it_is_told_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for name, text in (("a.py", "x = 1\n"), ("b.txt", "b"), ("c.txt", "c"), ("d.py", "y = 1\n" * 3)):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "e.py").write_bytes(b"\xff")
+    assert run(["tune", str(tmp_path), "--no-idle"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert " Left out: " in line
+    assert "2 not code" in line
+    assert "1 not UTF-8" in line
