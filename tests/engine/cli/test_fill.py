@@ -349,17 +349,25 @@ def test_what_a_terminal_can_not_encode_is_escaped(work: Path):
     assert b" \xb7 confidence " in result.stdout
 
 
-def test_the_example_of_the_readme_is_filled_as_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    readme = (Path(__file__).parents[3] / "README.md").read_text()
-    (example,) = [block for block in readme.split("```python\n")[1:] if "▮" in block.partition("```")[0]]
+@pytest.mark.parametrize(
+    ("document", "says"), [("README.md", "answers: height"), ("docs/command-line.md", "here: height")]
+)
+def test_the_example_of_the_documents_is_filled_as_they_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], document: str, says: str
+):
+    text = (Path(__file__).parents[3] / document).read_text()
+    (example,) = [block for block in text.split("```python\n")[1:] if "▮" in block.partition("```")[0]]
     file = tmp_path / "box.py"
     file.write_text(example.partition("```")[0])
     assert run(["fill", str(file), "--write", "--no-engine"]) == 0
     assert file.read_text() == example.partition("```")[0].replace("▮", "height")
-    assert "here: height" in readme
-    assert "4:23" in readme
-    line, column = example.splitlines()[3], 23
-    assert line[column - 1] == "▮"
+    assert says in text
+    assert example.splitlines()[3][23 - 1] == "▮"
+
+
+def test_documents_agree_how_large_the_bundled_model_is():
     size = f"{find('bundled').parameters / 1e6:.1f} M parameters"
-    assert readme.count(size) == 3
-    assert not re.search(r"12\.\d M parameters", readme)
+    for document in ("README.md", "docs/models.md"):
+        text = (Path(__file__).parents[3] / document).read_text()
+        assert size in text
+        assert not re.search(r"12\.\d M parameters", text)
