@@ -44,10 +44,13 @@ class _Shown:
     """In which `places` lie."""
     places: Sequence[EditPlace]
     """That nobody has decided about."""
+    promised: bool = False
+    """Whether all that was done since they were shown is to accept others that were shown with them."""
 
 
 class NextEdits:
-    """What was dismissed, or typed against where it was shown, does not come again."""
+    """What was dismissed, or typed against where it was shown, does not come again. What was shown with an edit that is
+    accepted comes next, for who shows one place at a time."""
 
     def __init__(self, *, documents: Documents, resident: Resident, history: EditHistory) -> None:
         self._documents = documents
@@ -64,6 +67,9 @@ class NextEdits:
         edits = self._history.recent(snapshot, None)
         if snapshot.policy.off or not edits or len(snapshot.text) > LARGEST_CHARS:
             return None
+        shown = self._shown.get(snapshot.uri)
+        if shown and shown.promised and shown.lines is snapshot.lines:
+            return self._offered(snapshot, shown.places, promised=True)
         code = snapshot.as_code(snapshot.text)
         request = FillRequest(
             task="next",
@@ -89,11 +95,7 @@ class NextEdits:
             if each.replaces
         ]
         places = [each for each in offered if _what(snapshot.uri, snapshot.lines, each) not in self._dismissed]
-        if not places:
-            return None
-        found = NextEdit(id=next(self._ids), snapshot=snapshot, places=tuple(places))
-        self._shown[snapshot.uri] = _Shown(id=found.id, lines=snapshot.lines, places=places)
-        return found
+        return self._offered(snapshot, places) if places else None
 
     def changed(self, change: Change) -> None:
         """What was shown is accepted, place by place or all at once, where a change is just that; and whoever types
@@ -104,11 +106,12 @@ class NextEdits:
             return
         places = list(held.places)
         if change.after.text != _applied(change.before.text, places):
-            lines = held.lines
+            lines, accepts = held.lines, True
             for edit in change.edits:
+                accepts = accepts and any(_is_accepted(lines, place, edit) for place in places)
                 places = self._left(uri, lines, places, edit)
                 lines = lines.replace(edit.start, edit.start + len(edit.removed), edit.inserted)
-            self._shown[uri] = replace(held, lines=change.after.lines, places=places)
+            self._shown[uri] = replace(held, lines=change.after.lines, places=places, promised=accepts and bool(places))
 
     def dismiss(self, id: int) -> None:
         """Somebody does not want it."""
@@ -121,17 +124,21 @@ class NextEdits:
     def closed(self, uri: str) -> None:
         self._shown.pop(uri, None)
 
+    def _offered(self, snapshot: Snapshot, places: Sequence[EditPlace], *, promised: bool = False) -> NextEdit:
+        found = NextEdit(id=next(self._ids), snapshot=snapshot, places=tuple(places))
+        self._shown[snapshot.uri] = _Shown(id=found.id, lines=snapshot.lines, places=places, promised=promised)
+        return found
+
     def _left(self, uri: str, lines: Lines, places: Sequence[EditPlace], edit: Edit) -> list[EditPlace]:
         """The places that an edit of `lines` decides nothing about, where they are behind it."""
         end, shift = edit.start + len(edit.removed), len(edit.inserted) - len(edit.removed)
         left: list[EditPlace] = []
         for place in places:
-            now = lines.text[place.start : edit.start] + edit.inserted + lines.text[end : place.end]
             if end < place.start:
                 left.append(replace(place, start=place.start + shift, end=place.end + shift))
             elif edit.start > place.end:
                 left.append(place)
-            elif now != place.text or edit.start < place.start or end > place.end:
+            elif not _is_accepted(lines, place, edit):
                 self._never_again(uri, lines, place)
         return left
 
@@ -139,6 +146,13 @@ class NextEdits:
         self._dismissed[_what(uri, lines, place)] = None
         for oldest in list(self._dismissed)[:-KEPT_DISMISSED]:
             del self._dismissed[oldest]
+
+
+def _is_accepted(lines: Lines, place: EditPlace, edit: Edit) -> bool:
+    """Whether an edit puts a place's text where it belongs, and does no more."""
+    end = edit.start + len(edit.removed)
+    now = lines.text[place.start : edit.start] + edit.inserted + lines.text[end : place.end]
+    return place.start <= edit.start and end <= place.end and now == place.text
 
 
 def _what(uri: str, lines: Lines, place: EditPlace) -> tuple[str, str, str]:
