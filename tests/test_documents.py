@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.core.version import __version__
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("", "docs", "editors", "editors/vscode")
 DOCUMENTS = {
@@ -17,7 +19,8 @@ DOCUMENTS = {
     for file in sorted((ROOT / folder).glob("*.md"))
 }
 MAX_LINE = 120
-MAX_NBYTES = {"README.md": 10_000}
+MAX_NBYTES = {"README.md": 10_000, "docs/lab-notes.md": 40_000}
+MAX_LINES_OF_A_RELEASE = 80
 DATED = {"docs/lab-notes.md", "CHANGELOG.md"}
 """Each figure in them is one of its day; what holds today stands elsewhere."""
 
@@ -87,7 +90,7 @@ def current(leave_out: Iterable[str] = ()) -> dict[str, str]:
     return {name: text for name, text in DOCUMENTS.items() if name not in DATED | set(leave_out)}
 
 
-@pytest.mark.parametrize("name", sorted(DOCUMENTS.keys() - DATED))
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_lines_are_short(name: str):
     assert [line for line in DOCUMENTS[name].splitlines() if len(line) > MAX_LINE] == []
 
@@ -95,6 +98,13 @@ def test_lines_are_short(name: str):
 @pytest.mark.parametrize("name", MAX_NBYTES)
 def test_it_is_short(name: str):
     assert len((ROOT / name).read_bytes()) <= MAX_NBYTES[name]
+
+
+def test_a_release_has_its_version_and_few_lines():
+    _, unreleased, newest, *_ = re.split(r"^## (?=\[)", DOCUMENTS["CHANGELOG.md"], flags=re.MULTILINE)
+    assert unreleased.startswith("[Unreleased]")
+    assert newest.startswith(f"[{__version__}] - ")
+    assert len(newest.splitlines()) <= MAX_LINES_OF_A_RELEASE
 
 
 def test_no_figure_stands_in_two_documents():
