@@ -50,15 +50,16 @@ class GapCheck:
         as_is = self._as(fill, budget)
         if not as_is.verdict:
             return self._trimmed(fill, budget)
-        ways = [] if _is_whole(as_is) else list(self._other_ways(fill, budget))
-        for fits in (_is_whole, _is_clean):
-            if fits(as_is):
-                break
-            if chosen := next(filter(fits, ways), None):
-                return chosen
-        else:
-            return self._trimmed(fill, budget)
-        return self._undoubled(as_is, fits, budget) or self._within_extent(as_is, fits, budget)
+        if _is_whole(as_is):
+            return self._kept(as_is, _is_whole, budget)
+        ways = list(self._other_ways(fill, budget))
+        if chosen := next(filter(_is_whole, ways), None):
+            return chosen
+        if _is_clean(as_is):
+            return self._kept(as_is, _is_clean, budget)
+        # What is broken anyway proves nothing about the text after the gap: that stays.
+        chosen = next((way for way in ways if _is_clean(way) and not way.swallowed), None)
+        return chosen or self._trimmed(fill, budget)
 
     def cut(self, fill: str, budget: Budget) -> ValidatedFill | None:
         """What of a fill breaks nothing."""
@@ -81,17 +82,14 @@ class GapCheck:
         for left in islice(without_ends(self._before, fill, self._after, blanks=blanks), _TRIED):
             yield self._as(left, budget)
 
-    def _undoubled(self, as_is: ValidatedFill, fits: Fits, budget: Budget) -> ValidatedFill | None:
-        """A fill without closers that stand after the gap, too: in prose, strings and comments they break nothing."""
+    def _kept(self, as_is: ValidatedFill, fits: Fits, budget: Budget) -> ValidatedFill:
+        """A fill that fits as it is, but for closers that stand after the gap, too, as in prose, strings and comments
+        they break nothing; and of several lines those that go not beyond what the gap lies in."""
         line = self._line.lstrip()
         for way in self._without_ends(as_is.text, budget, blanks=True):
             end = as_is.text[len(way.text) :].strip()
             if line.startswith(end) and closes(self._inside, as_is.text, end, line[len(end) :]) and fits(way):
                 return way
-        return None
-
-    def _within_extent(self, as_is: ValidatedFill, fits: Fits, budget: Budget) -> ValidatedFill:
-        """Of several lines those that go not beyond what the gap lies in."""
         if "\n" not in as_is.text:
             return as_is
         cut = self._as(cut_to_extent(self._validator(0, budget).brackets, as_is.text), budget)

@@ -27,7 +27,7 @@ def closes(head: str, insertion: str, tail: str, rest: str | None = None, *, fol
         if index and closer in followers and insertion[at : at + 1] == closer:
             found: int | None = at
         elif closer in _QUOTES:
-            found = _unopened_quote(head, insertion, at, (tail + (rest or ""))[:_NEAR_CHARS], closer)
+            found = _closing_quote(head, insertion, at, None if rest is None else (tail + rest)[:_NEAR_CHARS], closer)
         elif closer in _OPENERS and _left_open(head, closer) > tail[:index].count(closer):
             needed = 0 if index or rest is None else _owed(head, (tail + rest)[:_NEAR_CHARS], closer)
             found = _first_unopened(insertion, at, closer, needed)
@@ -83,10 +83,13 @@ def _first_unopened(insertion: str, start: int, closer: str, owed: int) -> int |
     return None
 
 
-def _unopened_quote(head: str, insertion: str, start: int, line: str, quote: str) -> int | None:
-    """The first quote of an insertion, where all three leave one open."""
-    places = _quotes(insertion, quote, start)
-    odd = all(len(_quotes(text, quote)) % 2 for text in (head, line)) and len(places) % 2
+def _closing_quote(head: str, insertion: str, start: int, line: str | None, quote: str) -> int | None:
+    """The first quote of an insertion, where all three leave one open; where the line is not told, strings may stand in
+    strings."""
+    before, places = _quotes(head, quote), _quotes(insertion, quote, start)
+    if not before or not places:
+        return None
+    odd = line is None or all(len(each) % 2 for each in (before, places, _quotes(line, quote)))
     return places[0] if odd else None
 
 
