@@ -157,7 +157,7 @@ def _start(settings: EngineOptions) -> None:
         click.echo(_ALREADY)
         return
     status = ask_status() if settings.http else None
-    click.echo(f"The engine runs, with HTTP at http://{status.http}." if status else "The engine runs.")
+    click.echo(f"The engine runs and serves http://{status.http}." if status else "The engine runs.")
 
 
 def run_here(settings: EngineOptions) -> bool:

@@ -86,13 +86,14 @@ def fill(
     filled = answered.filled
     if write:
         if not filled.candidates:
-            why = f" ({filled.silence})" if filled.silence else ""
-            raise EngineError(f"The model has no answer for this gap{why}: {source.name} is unchanged.")
+            raise EngineError(
+                f"The model has no answer for this gap ({_why_none(request, filled)}): {source.name} is unchanged."
+            )
         write_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
     if json:
         click.echo(encode(filled))
     else:
-        _show(gap, filled, answered.source)
+        _show(gap, filled, answered.source, _why_none(request, filled))
 
 
 def _gap(text: str, at: str | None, to: str | None) -> MarkedText:
@@ -111,10 +112,17 @@ def _gap(text: str, at: str | None, to: str | None) -> MarkedText:
     return gap
 
 
-def _show(gap: MarkedText, filled: Filled, source: str) -> None:
+def _why_none(request: FillRequest, filled: Filled) -> str:
+    """Why there is no answer, where there is none."""
+    if request.deadline_ms is not None and filled.ms.total - filled.ms.load >= request.deadline_ms:
+        return "the time was up, give more with --deadline-ms"
+    return "nothing that the model wrote fits there"
+
+
+def _show(gap: MarkedText, filled: Filled, source: str, why: str) -> None:
     console = Console(highlight=False)
     for index, candidate in enumerate(filled.candidates):
         if len(filled.candidates) > 1:
             console.print(heading(candidate, index, len(filled.candidates)))
         console.print(preview(gap, candidate.text, marked=console.color_system is None), soft_wrap=True)
-    console.print(figures(filled, source), soft_wrap=True)
+    console.print(figures(filled, source, why), soft_wrap=True)

@@ -50,13 +50,13 @@ def heading(candidate: Candidate, index: int, count: int) -> Text:
     return Text(f"{index + 1} of {count} · confidence {candidate.confidence:.2g} · score {candidate.score:.2f}", _DIM)
 
 
-def figures(filled: Filled, source: str = "") -> Text:
-    """A line or a few: what filled the gap and where, how sure, how fast."""
+def figures(filled: Filled, source: str = "", why: str = "") -> Text:
+    """A line or a few: what filled the gap and where, how sure, how fast. `why`: where there is no answer."""
     best = filled.candidates[0] if filled.candidates else None
     answer = (
         [f"{counted(best.tokens, 'token')} in a gap of {filled.width}", f"confidence {best.confidence:.2g}"]
         if best
-        else [f"no answer: {filled.silence}" if filled.silence else "no answer"]
+        else [f"no answer{why and f': {why}'}"]
     )
     ms = filled.ms
     parts = [

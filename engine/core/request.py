@@ -135,8 +135,6 @@ class Filled(Wire, frozen=True, kw_only=True):
     """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
     adapter: str = ""
     """The folder that was learnt by what answered; empty: the model alone did."""
-    silence: str = ""
-    """Why there is no candidate, in a clause; empty where there is one."""
     ms: Timings = field(default_factory=Timings)
 
 

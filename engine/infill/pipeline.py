@@ -112,18 +112,10 @@ def infill(
         forwards=gap.steps + gap.written,
         context_tokens=len(prompt.context),
         threshold=model.info.threshold,
-        silence="" if candidates else _silence(gap, offered),
         ms=Timings(
             encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
         ),
     )
-
-
-def _silence(gap: Gap, offered: Sequence[Hypothesis]) -> str:
-    """Why nothing is offered, or nothing of that."""
-    if offered:
-        return "what the model wrote is empty, or says again what stands there"
-    return "the time was up" if gap.should_stop() else "nothing that the model wrote parses there"
 
 
 def _ended(candidate: Candidate, line_end: str) -> Candidate:

@@ -45,7 +45,7 @@ def test_all_is_well_with_a_real_checkpoint(place, released):
     found = findings(str(released))
     assert ill(found) <= {"editor"}  # The tests may run without dg-lsp on the PATH.
     assert "parameters" in found["model"].detail
-    assert "threads" in found["device"].detail
+    assert "thread" in found["device"].detail
     assert found["4 bit"].detail == "int4 by torch's int4 operator; NVFP4 decoded part by part, four numbers at a time"
     assert " ms" in found["fill"].detail
 
@@ -134,5 +134,7 @@ def test_the_command_shows_each_remedy_under_its_finding(place, capsys):
     assert run(["doctor", "--model", "nonsense"]) == 1
     lines = capsys.readouterr().out.splitlines()
     at = next(index for index, line in enumerate(lines) if line.startswith("BAD model"))
-    assert "dg-lsp models" in lines[at + 1]
+    until = next(index for index, line in enumerate(lines) if index > at and line[:3] in ("ok ", "BAD"))
+    assert "dg-lsp models" in " ".join(line.strip() for line in lines[at + 1 : until])
+    assert all(len(line) <= 80 or len(line.split()) == 1 for line in lines)
     assert any(line.startswith("ok  python") for line in lines)

@@ -61,6 +61,6 @@ def test_figures_fit_a_narrow_terminal():
     one = replace(filled, candidates=(replace(candidate, tokens=1),), steps=1, forwards=1)
     assert "1 token in a gap of 16" in figures(one).plain
     assert "1 step, 1 forward pass" in figures(one).plain
-    none = replace(filled, candidates=(), silence="the time was up", model="m" * 70)
-    assert "no answer: the time was up" in figures(none).plain
+    none = replace(filled, candidates=(), model="m" * 70)
+    assert "no answer: the time was up" in figures(none, why="the time was up").plain
     assert max(map(len, figures(none, "by the engine").plain.splitlines())) <= 80

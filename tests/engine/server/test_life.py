@@ -231,6 +231,7 @@ def test_a_restart_whose_port_is_taken_leaves_the_engine_alone(place):
         restarted = place.command("restart", "--http", "127.0.0.1:0")
         assert restarted.returncode == 0, restarted
         port = (place.status() or {})["http"].rpartition(":")[2]
+        assert restarted.stdout == f"The engine runs and serves http://127.0.0.1:{port}.\n"
         assert place.command("restart", "--http", f"localhost:{port}").returncode == 0
 
 
