@@ -1,5 +1,5 @@
 """The language server and the command line of dg-lsp. Never imports torch or transformers."""
 
-from engine.core.version import __version__
+from engine.common.version import __version__
 
 __all__ = ["__version__"]

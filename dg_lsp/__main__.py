@@ -10,7 +10,7 @@ def main() -> None:
     if sys.argv[1:] == ["serve"]:
         # As editors start it: `initialize` is answered in less time than the command line for people takes to import.
         from dg_lsp.app.standard_io import serve
-        from engine.core.exits import escape_unencodable
+        from engine.common.exits import escape_unencodable
 
         escape_unencodable()
         try:

@@ -11,9 +11,9 @@ from importlib import import_module
 import click
 
 from dg_lsp import __version__
-from engine.core.exits import escape_unencodable
-from engine.core.options import OrderedGroup
-from engine.core.terminal import shown
+from engine.common.exits import escape_unencodable
+from engine.common.options import OrderedGroup
+from engine.common.terminal import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

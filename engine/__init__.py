@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
-    from engine.core.names import Device
-    from engine.loader.loading import Infiller
+    from engine.common.names import Device
+    from engine.fill.loading import Infiller
 
 
 def load(name: str = "bundled", device: Device = "auto") -> Infiller:
-    """Load "bundled", a model directory or a Hub id from the local Hugging Face cache; see engine.loader.loading.
+    """Load "bundled", a model directory or a Hub id from the local Hugging Face cache; see engine.fill.loading.
 
     Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
     """
     # Torch takes a second to import: not before it is needed.
-    from engine.loader.loading import load
+    from engine.fill.loading import load
 
     return load(name, device)

@@ -12,8 +12,8 @@ from dg_lsp.config.configuration import Configuration
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import gap_at
 from dg_lsp.suggest.suggester import INLINE, Suggester
-from engine.core.request import Filled, FillRequest
-from engine.infill.pipeline import fill
+from engine.common.request import Filled, FillRequest
+from engine.fill.pipeline import fill
 from engine.models.oracle.model import Case, Oracle
 
 SETTINGS = {"inline": {"max_tokens": 256, "deadline_ms": 60_000}}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.core.version import __version__
+from engine.common.version import __version__
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("", "docs", "editors", "editors/vscode")

@@ -15,23 +15,20 @@ from typing import NamedTuple
 
 import pytest
 
-from engine.core import errors
+from engine.common import errors
 
 ROOT = Path(__file__).parents[1]
-ROOMS = {
-    "engine": (
-        *("core", "syntax", "text", "ipc", "checkpoints", "analysis", "models", "decoding", "infill", "edit", "loader"),
-        *("server", "baselines", "bench", "eval", "train", "tune", "cli", "__init__", "__main__"),
-    ),
+ORDER = {
+    "engine": (*("common", "syntax", "models", "fill", "server", "lab", "learn", "cli", "__init__", "__main__"),),
     "dg_lsp": (
         *("__init__", "config", "documents", "backend", "protocol", "suggest", "edits", "handlers", "app", "replay"),
         *("commands", "cli", "__main__"),
     ),
 }
-"""The house: a module imports from its own room and from those before it, never in a circle. Those that are in no room
-stand here under their own names."""
-OF_THE_ENGINE = {"core", "text", "ipc"}
-"""The rooms of the engine that dg_lsp may import; the command line names its commands as text."""
+"""A module imports from its own package and from those before it, never in a circle. Modules that are in none of them
+stand here under their own names. What is learnt is measured by the lab, so `learn` comes after it."""
+OF_THE_ENGINE = {"common"}
+"""The package of the engine that dg_lsp may import; the command line names its commands as text."""
 HEAVY = {"torch", "transformers", "accelerate"}
 EDITOR_SIDE = {"dg_lsp", "pygls", "lsprotocol"}
 
@@ -56,7 +53,7 @@ class Arrow(NamedTuple):
 
 def arrows(root: Path) -> list[Arrow]:
     """All imports among the packages below `root`: also in functions, also for types only."""
-    files = {module_of(file, root): file for package in ROOMS for file in (root / package).rglob("*.py")}
+    files = {module_of(file, root): file for side in ORDER for file in (root / side).rglob("*.py")}
     found: list[Arrow] = []
     for importer, file in files.items():
         package = importer if file.name == "__init__.py" else importer.rpartition(".")[0]
@@ -86,23 +83,23 @@ def names_imported(text: str, package: str) -> tuple[tuple[str, int], ...]:
 
 
 def place_of(module: str) -> tuple[str, str]:
-    """The package of a module, and its room."""
-    package, _, rest = module.partition(".")
-    return package, rest.partition(".")[0] or "__init__"
+    """The side that a module is on, and its package there."""
+    side, _, rest = module.partition(".")
+    return side, rest.partition(".")[0] or "__init__"
 
 
 def upward(root: Path) -> list[str]:
-    """Imports that run from one room to a later one, or out of a package to what it may not know."""
+    """Imports that run from one package to a later one, or from one side to what it may not know of the other."""
     found: list[str] = []
     for arrow in arrows(root):
-        (package, room), (other, target) = place_of(arrow.importer), place_of(arrow.imported)
-        if package == other:
-            order = ROOMS[package]
-            if room not in order or target not in order:
-                found.append(f"{arrow}, and one of them is in no room")
-            elif order.index(target) > order.index(room):
-                found.append(f"{arrow}, but {target} comes after {room}")
-        elif package == "engine" or target not in OF_THE_ENGINE:
+        (side, package), (other, target) = place_of(arrow.importer), place_of(arrow.imported)
+        if side == other:
+            order = ORDER[side]
+            if package not in order or target not in order:
+                found.append(f"{arrow}, and one of them is in no package")
+            elif order.index(target) > order.index(package):
+                found.append(f"{arrow}, but {target} comes after {package}")
+        elif side == "engine" or target not in OF_THE_ENGINE:
             found.append(f"{arrow}, which it may not know")
     return found
 
@@ -122,7 +119,7 @@ def circle(root: Path) -> list[str]:
     return []
 
 
-def test_imports_run_from_room_to_earlier_room():
+def test_imports_run_from_package_to_earlier_package():
     assert upward(ROOT) == []
 
 
@@ -136,17 +133,17 @@ def test_no_imports_lead_in_a_circle():
 )
 def test_the_packages_are_described_in_their_order(file: str, pattern: str):
     text = (ROOT / file).read_text(encoding="utf-8")
-    for package, rooms in ROOMS.items():
-        wanted = [room for room in rooms if not room.startswith("__")]
-        told = " ".join(re.findall(pattern.format(package), text, re.MULTILINE))
-        assert [word for word in re.findall(r"\w+", told) if word in rooms] == wanted
+    for side, packages in ORDER.items():
+        wanted = [package for package in packages if not package.startswith("__")]
+        told = " ".join(re.findall(pattern.format(side), text, re.MULTILINE))
+        assert [word for word in re.findall(r"\w+", told) if word in packages] == wanted
 
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """The packages' code, to plant something in."""
-    for package in ROOMS:
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("weights", "__pycache__"))
+    for side in ORDER:
+        shutil.copytree(ROOT / side, tmp_path / side, ignore=shutil.ignore_patterns("weights", "__pycache__"))
     return tmp_path
 
 
@@ -155,28 +152,28 @@ def copied(tmp_path: Path) -> Path:
     [
         (
             "engine/models/base.py",
-            "from engine.decoding.canvas import Canvas",
-            r"models\.base imports engine\.decoding\.canvas .*, but decoding comes after models",
+            "from engine.fill.canvas import Canvas",
+            r"models\.base imports engine\.fill\.canvas .*, but fill comes after models",
         ),
         (
-            "engine/core/sizes.py",
-            "def late():\n    from engine.ipc import messages",
-            r"core\.sizes imports engine\.ipc\.messages .*, but ipc comes after core",
+            "engine/common/sizes.py",
+            "def late():\n    from engine.syntax import tree",
+            r"common\.sizes imports engine\.syntax\.tree .*, but syntax comes after common",
         ),
         (
-            "engine/loader/released.py",
+            "engine/models/checkpoints/released.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import engine.server.worker",
-            r"loader\.released imports engine\.server\.worker .*, but server comes after loader",
+            r"checkpoints\.released imports engine\.server\.worker .*, but server comes after models",
         ),
         (
             "engine/server/worker.py",
-            "from ..eval import rows",
-            r"server\.worker imports engine\.eval\.rows .*, but eval comes after server",
+            "from ..lab.eval import rows",
+            r"server\.worker imports engine\.lab\.eval\.rows .*, but lab comes after server",
         ),
         (
-            "engine/edit/answering.py",
+            "engine/fill/answering.py",
             "from engine import load",
-            r"edit\.answering imports engine .*, but __init__ comes after edit",
+            r"fill\.answering imports engine .*, but __init__ comes after fill",
         ),
         (
             "dg_lsp/handlers/completion.py",
@@ -189,11 +186,11 @@ def copied(tmp_path: Path) -> Path:
             r"backend\.client imports engine\.models\.base .*, which it may not know",
         ),
         (
-            "engine/text/marked.py",
+            "engine/common/marked.py",
             "import dg_lsp.documents.positions",
-            r"text\.marked imports dg_lsp\.documents\.positions .*, which it may not know",
+            r"common\.marked imports dg_lsp\.documents\.positions .*, which it may not know",
         ),
-        ("engine/loose.py", "import engine.core.errors", r"loose imports .*, and one of them is in no room"),
+        ("engine/loose.py", "import engine.common.errors", r"loose imports .*, and one of them is in no package"),
     ],
 )
 def test_an_arrow_upward_is_found(copied: Path, file: str, planted: str, told: str):
@@ -203,7 +200,7 @@ def test_an_arrow_upward_is_found(copied: Path, file: str, planted: str, told: s
     assert re.search(told, found)
 
 
-def test_a_circle_in_a_room_is_found(copied: Path):
+def test_a_circle_in_a_package_is_found(copied: Path):
     for file, other in (("extent", "heads"), ("heads", "holes"), ("holes", "extent")):
         with (copied / f"engine/syntax/{file}.py").open("a", encoding="utf-8") as end:
             end.write(f"\ndef late():\n    import engine.syntax.{other}\n")
@@ -245,7 +242,10 @@ def test_looking_at_the_command_line_imports_no_model_library(arguments: list[st
 def test_the_engine_can_be_imported_without_torch():
     assert imported_by("from engine import load") & HEAVY == set()
     assert (
-        imported_by("import engine.ipc.protocol, engine.core.request, engine.core.errors, engine.loader.catalog")
+        imported_by(
+            "import engine.common.protocol, engine.common.request, engine.common.errors\n"
+            "import engine.models.checkpoints.catalog"
+        )
         & HEAVY
         == set()
     )
@@ -269,7 +269,7 @@ def test_initialize_is_answered_before_the_protocol_is_imported():
 
 
 def test_a_name_of_a_class_or_of_a_type_stands_for_one_thing():
-    names = Counter(name for package in ROOMS for file in (ROOT / package).rglob("*.py") for name in type_names(file))
+    names = Counter(name for side in ORDER for file in (ROOT / side).rglob("*.py") for name in type_names(file))
     assert [name for name, count in names.items() if count > 1] == []
 
 
@@ -277,7 +277,7 @@ def type_names(file: Path) -> set[str]:
     """Of the classes of a module and, but for training's, of its aliases of types."""
     body = ast.parse(file.read_text(encoding="utf-8")).body
     classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
-    if file.is_relative_to(ROOT / "engine" / "train"):
+    if file.is_relative_to(ROOT / "engine" / "learn"):
         return classes
     targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
     assigned = {target.id for target in targets if isinstance(target, ast.Name)}
@@ -287,8 +287,8 @@ def type_names(file: Path) -> set[str]:
 def test_the_tree_of_errors_is_drawn_whole():
     bases = {
         node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
-        for package in ROOMS
-        for file in (ROOT / package).rglob("*.py")
+        for side in ORDER
+        for file in (ROOT / side).rglob("*.py")
         for node in ast.parse(file.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
     }
@@ -327,12 +327,10 @@ def modules_for_any_family() -> list[Path]:
     """All that serves, evaluates and measures, whatever the model; only training is a family's own."""
     own = [
         "models/",
-        "loader/released.py",
-        "baselines/",
-        "bench/families.py",
-        "bench/random_models.py",
-        "train/",
-        "tune/",
+        "lab/baselines/",
+        "lab/bench/families.py",
+        "lab/bench/random_models.py",
+        "learn/",
         "weights/",
     ]
     files = [
@@ -351,7 +349,8 @@ def test_only_the_models_know_their_families():
 def test_looking_up_a_family_imports_no_model_library():
     assert (
         imported_by(
-            "import engine.models.registry, engine.loader.checkpoint, engine.loader.released, engine.bench.families"
+            "import engine.models.registry, engine.models.checkpoints.checkpoint, engine.models.checkpoints.released\n"
+            "import engine.lab.bench.families"
         )
         & HEAVY
         == set()

@@ -51,7 +51,7 @@ def test_the_sources_can_be_tested(tmp_path: Path):
         "LICENSE",
         "Makefile",
         "tests/test_packaging.py",
-        "engine/loader/loading.py",
+        "engine/fill/loading.py",
     } <= names
     unwanted = (".venv", ".git/", ".ci", "dist")
     assert not {name for name in names if name.startswith(unwanted)}

@@ -41,9 +41,9 @@ from dg_lsp.suggest.acceptance import Acceptance, SuggestionEvent
 from dg_lsp.suggest.next_edits import NextEdits
 from dg_lsp.suggest.stats import Stats, stats_path
 from dg_lsp.suggest.suggester import Suggester
-from engine.core.errors import EngineError
-from engine.core.server_address import server_of
-from engine.ipc.messages import EngineState
+from engine.common.errors import EngineError
+from engine.common.messages import EngineState
+from engine.common.server_address import server_of
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from dg_lsp.config.sections import section
 from dg_lsp.protocol.copilot import table
 from dg_lsp.protocol.framing import frame, messages
 from dg_lsp.protocol.initialize import answer_to
-from engine.core.json_values import read_json
+from engine.common.json_values import read_json
 
 if TYPE_CHECKING:
     import subprocess
@@ -59,8 +59,8 @@ def begin_engine(params: Mapping[str, Any], launch: Launch) -> subprocess.Popen[
     be asked for its settings; nor where that fails, which is told in time."""
     from dg_lsp.backend.launch import begin
     from dg_lsp.config.settings import Settings, applied
-    from engine.core.errors import EngineError
-    from engine.ipc.address import find_engine
+    from engine.common.address import find_engine
+    from engine.common.errors import EngineError
 
     given = params.get("initializationOptions")
     if not given and table(table(params, "capabilities"), "workspace").get("configuration"):

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 from dg_lsp.backend.connection import EngineConnection, EngineReply, EngineSilent, Request, open_connection, started
 from dg_lsp.backend.launch import Launch, begin
 from dg_lsp.backend.timeouts import Timeouts
-from engine.core.analysis import Analysis
-from engine.core.errors import BadInput, ProtocolError, VersionMismatch
-from engine.core.request import Draft, Filled, FillRequest
-from engine.core.runtime_paths import log_dir
-from engine.ipc import messages
-from engine.ipc.address import find_engine
-from engine.ipc.client import EngineFailure
-from engine.ipc.peercred import kill
+from engine.common import messages
+from engine.common.address import find_engine
+from engine.common.analysis import Analysis
+from engine.common.client import EngineFailure
+from engine.common.errors import BadInput, ProtocolError, VersionMismatch
+from engine.common.peercred import kill
+from engine.common.request import Draft, Filled, FillRequest
+from engine.common.runtime_paths import log_dir
 
 R = TypeVar("R", bound=EngineReply)
 

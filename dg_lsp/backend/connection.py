@@ -15,15 +15,15 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from dg_lsp.backend.timeouts import Timeouts
-from engine.core.errors import BodyError, EngineError, ProtocolError
-from engine.core.request import Draft
-from engine.core.version import __version__
-from engine.ipc import messages
-from engine.ipc.address import Address, TcpAddress, UnixAddress
-from engine.ipc.client import EngineFailure, Handshake, connected, unmet
-from engine.ipc.frames import HEAD_NBYTES, announced
-from engine.ipc.peercred import Peer, is_own, is_stopped, kill, listener, peer_of, work_done
-from engine.ipc.protocol import pack, unpack_from_engine
+from engine.common import messages
+from engine.common.address import Address, TcpAddress, UnixAddress
+from engine.common.client import EngineFailure, Handshake, connected, unmet
+from engine.common.errors import BodyError, EngineError, ProtocolError
+from engine.common.frames import HEAD_NBYTES, announced
+from engine.common.peercred import Peer, is_own, is_stopped, kill, listener, peer_of, work_done
+from engine.common.protocol import pack, unpack_from_engine
+from engine.common.request import Draft
+from engine.common.version import __version__
 
 T = TypeVar("T")
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024

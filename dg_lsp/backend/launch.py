@@ -10,13 +10,13 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from dg_lsp.config.settings import EngineSettings
-from engine.core.names import rooted
-from engine.core.processes import at_home, home_dir, neutral_dir, python_module
-from engine.core.server_address import with_options
-from engine.core.version import __version__
+from engine.common.names import rooted
+from engine.common.processes import at_home, home_dir, neutral_dir, python_module
+from engine.common.server_address import with_options
+from engine.common.version import __version__
 
 if TYPE_CHECKING:
-    from engine.ipc.messages import EngineStatus
+    from engine.common.messages import EngineStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +134,6 @@ def _process(command: list[str]) -> subprocess.Popen[bytes]:
             cwd=neutral_dir(),  # A project that an editor stands in must not say what a name means.
         )
     except OSError as error:
-        from engine.ipc.client import EngineFailure
+        from engine.common.client import EngineFailure
 
         raise EngineFailure("unavailable", f"The engine can't be started ({error}); run `dg-lsp doctor`.") from None

@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator
 
 from dg_lsp.backend.client import EngineClient, EngineFailure
 from dg_lsp.backend.status import StatusBoard
-from engine.core.request import Draft, Filled, FillRequest
-from engine.ipc.messages import EngineStatus
+from engine.common.messages import EngineStatus
+from engine.common.request import Draft, Filled, FillRequest
 
 GPU_DEADLINE_MS = 300.0
 CPU_DEADLINE_MS = 1000.0

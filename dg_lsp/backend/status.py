@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from engine.ipc.messages import EngineState
+from engine.common.messages import EngineState
 
 Name = Literal["starting", "loading", "ready", "busy", "off", "error"]
 _NOT_RUNNING = "The engine is not running: the next request starts it, or run `dg-lsp engine run --detach`."

@@ -13,11 +13,11 @@ import click
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.config.git import run_git
 from dg_lsp.config.walking import files_below
-from engine.core.errors import BadInput, NotRead
-from engine.core.exits import one_line_errors
-from engine.core.files import check_folder
-from engine.core.options import A_PATH
-from engine.core.terminal import is_read_here, shown, shown_name
+from engine.common.errors import BadInput, NotRead
+from engine.common.exits import one_line_errors
+from engine.common.files import check_folder
+from engine.common.options import A_PATH
+from engine.common.terminal import is_read_here, shown, shown_name
 
 _SINCE = "365 days ago"
 _GIT_S = 20.0

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from dg_lsp.replay.clients import STYLES
 from dg_lsp.replay.session import Session, read_session, write_session
-from engine.core.exits import interruptible, one_line_errors
-from engine.core.options import A_PATH, FiniteRange
-from engine.core.processes import working_dir
+from engine.common.exits import interruptible, one_line_errors
+from engine.common.options import A_PATH, FiniteRange
+from engine.common.processes import working_dir
 
 
 @click.command()
@@ -81,7 +81,7 @@ def _made(repository: Path, commits: int, seed: int) -> Session:
 def _play(session: Session, client: str, *, model: str, knows: bool, speed: float) -> None:
     from dg_lsp.replay.report import fault, table
     from dg_lsp.replay.stage import SETTINGS, oracle, own_engine, play
-    from engine.core.names import rooted
+    from engine.common.names import rooted
 
     with ExitStack() as stack:
         stack.enter_context(interruptible())

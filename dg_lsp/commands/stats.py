@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dg_lsp.suggest.stats import Tally, reset, stats_path, tallies
-from engine.core.exits import one_line_errors
+from engine.common.exits import one_line_errors
 
 
 @click.command()

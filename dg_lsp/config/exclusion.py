@@ -23,7 +23,7 @@ from pygls.uris import to_fs_path
 from dg_lsp.config.git import ignore_files
 from dg_lsp.config.patterns import Patterns, TooMuch
 from dg_lsp.config.rereading import Rereading, as_marked
-from engine.core.errors import BadInput, NotRead
+from engine.common.errors import BadInput, NotRead
 
 NOTEBOOK_CELL = "vscode-notebook-cell"
 """The scheme of a cell's URI, whose path is its notebook's."""

@@ -10,8 +10,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from engine.core.files import open_regular
-from engine.core.processes import home_dir
+from engine.common.files import open_regular
+from engine.common.processes import home_dir
 
 _OFF = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.pager=cat", "log.showSignature=false")
 _ENVIRONMENT = {

@@ -9,7 +9,7 @@ from typing import Any
 import re2
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-from engine.core.errors import BadInput
+from engine.common.errors import BadInput
 
 MAX_PATTERNS = 4000
 IGNORES_CASE = sys.platform in ("darwin", "win32")

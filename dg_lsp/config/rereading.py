@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from engine.core.errors import NotRead
-from engine.core.files import read_regular
-from engine.text.textfile import mark_of
+from engine.common.errors import NotRead
+from engine.common.files import read_regular
+from engine.common.textfile import mark_of
 
 T = TypeVar("T")
 

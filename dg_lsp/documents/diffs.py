@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
-from engine.core.sequences import common_ends
-from engine.text.changes import changed
-from engine.text.newlines import lines
+from engine.common.changes import changed
+from engine.common.newlines import lines
+from engine.common.sequences import common_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from dg_lsp.config.settings import Settings
 from dg_lsp.documents import ipython
 from dg_lsp.documents.notebooks import NOTHING_AROUND, Around, NotebookCell, Notebooks
 from dg_lsp.documents.positions import Encoding, LineList, Lines, span_of
-from engine.core.files import sendable
-from engine.core.sequences import common_ends
+from engine.common.files import sendable
+from engine.common.sequences import common_ends
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import Lines
-from engine.core.line_ends import LINE_END
+from engine.common.line_ends import LINE_END
 
 WINDOW_CHARS = 48_000
 """On either side of the cursor; more than any model's context, so that a huge file costs no more than a large one."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from engine.text.changes import changed
-from engine.text.newlines import lines
+from engine.common.changes import changed
+from engine.common.newlines import lines
 
 LANGUAGE = "python"
 """As editors call a cell's."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.core.errors import EngineError
+from engine.common.errors import EngineError
 
 MARKUP_CHARS = 400
 """Of a cell of prose; its first lines say what the code behind it is about."""

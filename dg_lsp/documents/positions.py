@@ -17,8 +17,8 @@ from typing import Literal
 
 from lsprotocol.types import Position, Range
 
-from engine.core.line_ends import LINE_END
-from engine.text.newlines import lines
+from engine.common.line_ends import LINE_END
+from engine.common.newlines import lines
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.edits.edits import LARGEST_CHARS, EditRequest, fix_request
-from engine.core.analysis import Analysis, SyntaxErrorRegion
+from engine.common.analysis import Analysis, SyntaxErrorRegion
 
 NOTHING = Analysis(errors=())
 FAR_CHARS = 2000

@@ -13,8 +13,8 @@ from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.documents.tracking import Followed, Tracking
 from dg_lsp.suggest.context import ContextSelector
-from engine.core.analysis import Placeholder, PlaceholderKind
-from engine.core.request import Candidate, Draft, Filled, FillRequest
+from engine.common.analysis import Placeholder, PlaceholderKind
+from engine.common.request import Candidate, Draft, Filled, FillRequest
 
 CHANGED = "The text changed while the model was at work on it, so the edit is withheld: ask again."
 LARGEST_CHARS = 500_000

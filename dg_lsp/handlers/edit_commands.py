@@ -38,8 +38,8 @@ from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteAr
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
 from dg_lsp.protocol.params import ExecuteCommandParams
-from engine.core.analysis import Placeholder
-from engine.core.request import Draft
+from engine.common.analysis import Placeholder
+from engine.common.request import Draft
 
 A = TypeVar("A")
 Given = RewriteArguments | FixArguments | FillHereArguments

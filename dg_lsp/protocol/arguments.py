@@ -9,7 +9,7 @@ from lsprotocol.types import Position, Range
 from msgspec import Meta, Struct
 
 from dg_lsp.protocol.reading import within_texts
-from engine.ipc.frames import structured
+from engine.common.frames import structured
 
 A = TypeVar("A")
 

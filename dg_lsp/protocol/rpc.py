@@ -33,7 +33,7 @@ from dg_lsp.protocol.copilot import table, understood
 from dg_lsp.protocol.messages import NOTIFICATIONS
 from dg_lsp.protocol.params import ANSWERS, PARAMS
 from dg_lsp.protocol.reading import needed
-from engine.core.json_values import UNREADABLE
+from engine.common.json_values import UNREADABLE
 
 if TYPE_CHECKING:
     from cattrs import Converter

@@ -14,8 +14,8 @@ from typing import Any
 
 from dg_lsp.config.git import run_git
 from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, SessionError, Type, Undo
-from engine.text.changes import changed
-from engine.text.newlines import lines
+from engine.common.changes import changed
+from engine.common.newlines import lines
 
 _KEY, _THOUGHT = (110.0, 0.4), (900.0, 0.5)
 """Pauses: the median in milliseconds, and how much they vary."""

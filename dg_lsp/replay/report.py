@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dg_lsp.replay.player import ReplayOutcome
-from engine.core.percentiles import percentile
+from engine.common.percentiles import percentile
 
 
 def report(

@@ -22,9 +22,9 @@ from typing import Literal, TypeVar, cast
 
 import msgspec
 
-from engine.core.errors import BadInput, shortened
-from engine.core.files import read_regular
-from engine.core.wire import Wire
+from engine.common.errors import BadInput, shortened
+from engine.common.files import read_regular
+from engine.common.wire import Wire
 
 T = TypeVar("T")
 MOST_NBYTES = 256 << 20

@@ -22,7 +22,7 @@ from dg_lsp.replay.editor import Editor
 from dg_lsp.replay.player import Player
 from dg_lsp.replay.report import report
 from dg_lsp.replay.session import Focus, Move, Open, Session, SessionError
-from engine.core.processes import python_module
+from engine.common.processes import python_module
 
 READY_S = 300.0
 """For the model to load, perhaps to be downloaded."""

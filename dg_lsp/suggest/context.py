@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from dg_lsp.config.exclusion import name_of
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.suggest.history import EditHistory
-from engine.core.request import RecentEdit, Snippet
+from engine.common.request import RecentEdit, Snippet
 
 CHARS_BY_TOKEN = 3
 """Of code, at least; the engine counts in earnest and trims."""

@@ -17,7 +17,7 @@ from posixpath import dirname, join, normpath
 
 from dg_lsp.config.exclusion import name_of
 from dg_lsp.suggest.modules import ALL, PYTHON, Binding, Module, read_module
-from engine.core.request import Snippet
+from engine.common.request import Snippet
 
 MAX_DEFINITIONS = 400
 """Of one document's imports."""

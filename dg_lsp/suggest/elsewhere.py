@@ -32,9 +32,9 @@ from dg_lsp.suggest.modules import LANGUAGES
 from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
 from dg_lsp.suggest.text_index import TextIndex, kind_of
 from dg_lsp.suggest.unused_names import name_texts
-from engine.core.errors import NotRead
-from engine.core.files import read_regular, sendable
-from engine.core.request import Precedent, Snippet
+from engine.common.errors import NotRead
+from engine.common.files import read_regular, sendable
+from engine.common.request import Precedent, Snippet
 
 log = logging.getLogger(__name__)
 

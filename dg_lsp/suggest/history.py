@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from dg_lsp.config.exclusion import name_of
 from dg_lsp.documents.documents import Change, Documents, Edit, Snapshot
 from dg_lsp.documents.positions import Lines
-from engine.core.request import RecentEdit
-from engine.core.sequences import common_ends
+from engine.common.request import RecentEdit
+from engine.common.sequences import common_ends
 
 KEPT_PLACES = 16
 KEPT_CHARS = 2000

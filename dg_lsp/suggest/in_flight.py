@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 
 from dg_lsp.backend.resident import Resident
-from engine.core.averages import running_average
-from engine.core.request import Filled, FillRequest
+from engine.common.averages import running_average
+from engine.common.request import Filled, FillRequest
 
 BURST_GAP_MS = 300.0
 """Keys further apart than this are no burst."""

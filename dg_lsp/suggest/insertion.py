@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.core.closers import closes
+from engine.common.closers import closes
 
 _FOLLOWERS = ";,: "
 _LONGEST_NAME = 80

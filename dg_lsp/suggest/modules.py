@@ -11,7 +11,7 @@ from importlib import import_module
 
 from tree_sitter import Language, Node
 
-from engine.core.interruptible import InterruptibleParser
+from engine.common.interruptible import InterruptibleParser
 
 MAX_CHARS = 400
 """Of one definition."""

@@ -10,7 +10,7 @@ from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Change, Documents, Edit, Snapshot
 from dg_lsp.documents.positions import Lines
 from dg_lsp.suggest.history import EditHistory
-from engine.core.request import FillRequest
+from engine.common.request import FillRequest
 
 LARGEST_CHARS = 1_000_000
 KEPT_DISMISSED = 64

@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
 
-from engine.core.errors import EngineError
-from engine.core.files import replacing
-from engine.core.runtime_paths import state_dir
+from engine.common.errors import EngineError
+from engine.common.files import replacing
+from engine.common.runtime_paths import state_dir
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS counts (

@@ -16,7 +16,7 @@ from dg_lsp.suggest.elsewhere import Elsewhere
 from dg_lsp.suggest.in_flight import Debounce, InFlight
 from dg_lsp.suggest.insertion import is_name_character, typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
-from engine.core.request import Candidate, Filled, FillRequest, Precedent, Snippet
+from engine.common.request import Candidate, Filled, FillRequest, Precedent, Snippet
 
 INLINE, MENU = "inline", "menu"
 """Lanes: work in one does not supersede work in the other."""

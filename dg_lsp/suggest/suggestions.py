@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile
 
 from dg_lsp.suggest.insertion import fit, is_name_character
-from engine.core.sequences import common_head
+from engine.common.sequences import common_head
 
 REMEMBERED = 16
 _TAKEN_CHARS = 200

@@ -9,12 +9,11 @@ from pathlib import Path
 import click
 
 from engine.cli.engine import ask_status
-from engine.core.errors import BadInput, EngineError, ModelError
-from engine.core.exits import one_line_errors
-from engine.core.options import OrderedGroup
-from engine.core.sizes import binary_bytes
-from engine.core.terminal import shown
-from engine.loader.catalog import find
+from engine.common.errors import BadInput, EngineError, ModelError
+from engine.common.exits import one_line_errors
+from engine.common.options import OrderedGroup
+from engine.common.sizes import binary_bytes
+from engine.common.terminal import shown
 from engine.models.adapters.metadata import (
     AdapterMetadata,
     adapters_dir,
@@ -27,6 +26,7 @@ from engine.models.adapters.metadata import (
     switch_adapter,
     unfinished,
 )
+from engine.models.checkpoints.catalog import find
 
 name_argument = click.argument("name", metavar="NAME", help="As listed, or the folder that was learnt.")
 _HELD_OUT = "held out"

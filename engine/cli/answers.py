@@ -9,12 +9,12 @@ from typing import cast
 import click
 from msgspec.structs import replace
 
-from engine.core.errors import BadInput, BodyError, EngineError, ModelError
-from engine.core.names import Device, rooted
-from engine.core.processes import working_dir
-from engine.core.request import Filled, FillRequest
-from engine.ipc.client import EngineFailure, Exchange, OnDraft, conversation
-from engine.ipc.messages import Fill, FillReply, StatusQuery, StatusReply
+from engine.common.client import EngineFailure, Exchange, OnDraft, conversation
+from engine.common.errors import BadInput, BodyError, EngineError, ModelError
+from engine.common.messages import Fill, FillReply, StatusQuery, StatusReply
+from engine.common.names import Device, rooted
+from engine.common.processes import working_dir
+from engine.common.request import Filled, FillRequest
 from engine.server.settings import EngineOptions, with_given, write_options
 
 _SILENCE_S = EngineOptions().stall_s + 30
@@ -91,10 +91,10 @@ def _of_engine(exchange: Exchange | None, request: FillRequest, on_draft: OnDraf
 def _own(request: FillRequest, model: str | None, device: str | None, on_draft: OnDraft | None) -> Answer:
     options, began = EngineOptions(), time.perf_counter()
     # Who asks the engine needs none of it.
-    from engine.core import torch_import
+    from engine.common import torch_import
 
     torch_import.defer()
-    from engine.loader.loading import load
+    from engine.fill.loading import load
 
     infiller = load(model or options.model, cast("Device", device or options.device))
     load_ms = (time.perf_counter() - began) * 1000

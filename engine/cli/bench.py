@@ -11,15 +11,15 @@ import click
 from msgspec.structs import replace
 from rich.console import Console
 
-from engine.bench.families import SHAPES
 from engine.cli.options import device_option, json_option, model_option
-from engine.core.errors import BadInput
-from engine.core.exits import one_line_errors
-from engine.core.names import BUNDLED, Device
+from engine.common.errors import BadInput
+from engine.common.exits import one_line_errors
+from engine.common.names import BUNDLED, Device
+from engine.lab.bench.families import SHAPES
 
 if TYPE_CHECKING:
-    from engine.bench.gaps import CodeGaps
-    from engine.bench.workload import Measured
+    from engine.lab.bench.gaps import CodeGaps
+    from engine.lab.bench.workload import Measured
 
 _OWN_GAPS = 2000
 """Cut into our own code: few of them are long."""
@@ -40,9 +40,9 @@ _OWN_GAPS = 2000
 def bench(model: str, shape: str | None, device: str, quick: bool, part: tuple[str, ...], json: bool) -> None:
     """Measure fills, steps and keystrokes: medians, and at the end ratios beside what they should be."""
     # Imported here because `--help` needs none of it.
-    from engine.bench.gaps import GAPS
-    from engine.bench.report import tables
-    from engine.bench.run import PARTS, QUICK, Effort, run
+    from engine.lab.bench.gaps import GAPS
+    from engine.lab.bench.report import tables
+    from engine.lab.bench.run import PARTS, QUICK, Effort, run
 
     if unknown := set(part) - set(PARTS):
         raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join(PARTS)}.")
@@ -66,9 +66,9 @@ def bench(model: str, shape: str | None, device: str, quick: bool, part: tuple[s
 
 
 def _model(name: str, shape: str | None, device: Device) -> Measured:
-    from engine.bench.families import random_model
-    from engine.bench.workload import Measured
-    from engine.loader.loading import load
+    from engine.fill.loading import load
+    from engine.lab.bench.families import random_model
+    from engine.lab.bench.workload import Measured
 
     model = random_model(shape, device) if shape is not None else load(name, device).model
     if not isinstance(model, Measured):
@@ -78,11 +78,11 @@ def _model(name: str, shape: str | None, device: Device) -> Measured:
 
 def _code(model: Measured) -> CodeGaps:
     """Gaps in code that settings are chosen on, where that is on this machine already, else in our own."""
-    from engine.bench.gaps import CodeGaps
-    from engine.core.request import FillRequest
-    from engine.eval.reserved.packages import development_gaps
-    from engine.eval.rows import true_width
-    from engine.eval.tasks import code_holes
+    from engine.common.request import FillRequest
+    from engine.lab.bench.gaps import CodeGaps
+    from engine.lab.eval.reserved.packages import development_gaps
+    from engine.lab.eval.rows import true_width
+    from engine.lab.eval.tasks import code_holes
 
     tasks = development_gaps()
     source = "development packages" if tasks else "dg-lsp's own code (the reserved packages were never fetched)"

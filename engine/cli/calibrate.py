@@ -14,16 +14,16 @@ from typing import cast
 import click
 
 from engine.cli.options import device_option
-from engine.core.errors import BadInput
-from engine.core.exits import one_line_errors
-from engine.core.names import Device
-from engine.core.options import A_PATH
-from engine.core.runtime_paths import data_dir
-from engine.decoding.executor import drive
-from engine.eval.tasks import EvalTask, code_holes
-from engine.infill.gap import Gap
-from engine.infill.lengths.calibrated import first_sight
-from engine.loader.loading import load
+from engine.common.errors import BadInput
+from engine.common.exits import one_line_errors
+from engine.common.names import Device
+from engine.common.options import A_PATH
+from engine.common.runtime_paths import data_dir
+from engine.fill.executor import drive
+from engine.fill.gap import Gap
+from engine.fill.lengths.calibrated import first_sight
+from engine.fill.loading import load
+from engine.lab.eval.tasks import EvalTask, code_holes
 from engine.models.base import Model
 from engine.models.length_prior import fit_prior, prior_file, write_prior
 

@@ -12,14 +12,14 @@ from rich.console import Console
 
 from engine.cli.preview import figures, preview
 from engine.cli.watch import Watch
-from engine.core.exits import escape_unencodable, one_line_errors
-from engine.core.names import BUNDLED
-from engine.core.request import FillRequest
-from engine.loader.catalog import bundled
-from engine.text.marked import gap_at_markers
+from engine.common.exits import escape_unencodable, one_line_errors
+from engine.common.marked import gap_at_markers
+from engine.common.names import BUNDLED
+from engine.common.request import FillRequest
+from engine.models.checkpoints.catalog import bundled
 
 if TYPE_CHECKING:
-    from engine.loader.loading import Infiller
+    from engine.fill.loading import Infiller
 
 
 class DemoExample(NamedTuple):
@@ -44,7 +44,7 @@ def main() -> None:
     )
     with console.status("Loading the model"):
         began = time.perf_counter()
-        from engine.loader.loading import load
+        from engine.fill.loading import load
 
         infiller = load(BUNDLED, "cpu")
         load_ms = (time.perf_counter() - began) * 1000

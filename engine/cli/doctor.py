@@ -20,18 +20,18 @@ from engine.cli.adapters import whether_used
 from engine.cli.answers import answer
 from engine.cli.engine import ask_status
 from engine.cli.options import device_option, json_option, model_option
-from engine.core import runtime_paths
-from engine.core.errors import EngineError
-from engine.core.exits import FAILURE, one_line_errors
-from engine.core.names import ORACLE, Device, rooted
-from engine.core.processes import working_dir
-from engine.core.request import FillRequest
-from engine.core.server_address import REMOTE, destination, server_address
-from engine.core.sizes import binary_bytes, decimal_bytes
-from engine.core.terminal import shown
-from engine.core.wording import counted, wrapped
-from engine.loader.catalog import find
+from engine.common import runtime_paths
+from engine.common.errors import EngineError
+from engine.common.exits import FAILURE, one_line_errors
+from engine.common.names import ORACLE, Device, rooted
+from engine.common.processes import working_dir
+from engine.common.request import FillRequest
+from engine.common.server_address import REMOTE, destination, server_address
+from engine.common.sizes import binary_bytes, decimal_bytes
+from engine.common.terminal import shown
+from engine.common.wording import counted, wrapped
 from engine.models.adapters.metadata import all_adapters, read_metadata
+from engine.models.checkpoints.catalog import find
 
 _REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", language="python")
 _SPARE_NBYTES = 1 << 30
@@ -143,7 +143,7 @@ def _model(name: str) -> str:
 
 
 def _placed(model: str, device: str) -> str:
-    from engine.checkpoints.placement import place, this_machine
+    from engine.models.checkpoints.placement import place, this_machine
 
     return place(find(model), cast(Device, device), this_machine()).device
 
@@ -177,7 +177,7 @@ def _memory(model: str, device: str) -> str:
     free = psutil.virtual_memory().available
     if model.startswith((ORACLE, REMOTE)):
         return f"{binary_bytes(free)} free"
-    from engine.checkpoints.placement import memory_plan, place, this_machine
+    from engine.models.checkpoints.placement import memory_plan, place, this_machine
 
     checkpoint, machine = find(model), this_machine()
     placement = place(checkpoint, cast(Device, device), machine)

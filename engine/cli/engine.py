@@ -10,16 +10,16 @@ import click
 from msgspec.json import encode
 
 from engine.cli.options import json_option
-from engine.core.exits import FAILURE, one_line_errors
-from engine.core.http_address import http_address
-from engine.core.names import ORACLE
-from engine.core.options import FiniteRange, OrderedGroup
-from engine.core.server_address import REMOTE
-from engine.core.sizes import binary_bytes
-from engine.core.terminal import shown_name
-from engine.core.wording import counted, wrapped
-from engine.ipc.client import EngineFailure, NoAnswer, ask
-from engine.ipc.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
+from engine.common.client import EngineFailure, NoAnswer, ask
+from engine.common.exits import FAILURE, one_line_errors
+from engine.common.http_address import http_address
+from engine.common.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
+from engine.common.names import ORACLE
+from engine.common.options import FiniteRange, OrderedGroup
+from engine.common.server_address import REMOTE
+from engine.common.sizes import binary_bytes
+from engine.common.terminal import shown_name
+from engine.common.wording import counted, wrapped
 from engine.server.http.opening import bound
 from engine.server.settings import EngineOptions, with_given, write_options
 
@@ -142,7 +142,7 @@ def restart(**given: Any) -> None:
         # It takes seconds to know: who starts one that replaces none hears of it from that one.
         import torch
 
-        from engine.checkpoints.placement import check_cuda
+        from engine.models.checkpoints.placement import check_cuda
 
         check_cuda(settings.device, torch.cuda.is_available())
     stopping.stop()

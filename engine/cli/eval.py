@@ -14,15 +14,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from engine.cli.options import MAX_SEED, device_option, json_option, model_option
-from engine.core.errors import BadInput
-from engine.core.exits import interruptible, one_line_errors
-from engine.core.names import ORACLE, Device
-from engine.core.options import A_PATH
+from engine.common.errors import BadInput
+from engine.common.exits import interruptible, one_line_errors
+from engine.common.names import ORACLE, Device
+from engine.common.options import A_PATH
 
 if TYPE_CHECKING:
-    from engine.eval.results import Results
-    from engine.eval.rows import EvalRow
-    from engine.eval.tasks import EvalTask
+    from engine.lab.eval.results import Results
+    from engine.lab.eval.rows import EvalRow
+    from engine.lab.eval.tasks import EvalTask
 
 _INTERRUPTED = 130
 
@@ -70,9 +70,9 @@ def evaluate(
 ) -> None:
     """Fill gaps whose answers are known, test the answers in a sandbox, and sum up."""
     # Imported here because `--help` needs none of it.
-    from engine.eval.report import report, tables
-    from engine.eval.results import Results
-    from engine.eval.rows import ADAPTIVE, ROWS, chosen_rows
+    from engine.lab.eval.report import report, tables
+    from engine.lab.eval.results import Results
+    from engine.lab.eval.rows import ADAPTIVE, ROWS, chosen_rows
 
     rows = chosen_rows([*(each.name for each in ROWS if all_rows), *row] or [ADAPTIVE])
     with _interruptible(out):
@@ -111,8 +111,8 @@ def chosen_tasks(
     tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
 ) -> tuple[list[EvalTask], dict[str, str]]:
     """The tasks, and what is to be said of where they come from. Raises BadInput."""
-    from engine.eval.reserved.packages import Role, reserved_tasks
-    from engine.eval.tasks import STANDARD_COUNT, choose, code_holes, read_tasks
+    from engine.lab.eval.reserved.packages import Role, reserved_tasks
+    from engine.lab.eval.tasks import STANDARD_COUNT, choose, code_holes, read_tasks
 
     if tasks is not None and holes is None:
         if lang:
@@ -131,8 +131,8 @@ def chosen_tasks(
 
 def _weights(name: str) -> str:
     """A fingerprint of what decides a model's answers."""
-    from engine.loader.catalog import find
-    from engine.loader.pull import PATTERNS
+    from engine.models.checkpoints.catalog import find
+    from engine.models.checkpoints.pull import PATTERNS
 
     if name.startswith(ORACLE):
         return _fingerprint([Path(name.removeprefix(ORACLE))])
@@ -166,10 +166,10 @@ def _fill(
 ) -> tuple[str, Sequence[EvalRow]]:
     """Fill what is not filled yet; returns the model's device and the rows that it can fill. `strict`: the others are
     errors."""
-    from engine.eval.rows import possible
-    from engine.eval.run import evaluate
-    from engine.eval.sandbox import standard_limits
-    from engine.loader.loading import load
+    from engine.fill.loading import load
+    from engine.lab.eval.rows import possible
+    from engine.lab.eval.run import evaluate
+    from engine.lab.eval.sandbox import standard_limits
 
     console = Console(stderr=True)
     if any(task.check for task in tasks) and standard_limits().level == "guards":

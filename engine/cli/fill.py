@@ -22,12 +22,12 @@ from engine.cli.options import (
 from engine.cli.preview import figures, heading, preview
 from engine.cli.source import folder_of, language_in, write_text
 from engine.cli.watch import Watch
-from engine.core.errors import BadInput, EngineError
-from engine.core.exits import one_line_errors
-from engine.core.options import FiniteRange
-from engine.core.request import Filled, FillRequest
-from engine.text.marked import MARKER, MarkedText, gap_at_markers, gap_between, line_count, parse_position
-from engine.text.textfile import read_text, writable_path
+from engine.common.errors import BadInput, EngineError
+from engine.common.exits import one_line_errors
+from engine.common.marked import MARKER, MarkedText, gap_at_markers, gap_between, line_count, parse_position
+from engine.common.options import FiniteRange
+from engine.common.request import Filled, FillRequest
+from engine.common.textfile import read_text, writable_path
 
 
 @click.command()

@@ -17,11 +17,11 @@ from engine.cli.options import (
     write_option,
 )
 from engine.cli.source import folder_of, language_in, show_or_write
-from engine.core.errors import BadInput, EngineError
-from engine.core.exits import one_line_errors
-from engine.core.request import FillRequest
-from engine.core.terminal import shown
-from engine.text.textfile import read_text, writable_path
+from engine.common.errors import BadInput, EngineError
+from engine.common.exits import one_line_errors
+from engine.common.request import FillRequest
+from engine.common.terminal import shown
+from engine.common.textfile import read_text, writable_path
 
 _PARSE_MS = 3000.0
 """Of the processor's time; a model gets no more to have its texts checked."""
@@ -48,9 +48,9 @@ def fix(file: str, model: str | None, device: str | None, engine: bool, seed: in
         )
     if write:
         writable_path(source)
-    from engine.analysis.parsed_text import parse_text
     from engine.syntax.budget import Budget
     from engine.syntax.languages import language_of
+    from engine.syntax.parsed_text import parse_text
 
     budget = Budget(_PARSE_MS, time.thread_time)
     parsed = parse_text(source.text, language_of(language) or "", budget)

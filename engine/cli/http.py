@@ -12,9 +12,9 @@ from engine.cli.engine import (
     run_here,
     token_file_option,
 )
-from engine.core.errors import EngineError
-from engine.core.exits import one_line_errors
-from engine.core.http_address import PORT, HttpAddress, http_address
+from engine.common.errors import EngineError
+from engine.common.exits import one_line_errors
+from engine.common.http_address import PORT, HttpAddress, http_address
 from engine.server.http.opening import bound
 from engine.server.options import chosen_options
 from engine.server.settings import EngineOptions, with_given, write_options

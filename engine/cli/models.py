@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from engine.checkpoints.directory import Checkpoint
-from engine.core.errors import ModelError
-from engine.core.exits import one_line_errors
-from engine.core.sizes import binary_bytes, decimal_bytes
-from engine.core.terminal import shown
-from engine.loader.catalog import bundled, cached
-from engine.loader.released import RELEASED, advice
+from engine.common.errors import ModelError
+from engine.common.exits import one_line_errors
+from engine.common.sizes import binary_bytes, decimal_bytes
+from engine.common.terminal import shown
+from engine.models.checkpoints.catalog import bundled, cached
+from engine.models.checkpoints.directory import Checkpoint
+from engine.models.checkpoints.released import RELEASED, advice
 
 
 @click.command()
@@ -38,7 +38,7 @@ def models() -> None:
             f"licence: {each.licence}; good for {each.good_for}",
         )
     # It takes torch to ask a GPU, and a second to import it.
-    from engine.checkpoints.placement import this_machine
+    from engine.models.checkpoints.placement import this_machine
 
     click.echo(f"\n{advice(this_machine().gpus)}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from engine.core.names import BUNDLED
+from engine.common.names import BUNDLED
 
 MAX_SEED = 2**63 - 1
 _DEVICES, _WHERE = "auto|cpu|cuda", "Where the model runs."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from engine.core.line_ends import LINE_END
-from engine.core.request import Candidate, Filled
-from engine.core.terminal import DIRECTIONS
-from engine.core.wording import counted, joined
-from engine.text.marked import MARKER, MarkedText
+from engine.common.line_ends import LINE_END
+from engine.common.marked import MARKER, MarkedText
+from engine.common.request import Candidate, Filled
+from engine.common.terminal import DIRECTIONS
+from engine.common.wording import counted, joined
 
 _AROUND = 3
 """Lines shown before and after the filled ones."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from engine.core.exits import one_line_errors
-from engine.core.sizes import binary_bytes, decimal_bytes
-from engine.loader.released import known
+from engine.common.exits import one_line_errors
+from engine.common.sizes import binary_bytes, decimal_bytes
+from engine.models.checkpoints.released import known
 
 
 @click.command()
@@ -14,8 +14,8 @@ from engine.loader.released import known
 @one_line_errors()
 def pull(model: str) -> None:
     """Download a model into the local Hugging Face cache. Run again after an interruption, it keeps finished files."""
-    from engine.loader.pull import plan_pull
-    from engine.loader.pull import pull as download
+    from engine.models.checkpoints.pull import plan_pull
+    from engine.models.checkpoints.pull import pull as download
 
     plan = plan_pull(model)
     click.echo(

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from engine.cli.options import device_option
-from engine.core.errors import EngineError
-from engine.core.exits import one_line_errors
-from engine.core.names import Device
-from engine.core.options import A_PATH
-from engine.core.sizes import decimal_bytes
+from engine.common.errors import EngineError
+from engine.common.exits import one_line_errors
+from engine.common.names import Device
+from engine.common.options import A_PATH
+from engine.common.sizes import decimal_bytes
 
 if TYPE_CHECKING:
-    from engine.eval.tasks import EvalTask
+    from engine.lab.eval.tasks import EvalTask
 
 _MOST_S = 600.0
 """For the gaps before: a large model fills as many of them as that allows."""
@@ -55,9 +55,9 @@ def quantize(model: str, out: Path, gaps: int, holes: Path, device: str) -> None
     from rich.progress import Progress
 
     from engine.cli.eval import chosen_tasks
-    from engine.loader.catalog import find
-    from engine.loader.checkpoint import read_checkpoint
-    from engine.loader.quantizing import quantize as write
+    from engine.models.checkpoints.catalog import find
+    from engine.models.checkpoints.checkpoint import read_checkpoint
+    from engine.models.checkpoints.quantizing import quantize as write
 
     checkpoint = find(model)
     tasks, source = chosen_tasks(None, holes, None, gaps, 0) if gaps else ([], {})
@@ -85,8 +85,8 @@ def _compared(before: str, after: str, tasks: Sequence[EvalTask], source: str, d
 def _exact(name: str, tasks: Sequence[EvalTask], device: str, most_s: float = float("inf")) -> tuple[int, int]:
     """How many gaps a model fills with the very text, and of how many, the time for one more being up. Raises
     EngineError."""
-    from engine.eval.rows import ADAPTIVE, chosen_rows
-    from engine.loader.loading import load
+    from engine.fill.loading import load
+    from engine.lab.eval.rows import ADAPTIVE, chosen_rows
 
     model, (row,) = load(name, cast(Device, device)).model, chosen_rows([ADAPTIVE])
     ends, exact = time.monotonic() + most_s, 0

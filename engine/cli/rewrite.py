@@ -17,11 +17,11 @@ from engine.cli.options import (
     write_option,
 )
 from engine.cli.source import folder_of, language_in, show_or_write, span_in
-from engine.core.errors import BadInput, EngineError
-from engine.core.exits import one_line_errors
-from engine.core.options import FiniteRange
-from engine.core.request import FillRequest
-from engine.text.textfile import read_text, writable_path
+from engine.common.errors import BadInput, EngineError
+from engine.common.exits import one_line_errors
+from engine.common.options import FiniteRange
+from engine.common.request import FillRequest
+from engine.common.textfile import read_text, writable_path
 
 
 @click.command()

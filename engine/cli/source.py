@@ -7,15 +7,15 @@ import io
 
 import click
 
-from engine.core.errors import BadInput
-from engine.core.files import sendable
-from engine.core.processes import working_dir
-from engine.core.sequences import common_ends
-from engine.core.terminal import is_read_here, shown, shown_name
-from engine.core.wording import counted
+from engine.common.errors import BadInput
+from engine.common.files import sendable
+from engine.common.marked import MarkedText, gap_between, line_count, parse_position
+from engine.common.processes import working_dir
+from engine.common.sequences import common_ends
+from engine.common.terminal import is_read_here, shown, shown_name
+from engine.common.textfile import TextFile, replace_text
+from engine.common.wording import counted
 from engine.syntax.languages import language_of
-from engine.text.marked import MarkedText, gap_between, line_count, parse_position
-from engine.text.textfile import TextFile, replace_text
 
 _LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
 """Where LSP's name of a language is not its grammar's."""

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from engine.cli.options import device_option, model_option, seed_option
-from engine.core.exits import one_line_errors, pausing
-from engine.core.files import check_folder
-from engine.core.names import Device
-from engine.core.options import A_PATH, FiniteRange
-from engine.core.processes import idle
-from engine.core.sizes import binary_bytes
-from engine.core.wording import counted
-from engine.loader.catalog import find
+from engine.common.exits import one_line_errors, pausing
+from engine.common.files import check_folder
+from engine.common.names import Device
+from engine.common.options import A_PATH, FiniteRange
+from engine.common.processes import idle
+from engine.common.sizes import binary_bytes
+from engine.common.wording import counted
+from engine.models.checkpoints.catalog import find
 
 if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-    from engine.tune.tuning import Prepared, TuningResult
+    from engine.learn.tuning import Prepared, TuningResult
 
 _PAUSED = 130
 
@@ -70,9 +70,9 @@ def tune(
 
     console = Console(stderr=True)
     with console.status("Loading torch"):
+        from engine.learn.tuning import TuningRequest, prepared
+        from engine.learn.tuning import tune as run
         from engine.models.products import keep_few_programs
-        from engine.tune.tuning import TuningRequest, prepared
-        from engine.tune.tuning import tune as run
 
     keep_few_programs()
     request = TuningRequest(
@@ -114,8 +114,8 @@ def _bar(progress: Progress, doing: str, often: int) -> Callable[[], None]:
 
 
 def _plan(ready: Prepared) -> str:
-    from engine.tune.learn import spent
-    from engine.tune.measure import FITS, choosing_gaps
+    from engine.learn.learn import spent
+    from engine.learn.measure import FITS, choosing_gaps
 
     plan, request = ready.plan, ready.request
     filled = 2 * (request.gaps + request.outside) + FITS * choosing_gaps(request.gaps)

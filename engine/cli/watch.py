@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.text import Text
 
 from engine.cli.preview import visible
-from engine.core.request import Cell, CellState, Draft
-from engine.text.marked import MarkedText
+from engine.common.marked import MarkedText
+from engine.common.request import Cell, CellState, Draft
 
 FRAME_S = 0.06
 """Each canvas is shown this long: a step of a small model is over before an eye has seen it."""

@@ -13,10 +13,10 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from engine.checkpoints.directory import LengthStrategy
-from engine.core.errors import ModelError
-from engine.core.memory_plan import MemoryPlan
-from engine.core.request import FillRequest
+from engine.common.errors import ModelError
+from engine.common.memory_plan import MemoryPlan
+from engine.common.request import FillRequest
+from engine.models.checkpoints.directory import LengthStrategy
 from engine.models.length_prior import LengthPrior
 from engine.models.logits import Head, Logits
 from engine.models.vocabulary import Vocabulary

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from engine.core.errors import BadInput
+from engine.common.errors import BadInput
 
 BFLOAT16 = "DG_LSP_BFLOAT16"
 _X86 = {"x86_64", "amd64"}

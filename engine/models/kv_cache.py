@@ -24,9 +24,9 @@ import psutil
 import torch
 from torch import Tensor
 
-from engine.checkpoints.working import PASS
-from engine.core.sequences import common_head
+from engine.common.sequences import common_head
 from engine.models.base import Context
+from engine.models.checkpoints.working import PASS
 from engine.models.network import Attend, Network, bias
 
 _GROWTH = 256

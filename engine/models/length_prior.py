@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.core.errors import EngineError, ModelError
-from engine.core.files import replacing
-from engine.core.wire import Wire
+from engine.common.errors import EngineError, ModelError
+from engine.common.files import replacing
+from engine.common.wire import Wire
 
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 _FAST = np.geomspace(0.2, 4.0, 25)

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.checkpoints.directory import Checkpoint, Files, LengthStrategy, TensorHeader
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
+from engine.models.checkpoints.directory import Checkpoint, Files, LengthStrategy, TensorHeader
 from engine.models.gemma import config as gemma
 from engine.models.masked import description as masked
 
 if TYPE_CHECKING:
-    from engine.checkpoints.placement import Placement
     from engine.models.base import Model, ModelInfo
+    from engine.models.checkpoints.placement import Placement
     from engine.models.tokenizer import PromptLayout
     from engine.models.weights import OnPercent
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from engine.core.errors import is_broken_device, is_out_of_memory
+from engine.common.errors import is_broken_device, is_out_of_memory
 from engine.models.base import Context
 from engine.models.kv_cache import Part, Pass, uploaded
 from engine.models.network import Attend, Network

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from tokenizers import Tokenizer
 
-from engine.checkpoints.directory import Checkpoint, read_text, reading
-from engine.core.request import FillRequest
+from engine.common.newlines import with_line_feeds
+from engine.common.request import FillRequest
 from engine.models.base import Prompt
+from engine.models.checkpoints.directory import Checkpoint, read_text, reading
 from engine.models.prompts.window import CHARACTERS, before_gap, last_tokens
 from engine.models.vocabulary import Vocabulary
-from engine.text.newlines import with_line_feeds
 
 _SAMPLE = "def f(x):\n    return '😋' + x\n"
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel
 
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
 
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _METASPACE = "\u2581"

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.checkpoints.directory import TAKE_INSTEAD, Checkpoint, TensorHeader, layer_of, reading
-from engine.checkpoints.placement import Placement, in_8_bit
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
+from engine.models.checkpoints.directory import TAKE_INSTEAD, Checkpoint, TensorHeader, layer_of, reading
+from engine.models.checkpoints.placement import Placement, in_8_bit
 from engine.models.quantized.layers import CpuInt8, PackedLinear, PackedWeights, packed_weights
 
 OnPercent = Callable[[float], None]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from engine.core.errors import BadInput, EngineError
-from engine.core.exits import exit_code, in_one_line
+from engine.common.errors import BadInput, EngineError
+from engine.common.exits import exit_code, in_one_line
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.analysis.questions import AnalyzeText, Check, Reply
-from engine.core.analysis import Analysis
-from engine.ipc.messages import Analyze, AnalyzeReply, EngineMessage, Failed, FailureCode
-from engine.server.checker import Checker, Ticket
+from engine.common.analysis import Analysis
+from engine.common.messages import Analyze, AnalyzeReply, EngineMessage, Failed, FailureCode
 from engine.server.scheduler import id_in_use
+from engine.syntax.checker import Checker, Ticket
 from engine.syntax.languages import language_of
+from engine.syntax.questions import AnalyzeText, Check, Reply
 
 URGENCY = 2
 """Fills come before."""

@@ -7,10 +7,10 @@ import contextlib
 import logging
 from typing import Protocol
 
-from engine.core.errors import BodyError, FrameError, MalformedMessage, ProtocolError, VersionMismatch
-from engine.ipc.challenge import EngineSide
-from engine.ipc.frames import FrameSplitter
-from engine.ipc.messages import (
+from engine.common.challenge import EngineSide
+from engine.common.errors import BodyError, FrameError, MalformedMessage, ProtocolError, VersionMismatch
+from engine.common.frames import FrameSplitter
+from engine.common.messages import (
     Analyze,
     Cancel,
     ClientMessage,
@@ -29,7 +29,7 @@ from engine.ipc.messages import (
     Warm,
     Welcome,
 )
-from engine.ipc.protocol import pack, unpack_from_client
+from engine.common.protocol import pack, unpack_from_client
 from engine.server.analyzer import Analyzer
 from engine.server.scheduler import Job, Scheduler
 from engine.server.settings import Bounds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from engine.core.errors import BadInput, ModelError, OutOfMemory, is_broken_device, is_out_of_memory
-from engine.ipc.messages import FailureCode
+from engine.common.errors import BadInput, ModelError, OutOfMemory, is_broken_device, is_out_of_memory
+from engine.common.messages import FailureCode
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import IO
 
-from engine.core.processes import neutral_dir
+from engine.common.processes import neutral_dir
 
 _POLL_S = 0.02
 

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Protocol
 
-from engine.core.errors import BadInput, EngineError
-from engine.core.exits import BAD_INPUT
-from engine.core.processes import neutral_dir, python_module
-from engine.core.runtime_paths import log_dir, make_runtime_dir, runtime_dir_usable
-from engine.ipc.address import find_engine
+from engine.common.address import find_engine
+from engine.common.errors import BadInput, EngineError
+from engine.common.exits import BAD_INPUT
+from engine.common.processes import neutral_dir, python_module
+from engine.common.runtime_paths import log_dir, make_runtime_dir, runtime_dir_usable
 
 if TYPE_CHECKING:
-    from engine.ipc.messages import Welcome
+    from engine.common.messages import Welcome
 
 _START_S = 30.0
 _LOSER_S = 10.0
@@ -116,6 +116,6 @@ def _welcome(timeout_s: float) -> Welcome | None:
     if find_engine() is None:
         return None
     # What a conversation needs would take processor time from an engine that starts.
-    from engine.ipc.client import welcome
+    from engine.common.client import welcome
 
     return welcome(timeout_s)

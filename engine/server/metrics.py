@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TypedDict
 
-from engine.core.percentiles import percentile
-from engine.ipc.messages import Percentiles
+from engine.common.messages import Percentiles
+from engine.common.percentiles import percentile
 
 _KEPT = 512
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from engine.core.credentials import http_token
-from engine.core.errors import BadInput
-from engine.core.http_address import http_address
-from engine.core.names import ORACLE, check_device, rooted
-from engine.core.processes import at_home, working_dir
-from engine.core.server_address import REMOTE, server_address
-from engine.loader.catalog import find
+from engine.common.credentials import http_token
+from engine.common.errors import BadInput
+from engine.common.http_address import http_address
+from engine.common.names import ORACLE, check_device, rooted
+from engine.common.processes import at_home, working_dir
+from engine.common.server_address import REMOTE, server_address
+from engine.models.checkpoints.catalog import find
 from engine.server.http.opening import check_extra
 from engine.server.settings import EngineOptions
 

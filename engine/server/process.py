@@ -18,11 +18,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from engine.core import runtime_paths, torch_import
-from engine.core.errors import BadInput, EngineError, unquoted
-from engine.core.names import ORACLE, Device
-from engine.core.version import __version__
-from engine.ipc.client import welcome
+from engine.common import runtime_paths, torch_import
+from engine.common.client import welcome
+from engine.common.errors import BadInput, EngineError, unquoted
+from engine.common.names import ORACLE, Device
+from engine.common.version import __version__
 from engine.server.server import EngineServer
 from engine.server.settings import EngineOptions
 from engine.server.stopping import engine_lock
@@ -107,7 +107,7 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
     def load(on_percent: Callable[[float], None]) -> Model:
-        from engine.loader.loading import load
+        from engine.fill.loading import load
 
         return load(settings.model, cast(Device, settings.device), on_percent).model
 
@@ -127,7 +127,7 @@ def _import_loader() -> None:
     # Next to nothing that imports make is garbage; to look for it again and again takes a tenth of their time.
     gc.disable()
     try:
-        import_module("engine.loader.loading")
+        import_module("engine.fill.loading")
     finally:
         gc.freeze()
         gc.enable()

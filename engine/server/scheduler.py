@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from engine.analysis.questions import Reply
-from engine.ipc.messages import EngineMessage, Failed, FailureCode, Fill, Priority, Warm
+from engine.common.messages import EngineMessage, Failed, FailureCode, Fill, Priority, Warm
 from engine.server.settings import Limits
+from engine.syntax.questions import Reply
 
 if TYPE_CHECKING:
     # Only for the checker: the process answers clients before torch is imported.
-    from engine.decoding.executor import Filling, Step
+    from engine.fill.executor import Filling, Step
     from engine.models.base import Model
 
 

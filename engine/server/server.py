@@ -17,25 +17,25 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from engine.analysis.questions import Check
-from engine.core import runtime_paths
-from engine.core.server_address import destination
-from engine.core.version import __version__
-from engine.ipc.address import Claim, TcpAddress, forget_address, write_tcp_address
-from engine.ipc.messages import EngineState, EngineStatus, Failed, Notice, Welcome
-from engine.ipc.peercred import is_own, peer_of
-from engine.ipc.protocol import VERSION, pack
+from engine.common import runtime_paths
+from engine.common.address import Claim, TcpAddress, forget_address, write_tcp_address
+from engine.common.messages import EngineState, EngineStatus, Failed, Notice, Welcome
+from engine.common.peercred import is_own, peer_of
+from engine.common.protocol import VERSION, pack
+from engine.common.server_address import destination
+from engine.common.version import __version__
 from engine.server import memory
 from engine.server.analyzer import Analyzer
-from engine.server.checker import Checker, Ticket
 from engine.server.connection import Connection
 from engine.server.http.opening import check_extra
 from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Scheduler
 from engine.server.settings import EngineOptions
-from engine.server.suspects import ASIDE_S
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
+from engine.syntax.checker import Checker, Ticket
+from engine.syntax.questions import Check
+from engine.syntax.suspects import ASIDE_S
 
 if TYPE_CHECKING:
     from engine.models.base import Model

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from engine.checkpoints.working import ROWS
-from engine.core.errors import BadInput
-from engine.core.names import BUNDLED
+from engine.common.errors import BadInput
+from engine.common.names import BUNDLED
+from engine.models.checkpoints.working import ROWS
 
 Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
 

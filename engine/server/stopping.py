@@ -6,11 +6,11 @@ import time
 
 from filelock import FileLock, Timeout
 
-from engine.core.errors import EngineError
-from engine.core.runtime_paths import lock_path, runtime_dir_usable
-from engine.ipc.client import EngineFailure, NoAnswer, ask, running_peer
-from engine.ipc.messages import Stop
-from engine.ipc.peercred import holder, kill
+from engine.common.client import EngineFailure, NoAnswer, ask, running_peer
+from engine.common.errors import EngineError
+from engine.common.messages import Stop
+from engine.common.peercred import holder, kill
+from engine.common.runtime_paths import lock_path, runtime_dir_usable
 
 _STOP_S = 1.5
 _SILENCE_S = 0.7

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from msgspec.structs import replace
 
-from engine.analysis.questions import Check, Reply
-from engine.core.adapter_use import AdapterUse
-from engine.core.errors import is_broken_device
-from engine.core.request import Filled, FillRequest
-from engine.ipc.messages import Done, Drafted, EngineState, Failed, Fill, FillReply, Warm
+from engine.common.adapter_use import AdapterUse
+from engine.common.errors import is_broken_device
+from engine.common.messages import Done, Drafted, EngineState, Failed, Fill, FillReply, Warm
+from engine.common.request import Filled, FillRequest
 from engine.server import memory
 from engine.server.failures import failure_of
 from engine.server.metrics import Metrics
 from engine.server.scheduler import Job, Scheduler
 from engine.server.watchdog import Watchdog
+from engine.syntax.questions import Check, Reply
 
 if TYPE_CHECKING:
     from engine.models.adapters.index import Adapters
@@ -238,8 +238,8 @@ class Worker(threading.Thread):
     def _warm_up(self, model: Model) -> None:
         """Fill a gap that nobody asked for: a first pass through code and kernels takes several times as long as the
         next."""
-        from engine.decoding.executor import drive
-        from engine.edit.answering import answering
+        from engine.fill.answering import answering
+        from engine.fill.executor import drive
 
         self._warmed_up = True
         # Without a language: the process that checks syntax warms up by itself.
@@ -261,7 +261,7 @@ class Worker(threading.Thread):
 
     def _begin(self, model: Model, job: Job, request: FillRequest) -> bool:
         """Give a job what does its work; not where it is too late for that."""
-        from engine.edit.answering import answering
+        from engine.fill.answering import answering
 
         if request.deadline_ms is not None:
             # The wait in the queue is the request's own time; a load is not, or nothing would be answered after one.
@@ -315,7 +315,7 @@ class Worker(threading.Thread):
         elsewhere.add_done_callback(done)
 
     def _forward(self, model: Model, jobs: Sequence[Job]) -> list[tuple[Job, Logits]]:
-        from engine.decoding.executor import merged, parted
+        from engine.fill.executor import merged, parted
 
         steps = [job.step for job in jobs if job.step is not None]
         if not steps:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from engine.core.line_ends import LINE_END
+from engine.common.line_ends import LINE_END
 from engine.syntax.brackets import Brackets, indentation, pair
 from engine.syntax.budget import Budget
 from engine.syntax.continuations import Continuation, continuations

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from engine.core.line_ends import LINE_END
+from engine.common.line_ends import LINE_END
 from engine.syntax.brackets import outside_of_all
 from engine.syntax.budget import Budget
 from engine.syntax.validator import Validator

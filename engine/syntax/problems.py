@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from engine.core.wire import Wire
+from engine.common.wire import Wire
 from engine.syntax.budget import Budget
 
 _ASK_EVERY = 256

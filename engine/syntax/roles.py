@@ -12,7 +12,7 @@ from typing import Literal
 
 from tree_sitter import Node
 
-from engine.core.wire import Wire
+from engine.common.wire import Wire
 from engine.syntax.languages import ARGUMENTS
 from engine.syntax.tree import SyntaxTree
 

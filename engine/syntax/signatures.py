@@ -13,8 +13,8 @@ from itertools import islice
 
 from tree_sitter import Node
 
-from engine.core.sequences import common_head
-from engine.core.wire import Wire
+from engine.common.sequences import common_head
+from engine.common.wire import Wire
 from engine.syntax.languages import ARGUMENTS
 from engine.syntax.roles import function_name, role_of
 from engine.syntax.tree import SyntaxTree

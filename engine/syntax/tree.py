@@ -10,8 +10,8 @@ from functools import cache
 
 from tree_sitter import Language, Node, Tree
 
-from engine.core.interruptible import InterruptibleParser
-from engine.core.sequences import common_ends
+from engine.common.interruptible import InterruptibleParser
+from engine.common.sequences import common_ends
 from engine.syntax.budget import Budget
 from engine.syntax.languages import load
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from engine.core.wire import Wire
+from engine.common.wire import Wire
 from engine.syntax.brackets import Brackets
 from engine.syntax.continuations import Continuation
 from engine.syntax.problems import Problem

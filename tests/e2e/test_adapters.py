@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from engine.loader.loading import load
+from engine.fill.loading import load
 from engine.models.adapters.metadata import adapters_dir
 from tests.e2e.window import Window, until, window
 from tests.engine.adapters import put_adapter

@@ -19,7 +19,7 @@ from pygls.exceptions import JsonRpcException
 
 from dg_lsp.backend.chosen_engine import LATER, REPLACE
 from dg_lsp.protocol.framing import frame, messages
-from engine.core.version import __version__
+from engine.common.version import __version__
 from tests.e2e.cases import ADD, CALL, DEEP, END, FAR, SLOW, text_of
 from tests.e2e.test_start import HELLO, send, served
 from tests.e2e.window import Window, recorded, until, window
@@ -469,7 +469,7 @@ import asyncio, sys, time
 from dg_lsp.app import session
 from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.framing import messages
-from engine.core.json_values import read_json
+from engine.common.json_values import read_json
 
 def register(server):
     asyncio.get_running_loop().call_soon(time.sleep, 3600)

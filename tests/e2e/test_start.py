@@ -20,7 +20,7 @@ from dg_lsp.app.standard_io import begin_engine
 from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.framing import frame, messages
 from dg_lsp.protocol.initialize import answer_to, capabilities
-from engine.core.json_values import read_json
+from engine.common.json_values import read_json
 from tests.e2e.window import CLIENTS, recorded
 from tests.engine.processes import WAIT_S, Home, home, wait_until
 

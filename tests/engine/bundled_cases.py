@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import load
+from engine.common.marked import gap_at_markers
 from engine.syntax.languages import language_of
-from engine.text.marked import gap_at_markers
 
 FOLDER = Path(__file__).parents[1] / "cases" / "bundled"
 

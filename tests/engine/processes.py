@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
-from engine.core.request import FillRequest
-from engine.ipc.frames import FrameSplitter
-from engine.ipc.messages import (
+from engine.common.frames import FrameSplitter
+from engine.common.messages import (
     Drafted,
     EngineMessage,
     EngineStatus,
@@ -31,19 +30,20 @@ from engine.ipc.messages import (
     Stop,
     Welcome,
 )
-from engine.ipc.protocol import VERSION, pack, unpack_from_engine
+from engine.common.protocol import VERSION, pack, unpack_from_engine
+from engine.common.request import FillRequest
 
 _OTHER_VERSION = """
 import runpy, sys
-import engine.ipc.protocol
-engine.ipc.protocol.VERSION = int(sys.argv.pop(1))
+import engine.common.protocol
+engine.common.protocol.VERSION = int(sys.argv.pop(1))
 runpy.run_module("engine", run_name="__main__", alter_sys=True)
 """
 """The engine as it was before a message changed, or will be."""
 _OTHER_PACKAGE = """
 import runpy, sys
-import engine.core.version
-engine.core.version.__version__ = sys.argv.pop(1)
+import engine.common.version
+engine.common.version.__version__ = sys.argv.pop(1)
 runpy.run_module("engine", run_name="__main__", alter_sys=True)
 """
 """The engine of another release that speaks the same protocol."""

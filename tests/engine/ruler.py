@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from engine.core.request import Filled, FillRequest
-from engine.infill.pipeline import fill
+from engine.common.request import Filled, FillRequest
+from engine.fill.pipeline import fill
 from engine.models.base import Noise, Rows
 from engine.models.logits import Logits, dense
 from engine.models.oracle.model import END, PAD, PREFIX, Case, Oracle

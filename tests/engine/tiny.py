@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from engine.core.request import Draft
-from engine.decoding.canvas import Canvas
-from engine.decoding.denoise import denoise
-from engine.decoding.sampling import Policies
-from engine.loader.loading import load
+from engine.common.request import Draft
+from engine.fill.canvas import Canvas
+from engine.fill.denoise import denoise
+from engine.fill.loading import load
+from engine.fill.sampling import Policies
 from engine.models.gemma.model import DiffusionGemma
 
 

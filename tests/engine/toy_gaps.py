@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from engine.core.request import FillRequest
-from engine.decoding.executor import drive
-from engine.infill.pipeline import Parts, infill
-from engine.loader.loading import Infiller
+from engine.common.request import FillRequest
+from engine.fill.executor import drive
+from engine.fill.loading import Infiller
+from engine.fill.pipeline import Parts, infill
 from tests.engine.toys.language import toy_program
 
 LINES_BEFORE, LINES_BEHIND = 3, 6

@@ -17,10 +17,10 @@ from xml.etree import ElementTree
 
 import torch
 
-from engine.bench.families import random_model
-from engine.bench.proof import ProofSize, Proved, prove, table
-from engine.bench.timing import Stopwatch
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
+from engine.lab.bench.families import random_model
+from engine.lab.bench.proof import ProofSize, Proved, prove, table
+from engine.lab.bench.timing import Stopwatch
 from engine.server.memory import give_back
 
 NO_GPU = "make gpu-proof needs a GPU, but torch finds none: run it where there is one, with a build of torch for it."

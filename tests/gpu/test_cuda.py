@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from dg_lsp.cli import run
-from engine.bench.families import random_model
-from engine.bench.workload import rows_of
-from engine.core.request import FillRequest
-from engine.infill.pipeline import fill
-from engine.loader.loading import load
+from engine.common.request import FillRequest
+from engine.fill.loading import load
+from engine.fill.pipeline import fill
+from engine.lab.bench.families import random_model
+from engine.lab.bench.workload import rows_of
 from engine.models.gemma.model import DiffusionGemma
 from engine.server.memory import device_nbytes, give_back
-from tests.engine.bench.processes import starts
+from tests.engine.lab.bench.processes import starts
 
 IDS = [20 + at % 40 for at in range(60)]
 REQUEST = FillRequest(

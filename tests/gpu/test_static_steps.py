@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from engine.bench.families import random_model
-from engine.bench.workload import rows_of, token_ids
+from engine.lab.bench.families import random_model
+from engine.lab.bench.workload import rows_of, token_ids
 from engine.models.canvas_model import CanvasModel
 from tests.engine.models.test_static_steps import steps
 from tests.engine.quantized import write_quantized

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import torch
 
-from engine.bench.proof import nbytes_read
-from engine.bench.workload import rows_of
-from engine.checkpoints.placement import Placement
-from engine.loader.checkpoint import read_checkpoint
+from engine.lab.bench.proof import nbytes_read
+from engine.lab.bench.workload import rows_of
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.placement import Placement
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork, after_attention
 from engine.models.quantized.layers import PackedWeights, PlainInt4, PlainNvfp4, TritonPacked

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dg_lsp.replay.session import SessionError, read_session
-from engine.checkpoints.directory import INDEX_FILE, METADATA_FILE, read_header
-from engine.core.errors import BadInput, EngineError, ModelError
-from engine.text.marked import gap_at_markers, gap_between, parse_position
-from engine.text.textfile import read_text
+from engine.common.errors import BadInput, EngineError, ModelError
+from engine.common.marked import gap_at_markers, gap_between, parse_position
+from engine.common.textfile import read_text
+from engine.models.checkpoints.directory import INDEX_FILE, METADATA_FILE, read_header
 from tests.torture.mutation import mutated, sentence, torn
 from tests.torture.target import Example
 
@@ -119,7 +119,7 @@ def _model_file(*names: str) -> Callable[[random.Random], Any]:
     def target(chance: random.Random) -> Generator[Example]:
         import torch
 
-        from engine.loader.loading import load
+        from engine.fill.loading import load
         from tests.engine.models.masked.published import write_published
         from tests.engine.released import write_checkpoint
 

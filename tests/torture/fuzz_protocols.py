@@ -16,10 +16,10 @@ from typing import Any
 import msgpack
 
 from dg_lsp.protocol.framing import frame, messages
-from engine.core.request import FillRequest, RecentEdit, Snippet
-from engine.ipc.frames import unframe
-from engine.ipc.messages import Analyze, Cancel, Fill, Hello, StatusQuery, Warm
-from engine.ipc.protocol import VERSION, pack
+from engine.common.frames import unframe
+from engine.common.messages import Analyze, Cancel, Fill, Hello, StatusQuery, Warm
+from engine.common.protocol import VERSION, pack
+from engine.common.request import FillRequest, RecentEdit, Snippet
 from tests.engine.processes import Home, home, running
 from tests.torture.mutation import mutated, sentence, torn
 from tests.torture.target import Example

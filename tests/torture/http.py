@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from dg_lsp.replay.report import percentile
-from engine.ipc.messages import Done, Warm
+from engine.common.messages import Done, Warm
 from tests.engine.processes import WAIT_S, home, running, wait_until
 from tests.torture.windows import pss_mib
 

@@ -29,10 +29,10 @@ from tokenizers import Tokenizer
 
 from dg_lsp.replay.editor import Asked, Editor
 from dg_lsp.replay.stage import ready
-from engine.bench import families
-from engine.bench.proof import ProofSize, prove_steps
-from engine.bench.timing import Stopwatch
-from engine.loader.loading import load
+from engine.fill.loading import load
+from engine.lab.bench import families
+from engine.lab.bench.proof import ProofSize, prove_steps
+from engine.lab.bench.timing import Stopwatch
 from engine.models.gemma.config import read_config
 from engine.models.gemma.network import GemmaModule
 from engine.models.vocabulary import read_vocabulary

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.loader.checkpoint import read_checkpoint
+from engine.models.checkpoints.checkpoint import read_checkpoint
 from tests.engine.quantized import LAYOUTS
 from tests.torture.released_shape import BESIDE_NBYTES, LOADING_NBYTES, measure, write_released
 

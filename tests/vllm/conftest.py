@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.loader.loading import Infiller, load
+from engine.fill.loading import Infiller, load
 from tests.vllm.server import KEY, MODEL, VllmServer
 
 collect_ignore_glob = [] if "VLLM_VENV" in os.environ else ["test_*.py"]

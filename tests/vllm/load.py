@@ -29,14 +29,14 @@ from dg_lsp.replay.editor import Editor
 from dg_lsp.replay.player import Player
 from dg_lsp.replay.session import Session, read_session
 from dg_lsp.replay.stage import own_engine, ready
-from engine.core.credentials import SERVER_KEY
-from engine.core.percentiles import percentile
-from engine.core.processes import python_module
-from engine.core.request import FillRequest
-from engine.core.server_address import server_address
-from engine.decoding.executor import drive
-from engine.edit.answering import answering
-from engine.loader.loading import load
+from engine.common.credentials import SERVER_KEY
+from engine.common.percentiles import percentile
+from engine.common.processes import python_module
+from engine.common.request import FillRequest
+from engine.common.server_address import server_address
+from engine.fill.answering import answering
+from engine.fill.executor import drive
+from engine.fill.loading import load
 from tests.engine.models.remote.fake_server import KEY, completion, fake_server
 from tests.vllm.server import metric
 

@@ -15,9 +15,9 @@ import psutil
 import pytest
 import torch
 
-from engine.core.errors import BadInput, ModelError
-from engine.core.request import FillRequest
-from engine.loader.loading import Infiller, load
+from engine.common.errors import BadInput, ModelError
+from engine.common.request import FillRequest
+from engine.fill.loading import Infiller, load
 from engine.models.base import CanvasOrder, CanvasReply, Rows
 from engine.models.remote.model import Remote
 from tests.engine.models.remote.next_edits import BELONGS, DOES_NOT

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
 from engine.models.adapters.files import Adapter, Pair
 from engine.models.adapters.low_rank import ADAPTED, LowRankLinear
 from engine.models.base import ModelInfo, check_info

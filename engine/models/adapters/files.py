@@ -17,10 +17,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from engine.checkpoints.directory import METADATA_FILE
-from engine.core.errors import EngineError
-from engine.core.files import open_regular
+from engine.common.errors import EngineError
+from engine.common.files import open_regular
 from engine.models.adapters.metadata import NEW, OLD, AdapterMetadata, damaged, last_good, read_metadata, readable
+from engine.models.checkpoints.directory import METADATA_FILE
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 _ROOT = "base_model.model."

@@ -14,10 +14,10 @@ from typing import Annotated
 import msgspec
 from filelock import FileLock, Timeout
 
-from engine.checkpoints.directory import METADATA_FILE, Checkpoint, weight_files
-from engine.core.errors import BadInput, EngineError, ModelError, NotRead
-from engine.core.files import read_regular, replacing
-from engine.core.runtime_paths import data_dir
+from engine.common.errors import BadInput, EngineError, ModelError, NotRead
+from engine.common.files import read_regular, replacing
+from engine.common.runtime_paths import data_dir
+from engine.models.checkpoints.directory import METADATA_FILE, Checkpoint, weight_files
 
 VERSION = 1
 _LOCK = "lock"

@@ -11,8 +11,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from torch import Tensor
 
-from engine.checkpoints.gguf import GgufFile, read_gguf
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
+from engine.models.checkpoints.gguf import GgufFile, read_gguf
 from engine.models.masked.config import Architecture
 from engine.models.masked.network import MaskedModule, MaskedNetwork
 

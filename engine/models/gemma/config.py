@@ -7,8 +7,8 @@ from typing import Annotated, Any, Required, TypedDict
 
 from msgspec import Meta, convert
 
-from engine.checkpoints.directory import Positive, Size, TensorHeader, check_fields
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
+from engine.models.checkpoints.directory import Positive, Size, TensorHeader, check_fields
 
 MODEL_TYPES = ("diffusion_gemma",)
 SLIDING = "sliding_attention"

@@ -10,12 +10,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from engine.checkpoints.directory import Checkpoint, read_json_if_there
-from engine.checkpoints.placement import Placement, memory_plan
-from engine.checkpoints.working import PASS
 from engine.models.adapters.metadata import fingerprint_of
 from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
+from engine.models.checkpoints.directory import Checkpoint, read_json_if_there
+from engine.models.checkpoints.placement import Placement, memory_plan
+from engine.models.checkpoints.working import PASS
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
 from engine.models.gemma.reading import Read, Reading

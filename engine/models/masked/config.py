@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from msgspec import convert
 
-from engine.checkpoints.directory import Positive, Size, check_fields
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
+from engine.models.checkpoints.directory import Positive, Size, check_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

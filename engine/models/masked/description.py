@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import convert
 
-from engine.checkpoints.directory import Files, LengthStrategy, TensorHeader, read_json_if_there
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
+from engine.models.checkpoints.directory import Files, LengthStrategy, TensorHeader, read_json_if_there
 from engine.models.masked.config import Architecture, our_name, read_architecture
 from engine.models.masked.published import PUBLISHED, Published
 

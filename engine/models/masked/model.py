@@ -10,12 +10,12 @@ import torch
 from msgspec import convert
 from torch import Tensor
 
-from engine.checkpoints.directory import Checkpoint, LengthStrategy
-from engine.checkpoints.placement import Placement, memory_plan
-from engine.core.runtime_paths import data_dir
+from engine.common.runtime_paths import data_dir
 from engine.models.adapters.metadata import fingerprint_of
 from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
+from engine.models.checkpoints.directory import Checkpoint, LengthStrategy
+from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.kv_cache import Part, Reuse
 from engine.models.length_prior import LengthPrior, prior_file, read_prior
 from engine.models.logits import Logits, log_probabilities

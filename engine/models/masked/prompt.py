@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tokenizers import Tokenizer
 
-from engine.core.request import FillRequest
+from engine.common.newlines import with_line_feeds
+from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.masked.description import Described
 from engine.models.prompts.window import cut_at_cursor
 from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
-from engine.text.newlines import with_line_feeds
 
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.25, 0.15
 """Of what the model can read. Half of it is before the gap, the gap has the rest of the other half."""

@@ -6,7 +6,7 @@ its facts are from. Token ids are not in it: they are read from the tokenizer's 
 
 from __future__ import annotations
 
-from engine.core.wire import Wire
+from engine.common.wire import Wire
 
 
 class Published(Wire, frozen=True, kw_only=True):

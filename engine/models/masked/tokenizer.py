@@ -7,7 +7,7 @@ import json
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
-from engine.checkpoints.directory import Checkpoint, read_json, reading
+from engine.models.checkpoints.directory import Checkpoint, read_json, reading
 from engine.models.masked.description import added_tokens
 from engine.models.tokenizer import settled
 

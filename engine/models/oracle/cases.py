@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
-from engine.core.wire import Wire
-from engine.text.marked import gap_at_markers
+from engine.common.marked import gap_at_markers
+from engine.common.wire import Wire
 
 NEAR_CHARS = 256
 """Characters on either side of the gap that are looked at; more would cost time and tell no cases apart."""

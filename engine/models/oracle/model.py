@@ -21,10 +21,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from engine.core.errors import BadInput, ModelError
-from engine.core.request import FillRequest
-from engine.core.sequences import common_head
-from engine.ipc.frames import structured
+from engine.common.errors import BadInput, ModelError
+from engine.common.frames import structured
+from engine.common.request import FillRequest
+from engine.common.sequences import common_head
 from engine.models.base import READ_ON, Context, ModelInfo, Noise, Prompt, Rows, Sampling
 from engine.models.logits import Head, Logits, columns
 from engine.models.oracle.cases import NEAR_CHARS, Case, OracleFile, Slip, first_line, is_unfinished, look_up

@@ -11,14 +11,14 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from engine.checkpoints.directory import Files, read_json_if_there, read_text
-from engine.core.errors import ModelError
-from engine.core.request import FillRequest
+from engine.common.errors import ModelError
+from engine.common.newlines import with_line_feeds
+from engine.common.request import FillRequest
 from engine.models.base import Prompt
+from engine.models.checkpoints.directory import Files, read_json_if_there, read_text
 from engine.models.prompts.window import CHARACTERS, cut_at_cursor
 from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
-from engine.text.newlines import with_line_feeds
 
 PINNED = 48
 """Suffix tokens on the canvas."""

@@ -1,20 +1,20 @@
 """The prompt of the bundled model: parts told apart by control tokens, and cut exactly at the cursor.
 
 The model was trained on texts cut at any character, so the prefix is tokenized as it stands and nothing needs
-to be taken back: see engine.train.canvases, which lays out its canvases in the same way.
+to be taken back: see engine.learn.canvases, which lays out its canvases in the same way.
 """
 
 from __future__ import annotations
 
 from tokenizers import Tokenizer
 
-from engine.core.request import FillRequest
+from engine.common.newlines import with_line_feeds
+from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.prompts.layout import EDIT_TOKENS, EOS, context_ids
 from engine.models.prompts.window import CHARACTERS
 from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
-from engine.text.newlines import with_line_feeds
 
 PINNED = 32
 """Suffix tokens on the canvas, of models that were trained with the suffix on the canvas alone."""

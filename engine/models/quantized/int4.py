@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.checkpoints.packed import INT4_GROUP
+from engine.models.checkpoints.packed import INT4_GROUP
 
 _MOST = 15
 _SHARES = (1.0, 0.97, 0.94)

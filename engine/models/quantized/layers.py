@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.checkpoints.directory import TensorHeader
-from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
+from engine.models.checkpoints.directory import TensorHeader
+from engine.models.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
 from engine.models.products import linear_by_parts, linear_of_parts, part_rows, prefers_bfloat16
 
 WeightFormat = Literal["INT4", "NVFP4"]

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
+from engine.models.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
 
 COLUMNS, INPUTS = 64, 64
 """Of a tile: what it computes of each row, and what it reads at once. Half of the inputs is what a product takes, which

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from engine.core.errors import ModelError
-from engine.core.server_address import ServerAddress
+from engine.common.errors import ModelError
+from engine.common.server_address import ServerAddress
 
 T = TypeVar("T")
 MOST_NBYTES = 16 << 20

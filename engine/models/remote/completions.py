@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Struct
 
-from engine.core.errors import BadInput
+from engine.common.errors import BadInput
 from engine.models.base import CanvasReply
 from engine.models.remote.client import RemoteError, shown
 

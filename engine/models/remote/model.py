@@ -18,9 +18,9 @@ from typing import NoReturn
 
 from torch import Tensor
 
-from engine.core.averages import WEIGHT, running_average
-from engine.core.errors import BadInput
-from engine.core.server_address import ServerAddress
+from engine.common.averages import WEIGHT, running_average
+from engine.common.errors import BadInput
+from engine.common.server_address import ServerAddress
 from engine.models.base import CanvasOrder, CanvasReply, Context, ModelInfo, Rows
 from engine.models.logits import Head, Logits
 from engine.models.remote.client import SWITCH, RemoteError, ServerAway, ServerClient

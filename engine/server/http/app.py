@@ -17,10 +17,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from engine.core.names import ORACLE
-from engine.core.request import Filled, FillRequest
-from engine.core.server_address import REMOTE, server_address
-from engine.ipc.messages import Drafted, EngineMessage, Failed, FillReply
+from engine.common.messages import Drafted, EngineMessage, Failed, FillReply
+from engine.common.names import ORACLE
+from engine.common.request import Filled, FillRequest
+from engine.common.server_address import REMOTE, server_address
 from engine.server.connection import Host
 from engine.server.http import fim, llamacpp, openai
 from engine.server.http.asked import CompletionAsked, HttpError, InfillAsked, read_body

@@ -9,13 +9,13 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from engine.core.errors import EngineError
-from engine.core.json_values import UNREADABLE, read_json
-from engine.core.request import FillRequest, Snippet
-from engine.ipc.messages import Failed
+from engine.common.errors import EngineError
+from engine.common.json_values import UNREADABLE, read_json
+from engine.common.messages import Failed
+from engine.common.newlines import dominant_line_end
+from engine.common.request import FillRequest, Snippet
 from engine.server.http.endings import Endings
 from engine.syntax.languages import language_of
-from engine.text.newlines import dominant_line_end
 
 A = TypeVar("A", bound="HttpAsked")
 Answers = Annotated[int, Meta(ge=1, le=32)]

@@ -13,8 +13,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from engine.core.credentials import http_token
-from engine.core.http_address import HttpAddress, http_address
+from engine.common.credentials import http_token
+from engine.common.http_address import HttpAddress, http_address
 from engine.server.connection import Host
 from engine.server.http.app import PATHS, HttpApp, refusal
 from engine.server.http.fills import HttpFills

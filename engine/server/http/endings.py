@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.core.request import Candidate, Draft
-from engine.core.sequences import common_head
-from engine.text.newlines import with_line_ends
+from engine.common.newlines import with_line_ends
+from engine.common.request import Candidate, Draft
+from engine.common.sequences import common_head
 
 StopType = Literal["eos", "limit", "word"]
 _TELLING = 256

@@ -7,8 +7,8 @@ import contextlib
 import itertools
 from collections.abc import AsyncGenerator
 
-from engine.core.request import FillRequest
-from engine.ipc.messages import Drafted, EngineMessage, Fill, Warm
+from engine.common.messages import Drafted, EngineMessage, Fill, Warm
+from engine.common.request import FillRequest
 from engine.server.scheduler import Job, Scheduler
 
 

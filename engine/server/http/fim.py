@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from engine.core.request import Snippet
+from engine.common.request import Snippet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from ipaddress import ip_address
 from typing import Any
 
-from engine.core.http_address import HttpAddress
-from engine.core.server_address import is_loopback
+from engine.common.http_address import HttpAddress
+from engine.common.server_address import is_loopback
 from engine.server.http.asked import HttpError
 from engine.server.settings import HttpBounds
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.core.request import Filled, FillRequest
-from engine.core.version import __version__
-from engine.ipc.messages import EngineStatus
+from engine.common.messages import EngineStatus
+from engine.common.request import Filled, FillRequest
+from engine.common.version import __version__
 from engine.server.http.endings import Completed
 
 _ERRORS = {

@@ -6,8 +6,8 @@ import errno
 import socket
 import sys
 
-from engine.core.errors import BadInput, EngineError
-from engine.core.http_address import HttpAddress
+from engine.common.errors import BadInput, EngineError
+from engine.common.http_address import HttpAddress
 
 
 def check_extra() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from engine.ipc.messages import EngineStatus, Percentiles
+from engine.common.messages import EngineStatus, Percentiles
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _Samples = Iterable[tuple[str, float]]

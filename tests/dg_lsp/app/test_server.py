@@ -22,10 +22,10 @@ from dg_lsp.backend.timeouts import Timeouts
 from dg_lsp.documents import documents
 from dg_lsp.documents.positions import Lines
 from dg_lsp.edits.analyses import NOTHING
-from engine.core.analysis import Analysis, SyntaxErrorRegion
-from engine.core.json_values import UNREADABLE, read_json
-from engine.core.request import Candidate, Filled, FillRequest
-from engine.ipc.messages import EngineState
+from engine.common.analysis import Analysis, SyntaxErrorRegion
+from engine.common.json_values import UNREADABLE, read_json
+from engine.common.messages import EngineState
+from engine.common.request import Candidate, Filled, FillRequest
 
 URI = "file:///w/a.py"
 

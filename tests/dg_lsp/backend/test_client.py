@@ -16,14 +16,14 @@ import pytest
 
 from dg_lsp.backend.client import EngineClient, EngineFailure, Launch, Timeouts
 from dg_lsp.backend.launch import difference
-from engine.core.errors import BadInput
-from engine.core.processes import python_module
-from engine.core.request import FillRequest
-from engine.core.version import __version__
-from engine.ipc.frames import MAX_FRAME_NBYTES, FrameSplitter, frame
-from engine.ipc.messages import Challenge, ClientMessage, Done, EngineState, Failed, Hello, Notice, Warm, Welcome
-from engine.ipc.peercred import listener
-from engine.ipc.protocol import VERSION, pack, unpack_from_client
+from engine.common.errors import BadInput
+from engine.common.frames import MAX_FRAME_NBYTES, FrameSplitter, frame
+from engine.common.messages import Challenge, ClientMessage, Done, EngineState, Failed, Hello, Notice, Warm, Welcome
+from engine.common.peercred import listener
+from engine.common.processes import python_module
+from engine.common.protocol import VERSION, pack, unpack_from_client
+from engine.common.request import FillRequest
+from engine.common.version import __version__
 from tests.engine.processes import WAIT_S, Home, as_root, home, running, served_by_another
 
 LONG = "+".join("abcdefghijklmnop")
@@ -249,8 +249,8 @@ async def test_an_engine_wedged_before_the_client_came_is_replaced(place):
 
 _BUSY = """
 import os, socket, sys, time
-from engine.ipc.messages import EngineState, Welcome
-from engine.ipc.protocol import VERSION, pack
+from engine.common.messages import EngineState, Welcome
+from engine.common.protocol import VERSION, pack
 listening = socket.socket(socket.AF_UNIX)
 listening.bind(sys.argv[1] + "0")
 listening.listen()

@@ -13,7 +13,7 @@ import pytest
 
 from dg_lsp.backend.connection import EngineSilent, answer_or_silence
 from dg_lsp.backend.timeouts import Timeouts
-from engine.ipc.peercred import Peer
+from engine.common.peercred import Peer
 from tests.engine.processes import WAIT_S
 
 PATIENT = Timeouts(idle_s=10 * WAIT_S, busy_s=10 * WAIT_S)

@@ -14,7 +14,7 @@ from dg_lsp.backend.connection import started
 from dg_lsp.backend.launch import Launch, begin, difference
 from dg_lsp.config.settings import EngineSettings, Settings, applied
 from engine.server.settings import EngineOptions, read_options
-from tests.engine.ipc.test_protocol import STATUS
+from tests.engine.common.test_protocol import STATUS
 
 RUNNING = replace(
     STATUS, model="bundled", device="cuda:0", device_asked="auto", unload_after_s=600.0, exit_after_s=1800.0

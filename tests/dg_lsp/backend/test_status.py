@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dg_lsp.backend.status import Status, StatusBoard
-from engine.ipc.messages import EngineState
+from engine.common.messages import EngineState
 
 
 def board() -> tuple[StatusBoard, list[Status]]:

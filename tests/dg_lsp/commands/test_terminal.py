@@ -63,8 +63,8 @@ def test_errors_and_diffs_show_what_a_name_holds(folder: Path, name: str):
 
 def test_a_diff_shows_what_lines_hold(folder: Path):
     from engine.cli.source import difference
-    from engine.core.terminal import shown
-    from engine.text.textfile import read_text
+    from engine.common.terminal import shown
+    from engine.common.textfile import read_text
 
     source = read_text(folder / next(iter(NAMES)))
     said = shown(difference(source, source.text.replace("1", "1)")))

@@ -17,7 +17,7 @@ from dg_lsp.commands.files import changed_at
 from dg_lsp.config.git import ignore_files, run_git
 from dg_lsp.replay.generate import edited_files
 from dg_lsp.replay.session import SessionError
-from engine.core.errors import NotRead
+from engine.common.errors import NotRead
 from tests.dg_lsp.replay.repository import commit
 from tests.engine.processes import wait_until
 

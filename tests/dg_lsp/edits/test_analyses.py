@@ -7,9 +7,9 @@ from lsprotocol.types import TextDocumentItem
 
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.edits.analyses import error_request, errors_in
-from engine.analysis.parsed_text import parse_text
-from engine.analysis.syntax_errors import syntax_errors
-from engine.core.analysis import Analysis, SyntaxErrorRegion
+from engine.common.analysis import Analysis, SyntaxErrorRegion
+from engine.syntax.parsed_text import parse_text
+from engine.syntax.syntax_errors import syntax_errors
 
 TWO = "def a(:\n    return 1\n\n\ndef b(:\n    return 2\n"
 OPEN = "x = f(1,\ny = 2\n"

@@ -19,7 +19,7 @@ from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.messages import NOTIFICATIONS
 from dg_lsp.protocol.reading import needed
 from dg_lsp.protocol.rpc import Rpc
-from engine.core.json_values import read_json
+from engine.common.json_values import read_json
 from tests.dg_lsp.app.test_server import Session
 
 any_text = st.text(st.sampled_from("ab\ud83d\ude0b😋") | st.characters())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dg_lsp.replay.generate import Edited, changes, edited_files, events
 from dg_lsp.replay.session import Event, Open, Session, SessionError, read_session, write_session
 from dg_lsp.replay.stage import settled_texts
-from engine.core.errors import BadInput
+from engine.common.errors import BadInput
 from tests.dg_lsp.replay.repository import commit
 
 SESSIONS = sorted(Path(__file__).parents[2].joinpath("cases", "sessions").glob("*.jsonl"))

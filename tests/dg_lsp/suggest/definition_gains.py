@@ -18,10 +18,10 @@ from typing import Any, cast
 
 from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, chains, names_used, near, within
 from dg_lsp.suggest.modules import bindings
-from engine.core.request import Snippet
-from engine.eval.reserved.packages import Role, fetch, reserved_tasks
-from engine.eval.tasks import EvalTask, text_holes
-from engine.loader.loading import load
+from engine.common.request import Snippet
+from engine.fill.loading import load
+from engine.lab.eval.reserved.packages import Role, fetch, reserved_tasks
+from engine.lab.eval.tasks import EvalTask, text_holes
 from tests.dg_lsp.suggest import gains
 from tests.dg_lsp.suggest.recall import as_precedents, names_of
 

@@ -14,13 +14,13 @@ import time
 from statistics import fmean, median
 from typing import Any, cast
 
-from engine.core.request import Filled, FillRequest
-from engine.eval.reserved.packages import Role, fetch
-from engine.eval.run import is_clean
-from engine.eval.tasks import EvalTask
-from engine.infill.pipeline import fill
-from engine.loader.loading import load
-from engine.train.fills import fitted_threshold
+from engine.common.request import Filled, FillRequest
+from engine.fill.loading import load
+from engine.fill.pipeline import fill
+from engine.lab.eval.reserved.packages import Role, fetch
+from engine.lab.eval.run import is_clean
+from engine.lab.eval.tasks import EvalTask
+from engine.learn.fills import fitted_threshold
 from tests.dg_lsp.suggest.recall import by_package, indexed, precedents_of
 
 THRESHOLD = 0.4

@@ -23,9 +23,9 @@ from dg_lsp.suggest.modules import bindings
 from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
 from dg_lsp.suggest.text_index import TextIndex
 from dg_lsp.suggest.unused_names import name_texts, unused_of
-from engine.core.request import Precedent
-from engine.eval.reserved.packages import Role, fetch, reserved_tasks
-from engine.eval.tasks import EvalTask
+from engine.common.request import Precedent
+from engine.lab.eval.reserved.packages import Role, fetch, reserved_tasks
+from engine.lab.eval.tasks import EvalTask
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from dg_lsp.config.settings import ContextSettings, Settings
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.suggest.context import ContextSelector
 from dg_lsp.suggest.history import KEPT_CHARS, KEPT_PLACES, EditHistory
-from engine.core.request import RecentEdit
+from engine.common.request import RecentEdit
 
 HERE, THERE = "file:///w/here.py", "file:///w/there.py"
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from dg_lsp.suggest.in_flight import Debounce, InFlight
-from engine.core.request import Filled, FillRequest
+from engine.common.request import Filled, FillRequest
 
 
 def request(prefix: str) -> FillRequest:

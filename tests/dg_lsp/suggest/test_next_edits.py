@@ -12,7 +12,7 @@ from dg_lsp.config.configuration import Configuration
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.suggest.history import EditHistory
 from dg_lsp.suggest.next_edits import NextEdits
-from engine.core.request import Candidate, Filled, FillRequest
+from engine.common.request import Candidate, Filled, FillRequest
 
 pytestmark = pytest.mark.asyncio
 URI = "file:///w/a.py"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dg_lsp.suggest.stats import Stats, StatsError, Tally, reset, stats_path, tallies
-from engine.core.errors import BadInput
+from engine.common.errors import BadInput
 
 
 def write_some(path, times):

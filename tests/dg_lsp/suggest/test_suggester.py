@@ -21,7 +21,7 @@ from dg_lsp.suggest.suggester import (
     UNSURE,
     Suggester,
 )
-from engine.core.request import Candidate, Filled, FillRequest, Timings
+from engine.common.request import Candidate, Filled, FillRequest, Timings
 
 pytestmark = pytest.mark.asyncio
 URI = "file:///w/app/main.py"

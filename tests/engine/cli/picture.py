@@ -11,9 +11,9 @@ from engine import load
 from engine.cli.demo import EXAMPLES, DemoExample
 from engine.cli.preview import figures, preview
 from engine.cli.watch import canvas_line, legend
-from engine.core.request import Draft, FillRequest
-from engine.loader.loading import Infiller
-from engine.text.marked import gap_at_markers
+from engine.common.marked import gap_at_markers
+from engine.common.request import Draft, FillRequest
+from engine.fill.loading import Infiller
 
 WIDTH, FRAMES = 100, 6
 """Columns; canvases of one fill."""

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dg_lsp.cli import run
-from engine.checkpoints.directory import METADATA_FILE
-from engine.core.errors import BadInput
-from engine.loader.loading import load
+from engine.common.errors import BadInput
+from engine.fill.loading import load
 from engine.models.adapters.index import Adapters
 from engine.models.adapters.metadata import OLD, adapter_path, all_adapters, claimed, work_dir
+from engine.models.checkpoints.directory import METADATA_FILE
 from tests.engine.adapters import put_adapter
 
 TOY = Path(__file__).parents[2] / "models" / "toy-uniform"

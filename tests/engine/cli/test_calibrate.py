@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from engine.cli.calibrate import TOO_NEAR, main, usual_confidence
-from engine.eval.tasks import EvalTask
-from engine.loader.loading import load
+from engine.fill.loading import load
+from engine.lab.eval.tasks import EvalTask
 from engine.models.length_prior import prior_file, read_prior
 from tests.engine.models.masked.published import write_published
 from tests.engine.ruler import Ruler

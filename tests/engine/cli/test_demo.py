@@ -7,7 +7,7 @@ from rich.console import Console
 
 from engine import load
 from engine.cli.demo import EXAMPLES, DemoExample, show
-from engine.text.marked import MARKER, gap_at_markers
+from engine.common.marked import MARKER, gap_at_markers
 from tests.engine.cli.picture import draw
 
 

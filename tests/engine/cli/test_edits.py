@@ -14,7 +14,7 @@ import pytest
 from dg_lsp.cli import run
 from engine.cli import fix
 from engine.cli.source import difference, folder_of
-from engine.text.textfile import read_text
+from engine.common.textfile import read_text
 
 HEAD, TAIL = "# A file.\n", "print(grow(1))\n"
 OLD = "def grow(size):\n    size = size + 1\n    return size\n"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dg_lsp.cli import run
-from engine.core.processes import python_module
-from engine.loader.catalog import find
+from engine.common.processes import python_module
+from engine.models.checkpoints.catalog import find
 from engine.models.oracle.model import Oracle
 
 CODE = "def add(a, b):\n    return ▮a + b▮\n\n\ndef sub(a, b):\n    return a - b\n"

@@ -2,8 +2,8 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from engine.cli.preview import figures, preview, visible
-from engine.core.request import Candidate, Filled, Timings
-from engine.text.marked import gap_at_markers
+from engine.common.marked import gap_at_markers
+from engine.common.request import Candidate, Filled, Timings
 
 
 def plain(marked: str, filled: str) -> str:

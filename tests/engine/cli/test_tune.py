@@ -30,7 +30,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_dry_run_says_what_would_be_read_and_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    shutil.copytree(ROOT / "engine" / "core", tmp_path / "code", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "engine" / "common", tmp_path / "code", ignore=shutil.ignore_patterns("__pycache__"))
     assert run(["tune", str(tmp_path / "code"), "--dry-run", "--model", TOY, "--device", "cpu", "--no-idle"]) == 0
     read, taken = capsys.readouterr().out.splitlines()
     assert read.startswith(f"{tmp_path / 'code'}: ")

@@ -5,8 +5,8 @@ import time
 from rich.console import Console
 
 from engine.cli.watch import Watch, frame
-from engine.core.request import Cell, Draft
-from engine.text.marked import gap_at_markers
+from engine.common.marked import gap_at_markers
+from engine.common.request import Cell, Draft
 
 GAP = gap_at_markers("def f():\n    x = ▮\n")
 CELLS = (

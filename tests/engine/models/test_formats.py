@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine.core.errors import BadInput
+from engine.common.errors import BadInput
 from engine.models import formats, products
 from engine.models.formats import BFLOAT16, Formats, Processor, formats_of
 from engine.models.gemma.network import GELU

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from engine.core.request import FillRequest
-from engine.infill.pipeline import fill
-from engine.loader.loading import load
+from engine.common.request import FillRequest
+from engine.fill.loading import load
+from engine.fill.pipeline import fill
 from tests.engine.formats import choose
 
 MODELS = Path(__file__).parents[2] / "models"

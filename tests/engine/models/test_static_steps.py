@@ -12,10 +12,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from engine.bench.families import random_model
-from engine.bench.workload import rows_of, token_ids
-from engine.core.request import FillRequest
-from engine.infill.pipeline import fill
+from engine.common.request import FillRequest
+from engine.fill.pipeline import fill
+from engine.lab.bench.families import random_model
+from engine.lab.bench.workload import rows_of, token_ids
 from engine.models.canvas_model import CanvasModel
 from engine.models.static_steps import Run, StaticSteps, Widths
 from tests.engine.tiny import signal_of, tiny_model

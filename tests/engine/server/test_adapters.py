@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from engine.core.request import Filled, FillRequest
-from engine.decoding.executor import drive
-from engine.edit.answering import answering
-from engine.ipc.messages import Fill, FillReply
-from engine.loader.loading import load
+from engine.common.messages import Fill, FillReply
+from engine.common.request import Filled, FillRequest
+from engine.fill.answering import answering
+from engine.fill.executor import drive
+from engine.fill.loading import load
 from engine.models.adapters.applied import with_pairs
 from tests.engine.adapters import ALPHA, RANK, drawn_pairs, put_adapter
 from tests.engine.processes import home, running

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from engine.ipc.messages import Analyze, AnalyzeReply, EngineMessage, Failed
+from engine.common.messages import Analyze, AnalyzeReply, EngineMessage, Failed
 from engine.server.analyzer import Analyzer
-from engine.server.checker import Checker
-from tests.engine.server.test_checker import checking
+from engine.syntax.checker import Checker
+from tests.engine.syntax.test_checker import checking
 
 BROKEN = "x = (\n" + "y = (1\n" * 2_000
 SOUND = "x = 1\n"

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.cli.doctor import examine
-from engine.core.request import FillRequest
-from engine.ipc.frames import MAX_FRAME_NBYTES, frame
-from engine.ipc.messages import (
+from engine.common.frames import MAX_FRAME_NBYTES, frame
+from engine.common.messages import (
     Cancel,
     Done,
     Drafted,
@@ -27,7 +26,8 @@ from engine.ipc.messages import (
     Warm,
     Welcome,
 )
-from engine.ipc.protocol import VERSION, pack
+from engine.common.protocol import VERSION, pack
+from engine.common.request import FillRequest
 from tests.engine.processes import Home, Wire, home, running, wait_until
 
 LONG = "+".join("abcdefghijklmnop")

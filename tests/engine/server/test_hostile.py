@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.core.request import FillRequest
-from engine.ipc.messages import Analyze, AnalyzeReply, Cancel, Failed, Fill, FillReply
+from engine.common.messages import Analyze, AnalyzeReply, Cancel, Failed, Fill, FillReply
+from engine.common.request import FillRequest
 from tests.engine.processes import Home, Wire, home, running, wait_until
 
 INNOCENT = "total = max(▮first, second▮)\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from engine.cli.answers import answer
-from engine.core.request import FillRequest
-from engine.ipc import client
+from engine.common import client
+from engine.common.request import FillRequest
 from tests.engine.processes import WAIT_S, Home, home, running, wait_until
 
 WAY_OUT = "The engine does not answer: `dg-lsp engine restart` replaces it."

@@ -21,13 +21,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.core.errors import EngineError
-from engine.core.processes import python_module
-from engine.core.runtime_paths import MAX_SOCKET_PATH_NBYTES
-from engine.ipc.address import TcpAddress
-from engine.ipc.challenge import ClientSide, Impostor
-from engine.ipc.messages import Analyze, Done, Failed, FillReply, Hello, Notice, Proof, Stop, Warm
-from engine.ipc.protocol import VERSION
+from engine.common.address import TcpAddress
+from engine.common.challenge import ClientSide, Impostor
+from engine.common.errors import EngineError
+from engine.common.messages import Analyze, Done, Failed, FillReply, Hello, Notice, Proof, Stop, Warm
+from engine.common.processes import python_module
+from engine.common.protocol import VERSION
+from engine.common.runtime_paths import MAX_SOCKET_PATH_NBYTES
 from engine.server import launch
 from engine.server.settings import EngineOptions
 from tests.engine.processes import WAIT_S, Home, Wire, as_root, home, running, served_by_another, wait_until
@@ -68,7 +68,7 @@ def processes_of(place: Home) -> list[int]:
     """Those of engines, without the ones that check syntax for them."""
 
     def belongs(process: psutil.Process) -> bool:
-        checks = "engine.analysis.child" in (process.info["cmdline"] or [])
+        checks = "engine.syntax.child" in (process.info["cmdline"] or [])
         return not checks and (process.info["environ"] or {}).get("DG_LSP_RUNTIME_DIR") == str(place.runtime)
 
     return [process.pid for process in psutil.process_iter(["environ", "cmdline"]) if belongs(process)]

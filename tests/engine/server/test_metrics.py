@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.ipc.messages import Percentiles
+from engine.common.messages import Percentiles
 from engine.server.metrics import Metrics, percentiles
 
 

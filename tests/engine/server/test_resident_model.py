@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.ipc.messages import Done, EngineStatus, FillReply, Notice, Warm
+from engine.common.messages import Done, EngineStatus, FillReply, Notice, Warm
 from tests.engine.processes import home, running, wait_until
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.core.request import FillRequest
-from engine.ipc.messages import Done, EngineMessage, Failed, Fill
+from engine.common.messages import Done, EngineMessage, Failed, Fill
+from engine.common.request import FillRequest
 from engine.server.scheduler import Job, Scheduler
 from engine.server.settings import Limits
 

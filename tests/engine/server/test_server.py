@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.core.errors import ModelError
-from engine.core.request import FillRequest
-from engine.ipc.messages import Failed, Fill, FillReply, Hello, StatusQuery
-from engine.ipc.protocol import VERSION, pack
+from engine.common.errors import ModelError
+from engine.common.messages import Failed, Fill, FillReply, Hello, StatusQuery
+from engine.common.protocol import VERSION, pack
+from engine.common.request import FillRequest
 from engine.models.base import Rows
 from engine.models.oracle.model import Case, Oracle
 from engine.server.server import EngineServer
@@ -81,7 +81,7 @@ def test_a_folder_that_can_not_be_looked_at_ends_no_engine_and_holds_none_up(pla
     monkeypatch.setattr("engine.server.server._LOOK_S", 0.01)
     with serving(place) as server, place.client() as wire:
         with monkeypatch.context() as patch:
-            patch.setattr("engine.ipc.address.Claim.holds", look)
+            patch.setattr("engine.common.address.Claim.holds", look)
             for _ in range(1 if hangs else 3):
                 looked.clear()
                 assert looked.wait(60)

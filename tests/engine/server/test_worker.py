@@ -14,11 +14,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.bench.families import random_model
-from engine.bench.workload import token_ids
-from engine.core.request import FillRequest
-from engine.decoding.executor import Step
-from engine.ipc.messages import EngineMessage, EngineState, Failed, Fill, FillReply, Warm
+from engine.common.messages import EngineMessage, EngineState, Failed, Fill, FillReply, Warm
+from engine.common.request import FillRequest
+from engine.fill.executor import Step
+from engine.lab.bench.families import random_model
+from engine.lab.bench.workload import token_ids
 from engine.models.base import PIECE, Model, Rows
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.kv_cache import EncodedContext

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from engine.eval.holes import holes
+from engine.lab.eval.holes import holes
 from engine.syntax.brackets import Brackets, brackets_near
 from engine.syntax.extent import cut_to_extent, extent, without_closers
 from engine.syntax.languages import language_of

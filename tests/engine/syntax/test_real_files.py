@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.eval.holes import holes
+from engine.lab.eval.holes import holes
 from engine.syntax.languages import GRAMMARS, language_of
 from engine.syntax.lexing import lexemes
 from engine.syntax.validator import Validator

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.eval.holes import holes
+from engine.lab.eval.holes import holes
 from engine.syntax.brackets import brackets_near
 from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, extent, without_closers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.common.marked import gap_at_markers
 from engine.syntax.roles import role_of
 from engine.syntax.tree import parsed
-from engine.text.marked import gap_at_markers
 
 
 def role(marked: str, language: str = "python"):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.core.sequences import common_head, common_tail
+from engine.common.sequences import common_head, common_tail
 from engine.syntax.budget import Budget
 from engine.syntax.tree import SyntaxTree, Trees, parsed
 

@@ -5,12 +5,12 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from engine.train.export import export
-from engine.train.run import train
+from engine.learn.export import export
+from engine.learn.run import train
+from tests.engine.learn.tiny import CPU
 from tests.engine.toys.language import build_toy_corpus
 from tests.engine.toys.masked import MaskedRecipe, export_masked, train_masked
 from tests.engine.toys.recipes import RECIPES
-from tests.engine.train.tiny import CPU
 
 MASKED = "toy-masked"
 

@@ -17,9 +17,9 @@ from itertools import pairwise, product
 from pathlib import Path
 from string import ascii_lowercase
 
-from engine.train.corpus import Document, Split
-from engine.train.packed import pack
-from engine.train.tokenizer import save_tokenizer, train_tokenizer
+from engine.learn.corpus import Document, Split
+from engine.learn.packed import pack
+from engine.learn.tokenizer import save_tokenizer, train_tokenizer
 
 RULES = tuple(f"{operator} {number}" for operator, number in product("+-*/%", range(2, 10)))
 HELD_OUT = RULES[::6]

@@ -14,14 +14,14 @@ import torch
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrategy
+from engine.learn.masked_rows import masked_loss
+from engine.learn.optimise import Optimiser, Rates, schedule
+from engine.learn.packed import PackedCorpus
+from engine.learn.tokenizer import SPECIAL_TOKENS
+from engine.models.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrategy
 from engine.models.masked.config import read_architecture
 from engine.models.masked.description import OWN_TYPE
 from engine.models.masked.network import MaskedNetwork
-from engine.train.masked_rows import masked_loss
-from engine.train.optimise import Optimiser, Rates, schedule
-from engine.train.packed import PackedCorpus
-from engine.train.tokenizer import SPECIAL_TOKENS
 from tests.engine.toys.masked_rows import EXPAND, toy_rows
 
 _ROPE_THETA = 10000.0

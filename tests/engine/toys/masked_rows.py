@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
+from engine.learn.masked_rows import GapTokens, MaskedRows, RowOfTruth, hidden_gap, masked_row, masked_rows
+from engine.learn.packed import PackedCorpus
+from engine.learn.tokenizer import encode
 from engine.models.prompts.layout import BOS, EOS, MASK, PAD, RESERVED
-from engine.train.masked_rows import GapTokens, MaskedRows, RowOfTruth, hidden_gap, masked_row, masked_rows
-from engine.train.packed import PackedCorpus
-from engine.train.tokenizer import encode
 
 EXPAND = RESERVED - 1
 """Asks for two slots; EOS in a gap gives its slot up."""

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from engine.checkpoints.directory import LengthStrategy
-from engine.train.optimise import Rates
-from engine.train.recipe import Recipe
-from engine.train.shapes import Shape
+from engine.learn.optimise import Rates
+from engine.learn.recipe import Recipe
+from engine.learn.shapes import Shape
+from engine.models.checkpoints.directory import LengthStrategy
 
 UNIFORM = Recipe(
     shape=Shape(

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.loader.loading import load
+from engine.fill.loading import load
+from engine.learn.masked_rows import NOTHING, GapTokens, hidden_gap, masked_loss, masked_row
+from engine.learn.packed import PackedCorpus
 from engine.models.base import Rows
 from engine.models.masked.model import Masked
 from engine.models.prompts.layout import BOS, EOS, MASK
-from engine.train.masked_rows import NOTHING, GapTokens, hidden_gap, masked_loss, masked_row
-from engine.train.packed import PackedCorpus
 from tests.engine.formats import choose
 from tests.engine.toys.language import build_toy_corpus
 from tests.engine.toys.masked import (

@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from engine.core.errors import ModelError
-from engine.core.request import FillRequest
-from engine.infill.pipeline import fill
-from engine.loader.checkpoint import read_checkpoint
-from engine.loader.loading import load
-from engine.loader.quantizing import quantize
+from engine.common.errors import ModelError
+from engine.common.request import FillRequest
+from engine.fill.loading import load
+from engine.fill.pipeline import fill
 from engine.models.adapters import applied
 from engine.models.adapters.applied import with_adapter, with_pairs
 from engine.models.adapters.files import Adapter, Pair
 from engine.models.adapters.low_rank import LowRankLinear
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.quantizing import quantize
 from engine.models.quantized.layers import PackedLinear
 from tests.engine.adapters import ALPHA, RANK, drawn_pairs, metadata_for
 from tests.engine.formats import choose

@@ -14,8 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from engine.core.errors import EngineError, ModelError
-from engine.loader.checkpoint import read_checkpoint
+from engine.common.errors import EngineError, ModelError
 from engine.models.adapters.files import CONFIG_FILE, WEIGHTS_FILE, Adapter, read_adapter, write_adapter
 from engine.models.adapters.metadata import (
     AdapterFigures,
@@ -25,6 +24,7 @@ from engine.models.adapters.metadata import (
     fingerprint_of,
     read_metadata,
 )
+from engine.models.checkpoints.checkpoint import read_checkpoint
 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 LAYER = "model.decoder.layers.0.self_attn.q_proj"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from engine.checkpoints.directory import METADATA_FILE
-from engine.loader.loading import load
+from engine.fill.loading import load
 from engine.models.adapters import index
 from engine.models.adapters.files import WEIGHTS_FILE
 from engine.models.adapters.index import MOST_LOADED, Adapters
 from engine.models.adapters.metadata import adapter_path, adapters_dir, remove_adapter
+from engine.models.checkpoints.directory import METADATA_FILE
 from engine.models.oracle.model import Case, Oracle
 from tests.engine.adapters import put_adapter
 

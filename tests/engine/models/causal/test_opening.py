@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from engine.checkpoints.gguf import read_gguf
-from engine.core.errors import ModelError
+from engine.common.errors import ModelError
 from engine.models.causal.opening import Coder, open_coder
+from engine.models.checkpoints.gguf import read_gguf
 from tests.engine.coder import MARKERS, write_coder
 
 

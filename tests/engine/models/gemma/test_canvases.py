@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.bench.workload import forgetful
-from engine.loader.loading import Infiller, load
+from engine.fill.loading import Infiller, load
+from engine.lab.bench.workload import forgetful
 from engine.models.base import Rows
 from engine.models.gemma.model import REUSE, DiffusionGemma
 from tests.engine.tiny import signal_of, tiny_model

@@ -6,12 +6,12 @@ import pytest
 import torch
 from transformers import DiffusionGemmaForBlockDiffusion
 
-from engine.checkpoints.directory import Checkpoint
-from engine.checkpoints.placement import Placement
-from engine.core.errors import ModelError
-from engine.core.request import FillRequest
-from engine.loader.checkpoint import read_checkpoint
-from engine.loader.loading import load
+from engine.common.errors import ModelError
+from engine.common.request import FillRequest
+from engine.fill.loading import load
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.directory import Checkpoint
+from engine.models.checkpoints.placement import Placement
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.tokenizer import read_tokenizer
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.core.errors import ModelError
-from engine.loader.checkpoint import read_checkpoint
-from engine.loader.loading import load
+from engine.common.errors import ModelError
+from engine.fill.loading import load
+from engine.models.checkpoints.checkpoint import read_checkpoint
 from tests.engine.models.masked.published import Layout, write_published
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from engine.core.request import FillRequest
-from engine.loader.loading import load
+from engine.common.request import FillRequest
+from engine.fill.loading import load
 from engine.models import kv_cache
 from engine.models.base import Rows
 from engine.models.kv_cache import KVCache, Part, Pass, cache_budget

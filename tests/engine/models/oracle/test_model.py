@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.core.errors import ModelError
-from engine.core.request import FillRequest
+from engine.common.errors import ModelError
+from engine.common.request import FillRequest
 from engine.models.base import Rows
 from engine.models.oracle.model import PAD, Case, Oracle, Slip, read_oracle
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.core.request import FillRequest
-from engine.loader.loading import load
+from engine.common.request import FillRequest
+from engine.fill.loading import load
 
 LINE = "    total = total + self.prices[name]  # ligne numéro {}\n"
 

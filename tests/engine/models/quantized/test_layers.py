@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from engine.checkpoints.directory import TensorHeader
 from engine.models import products
+from engine.models.checkpoints.directory import TensorHeader
 from engine.models.quantized import layers
 from engine.models.quantized.layers import (
     CpuInt4,

@@ -7,11 +7,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from engine.checkpoints.placement import Placement
-from engine.core.request import FillRequest
-from engine.loader.checkpoint import read_checkpoint
-from engine.loader.loading import load
+from engine.common.request import FillRequest
+from engine.fill.loading import load
 from engine.models.base import Rows
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.placement import Placement
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.quantized.layers import CpuInt4, CpuInt8, PackedWeights
 from tests.engine.quantized import LAYOUTS, write_quantized

@@ -14,7 +14,7 @@ from engine.models.gemma.config import read_config
 from engine.models.gemma.network import GemmaModule
 from tests.engine.quantized import LAYOUTS
 
-SHAPES = Path(__file__).parents[4] / "engine" / "bench" / "shapes.json"
+SHAPES = Path(__file__).parents[4] / "engine" / "lab" / "bench" / "shapes.json"
 EXPERTS = 32
 MOST_BEYOND = 64 << 20
 RUNS = 3
@@ -23,8 +23,8 @@ LOADING = """
 import sys, resource
 from pathlib import Path
 import torch
-from engine.checkpoints.placement import Placement
-from engine.loader.checkpoint import read_checkpoint
+from engine.models.checkpoints.placement import Placement
+from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.gemma.config import our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
 from engine.models.weights import load_weights

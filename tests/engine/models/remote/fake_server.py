@@ -22,13 +22,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.core.request import Draft
-from engine.decoding.canvas import new_canvas
-from engine.decoding.constraints import in_turn
-from engine.decoding.denoise import denoise
-from engine.decoding.executor import drive
-from engine.decoding.sampling import published_policies
-from engine.loader.loading import Infiller, load
+from engine.common.request import Draft
+from engine.fill.canvas import new_canvas
+from engine.fill.constraints import in_turn
+from engine.fill.denoise import denoise
+from engine.fill.executor import drive
+from engine.fill.loading import Infiller, load
+from engine.fill.sampling import published_policies
 from engine.models.base import Rows
 
 MODEL = Path(__file__).parents[3] / "models" / "toy-uniform"

@@ -3,7 +3,7 @@ model reads there does."""
 
 from __future__ import annotations
 
-from engine.core.request import FillRequest, RecentEdit
+from engine.common.request import FillRequest, RecentEdit
 
 _PROGRAM = "c = 4\nd = c * 7\ne = d * 7\nf = e * 7\ng = f * 7\nh = {} * 7\n"
 

@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from engine.core.errors import BadInput, ModelError
-from engine.core.request import Filled, FillRequest
-from engine.loader.loading import Infiller, load
+from engine.common.errors import BadInput, ModelError
+from engine.common.request import Filled, FillRequest
+from engine.fill.loading import Infiller, load
 from engine.models.base import CanvasOrder, CanvasReply
 from tests.engine.models.remote.fake_server import CERTIFICATES, KEY, MODEL, FakeServer, completion, fake_server, toy
 from tests.engine.models.remote.next_edits import BELONGS, DOES_NOT
@@ -606,7 +606,7 @@ def test_a_server_that_takes_connections_and_says_nothing_hangs_nobody(monkeypat
 
 
 def test_http_is_imported_for_those_who_use_it():
-    script = "import sys, engine.loader.loading, engine.cli.engine, engine.cli.doctor; print('httpx2' in sys.modules)"
+    script = "import sys, engine.fill.loading, engine.cli.engine, engine.cli.doctor; print('httpx2' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
     assert told.stdout.strip() == "False"
 

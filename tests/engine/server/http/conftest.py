@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.core.credentials import HTTP_TOKEN
+from engine.common.credentials import HTTP_TOKEN
 
 if TYPE_CHECKING:
     from tests.engine.processes import Home

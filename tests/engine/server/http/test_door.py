@@ -13,12 +13,12 @@ import time
 
 import pytest
 
-from engine.core.credentials import HTTP_TOKEN
-from engine.core.errors import BadInput
-from engine.core.http_address import HttpAddress, http_address
-from engine.core.request import FillRequest, Snippet
-from engine.ipc.messages import Fill, FillReply
-from engine.loader.loading import load
+from engine.common.credentials import HTTP_TOKEN
+from engine.common.errors import BadInput
+from engine.common.http_address import HttpAddress, http_address
+from engine.common.messages import Fill, FillReply
+from engine.common.request import FillRequest, Snippet
+from engine.fill.loading import load
 from engine.models.oracle.model import Case, Oracle
 from engine.server.http import asked
 from engine.server.http import door as door_module

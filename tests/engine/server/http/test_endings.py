@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.core.request import Candidate, Draft
+from engine.common.request import Candidate, Draft
 from engine.server.http.endings import Endings, Settling, completed
 
 

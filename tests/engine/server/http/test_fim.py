@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.core.request import Snippet
+from engine.common.request import Snippet
 from engine.server.http.fim import Parsed, parsed
 
 

@@ -1,1 +1,0 @@
-"""What a text lacks, told without a model: where its syntax is broken, what is still to be written."""

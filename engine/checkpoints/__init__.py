@@ -1,1 +1,0 @@
-"""Model directories as they lie on disk, and where their weights go."""

@@ -1,0 +1,33 @@
+"""What models and devices may be called, told without looking into either."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, get_args
+
+from engine.common.errors import ModelError
+
+Device = Literal["auto", "cpu", "cuda"]
+"""Where a model may be asked to run."""
+BUNDLED = "bundled"
+ORACLE = "oracle:"
+"""Begins the name of a test model, which needs no weights: see engine.models.oracle.model."""
+
+
+def rooted(name: str, folder: Path) -> str:
+    """A name that means the same wherever a process stands: the path of what it names in `folder`, if that is there."""
+    prefix, path = (ORACLE, name.removeprefix(ORACLE)) if name.startswith(ORACLE) else ("", name)
+    there = folder / path
+    if path in ("", BUNDLED) or Path(path).is_absolute():
+        return name
+    # A name may be too long for a file, or be of what nobody may look at.
+    with suppress(OSError):
+        return f"{prefix}{there}" if (there.is_file() if prefix else there.is_dir()) else name
+    return name
+
+
+def check_device(name: str) -> None:
+    """Raises ModelError where it is none of `Device`."""
+    if name not in get_args(Device):
+        raise ModelError(f"There is no device {name!r}: use auto, cpu or cuda.")

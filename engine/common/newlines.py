@@ -1,0 +1,47 @@
+"""Line ends: which a text has, and how a new text takes them over."""
+
+from __future__ import annotations
+
+import re
+
+from engine.common.changes import changed
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text with their ends; they end as an editor's do, unlike those of `str.splitlines`."""
+    return _LINE.findall(text)
+
+
+def dominant_line_end(text: str) -> str:
+    r"""The line end that a text uses most: "\n", "\r\n" or "\r"; "\n" where it has none."""
+    counts = _line_ends(text)
+    return max(counts, key=lambda end: counts[end])
+
+
+def with_line_ends(text: str, line_end: str) -> str:
+    plain = with_line_feeds(text)
+    return plain if line_end == "\n" else plain.replace("\n", line_end)
+
+
+def with_line_feeds(text: str) -> str:
+    """Models are trained on line feeds alone; a carriage return is part of the line break that it stands for."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def with_old_line_ends(old: str, new: str, line_end: str) -> str:
+    """`new`, written with line feeds, with the line ends that its unchanged lines have in `old`."""
+    if all(end == line_end or not count for end, count in _line_ends(old).items()):
+        return with_line_ends(new, line_end)
+    before, after = lines(old), lines(new)
+    pieces, at = list[str](), 0
+    for first, last, start, end in changed([with_line_feeds(line) for line in before], after):
+        pieces += [*before[at:first], *(with_line_ends(line, line_end) for line in after[start:end])]
+        at = last
+    return "".join(pieces + before[at:])
+
+
+def _line_ends(text: str) -> dict[str, int]:
+    windows = text.count("\r\n")
+    return {"\n": text.count("\n") - windows, "\r\n": windows, "\r": text.count("\r") - windows}

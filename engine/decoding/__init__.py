@@ -1,1 +1,0 @@
-"""Canvases and the one loop that denoises them."""

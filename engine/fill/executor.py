@@ -1,0 +1,119 @@
+"""Run fills to their end: collect the forward passes that several fills wait for and do them as one.
+
+A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over) and is sent the logits, a `Check`
+(a question about a document) and is sent the reply, or None (a place to be held up at), and returns its answer. Whoever
+drives it decides when, together with whom, and whether it goes on at all: not advancing it is a pause, closing it is a
+cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from engine.common.request import Draft, Filled
+from engine.models.base import Model, Rows
+from engine.models.logits import Logits
+from engine.models.products import threads_for
+from engine.syntax.questions import Check
+
+if TYPE_CHECKING:
+    from engine.syntax.checks import Checks
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """A forward pass that a fill waits for, and the answer it would give now."""
+
+    rows: Rows
+    draft: Callable[[], Draft]
+    elsewhere: Future[Any] | None = None
+    """Where it is done on another machine, together with all the steps behind it: no logits are sent for it, only what
+    it waits for must be there."""
+
+
+T = TypeVar("T")
+Work = Generator[Step | Check | None, Any, T]
+"""Is sent Logits for each Step that is not done elsewhere, a Reply or None for each Check; None waits for nothing."""
+Filling = Work[Filled]
+
+
+@torch.inference_mode()
+def drive(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | None = None) -> T:
+    """Run one fill to its end, in this process alone, telling `on_draft` the canvas after each step."""
+    with threads_for(model.info.parameters, model.info.device):
+        return _driven(model, filling, on_draft)
+
+
+def _driven(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | None) -> T:
+    checks: Checks | None = None
+    try:
+        wanted = next(filling)
+        while True:
+            if wanted is None:
+                wanted = next(filling)
+                continue
+            if isinstance(wanted, Check):
+                checks = checks or _checks()
+                wanted = filling.send(checks.answer(wanted.question, wanted.budget_ms))
+                continue
+            if on_draft:
+                on_draft(wanted.draft())
+            if wanted.elsewhere is not None:
+                wait([wanted.elsewhere])
+                wanted = next(filling)
+                continue
+            wanted = filling.send(model.step(wanted.rows))
+    except StopIteration as end:
+        return end.value
+
+
+def _checks() -> Checks:
+    # Not before a document is looked at: an engine that has a process for that never does.
+    from engine.syntax.checks import Checks
+
+    return Checks()
+
+
+def merged(steps: Sequence[Step]) -> Rows:
+    """One ragged batch, as wide as the widest, for the forward passes of several fills."""
+    batches = [step.rows for step in steps]
+    if len(batches) == 1:
+        return batches[0]
+    width = max(rows.canvas.shape[1] for rows in batches)
+
+    def widened(tensor: Tensor) -> Tensor:
+        return torch.nn.functional.pad(tensor, (0, width - tensor.shape[1]))
+
+    return Rows(
+        contexts=[context for rows in batches for context in rows.contexts],
+        canvas=torch.cat([widened(rows.canvas) for rows in batches]),
+        lengths=[length for rows in batches for length in rows.lengths],
+        open=torch.cat([widened(rows.open) for rows in batches]),
+        self_conditioning=_merged_conditioning(batches),
+        conditioned=[flag for rows in batches for flag in rows.conditioned],
+    )
+
+
+def parted(logits: Logits, steps: Sequence[Step]) -> list[Logits]:
+    """The logits of every step from those of their batch."""
+    return list(logits.split([int(step.rows.open.sum()) for step in steps])) if len(steps) > 1 else [logits]
+
+
+def _merged_conditioning(batches: Sequence[Rows]) -> Tensor | None:
+    """Zeros stand in for what a first step does not have; `Rows.conditioned` tells the model to ignore them."""
+    given = [rows.self_conditioning for rows in batches]
+    some = next((signal for signal in given if signal is not None), None)
+    if some is None:
+        return None
+    return torch.cat(
+        [
+            signal if signal is not None else some.new_zeros(int(rows.open.sum()), some.shape[1])
+            for rows, signal in zip(batches, given, strict=True)
+        ]
+    )

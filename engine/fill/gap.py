@@ -1,0 +1,300 @@
+"""One gap while it is filled: what a length strategy works with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from engine.common.newlines import with_line_feeds
+from engine.common.request import Cell, Draft, FillRequest
+from engine.common.sequences import common_head
+from engine.fill.canvas import Canvas, new_canvas, seed
+from engine.fill.constraints import Bans, Constrain, Taken, begin_with, forbid, forbid_in, in_turn
+from engine.fill.deadline import Deadline
+from engine.fill.denoise import Denoising, denoise
+from engine.fill.distributions import Distributions, look
+from engine.fill.elsewhere import Ours, denoise_elsewhere
+from engine.fill.executor import Step
+from engine.fill.race import Race
+from engine.fill.sampling import either, published_policies, seeded
+from engine.fill.slack import end_behind_text, end_once
+from engine.models.base import Context, DenoisesElsewhere, Model, Prompt, Rows, Sampling
+from engine.models.logits import Logits
+
+MASKED = "░"
+"""How a person sees a mask token."""
+CLEARLY = 0.1
+"""Mean confidence by which another row has to be ahead: drafts that jump between rows can't be read."""
+
+
+def steady(shown: int, sure: Sequence[float]) -> int:
+    """The surest row, or `shown` while that is nearly as sure."""
+    best = max(range(len(sure)), key=sure.__getitem__)
+    return shown if shown < len(sure) and sure[shown] > sure[best] - CLEARLY else best
+
+
+@dataclass(slots=True, kw_only=True)
+class Gap:
+    """A request, laid out and encoded."""
+
+    model: Model
+    request: FillRequest
+    prompt: Prompt
+    context: Context
+    generator: torch.Generator
+    deadline: Deadline
+    sampling: Sampling
+    committed: list[int] = field(default_factory=list)
+    """Tokens of canvases that are done, for a gap longer than one."""
+    told: Mapping[int, float] = field(default_factory=dict[int, float])
+    """How likely the model says each width is that it tells apart; empty where it was not asked."""
+    steps: int = 0
+    """Each is a forward pass."""
+    written: int = 0
+    """Forward passes beside them, from left to right."""
+    shown: int = 0
+    """Row that the last draft showed."""
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        request: FillRequest,
+        deadline: Deadline | None = None,
+        sampling: Sampling | None = None,
+        prompt: Prompt | None = None,
+    ) -> Self:
+        """`sampling` and `prompt`: in place of the model's own, and of the one that it lays out."""
+        prompt = prompt or model.prompt(request)
+        deadline = deadline or Deadline(None, 0.0, time.perf_counter)
+        context = model.encode(prompt.context)
+        return cls(
+            model=model,
+            request=request,
+            prompt=prompt,
+            context=context,
+            generator=seeded(_device(model), request.seed),
+            deadline=deadline,
+            sampling=sampling or model.info.sampling,
+        )
+
+    def should_stop(self) -> bool:
+        """Whether the answer has to be what there is now."""
+        return self.deadline.passed()
+
+    def _step_is_done(self) -> bool:
+        self.steps += 1
+        return self.deadline.step_is_done()
+
+    @property
+    def suffix(self) -> tuple[int, ...]:
+        """Tokens pinned behind the gap; at least half of a canvas is the gap's."""
+        return self.prompt.suffix[: self.model.info.canvas_length // 2]
+
+    @property
+    def guess(self) -> list[int]:
+        """Tokens that are likely to stand on the canvas; none once the gap went on in a further one."""
+        said = self.prompt.head + with_line_feeds(self.request.guess)
+        return self.model.tokenize(said) if self.request.guess and not self.committed else []
+
+    @property
+    def room(self) -> int:
+        """Widest gap that fits on a canvas beside the pinned suffix."""
+        return self.model.info.canvas_length - len(self.suffix)
+
+    @property
+    def budget(self) -> int:
+        """Tokens that may still be written."""
+        return max(1, self.request.max_tokens - len(self.committed))
+
+    def commit(self, ids: Sequence[int]) -> None:
+        """Move tokens from the canvas into the context; the gap goes on behind them."""
+        self.committed.extend(ids)
+        self.context = self.model.encode((*self.prompt.context, *self.committed))
+
+    def canvas(self, rows: Sequence[Sequence[int | None]], *, pinned: bool = True) -> Canvas:
+        """Rows that begin so, None for noise, and go on with the suffix if that is `pinned`."""
+        suffix = self.suffix if pinned else ()
+        rows = [[*row, *suffix] for row in rows]
+        return new_canvas([self.context] * len(rows), rows, self.model.info.noise, self.generator)
+
+    def noise_canvas(self, widths: Sequence[int], *, pinned: bool = True) -> Canvas:
+        """Rows of noise so wide, before the suffix if that is `pinned`."""
+        return self.canvas([[None] * width for width in widths], pinned=pinned)
+
+    @property
+    def elsewhere(self) -> DenoisesElsewhere | None:
+        """The model, if it denoises by itself on another machine."""
+        return self.model if isinstance(self.model, DenoisesElsewhere) else None
+
+    def is_text(self, token: int) -> bool:
+        """Whether a token may stand in a gap."""
+        return bool(self.model.vocabulary.bytes[token]) and token not in self.model.info.forbidden_ids
+
+    def suggest(self, canvas: Canvas, row: int, guess: Sequence[int]) -> None:
+        """Have a row's first step know of a guess at its first tokens, none of which is pinned by that."""
+        if self.elsewhere is None:
+            seed(canvas, row, guess, self.model.head)
+        else:
+            # Logits don't travel, what stands on the canvas does.
+            canvas.ids[row, : len(guess)] = torch.tensor(guess)
+
+    def denoise(
+        self,
+        canvas: Canvas,
+        *,
+        widths: Sequence[int],
+        slack: bool = False,
+        full: Sequence[int] = (),
+        looks: bool = False,
+        race: Race | None = None,
+        **changes: Any,
+    ) -> Denoising:
+        """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
+        `changes`. `slack`: unused slots may be padded, but in the rows `full`. `looks`: it is done for what is said of
+        each position, and what stands there in the end is no answer. `race`: which rows go on, and may be shown."""
+        self.deadline.step_begins()
+        if self.elsewhere is not None:
+            steps = changes.get("max_steps", self.sampling.max_steps)
+            return self._denoised_elsewhere(self.elsewhere, canvas, widths, steps, looks=looks)
+        info = self.model.info
+        constrain = self.constrain(canvas, slack=slack, full=full)
+        policies = published_policies(self.sampling, info.noise, constrain, greedy_rows=len(set(widths)))
+        mask = end_behind_text(canvas, info.pad_id) if slack else None
+        policies = replace(policies, **{"mask": mask, **changes})
+        if race:
+            policies = replace(policies, settled=either(policies.settled, race.lost))
+        return denoise(
+            canvas,
+            policies,
+            info.noise,
+            self.generator,
+            should_stop=self._step_is_done,
+            draft=lambda state: self.draft(state, widths, race and race.rows, looks=looks),
+        )
+
+    def _denoised_elsewhere(
+        self, model: DenoisesElsewhere, canvas: Canvas, widths: Sequence[int], max_steps: int, *, looks: bool
+    ) -> Denoising:
+        info = self.model.info
+        head = self.prompt.head if not self.committed else ""
+        breaks = self.model.vocabulary.line_breaks if self.request.single_line else ()
+        ours = Ours(
+            widths=widths,
+            head=() if looks else tuple(self.model.tokenize(head)),
+            banned=frozenset(() if looks else (*info.forbidden_ids, info.pad_id, *breaks)),
+            pad_id=info.pad_id,
+            whole=self.request.task != "fill",
+            looks=looks,
+        )
+        return denoise_elsewhere(
+            canvas,
+            model,
+            ours,
+            info.noise,
+            self.generator,
+            max_steps=max_steps,
+            left_ms=self.deadline.steps_left_ms,
+            should_stop=self._step_is_done,
+            draft=lambda state: self.draft(state, widths, looks=looks),
+        )
+
+    def look(
+        self, canvas: Canvas, constrain: Constrain, *, widths: Sequence[int], top: int = 0
+    ) -> Generator[Step, Logits, tuple[Logits, Distributions]]:
+        """A first step at which nothing is taken: what the model says of each open position, before and after what may
+        not stand there is taken out. `top`: as many of the likeliest tokens, too."""
+        self.deadline.step_begins()
+        logits = yield Step(
+            rows=Rows(
+                contexts=canvas.contexts,
+                canvas=canvas.ids,
+                lengths=canvas.lengths,
+                open=canvas.open,
+                self_conditioning=None,
+                conditioned=[False] * len(canvas.lengths),
+            ),
+            draft=lambda: self.draft(canvas, widths),
+        )
+        self._step_is_done()
+        bans = Bans()
+        constrain(bans, logits, canvas.open.nonzero())
+        return logits, look(logits, bans, top=top)
+
+    def draft(
+        self, canvas: Canvas, widths: Sequence[int], running: Sequence[int] | None = None, *, looks: bool = False
+    ) -> Draft:
+        """The most confident row as a person may see it, of all or of those that are `running`: the one of the last
+        draft, unless another is clearly surer. Nothing is settled where it `looks` only, as where the gap ends is still
+        to be found."""
+        rows = range(len(widths)) if running is None else running
+        sure = [-1.0] * len(widths)
+        for row in rows:
+            sure[row] = float(canvas.confidence[row, : widths[row]].mean()) if widths[row] else 1.0
+        row = self.shown = steady(self.shown, sure)
+        stands = (_settled(canvas) & (canvas.ids == canvas.best)).long().cumprod(1)
+        # A character of which only the first bytes are there is none yet.
+        heads = {
+            at: self.text(canvas.row(at)[: int(stands[at, : widths[at]].sum())]).rstrip("\N{REPLACEMENT CHARACTER}")
+            for at in rows
+        }
+        return Draft(
+            step=self.steps,
+            text=self.text(canvas.row(row)[: widths[row]]),
+            settled=0 if looks else min(common_head(heads[row], head) for head in heads.values()),
+            cells=self._cells(canvas, row),
+        )
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What a gap's tokens say behind the cursor."""
+        text = self.model.detokenize([*self.committed, *self.real(ids)])
+        return text.removeprefix(self.prompt.head)
+
+    def real(self, ids: Sequence[int]) -> list[int]:
+        """A gap's tokens without unused slots."""
+        return [token for token in ids if token != self.model.info.pad_id]
+
+    def _cells(self, canvas: Canvas, row: int) -> tuple[Cell, ...]:
+        length = canvas.lengths[row]
+        settled = _settled(canvas)[row, :length].tolist()
+        pinned = canvas.pinned[row, :length].tolist()
+        cells: list[Cell] = []
+        for token, known, fixed in zip(canvas.ids[row, :length].tolist(), settled, pinned, strict=True):
+            text = MASKED if token == self.model.info.noise.mask_id else self.model.detokenize([token])
+            cells.append(Cell(text=text, state="pinned" if fixed else "accepted" if known else "noise"))
+        return tuple(cells)
+
+    def constrain(self, canvas: Canvas, *, slack: bool, full: Sequence[int] = ()) -> Constrain:
+        """What may not enter the gaps of a canvas; `slack`: unused slots may, but in the rows `full`."""
+        pad = self.model.info.pad_id
+        constraints = self.constraints(slack=slack, taken=canvas.taken)
+        return in_turn(*constraints, *([end_once(canvas, pad), forbid_in(full, pad)] if slack else []))
+
+    def constraints(
+        self, *, slack: bool, requests: Sequence[int] = (), taken: Taken = lambda row, position: None
+    ) -> list[Constrain]:
+        """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots; beside what is
+        `taken` already."""
+        info = self.model.info
+        banned = [*({*info.forbidden_ids, info.pad_id} - {*requests, *([info.pad_id] if slack else [])})]
+        one_line = self.request.single_line
+        if self.prompt.head and not self.committed:
+            # At the margin the head itself is a line break.
+            spelled = begin_with(self.prompt.head, self.model.vocabulary, one_line=one_line, taken=taken)
+            return [forbid(banned), spelled]
+        return [forbid([*banned, *(self.model.vocabulary.line_breaks if one_line else ())])]
+
+
+def _settled(canvas: Canvas) -> Tensor:
+    """Where the last step left nothing to guess, [B, L]."""
+    return canvas.known | canvas.accepted | ~canvas.open
+
+
+def _device(model: Model) -> str:
+    """Where the loop's own arithmetic is done."""
+    return "cpu" if isinstance(model, DenoisesElsewhere) else model.info.device

@@ -1,0 +1,152 @@
+"""From a name to a model that fills gaps."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.common import torch_import
+from engine.common.errors import EngineError, OutOfMemory, is_out_of_memory, is_panic
+from engine.common.names import BUNDLED, ORACLE, Device
+from engine.common.request import Draft, Filled, FillRequest
+from engine.common.server_address import REMOTE
+from engine.fill.answering import answering
+from engine.fill.executor import drive
+from engine.models.adapters.index import Adapters
+from engine.models.base import Model, check_info
+from engine.models.checkpoints.catalog import find
+from engine.models.checkpoints.directory import first_line, reading
+from engine.models.checkpoints.placement import place, this_machine
+from engine.models.registry import family_named
+from engine.models.weights import OnPercent
+
+_QUICK_NBYTES = 1 << 30
+"""Smaller models load too fast for a progress bar."""
+_TRIAL = FillRequest(prefix="def f(x):\n    return ", suffix="\n", language="python")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Infiller:
+    """A loaded model. Not thread-safe: one thread owns it."""
+
+    adapters: Adapters
+    load_ms: float
+    """How long loading took, imports of this process not included."""
+
+    @property
+    def model(self) -> Model:
+        """The one without what was learnt of a folder."""
+        return self.adapters.model
+
+    def fill(
+        self,
+        prefix: str,
+        suffix: str,
+        *,
+        language: str = "",
+        n: int = 1,
+        deadline_ms: float | None = None,
+        seed: int = 0,
+        old: str = "",
+        max_tokens: int = 96,
+        width: int | None = None,
+    ) -> Filled:
+        """Fill the gap between `prefix` and `suffix`; the parameters are those of FillRequest.
+
+        Raises BadInput for a request that can't be met as asked, OutOfMemory for one too big for the device.
+        """
+        request = FillRequest(
+            prefix=prefix,
+            suffix=suffix,
+            language=language,
+            old=old,
+            n=n,
+            max_tokens=max_tokens,
+            width=width,
+            deadline_ms=deadline_ms,
+            seed=seed,
+        )
+        return self.answer(request)
+
+    def answer(self, request: FillRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
+        """Do what a request asks for, telling `on_draft` the canvas after each step. Raises as `fill` does."""
+        with _failures("Filling this gap", "ask for fewer or shorter candidates, or use --device cpu"):
+            model = self.adapters.model_for(request.folder)
+            return drive(model, answering(model, request), on_draft)
+
+
+def load(name: str = BUNDLED, device: Device = "auto", on_percent: OnPercent | None = None) -> Infiller:
+    """Load "bundled", a model directory or a Hub id from the local cache. No network. `on_percent` is told how much of
+    the weights is read; without it, a big model shows a bar on a terminal.
+
+    Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
+    """
+    began = time.perf_counter()
+    with _failures(f"Loading {name}", "close other programs, or use a smaller model"):
+        if name.startswith(ORACLE):
+            model = _oracle(name)
+        elif name.startswith(REMOTE):
+            model = _remote(name)
+        else:
+            model = _load(name, device, on_percent)
+    return Infiller(adapters=Adapters(model), load_ms=(time.perf_counter() - began) * 1000)
+
+
+def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
+    checkpoint = find(name)
+    with reading(name), _bar(shown=on_percent is None and checkpoint.nbytes > _QUICK_NBYTES) as show:
+        placement = place(checkpoint, device, this_machine())
+        if name != BUNDLED or placement.device != "cpu":
+            torch_import.complete()
+        model = family_named(checkpoint.family).open(checkpoint, placement, on_percent or show)
+        # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
+        model.prompt(_TRIAL)
+        check_info(model.info)
+    return model
+
+
+@contextmanager
+def _bar(*, shown: bool) -> Generator[OnPercent | None]:
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("Loading weights", total=100)
+        yield lambda percent: progress.update(task, completed=percent)
+
+
+def _oracle(name: str) -> Model:
+    from engine.models.oracle.model import read_oracle
+
+    return read_oracle(Path(name.removeprefix(ORACLE)))
+
+
+def _remote(name: str) -> Model:
+    # HTTP is for those who use it.
+    from engine.models.remote.opening import open_remote
+
+    torch_import.complete()
+    model = open_remote(name)
+    with reading(f"The tokenizer of {name}"):
+        model.prompt(_TRIAL)
+        check_info(model.info)
+    return model
+
+
+@contextmanager
+def _failures(doing: str, way_out: str) -> Generator[None]:
+    try:
+        yield
+    except BaseException as error:  # a panic of Rust is no Exception
+        if is_out_of_memory(error):
+            raise OutOfMemory(f"{doing} ran out of memory: {way_out}.") from error
+        if is_panic(error):
+            raise EngineError(f"{doing} failed inside a library ({first_line(error)}): use another model.") from error
+        raise

@@ -1,0 +1,165 @@
+"""A request from its text to its candidates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from engine.common.errors import BadInput
+from engine.common.newlines import dominant_line_end, with_line_ends
+from engine.common.request import Candidate, Filled, FillRequest, Timings
+from engine.fill.deadline import Deadline
+from engine.fill.executor import Filling, Step, drive
+from engine.fill.gap import Gap
+from engine.fill.hypotheses import NO_ROW, Hypothesis, hypotheses
+from engine.fill.lengths.calibrated import calibrated
+from engine.fill.lengths.expand import expand
+from engine.fill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
+from engine.fill.precedents import merged, precedents
+from engine.fill.ranking import as_read, ranked, worthwhile
+from engine.fill.reading import read
+from engine.fill.repair import ROUNDS, repaired
+from engine.fill.rewritten import rewritten
+from engine.fill.second_opinion import second_opinion
+from engine.fill.validation import spare_ms
+from engine.models.base import Model, Sampling
+from engine.models.checkpoints.directory import LengthStrategy
+from engine.models.logits import Logits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a fill is made of. Serving uses all as it is; an evaluation leaves a part out, or takes another instead, to
+    see what it is worth."""
+
+    repair: bool = True
+    """Validate what rows say, cut and repair it; else it is offered as the canvas has it, unchecked."""
+    renoise: bool = True
+    """Denoise again what does not parse; else it is only cut, or not offered."""
+    ranking: bool = True
+    """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
+    second_opinion: bool = True
+    """Offer what the model writes from left to right where that is likelier; else canvases alone."""
+    strategy: Strategy | None = None
+    """Fills the gap; None: the model's own, or the width that is told."""
+    sampling: Sampling | None = None
+    """None: the model's own."""
+    sure: float = 0.9
+    """How likely a precedent has to be that is answered without a canvas."""
+
+
+STRATEGIES: dict[LengthStrategy, Strategy] = {
+    "asked": asked,
+    "slack": slack,
+    "discover": discover,
+    "expand": expand,
+    "calibrated": calibrated,
+}
+_ALL = Parts()
+
+
+def fill(model: Model, request: FillRequest) -> Filled:
+    """Fill a gap and wait for it. Raises BadInput for a request that contradicts itself."""
+    return drive(model, infill(model, request))
+
+
+def infill(
+    model: Model,
+    request: FillRequest,
+    clock: Callable[[], float] = time.perf_counter,
+    parts: Parts = _ALL,
+) -> Filling:
+    """Fill a gap step by step: see engine.fill.executor. `clock` counts seconds.
+
+    Raises BadInput at the first step for a request that contradicts itself.
+    """
+    _check(request)
+    began = clock()
+    deadline = Deadline(request.deadline_ms, began, clock, spare_ms(request))
+    prompt = yield from read(model, request, deadline, clock)
+    gap = Gap.of(model, request, deadline, parts.sampling, prompt)
+    encoded = clock()
+    known = yield from precedents(gap)
+    if known and known[0].likely >= parts.sure:
+        widths, offered = (), known
+    else:
+        fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
+        rounds = ROUNDS if parts.renoise else 0
+        widths = fitted.widths
+        written = (yield from repaired(gap, fitted, rounds)) if parts.repair else hypotheses(gap, fitted)
+        # A gap longer than a canvas is not read whole.
+        offered = merged(written, () if gap.committed else known)
+    denoised = clock()
+    chosen = worthwhile(gap, offered)
+    # What denoises elsewhere reads nothing here: what is known of candidates came with them.
+    is_read = parts.ranking and (gap.elsewhere is not None or deadline.has_room())
+    if is_read:
+        chosen = as_read(gap, chosen)
+        if parts.second_opinion:
+            chosen += yield from second_opinion(gap, chosen)
+    candidates = ranked(gap, chosen, read=is_read)
+    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
+    return Filled(
+        model=model.info.name,
+        device=model.info.device,
+        adapter=model.info.adapter,
+        candidates=tuple(_ended(each, line_end) for each in candidates),
+        width=len(gap.committed) + _width(candidates, chosen, widths),
+        steps=gap.steps,
+        forwards=gap.steps + gap.written,
+        context_tokens=len(prompt.context),
+        threshold=model.info.threshold,
+        ms=Timings(
+            encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
+        ),
+    )
+
+
+def _ended(candidate: Candidate, line_end: str) -> Candidate:
+    text = with_line_ends(candidate.text, line_end)
+    if len(text) == len(candidate.text):
+        return replace(candidate, text=text)
+    ends = tuple(len(with_line_ends(candidate.text[:end], line_end)) for end in candidate.token_ends)
+    return replace(candidate, text=text, token_ends=ends)
+
+
+def _width(candidates: Sequence[Candidate], chosen: Sequence[Hypothesis], widths: Sequence[int]) -> int:
+    """Of the row that the first candidate stood on; of the first row where there is no candidate."""
+    best = candidates[0].text if candidates else None
+    first = next((each for each in chosen if each.text == best), None)
+    if first is None:
+        return widths[0] if widths else 0
+    return len(first.ids) if first.row == NO_ROW else widths[first.row]
+
+
+def _fitted(gap: Gap) -> Generator[Step, Logits, Fitted]:
+    """Canvas after canvas until the suffix is reached, the budget is used up or time is; a rewrite has one."""
+    if gap.request.task == "rewrite":
+        return (yield from rewritten(gap))
+    while True:
+        width = gap.request.width
+        left = width - len(gap.committed) if width is not None else gap.budget
+        if width is None:
+            fitted = yield from STRATEGIES[gap.model.info.length](gap)
+            if fitted.complete or left <= gap.room or gap.should_stop():
+                return fitted
+        elif left <= gap.room or gap.should_stop():
+            return (yield from fixed(min(left, gap.room))(gap))
+        begun = yield from free(gap, min(gap.room, left - 1))
+        if begun.complete:
+            return begun
+        gap.commit(begun.canvas.row(0))
+
+
+def _check(request: FillRequest) -> None:
+    if request.n < 1:
+        raise BadInput(f"{request.n} candidates were asked for: ask for at least one.")
+    if request.max_tokens < 1:
+        raise BadInput(f"A gap of at most {request.max_tokens} tokens can't hold anything: allow at least one.")
+    if request.width is not None and request.width < 1:
+        raise BadInput(f"A gap {request.width} tokens wide can't hold anything: ask for at least one.")
+    if not 0 < request.strength <= 1:
+        raise BadInput(f"The strength is {request.strength}: choose one above 0 and up to 1.")

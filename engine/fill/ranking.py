@@ -1,0 +1,118 @@
+"""From hypotheses to candidates, best first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+from engine.common.newlines import with_line_feeds
+from engine.common.request import Candidate
+from engine.fill.executor import Step
+from engine.fill.gap import Gap
+from engine.fill.hypotheses import Hypothesis, offsets
+from engine.fill.lengths.strategies import FLOOR, TOLD
+from engine.models.base import READ_ON
+from engine.models.logits import Logits
+from engine.syntax.overlap import repeats_lines
+
+LEAST = 1e-3
+"""The least probability of a candidate's width that counts."""
+ENDS = 2.0
+"""How often that of its end does, of a model that has learnt ends: few tokens tell as much."""
+NATS = 1.8
+"""By which a precedent is likelier for each token of its surroundings that is like the gap's. This, ENDS and TOLD were
+chosen together on development holes, where twice as much of any is no better."""
+
+
+def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Without duplicates, repeats of the suffix and what would change nothing."""
+    wanted = [each for each in hypotheses if not _is_idle(gap, each.text)]
+    return list({each.text: each for each in reversed(wanted)}.values())
+
+
+def as_read(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """The same with the model's own reading of gap and suffix, where it was not asked already; elsewhere, where nothing
+    reads, with what the canvas says of both."""
+    if gap.elsewhere is not None:
+        return [replace(each, read=each.read or tuple(each.reading)) for each in hypotheses]
+    unread = [each.ids for each in hypotheses if not each.read]
+    scores = iter(gap.model.score(gap.context, unread, gap.suffix) if unread else [])
+    return [each if each.read else replace(each, read=tuple(next(scores))) for each in hypotheses]
+
+
+def ranked(gap: Gap, chosen: Sequence[Hypothesis], *, read: bool) -> tuple[Candidate, ...]:
+    """Scored by the model's reading of all of them, or, without, by the canvas's confidence."""
+    candidates = [_candidate(gap, each, each.read if read else each.logs) for each in chosen]
+    # What finishes the code comes before what leaves it unfinished, however likely that is.
+    order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))
+    return tuple(candidates[at] for at in order[: gap.request.n])
+
+
+def scored(gap: Gap, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, list[list[float]]]:
+    """`Model.score` of tokens in the gap. Elsewhere, where nothing reads them one after the other, they are looked at
+    all at once on a canvas: what would the model have in their place? Nothing of any where they don't fit on one, or
+    where one was not read in time: what was and what was not can't be held against each other."""
+    if gap.elsewhere is None:
+        return gap.model.score(gap.context, gaps, gap.suffix)
+    behind = gap.suffix[:READ_ON]
+    if max(map(len, gaps)) + len(behind) > gap.model.info.canvas_length:
+        return [[] for _ in gaps]
+    canvas = gap.canvas([[None] * (len(ids) + len(behind)) for ids in gaps], pinned=False)
+    rows = [[*ids, *behind] for ids in gaps]
+    for row, ids in enumerate(rows):
+        gap.suggest(canvas, row, ids)
+    yield from gap.denoise(canvas, widths=[len(ids) for ids in rows], looks=True, max_steps=1)
+    if not all(canvas.choices):
+        return [[] for _ in gaps]
+    choices = iter(canvas.choices)
+    return [[next(choices).get(token, FLOOR) for token in ids] for ids in rows]
+
+
+def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
+    """What a hypothesis is ranked by, the larger the better, in nats; `score`: what `scored` says of it."""
+    # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
+    ends = (ENDS - 1) * score[-1] if len(score) > len(hypothesis.ids) and gap.model.info.end_id is not None else 0.0
+    width = _fits(gap, len(gap.committed) + len(hypothesis.ids))
+    return sum(score) + ends + width + NATS * hypothesis.likeness - hypothesis.handicap
+
+
+def fitting(likely: float) -> float:
+    """What is added to the score of a fill of a width that is so likely: a sum of log-probabilities alone prefers what
+    is short."""
+    return TOLD * math.log(max(likely, LEAST))
+
+
+def _fits(gap: Gap, tokens: int) -> float:
+    """`fitting` for the width that so many tokens have, where the model was asked."""
+    return fitting(next((likely for width, likely in gap.told.items() if width >= tokens), 0.0) if gap.told else 1.0)
+
+
+def _is_idle(gap: Gap, text: str) -> bool:
+    if gap.request.task == "fill":
+        return not text and not gap.request.old
+    old, suffix = with_line_feeds(gap.request.old), with_line_feeds(gap.request.suffix)
+    # An edit changes something, and does not just take text away. What repeated the suffix before may go on doing so.
+    return text == old or not text.strip() or (repeats_lines(text, suffix) and not repeats_lines(old, suffix))
+
+
+def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Candidate:
+    return Candidate(
+        text=hypothesis.text,
+        tokens=len(gap.committed) + len(hypothesis.ids),
+        confidence=_confidence(gap, hypothesis, score),
+        score=standing(gap, hypothesis, score),
+        syntax=hypothesis.syntax,
+        token_confidence=hypothesis.confidence,
+        origin=hypothesis.origin,
+        swallowed=hypothesis.swallowed,
+        token_ends=tuple(end for _, end in offsets(gap, hypothesis)),
+    )
+
+
+def _confidence(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
+    """A model that has learnt where gaps end says how likely a text is to be all of the gap. The reading of others goes
+    on into the suffix, and a rewrite is more than anybody expects to the letter: there it is the tokens' mean."""
+    if gap.request.task != "fill" or gap.model.info.end_id is None:
+        return max(hypothesis.likely, hypothesis.mean_confidence)
+    return hypothesis.likely or math.exp(min(0.0, sum(score)))

@@ -1,0 +1,62 @@
+"""Contexts that take long to encode: piece by piece, so that something newer interrupts it, and no more than a deadline
+leaves time for.
+
+Where a context is causal, what is near the gap can't be encoded ahead of what is far from it, which it depends on. So a
+context that would come too late is laid out again as for a model that reads less, and the whole of it is left to be
+encoded when nothing else is to do: the next key finds it, or so much of it as was done by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Protocol, runtime_checkable
+
+from engine.common.request import FillRequest
+from engine.fill.deadline import Deadline
+from engine.models.base import PIECE, Model, Prompt
+
+_QUICK_S = 0.05
+"""A piece that took less is followed by one of twice the size: a GPU takes hardly longer for that."""
+_LEAST = 128
+"""Tokens of context, whatever the deadline."""
+_SHARE = 0.5
+"""Of what is left of a deadline, for encoding."""
+
+
+@runtime_checkable
+class ReadsInPieces(Model, Protocol):
+    """A model whose encoded contexts grow, and are found again."""
+
+    later: Sequence[int]
+    """A context to be encoded when nothing else is to do."""
+
+    def unread(self, ids: Sequence[int]) -> int:
+        """Tokens at the end of the context `ids` that are not encoded yet."""
+        ...
+
+    def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:
+        """`limit`: tokens of context, where that is to be less than the model can use."""
+        ...
+
+
+def read(
+    model: Model, request: FillRequest, deadline: Deadline, clock: Callable[[], float]
+) -> Generator[None, None, Prompt]:
+    """Lay a request out and encode its context but for the last piece, yielding behind each; what of it there is time
+    for."""
+    prompt = model.prompt(request)
+    if not isinstance(model, ReadsInPieces):
+        return prompt
+    whole, size = prompt.context, PIECE
+    while (left := model.unread(prompt.context)) > size:
+        began = clock()
+        model.encode(prompt.context[: len(prompt.context) - left + size])
+        took_s = clock() - began
+        yield
+        fits = size * _SHARE * deadline.left_ms() / max(took_s * 1000, 1e-3)
+        if left - size > fits:
+            model.later = whole
+            prompt = model.prompt(request, max(_LEAST, int(fits)))
+        elif took_s < _QUICK_S:
+            size *= 2
+    return prompt

@@ -1,0 +1,145 @@
+"""Rewriting on one canvas: it starts from the text that stands there, of which a share is noise again.
+
+The loop is entered where such a canvas would stand on its way from pure noise (SDEdit, arXiv:2108.01073): with as many
+steps left, as cool, and conditioned on the old text as if the model had just said it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from engine.fill.canvas import Canvas, seed
+from engine.fill.gap import Gap
+from engine.fill.lengths.strategies import Fitted, Fitting
+from engine.fill.tokens import OldTokens, old_tokens
+
+ROWS = 4
+"""Canvases at the least: they re-noise different parts, and give them different room."""
+FEWEST_STEPS = 2
+_CHANGES = (0, 2, -1, 5)
+"""Slots more or fewer, by turns, for a model that leaves no slot unused."""
+_LONGEST_SPAN = 12
+"""Tokens that are re-noised in one piece, at the most, as long as there is other text left."""
+_GROWTH = 0.5
+"""Room that a re-noised span gets beside its own, as a share of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One canvas's beginning, S slots."""
+
+    old: tuple[int | None, ...]
+    """The token of the old text in each slot; None: room that was not there."""
+    noised: tuple[bool, ...]
+    kept: tuple[bool, ...]
+    """Slots that must stay as they are."""
+
+
+def rewritten(gap: Gap) -> Fitting:
+    """The request's `old`, which must fit on a canvas, a share of `strength` of it denoised anew. The rest stays under
+    absorbing noise, and may be reconsidered under uniform noise."""
+    request, info = gap.request, gap.model.info
+    tokens = old_tokens(gap, request.old, request.keep)
+    rng = random.Random(f"{request.seed}/{request.old}")
+    rows = [_drawn_row(gap, tokens, index, rng) for index in range(max(request.n, ROWS))]
+    canvas = _canvas(gap, rows)
+    widths = [len(row.old) for row in rows]
+    slack = info.length == "slack"
+    steps = max(FEWEST_STEPS, math.ceil(request.strength * gap.sampling.max_steps))
+    canvas = yield from gap.denoise(canvas, widths=widths, slack=slack, max_steps=steps)
+    return Fitted(canvas=canvas, widths=tuple(widths), slack=slack, complete=True)
+
+
+def _drawn_row(gap: Gap, tokens: OldTokens, index: int, rng: random.Random) -> Row:
+    noised = noised_spans(tokens.kept, gap.request.strength, rng)
+    if gap.model.info.length != "slack" and any(noised):
+        return resized(tokens, noised, _CHANGES[index % len(_CHANGES)], gap.room)
+    return roomy(tokens, noised, gap.room) if index % 2 else as_wide(tokens, noised)
+
+
+def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
+    """What is no noise stands on it from the start. Unless all is noise, the old text conditions the first step."""
+    noise = gap.model.info.noise
+    absorbing = noise.mask_id is not None
+    cells = [
+        [
+            token if stays or (absorbing and not noisy) else None
+            for token, noisy, stays in zip(row.old, row.noised, row.kept, strict=True)
+        ]
+        for row in rows
+    ]
+    canvas = gap.canvas(cells)
+    for index, row in enumerate(rows):
+        places = [at for at, token in enumerate(row.old) if token is not None and not row.noised[at]]
+        tokens = torch.tensor([row.old[at] for at in places], dtype=canvas.ids.dtype, device=canvas.ids.device)
+        canvas.ids[index, places] = canvas.best[index, places] = tokens
+        if gap.request.strength < 1 and gap.elsewhere is None:
+            seed(canvas, index, row.old, gap.model.head)
+    return canvas
+
+
+def noised_spans(kept: Sequence[bool], strength: float, rng: random.Random) -> list[bool]:
+    """A share of the tokens that are not kept, at least one of them, in few coherent spans: what belongs together is
+    written together."""
+    free = [at for at, stays in enumerate(kept) if not stays]
+    wanted = max(1, round(strength * len(free))) if free else 0
+    noised = [False] * len(kept)
+    while wanted:
+        length = min(wanted, rng.randint(1, _LONGEST_SPAN))
+        at = rng.choice([place for place in free if not noised[place]])
+        while length and at < len(kept) and not kept[at] and not noised[at]:
+            noised[at] = True
+            at, length, wanted = at + 1, length - 1, wanted - 1
+    return noised
+
+
+def roomy(tokens: OldTokens, noised: Sequence[bool], room: int) -> Row:
+    """Each re-noised span with unused slots behind it, as many as `room` slots in all allow."""
+    spare = max(0, room - len(tokens.ids))
+    old: list[int | None] = []
+    for at, token in enumerate(tokens.ids):
+        old.append(token)
+        if noised[at] and not (at + 1 < len(noised) and noised[at + 1]):
+            extra = min(spare, 1 + math.ceil(_GROWTH * _run_before(noised, at)))
+            old += [None] * extra
+            spare -= extra
+    return _row(tokens, noised, old)
+
+
+def as_wide(tokens: OldTokens, noised: Sequence[bool]) -> Row:
+    """As many slots as tokens."""
+    return _row(tokens, noised, list(tokens.ids))
+
+
+def resized(tokens: OldTokens, noised: Sequence[bool], change: int, room: int) -> Row:
+    """`change` slots more or fewer where the longest span is re-noised, for models that leave no slot unused."""
+    ends = [at for at in range(len(noised)) if noised[at] and not (at + 1 < len(noised) and noised[at + 1])]
+    end = max(ends, key=lambda at: _run_before(noised, at))
+    change = min(max(change, 1 - _run_before(noised, end)), room - len(tokens.ids))
+    if change >= 0:
+        return _row(tokens, noised, [*tokens.ids[: end + 1], *[None] * change, *tokens.ids[end + 1 :]])
+    narrowed = OldTokens(
+        ids=tokens.ids[: end + 1 + change] + tokens.ids[end + 1 :],
+        bounds=tokens.bounds[: end + 1 + change] + tokens.bounds[end + 1 :],
+        kept=tokens.kept[: end + 1 + change] + tokens.kept[end + 1 :],
+    )
+    return as_wide(narrowed, [*noised[: end + 1 + change], *noised[end + 1 :]])
+
+
+def _row(tokens: OldTokens, noised: Sequence[bool], old: list[int | None]) -> Row:
+    flags = iter(zip(noised, tokens.kept, strict=True))
+    placed = [(True, False) if token is None else next(flags) for token in old]
+    return Row(old=tuple(old), noised=tuple(noisy for noisy, _ in placed), kept=tuple(stays for _, stays in placed))
+
+
+def _run_before(noised: Sequence[bool], end: int) -> int:
+    """How long the re-noised span is that ends with a token."""
+    at = end
+    while at >= 0 and noised[at]:
+        at -= 1
+    return end - at

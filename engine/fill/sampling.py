@@ -1,0 +1,148 @@
+"""What the denoise loop is told: which tokens to take, when to stop, how hot to sample. Small functions, passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.fill.constraints import Constrain
+from engine.fill.distributions import Draw, one_of
+from engine.models.base import Noise, Sampling
+
+Temperature = Callable[[int], float]
+"""Steps left (the first step has all of them) -> temperature."""
+AcceptPolicy = Callable[[Tensor, Tensor, int], Tensor]
+"""Entropies [B, L] in nats, candidates [B, L], steps left -> which candidates are accepted [B, L]."""
+Mask = Callable[[Tensor], Tensor]
+"""Tokens [B, L] that would be taken -> which open positions [B, L] may take theirs now, one of a row at the least."""
+Settled = Callable[["StepInfo"], Tensor]
+"""-> which rows [B] are done."""
+Remask = Callable[[Tensor, Tensor], Tensor]
+"""Confidences [B, L], what was accepted in earlier steps [B, L] -> which of it goes back to noise [B, L]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepInfo:
+    """What a stop policy may judge by, after a step."""
+
+    entropy: Tensor
+    """[B, L], 0 where nothing is open."""
+    free: Tensor
+    """Positions that are not pinned, [B, L]."""
+    known: Tensor
+    """[B, L]"""
+    confidence: Tensor
+    """Probability of the answer as it stands [B, L]."""
+    unchanged: Tensor
+    """Steps in a row, this one included, that left the answer as it was, [B]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """One way to denoise."""
+
+    max_steps: int
+    temperature: Temperature
+    accept: AcceptPolicy
+    settled: Settled
+    constrain: Constrain
+    greedy_rows: int = 0
+    """So many of the first rows take the likeliest token of each position, the others draw it."""
+    top_p: float = 1.0
+    """They draw among the likeliest tokens that have this probability together."""
+    draw: Draw = one_of
+    asked: tuple[int, ...] = ()
+    """Tokens whose log-probabilities are wanted of each open position."""
+    remask: Remask | None = None
+    """None: what is accepted for good stays."""
+    mask: Mask | None = None
+    """None: every open position may."""
+
+
+def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *, greedy_rows: int = 0) -> Policies:
+    """The published sampler of a checkpoint: entropy bound, temperature schedule, and its stop.
+
+    Under uniform noise every token but the accepted ones is noised again at each step, until the answer is stable and
+    confident. With a mask token an accepted token stays, and the canvas is done when no mask is left; there the first
+    `greedy_rows` rows take the likeliest tokens instead of drawing them. Either is done as soon as all of it is sure.
+    """
+    absorbing = noise.mask_id is not None
+    settled = (
+        all_known if absorbing else stable_and_confident(sampling.stability_threshold, sampling.confidence_threshold)
+    )
+    return Policies(
+        max_steps=sampling.max_steps,
+        temperature=linear_temperature(sampling.t_min, sampling.t_max, sampling.max_steps),
+        greedy_rows=greedy_rows if absorbing else 0,
+        top_p=sampling.top_p if absorbing else 1.0,
+        accept=entropy_bound(sampling.entropy_bound, in_time=absorbing, from_left=sampling.from_left),
+        settled=lambda info: settled(info) | all_sure(info, sampling.sure),
+        constrain=constrain,
+    )
+
+
+def seeded(device: str, seed: int) -> torch.Generator:
+    """What draws for one request."""
+    # A copy of one that is there: torch can't make its own while it is not imported whole.
+    generator = torch.default_generator.clone_state() if device == "cpu" else torch.Generator(device=device)
+    return generator.manual_seed(seed)
+
+
+def linear_temperature(t_min: float, t_max: float, max_steps: int) -> Temperature:
+    """From t_max at the first step down towards t_min."""
+    return lambda left: t_min + (t_max - t_min) * (left / max_steps)
+
+
+def entropy_bound(bound: float, *, in_time: bool = False, from_left: bool = False) -> AcceptPolicy:
+    """Positions in order of entropy while the sum before them stays within `bound` (arXiv:2505.24857).
+
+    The first position is always taken, so a canvas can't stand still. `in_time`: as many as it takes to be done with
+    the last step, sure or not. `from_left`: in the order that they stand in. What is surest before anything is known
+    is what every text has, such as a line's end; a small model that begins with it writes around it.
+    """
+
+    def accept(entropy: Tensor, candidates: Tensor, left: int) -> Tensor:
+        entropy = entropy.masked_fill(~candidates, torch.inf)
+        order = torch.argsort((~candidates).float() if from_left else entropy, dim=-1, stable=True)
+        ordered = entropy.gather(-1, order)
+        taken = torch.cumsum(ordered, dim=-1) - ordered <= bound
+        if in_time:
+            due = (candidates.sum(dim=-1, keepdim=True) + left - 1) // left
+            taken |= torch.arange(taken.shape[1], device=taken.device) < due
+        return torch.zeros_like(candidates).scatter(-1, order, taken) & candidates
+
+    return accept
+
+
+def either(first: Settled, second: Settled) -> Settled:
+    return lambda info: first(info) | second(info)
+
+
+def stable_and_confident(stability_threshold: int, confidence_threshold: float) -> Settled:
+    """So many steps did not change the answer, and the mean entropy of free positions is under the threshold."""
+
+    def settled(info: StepInfo) -> Tensor:
+        free = info.free.sum(dim=-1).clamp(min=1)
+        return (info.unchanged >= stability_threshold) & (info.entropy.sum(dim=-1) / free < confidence_threshold)
+
+    return settled
+
+
+def doubtful(below: float) -> Remask:
+    """What was accepted with a probability under `below` is guessed again, now that more is known around it."""
+
+    def remask(confidence: Tensor, accepted: Tensor) -> Tensor:
+        return accepted & (confidence < below)
+
+    return remask
+
+
+def all_known(info: StepInfo) -> Tensor:
+    return info.known.all(dim=-1)
+
+
+def all_sure(info: StepInfo, least: float) -> Tensor:
+    return (info.known | (info.confidence >= least)).all(dim=-1)

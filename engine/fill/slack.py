@@ -1,0 +1,78 @@
+"""A gap that is wider than needed: how its end is found.
+
+Unused slots stand at the end of their gap, never inside its text. The first of them is taken when all slots before it
+hold text, as an end of text is: taken earlier, one would draw the next after it and eat into the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.fill.canvas import Canvas
+from engine.fill.constraints import Bans, Constrain
+from engine.fill.sampling import Mask
+from engine.models.logits import Logits
+
+SURELY = 8
+"""Suffix tokens that are no coincidence wherever they stand: there the row ran on into the suffix."""
+MET = 4
+"""Those that are none at the end of a row."""
+
+
+def end_once(canvas: Canvas, pad_id: int) -> Constrain:
+    """In front of a token that is taken no slot of its gap is unused; behind an unused one all are."""
+    begins, ends = _last(canvas.pinned), _next(canvas.pinned)
+    pad = torch.tensor([pad_id])
+
+    def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
+        taken = canvas.known & ~canvas.pinned
+        if not taken.any():
+            return
+        inside = _next(taken & (canvas.ids != pad_id)) < ends
+        behind = _last(taken & (canvas.ids == pad_id)) > begins
+        rows, positions = places.unbind(dim=1)
+        bans.out.append((inside[rows, positions], pad))
+        bans.only.append((behind[rows, positions], pad))
+
+    return constrain
+
+
+def end_behind_text(canvas: Canvas, pad_id: int) -> Mask:
+    """Unused slots wait for text; where no open slot of a gap holds any, all of them are taken at once."""
+    gaps = canvas.pinned.cumsum(dim=1)  # numbers what lies between pinned tokens
+    rows, length = gaps.shape
+
+    def mask(chosen: Tensor) -> Tensor:
+        text = canvas.open & (chosen != pad_id)
+        said = gaps.new_zeros(rows, length + 1).scatter_add_(1, gaps, text.long())
+        return text | (canvas.open & (said.gather(1, gaps) == 0))
+
+    return mask
+
+
+def met(ids: Sequence[int], suffix: Sequence[int]) -> int | None:
+    """Where a gap's `ids` go on with the suffix, by its first SURELY tokens or, at their end, by MET; None: nowhere."""
+    said, wanted = [*ids], [*suffix[:SURELY]]
+    for start in range(len(said)):
+        size = min(len(wanted), len(said) - start)
+        if size >= MET and said[start : start + size] == wanted[:size]:
+            return start
+    return None
+
+
+def _next(marked: Tensor) -> Tensor:
+    """Where the next marked position behind each one is [B, L]; the canvas's end where there is none."""
+    size = marked.shape[1]
+    positions = torch.arange(size, device=marked.device).expand(marked.shape)
+    nearest = torch.where(marked, positions, size).flip(1).cummin(dim=1).values.flip(1)
+    return torch.nn.functional.pad(nearest[:, 1:], (0, 1), value=size)
+
+
+def _last(marked: Tensor) -> Tensor:
+    """Where the last marked position before each one is [B, L]; -1 where there is none."""
+    positions = torch.arange(marked.shape[1], device=marked.device).expand(marked.shape)
+    nearest = torch.where(marked, positions, -1).cummax(dim=1).values
+    return torch.nn.functional.pad(nearest[:, :-1], (1, 0), value=-1)

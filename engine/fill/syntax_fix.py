@@ -1,0 +1,356 @@
+"""Fixing broken syntax: only what is broken becomes noise, and only what parses comes back.
+
+Error region after error region, the ways are tried in turn: a token or two at the likeliest lines, then those lines
+with more and more of them re-noised.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from engine.common.analysis import SyntaxErrorRegion
+from engine.common.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
+from engine.common.request import Candidate, Filled, FillRequest, Timings
+from engine.common.sequences import common_ends
+from engine.fill.alternatives import Alternative, alternatives
+from engine.fill.deadline import Deadline
+from engine.fill.executor import Filling, Step, Work
+from engine.fill.gap import Gap
+from engine.fill.hypotheses import hypotheses
+from engine.fill.pieces import drafted_between
+from engine.fill.ranking import scored
+from engine.fill.rewritten import rewritten
+from engine.fill.tokens import old_tokens, token_bounds
+from engine.models.base import Model
+from engine.models.logits import Logits
+from engine.syntax.insertions import WORTH
+from engine.syntax.languages import language_of
+from engine.syntax.questions import Diagnose, Inserted, TryEdits, TryInsertions, asked
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+_LINES = 3
+"""Lines that are looked at for one error region, at the most."""
+_ROUNDS = 8
+"""Error regions that are fixed in one go, at the most."""
+_CHECK_MS = 3000.0
+"""For checking what one way proposes for one error region."""
+_CHECK_ALL_MS = 12_000.0
+"""For all of a request."""
+_SLICE, _SLICE_MS = 64, 300.0
+"""Texts that one question is about, and what it may take; others get a turn between questions."""
+_READ = 24
+"""Texts that the encoder reads to choose among them."""
+_READ_CHARS, _LINE = 24_000, 80
+"""Characters in all of these, and what a place takes."""
+_READS = 1.0
+"""Nats that one of the model's reading counts, held against what insertions cost."""
+_SHARE = 0.75
+"""Of a canvas's room that the line takes."""
+_TOUCHED = 1.0
+"""Nats that each character added or taken away counts against a text: what is broken was whole but for a little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where an error is worked on: `text[start:end]`, at most a line."""
+
+    start: int
+    end: int
+    spots: tuple[int, ...]
+    """Offsets into the site's text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """A better text, and what was put in the place of a site."""
+
+    text: str
+    severity: tuple[int, int]
+    """How broken it is."""
+    new: str
+    easier: float
+    """How much easier than the broken one it reads (log-probability), less what it costs to touch text."""
+    share: float = 1.0
+    """Of the likelihood of all fixes that were found."""
+
+
+Way = Callable[[Gap, Site], Generator[Step, Logits, list[Alternative]]]
+"""What a site's text could be instead, likeliest first."""
+
+
+def by_holes(gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]:
+    """One or two tokens anew."""
+    return (yield from alternatives(gap, old_tokens(gap, gap.request.old), site.spots))
+
+
+def by_strength(strength: float) -> Way:
+    """A share of the line anew."""
+
+    def way(gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]:
+        gap.request = structs.replace(gap.request, strength=strength)
+        found = hypotheses(gap, (yield from rewritten(gap)))
+        proposed = [Alternative(text=each.text, likely=sum(map(math.log, each.confidence))) for each in found]
+        return sorted(proposed, key=lambda each: -each.likely)
+
+    return way
+
+
+WAYS: tuple[Way, ...] = (by_holes, by_strength(0.3), by_strength(0.6), by_strength(1.0))
+
+
+def syntax_fix(
+    model: Model,
+    request: FillRequest,
+    clock: Callable[[], float] = time.perf_counter,
+    ways: Sequence[Way] = WAYS,
+) -> Filling:
+    """Fix the errors in `request.old` step by step: see engine.fill.executor. No candidate where there is none, or
+    nothing helps."""
+    began = clock()
+    plain = structs.replace(
+        request,
+        prefix=with_line_feeds(request.prefix),
+        old=with_line_feeds(request.old),
+        suffix=with_line_feeds(request.suffix),
+    )
+    fixing = _Fixing(model, plain, ways, Deadline(request.deadline_ms, began, clock))
+    fixes = yield from fixing.run()
+    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
+    return Filled(
+        model=model.info.name,
+        device=model.info.device,
+        adapter=model.info.adapter,
+        candidates=tuple(
+            Candidate(
+                text=with_old_line_ends(
+                    request.old, each.text[len(plain.prefix) : len(each.text) - len(plain.suffix)], line_end
+                ),
+                tokens=len(model.tokenize(each.new)),
+                confidence=each.share,
+                score=each.easier,
+                syntax="repaired",
+            )
+            for each in fixes
+        ),
+        width=max((len(each.new) for each in fixes), default=0),
+        steps=fixing.steps,
+        forwards=fixing.steps,
+        ms=Timings(total=(clock() - began) * 1000),
+    )
+
+
+def touched_chars(old: str, new: str) -> int:
+    """Characters taken away and added, beside what both texts begin and end with."""
+    return len(old) + len(new) - 2 * sum(common_ends(old, new))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Broken:
+    text: str
+    language: str
+    """`Grammar.name`"""
+    regions: tuple[SyntaxErrorRegion, ...]
+
+
+class _Fixing:
+    """One request under way; it has line feeds only."""
+
+    def __init__(self, model: Model, request: FillRequest, ways: Sequence[Way], deadline: Deadline) -> None:
+        self._model, self._request, self._ways, self._deadline = model, request, ways, deadline
+        self._before, self._after = len(request.prefix), len(request.suffix)
+        self._check_ms = 0.0
+        """Left for checking what the way under way proposes."""
+        self._left_ms = _CHECK_ALL_MS
+        self.steps = 0
+
+    def run(self) -> Work[list[Fix]]:
+        """The ways to fix everything that can be fixed, best first: they differ in the last error region."""
+        request = self._request
+        language = language_of(request.language)
+        text = request.prefix + request.old + request.suffix
+        now = (yield from self._diagnosed(text, language)) if language else None
+        fixes: list[Fix] = []
+        hopeless: set[int] = set()
+        for _ in range(_ROUNDS):
+            region = self._next(now, hopeless) if now else None
+            if now is None or region is None or self._deadline.step_is_done():
+                break
+            found = yield from self._fixes(now, region)
+            if found:
+                fixes = found
+                now = yield from self._diagnosed(found[0].text, now.language)
+            else:
+                # Counted from the end, which fixing an earlier one does not move.
+                hopeless.add(len(now.text) - region.end)
+        return fixes[: request.n]
+
+    def _diagnosed(self, text: str, language: str) -> Work[_Broken | None]:
+        question = Diagnose(text=text, language=language)
+        found = yield from asked(question, _CHECK_MS, self._deadline.left_ms())
+        return found and _Broken(text=text, language=language, regions=found.errors)
+
+    def _next(self, now: _Broken, hopeless: set[int]) -> SyntaxErrorRegion | None:
+        """The first error region in the text that is asked for and has not been tried."""
+        size = len(now.text)
+        inside = (each for each in now.regions if each.end >= self._before and each.start <= size - self._after)
+        return next((each for each in inside if size - each.end not in hopeless), None)
+
+    def _fixes(self, now: _Broken, region: SyntaxErrorRegion) -> Work[list[Fix]]:
+        """What fixes one error region, best first; of the first way that fixes it."""
+        if inserted := (yield from self._inserted(now, region)):
+            return _best_first(inserted)
+        sites = list(self._sites(now, region))
+        for way in self._ways:
+            self._check_ms = min(_CHECK_MS, self._left_ms)
+            if self._check_ms <= 0:
+                break
+            fixes: list[Fix] = []
+            for site in sites:
+                if self._deadline.step_is_done():
+                    return _best_first(fixes)
+                fixes += yield from self._tried(now, site, way)
+            if fixes:
+                return _best_first(fixes)
+        return []
+
+    def _inserted(self, now: _Broken, region: SyntaxErrorRegion) -> Work[list[Fix]]:
+        """What one token more makes better, and how well it reads there."""
+        found = yield from self._insertions(now, region)
+        least = min((each.severity for each in found), default=None)
+        near = _near_each_other([each for each in found if each.severity == least])
+        if not near:
+            return []
+        start = max(now.text.rfind("\n", 0, min(each.at for each in near)) + 1, self._before)
+        stop = now.text.find("\n", max(each.at for each in near))
+        end = min(stop if stop >= 0 else len(now.text), len(now.text) - self._after)
+        before, old, after = now.text[:start], now.text[start:end], now.text[end:]
+        texts = [old[: each.at - start] + each.new + old[each.at + each.removed - start :] for each in near]
+        easier = [0.0] * len(near)
+        if len(near) > 1:
+            request = structs.replace(self._request, task="rewrite", prefix=before, old=old, suffix=after)
+            easier = yield from _easier(Gap.of(self._model, request, self._deadline), texts)
+        return [
+            Fix(text=before + text + after, severity=each.severity, new=text, easier=_READS * value - each.cost)
+            for each, text, value in zip(near, texts, easier, strict=True)
+        ]
+
+    def _insertions(self, now: _Broken, region: SyntaxErrorRegion) -> Work[list[Inserted]]:
+        found: list[Inserted] = []
+        tried, left_ms = 0, min(_CHECK_MS, self._left_ms)
+        while left_ms > 0 and not self._deadline.passed():
+            question = TryInsertions(
+                text=now.text,
+                language=now.language,
+                region=region,
+                start=self._before,
+                end=len(now.text) - self._after,
+                skip=tried,
+                limit=min((each.cost for each in found), default=math.inf) + WORTH,
+            )
+            said = yield from asked(question, _SLICE_MS, self._deadline.left_ms())
+            if said is None:
+                break
+            found += said.found
+            tried += said.count
+            left_ms -= said.spent_ms
+            self._left_ms -= said.spent_ms
+            if said.done:
+                break
+        return found
+
+    def _sites(self, now: _Broken, region: SyntaxErrorRegion) -> Iterator[Site]:
+        """The lines of the likeliest spots in the text that is asked for."""
+        end = len(now.text) - self._after
+        inside = [spot for spot in region.spots if self._before <= spot <= end]
+        inside = inside or [min(max(region.start, self._before), end)]
+        lines: dict[tuple[int, int], list[int]] = {}
+        for spot in inside:
+            start = max(now.text.rfind("\n", 0, spot) + 1, self._before)
+            stop = now.text.find("\n", spot)
+            lines.setdefault((start, min(stop if stop >= 0 else len(now.text), end)), []).append(spot)
+        for (start, stop), spots in list(lines.items())[:_LINES]:
+            yield self._within_canvas(now.text, start, stop, spots)
+
+    def _within_canvas(self, text: str, start: int, end: int, spots: list[int]) -> Site:
+        """A line, or as much of it around the first spot as fits on a canvas."""
+        room = int(self._model.info.canvas_length // 2 * _SHARE)
+        bounds = [start + at for at in token_bounds(self._model, self._model.tokenize(text[start:end]))]
+        if len(bounds) > room:
+            at = min(range(len(bounds)), key=lambda index: abs(bounds[index] - spots[0]))
+            first = max(0, min(at - room // 2, len(bounds) - 1 - room))
+            start, end = bounds[first], bounds[min(first + room, len(bounds) - 1)]
+        inside = [spot - start for spot in spots if start <= spot <= end]
+        return Site(start=start, end=end, spots=tuple(inside) or (0,))
+
+    def _tried(self, now: _Broken, site: Site, way: Way) -> Work[list[Fix]]:
+        """What makes the text better at a site."""
+        before, after = now.text[: site.start], now.text[site.end :]
+        old = now.text[site.start : site.end]
+        request = structs.replace(self._request, task="rewrite", prefix=before, old=old, suffix=after)
+        gap = Gap.of(self._model, request, self._deadline)
+        work = drafted_between(before[self._before :], after[: len(after) - self._after], way(gap, site))
+        proposed = yield from work
+        self.steps += gap.steps
+        # Half a character is none; one that stood there may stay.
+        texts = [each.text for each in proposed if each.text.count(_REPLACEMENT) <= old.count(_REPLACEMENT)]
+        better = yield from self._better(now, site, texts)
+        easier = yield from _easier(gap, list(better))
+        return [
+            Fix(text=before + text + after, severity=severity, new=text, easier=value)
+            for (text, severity), value in zip(better.items(), easier, strict=True)
+        ]
+
+    def _better(self, now: _Broken, site: Site, texts: Sequence[str]) -> Work[dict[str, tuple[int, int]]]:
+        """The first few texts that make the whole better, with how broken it is then."""
+        found: dict[str, tuple[int, int]] = {}
+        done = 0
+        while done < len(texts) and len(found) < _READ and self._check_ms > 0 and self._deadline.left_ms() > 0:
+            left = tuple(texts[done : done + _SLICE])
+            most = _READ - len(found)
+            question = TryEdits(
+                text=now.text, language=now.language, start=site.start, end=site.end, texts=left, most=most
+            )
+            tried = yield from asked(question, _SLICE_MS, self._deadline.left_ms())
+            if tried is None:
+                break
+            found |= {left[each.index]: each.severity for each in tried.better}
+            done += tried.count
+            self._check_ms -= tried.spent_ms
+            self._left_ms -= tried.spent_ms
+        return found
+
+
+def _near_each_other(found: Sequence[Inserted]) -> list[Inserted]:
+    """The likeliest, as many as a model reads in a moment."""
+    kept: list[Inserted] = []
+    for each in sorted(found, key=lambda each: each.cost)[:_READ]:
+        places = [each.at, *(other.at for other in kept)]
+        if (max(places) - min(places) + _LINE) * len(places) <= _READ_CHARS:
+            kept.append(each)
+    return kept
+
+
+def _best_first(fixes: Sequence[Fix]) -> list[Fix]:
+    """Those that leave least broken, no text twice, with their shares."""
+    least = min((each.severity for each in fixes), default=None)
+    distinct = list({each.text: each for each in fixes if each.severity == least}.values())
+    best = max((each.easier for each in distinct), default=0.0)
+    total = sum(math.exp(each.easier - best) for each in distinct)
+    weighed = [replace(each, share=math.exp(each.easier - best) / total) for each in distinct]
+    return sorted(weighed, key=lambda each: -each.share)
+
+
+def _easier(gap: Gap, texts: Sequence[str]) -> Generator[Step, Logits, list[float]]:
+    """`Fix.easier` of each text in the place of the old one."""
+    if not texts:
+        return []
+    said = [gap.model.tokenize(gap.prompt.head + text) for text in (gap.request.old, *texts)]
+    old, *new = [sum(values) for values in (yield from scored(gap, said))]
+    touched = [touched_chars(gap.request.old, text) for text in texts]
+    return [value - old - _TOUCHED * count for value, count in zip(new, touched, strict=True)]

@@ -1,0 +1,48 @@
+"""The text that an edit starts from, in tokens: where each of them stands and which may change."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.fill.gap import Gap
+from engine.models.base import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldTokens:
+    """Tokens of `prompt.head` and of the old text behind it; T of them."""
+
+    ids: tuple[int, ...]
+    bounds: tuple[int, ...]
+    """T + 1 offsets into the old text between which the tokens stand; negative in the head."""
+    kept: tuple[bool, ...]
+    """Which tokens stay: those of the head, and those that reach into a span that is to stay."""
+
+
+def old_tokens(gap: Gap, old: str, keep: Sequence[tuple[int, int]] = ()) -> OldTokens:
+    """The tokens of `old` where the gap is; `keep` are spans of it."""
+    head = len(gap.prompt.head)
+    ids = gap.model.tokenize(gap.prompt.head + old)
+    bounds = [at - head for at in token_bounds(gap.model, ids)]
+    stays = [(-head, 0), *keep]
+    return OldTokens(
+        ids=tuple(ids),
+        bounds=tuple(bounds),
+        kept=tuple(any(_meet(bounds[at], bounds[at + 1], *span) for span in stays) for at in range(len(ids))),
+    )
+
+
+def token_bounds(model: Model, ids: Sequence[int]) -> list[int]:
+    """How many whole characters the first 0, 1, 2, ... tokens spell."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    bounds = [0]
+    for token in ids:
+        bounds.append(bounds[-1] + len(decoder.decode(model.vocabulary.bytes[token])))
+    return bounds
+
+
+def _meet(start: int, end: int, first: int, last: int) -> bool:
+    """Whether two spans share a character; a token that completes none belongs to where it stands."""
+    return first < last and start < last and (end > first or start == end >= first)

@@ -1,0 +1,84 @@
+"""What becomes of a request's document with a fill in it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+from engine.common.newlines import with_line_feeds
+from engine.common.request import FillRequest, Syntax
+from engine.fill.deadline import Deadline
+from engine.fill.executor import Work
+from engine.fill.hypotheses import Hypothesis
+from engine.syntax.languages import language_of
+from engine.syntax.overlap import without_end
+from engine.syntax.questions import Check, Reply, ValidatedFill, ValidateFills, asked
+
+CHECK_MS = 500.0
+"""For one check of fills; what is not checked by then is offered unchecked."""
+EDIT_CHECK_MS = 5000.0
+"""For one check of edits, which are not offered where they are not checked by then."""
+
+_SPARE_MS, _SPARE_SHARE = 50.0, 0.1
+"""Of a deadline; a first check takes some milliseconds."""
+
+
+def spare_ms(request: FillRequest) -> float:
+    """What steps leave of a request's deadline, so that what it stops is checked before it."""
+    if request.deadline_ms is None or language_of(request.language) is None:
+        return 0.0
+    return min(_SPARE_MS, _SPARE_SHARE * request.deadline_ms)
+
+
+def validated_fills(
+    request: FillRequest, language: str, fills: Sequence[str], deadline: Deadline, *, cut: bool = False
+) -> Generator[Check, Reply | None, Sequence[ValidatedFill | None]]:
+    """What may be offered of each of these texts, which have line feeds; nothing is said about an edit in part.
+    `language`: `Grammar.name`."""
+    if not fills:
+        return ()
+    whole = request.task != "fill"
+    before, old = with_line_feeds(request.prefix), with_line_feeds(request.old)
+    question = ValidateFills(
+        text=before + old + with_line_feeds(request.suffix),
+        start=len(before),
+        end=len(before) + len(old),
+        language=language,
+        fills=tuple(fills),
+        whole=whole,
+        cut=cut,
+        may_swallow=request.may_swallow,
+    )
+    reply = yield from asked(question, EDIT_CHECK_MS if whole else CHECK_MS, deadline.left_ms())
+    return reply.fills if reply else [ValidatedFill(text=text, verdict=None) for text in fills]
+
+
+def valid_fills(
+    request: FillRequest, fills: Sequence[str], deadline: Deadline
+) -> Work[dict[str, ValidatedFill | None]]:
+    """Those of the texts that add no problem as they are, for `checked`."""
+    language = language_of(request.language)
+    if language is None:
+        return {text: None for text in fills if belonging(request, text) == text}
+    validated = yield from validated_fills(request, language, fills, deadline)
+    return {
+        text: found
+        for text, found in zip(fills, validated, strict=True)
+        if found is not None and found.text == text and not (found.verdict and found.verdict.problems)
+    }
+
+
+def belonging(request: FillRequest, fill: str) -> str:
+    """What of a fill belongs in the gap, in a language that nobody can check."""
+    if request.task != "fill":
+        return fill
+    return without_end(with_line_feeds(request.prefix), fill, with_line_feeds(request.suffix))
+
+
+def checked(said: Hypothesis, found: ValidatedFill | None, syntax: Syntax = "ok") -> Hypothesis:
+    """A hypothesis as it was found, `syntax` where it was; None: in a language that nobody can check."""
+    if found is None:
+        return said
+    whole = found.verdict is not None and found.verdict.whole
+    syntax = syntax if found.verdict else "unchecked"
+    return replace(said, syntax=syntax, whole=whole, swallowed=found.swallowed)

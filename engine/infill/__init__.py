@@ -1,1 +1,0 @@
-"""From a request to fill a gap to its candidates."""

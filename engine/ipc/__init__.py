@@ -1,1 +1,0 @@
-"""How clients and the engine meet and talk: messages, frames, addresses, who is at the other end."""

@@ -1,0 +1,1 @@
+"""What measures the engine: benchmarks, evaluation and the baselines beside it."""

@@ -1,0 +1,101 @@
+"""What an autoregressive model of the same size does: the same weights, read left to right."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from msgspec.structs import replace
+from torch import Tensor
+
+from engine.common.request import Candidate, Filled, FillRequest, Timings
+from engine.fill.distributions import likeliest, look
+from engine.fill.executor import drive
+from engine.fill.gap import Gap
+from engine.fill.lengths.strategies import Fitted, Fitting
+from engine.fill.pipeline import Parts, infill
+from engine.models.base import LeftToRight, Model
+from engine.models.logits import dense
+
+_SHORTEST_MEETING = 3
+"""Characters other than white space by which the suffix is recognised."""
+
+
+def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
+    """Greedy next tokens behind the prefix alone, up to where they meet the suffix: see `cut`."""
+    began = time.perf_counter()
+    prompt = model.prompt(replace(request, suffix=""))
+    ends = {*model.info.forbidden_ids, model.info.pad_id}
+    ids: list[int] = []
+    forwards = 0
+    for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
+        forwards += 1
+        if token in ends:
+            break
+        ids.append(token)
+        if len(ids) == request.max_tokens or meeting(model.detokenize(ids), request.suffix) is not None:
+            break
+    text = cut(model.detokenize(ids), request.suffix)
+    return answered(model, text, len(ids), width=len(ids), forwards=forwards, began=began)
+
+
+def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bool = False) -> Filled:
+    """Next tokens behind the whole context, suffix included, to the token that ends a gap or the told width, validated
+    and ranked as a canvas's. Greedy, or `sampled` as hot as a canvas begins."""
+
+    def choose(logits: Tensor) -> Tensor:
+        return look(dense(logits), temperature=model.info.sampling.t_max, drawing=True, generator=generator).drawn
+
+    def strategy(gap: Gap) -> Fitting:
+        yield from ()  # no canvas is denoised
+        head = model.tokenize(gap.prompt.head)
+        ids, most = [*head], request.max_tokens if request.width is None else request.width
+        stops = {model.info.end_id, *model.info.forbidden_ids} if request.width is None else set[int | None]()
+        for token in model.next_tokens((*gap.prompt.context, *head), choose if sampled else likeliest, gap.suffix):
+            gap.steps += 1
+            if token in stops:
+                break
+            ids.append(token)
+            if len(ids) >= most:
+                break
+        return Fitted(canvas=gap.canvas([ids]), widths=(len(ids),), slack=False, complete=True)
+
+    generator = torch.Generator(device=model.info.device).manual_seed(request.seed)
+    return drive(model, infill(model, request, parts=Parts(renoise=False, strategy=strategy)))
+
+
+def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int, began: float) -> Filled:
+    """One candidate, or none where there is no text; a baseline takes a forward pass each step."""
+    return Filled(
+        model=model.info.name,
+        device=model.info.device,
+        adapter=model.info.adapter,
+        candidates=(Candidate(text=text, tokens=tokens, confidence=1.0, score=0.0),) if text else (),
+        width=width,
+        steps=forwards,
+        forwards=forwards,
+        ms=Timings(total=(time.perf_counter() - began) * 1000),
+    )
+
+
+def cut(text: str, suffix: str) -> str:
+    """Where a text that can't see the suffix is cut: where it meets it, else behind its first line."""
+    end = meeting(text, suffix)
+    if end is not None:
+        return text[:end]
+    body = text.lstrip()
+    line = body.splitlines(keepends=True)[0] if body else ""
+    line = text[: len(text) - len(body)] + line
+    return line.rstrip("\r\n") if suffix[:1] in ("", "\r", "\n") else line
+
+
+def meeting(text: str, suffix: str) -> int | None:
+    """Where `text` goes on with `suffix`, as far as its first line with something on it; None where it does not."""
+    beginning = ""
+    for line in suffix.splitlines(keepends=True):
+        beginning += line
+        if len("".join(beginning.split())) >= _SHORTEST_MEETING:
+            break
+    beginning = beginning.rstrip()
+    at = text.find(beginning) if beginning else -1
+    return at if at >= 0 else None

@@ -1,0 +1,108 @@
+"""Gaps in real code whose context is encoded already, as while somebody types: filled by the engine and by the
+model's causal head, turn by turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+
+import torch
+from msgspec.structs import replace
+
+from engine.common.percentiles import percentile
+from engine.common.request import FillRequest
+from engine.fill.pipeline import fill
+from engine.lab.bench.end_to_end import by_causal_head
+from engine.lab.bench.timing import Figure, Ratio, spread
+from engine.lab.bench.workload import Measured
+
+GAPS = "gaps in real code"
+_AIMS = {(28, 36): (">= 2", ">= 2"), (8, 12): (">= 1.2", "")}
+"""By the least and most tokens of a gap: how much longer autoregression should take, the width told and not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeGaps:
+    source: str
+    """Whose code it is."""
+    requests: Iterable[FillRequest]
+    """One for each gap, with its true width."""
+
+
+def gaps(model: Measured, code: CodeGaps, count: int) -> tuple[list[Figure], list[Ratio]]:
+    """`count` gaps in order, as an editor asks for them; and as many of each range of widths in several ways."""
+    requests = iter(code.requests)
+    first = [*islice(requests, count)]
+    figures, ratios = _as_served(model, first, code.source)
+    chosen: dict[tuple[int, int], list[FillRequest]] = {bounds: [] for bounds in _AIMS}
+    for request in chain(first, requests):
+        for (least, most), of_width in chosen.items():
+            if least <= (request.width or 0) <= most and len(of_width) < count:
+                of_width.append(request)
+        if all(len(of_width) == count for of_width in chosen.values()):
+            break
+    greedy = by_causal_head(model).get("greedy")
+    for (least, most), of_width in chosen.items():
+        if greedy is None or not of_width:
+            continue
+        ends = model.info.end_id is not None
+        theirs = "greedy to its end" if ends else "greedy, as many tokens (no end learnt)"
+        ways: dict[str, Callable[[FillRequest], object]] = {
+            "fill, width told": partial(fill, model),
+            "greedy, as many tokens": greedy,
+            "fill, width found": lambda request: fill(model, _free(request)),
+            theirs: (lambda request, greedy=greedy: greedy(_free(request))) if ends else greedy,
+        }
+        of_width_too = f"gaps of {least} to {most} tokens in {code.source}"
+        taken = _timed(model, of_width, list(ways.values()))
+        spreads = {name: spread(times) for name, times in zip(ways, taken, strict=True)}
+        figures += [Figure(part=GAPS, name=f"{name}, {of_width_too}", spread=each) for name, each in spreads.items()]
+        pairs = zip([*spreads][::2], [*spreads][1::2], _AIMS[least, most], strict=True)
+        ratios += [
+            Ratio(name=f"{ar} by {ours}, {of_width_too}", value=spreads[ar].median / spreads[ours].median, aim=aim)
+            for ours, ar, aim in pairs
+        ]
+    return figures, ratios
+
+
+def _as_served(model: Measured, requests: Sequence[FillRequest], source: str) -> tuple[list[Figure], list[Ratio]]:
+    with _one_thread():
+        (taken,) = _timed(model, requests, [lambda each: fill(model, _free(each))])
+    name = f"fill by one thread, any gap in {source}"
+    ratios = [
+        Ratio(name=f"milliseconds of a {name}, p{percent}", value=percentile(taken, percent) or 0.0, aim=aim)
+        for percent, aim in ((50, "<= 120"), (95, "<= 350"))
+    ]
+    return [Figure(part=GAPS, name=name, spread=spread(taken))], ratios
+
+
+def _timed(
+    model: Measured, requests: Sequence[FillRequest], ways: Sequence[Callable[[FillRequest], object]]
+) -> list[list[float]]:
+    """Milliseconds of each way, by request; the ways take turns, so that what else the machine does meets all."""
+    taken: list[list[float]] = [[] for _ in ways]
+    for request in (requests[0], *requests):
+        for way, times in zip(ways, taken, strict=True):
+            model.encode(model.prompt(request).context)
+            began = time.perf_counter()
+            way(request)
+            times.append((time.perf_counter() - began) * 1000)
+    return [times[1:] for times in taken]
+
+
+def _free(request: FillRequest) -> FillRequest:
+    return replace(request, width=None)
+
+
+@contextmanager
+def _one_thread() -> Generator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,45 @@
+"""A benchmark as people and programs read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from engine.lab.bench.run import Benchmark
+
+_MARKS = {True: "met", False: "MISSED", None: ""}
+
+
+def tables(made: Benchmark) -> list[Table]:
+    """Ratios last, as they are what a benchmark is read for; an aim that is missed is marked."""
+    about = made.about
+    title = f"{about['model']} ({about['parameters']:,} parameters, {about['dtype']}) on {about['device']}"
+    ratios = [(ratio.name, f"{ratio.value:.2f}", ratio.aim, _MARKS[ratio.met]) for ratio in made.ratios]
+    parts = dict.fromkeys(figure.part for figure in made.figures)
+    return [
+        *(_figures(part, made) for part in parts),
+        _table(title, ("ratio", "value", "aim", ""), ratios),
+    ]
+
+
+def _figures(part: str, made: Benchmark) -> Table:
+    figures = [figure for figure in made.figures if figure.part == part]
+    at = ["at"] if any(figure.at for figure in figures) else []
+    batch = ["batch"] if any(figure.batch > 1 for figure in figures) else []
+    rows: list[tuple[str, ...]] = []
+    for figure in figures:
+        place = [str(figure.at)] * len(at) + [str(figure.batch)] * len(batch)
+        own = figure.spread
+        rows.append((figure.name, *place, f"{own.median:.2f}", f"{own.low:.2f} to {own.high:.2f}", str(own.count)))
+    return _table(part, ("what", *at, *batch, "median ms", "quartiles", "n"), rows)
+
+
+def _table(title: str, columns: Iterable[str], rows: Iterable[tuple[str, ...]]) -> Table:
+    table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
+    for index, name in enumerate(columns):
+        table.add_column(name, justify="right" if index else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,111 @@
+"""All parts of the benchmark, or those that were asked for."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+from engine.lab.bench.end_to_end import END_TO_END, end_to_end
+from engine.lab.bench.gaps import GAPS, CodeGaps, gaps
+from engine.lab.bench.keystroke import KEYSTROKE, keystroke
+from engine.lab.bench.steps import BOUNDS, GRID, bounds, grid
+from engine.lab.bench.timing import Figure, Ratio, Stopwatch
+from engine.lab.bench.workload import Measured
+from engine.models.base import Model
+from engine.models.products import threads_for
+
+PARTS = (END_TO_END, GAPS, BOUNDS, KEYSTROKE, GRID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    repetitions: int = 20
+    limit_s: float = 20.0
+    """For one figure."""
+    gaps: tuple[int, ...] = (4, 10, 32, 96)
+    """Widths end to end."""
+    in_code: int = 60
+    """Gaps in real code, of each kind."""
+    width: int = 32
+    """Of the gap in the step beside its products."""
+    lengths: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+    longest_cold: int = 32768
+    widths: tuple[int, ...] = (16, 32, 64, 128, 256)
+    batches: tuple[int, ...] = (1, 2, 4, 8, 16)
+
+
+QUICK = Effort(
+    repetitions=5,
+    limit_s=1.0,
+    gaps=(16,),
+    in_code=10,
+    width=16,
+    lengths=(256, 1024, 8192),
+    longest_cold=1024,
+    widths=(16, 64),
+    batches=(1, 4),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Benchmark:
+    about: dict[str, str | int]
+    ratios: list[Ratio] = field(default_factory=list[Ratio])
+    figures: list[Figure] = field(default_factory=list[Figure])
+
+
+def run(
+    model: Measured,
+    effort: Effort,
+    parts: Iterable[str],
+    on_part: Callable[[str], None] = lambda part: None,
+    code: CodeGaps | None = None,
+) -> Benchmark:
+    """Measure each part once, telling `on_part` what comes next. Without `code` there are no gaps in it."""
+    watch = Stopwatch(repetitions=effort.repetitions, limit_s=effort.limit_s, device=model.info.device)
+    made = Benchmark(about=about(model))
+    # Fills see to that themselves.
+    served = threads_for(model.info.parameters, model.info.device)
+    measured: dict[str, Callable[[], tuple[list[Figure], list[Ratio]]]] = {
+        END_TO_END: lambda: end_to_end(model, watch, effort.gaps),
+        GAPS: lambda: gaps(model, code, effort.in_code) if code else ([], []),
+        BOUNDS: served(lambda: bounds(model, watch, effort.width)),
+        KEYSTROKE: served(lambda: keystroke(model, watch, effort.lengths, effort.longest_cold)),
+        GRID: served(lambda: grid(model, watch, effort.widths, effort.batches)),
+    }
+    for part in dict.fromkeys(parts):
+        on_part(part)
+        figures, ratios = measured[part]()
+        made.figures += figures
+        made.ratios += ratios
+    return made
+
+
+def about(model: Model) -> dict[str, str | int]:
+    """What the figures hold for."""
+    info = model.info
+    gpu = info.device.startswith("cuda")
+    return {
+        "model": info.name,
+        "parameters": info.parameters,
+        "device": torch.cuda.get_device_name(info.device) if gpu else _processor(),
+        "cores": os.cpu_count() or 0,
+        "threads": torch.get_num_threads(),
+        "dtype": info.dtype,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _processor() -> str:
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text().splitlines() if known.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()

@@ -1,0 +1,133 @@
+"""The rows of a table: ways to fill the same gaps with the same weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from dataclasses import replace as dataclass_replace
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from engine.common.errors import BadInput
+from engine.common.request import Filled, FillRequest
+from engine.fill.executor import drive
+from engine.fill.pipeline import Parts, fill, infill
+from engine.lab.baselines.left_to_right import fill_by_causal_head, fill_left_to_right
+from engine.lab.baselines.reference import generates
+from engine.models.base import LeftToRight, Model, Sampling, check_info
+
+ADAPTIVE = "adaptive"
+_SAMPLING = {each.name: each.type for each in fields(Sampling)}
+
+Width = Callable[[Model, FillRequest, str], int]
+"""(model, request, truth) -> tokens"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalRow:
+    name: str
+    fill: Callable[[Any, FillRequest], Filled]
+    width: Width | None = None
+    """Tells the width of the gap; None: nobody does."""
+    lacking: Callable[[Model], str] = lambda model: ""
+    """What a model needs for it and does not have; nothing where it can fill in this way."""
+
+    def answer(self, model: Model, request: FillRequest, truth: str) -> Filled:
+        width = self.width(model, request, truth) if self.width else None
+        return self.fill(model, replace(request, width=width))
+
+
+def chosen_rows(names: Sequence[str]) -> list[EvalRow]:
+    """Rows by their names, each once. Raises BadInput."""
+    rows = {row.name: row for row in ROWS}
+    chosen = [rows.get(name) or _of_schedule(name) or _of_width(name, rows) for name in names]
+    return list({row.name: row for row in chosen}.values())
+
+
+def possible(rows: Sequence[EvalRow], model: Model, leave_out: Callable[[str], None] | None = None) -> list[EvalRow]:
+    """The rows that `model` can fill; `leave_out` is told why another is not among them. Raises BadInput instead where
+    nobody is to be told."""
+    for row in rows:
+        if reason := row.lacking(model):
+            if leave_out is None:
+                raise BadInput(f"{reason}, as the row {row.name!r} needs: leave it out.")
+            leave_out(f"{reason}: the row {row.name!r} is left out.")
+    return [row for row in rows if not row.lacking(model)]
+
+
+def true_width(model: Model, request: FillRequest, truth: str) -> int:
+    """Tokens of a gap that holds the truth, at least one."""
+    return max(1, len(model.tokenize(model.prompt(request).head + truth)))
+
+
+def _of_schedule(name: str) -> EvalRow | None:
+    """Such as "max_steps 4, sure 0.9": other settings of `Sampling` than the model's own."""
+    changes: dict[str, float] = {}
+    for part in name.split(","):
+        setting, _, value = part.strip().partition(" ")
+        try:
+            changes[setting] = int(value) if _SAMPLING.get(setting) == "int" else float(value)
+        except ValueError:
+            return None
+    if not {*changes} <= {*_SAMPLING}:
+        return None
+
+    def scheduled(model: Model, request: FillRequest) -> Filled:
+        sampling = dataclass_replace(model.info.sampling, **cast(Any, changes))
+        check_info(dataclass_replace(model.info, sampling=sampling))
+        return drive(model, infill(model, request, parts=Parts(sampling=sampling)))
+
+    return EvalRow(name=name, fill=scheduled)
+
+
+def _of_width(name: str, known: Iterable[str]) -> EvalRow:
+    tokens = name.removeprefix("width ")
+    if not tokens.isdecimal() or int(tokens) < 1 or name == tokens:
+        raise BadInput(
+            f"There is no row {name!r}: name one of {', '.join(map(repr, known))}, another width, or settings such as "
+            "'max_steps 4, sure 0.9'."
+        )
+    return EvalRow(name=f"width {int(tokens)}", fill=fill, width=lambda model, request, truth: int(tokens))
+
+
+def _without(name: str, parts: Parts) -> EvalRow:
+    return EvalRow(
+        name=f"without {name}", fill=lambda model, request: drive(model, infill(model, request, parts=parts))
+    )
+
+
+def _by_generate(model: Any, request: FillRequest) -> Filled:
+    # It imports transformers, which the other rows do without.
+    from engine.lab.baselines.generate import fill_by_generate
+
+    return fill_by_generate(model, request)
+
+
+def _no_reader(model: Model) -> str:
+    return "" if isinstance(model, LeftToRight) else f"{model.info.name} has no causal encoder to read left to right"
+
+
+def _no_end(model: Model) -> str:
+    return _no_reader(model) or ("" if model.info.end_id else f"{model.info.name} never learnt where a gap ends")
+
+
+def _no_generate(model: Model) -> str:
+    return "" if generates(model) else f"{model.info.name} has no generate of transformers"
+
+
+ROWS = (
+    EvalRow(name=ADAPTIVE, fill=fill),
+    EvalRow(name="oracle width", fill=fill, width=true_width),
+    *(_of_width(f"width {tokens}", ()) for tokens in (8, 16, 32)),
+    _without("repair", Parts(repair=False)),
+    _without("mending", Parts(renoise=False)),
+    dataclass_replace(_without("second opinion", Parts(second_opinion=False)), lacking=_no_end),
+    _without("ranking", Parts(ranking=False)),
+    EvalRow(name="left to right", fill=fill_left_to_right, lacking=_no_reader),
+    # Left to right as well, but the suffix stands in the context, and the model says where the gap ends.
+    EvalRow(name="causal", fill=fill_by_causal_head, lacking=_no_end),
+    EvalRow(name="causal, oracle width", fill=fill_by_causal_head, lacking=_no_end, width=true_width),
+    EvalRow(name="generate", fill=_by_generate, lacking=_no_generate),
+)
+"""All that mean something beside the others."""

@@ -1,0 +1,179 @@
+"""Rows of context: examples side by side, each seen by itself alone, and the causal encoder's loss over all tokens.
+
+Behind the examples their gaps are read, those that they end at and those inside: each reading sees the context up to
+its gap, and begins with what stands behind it and the question how wide it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.learn.examples import SHORTEST, Example, Examples
+from engine.learn.loss import capped_cross_entropy
+from engine.models.gemma.network import GemmaNetwork
+from engine.models.network import Attend, bias
+from engine.models.prompts.layout import END, PAD, question, reading, width_token
+
+KeysAndValues = dict[int, tuple[Tensor, Tensor]]
+"""By layer, [B, K, N, D] each."""
+NOTHING = -1
+"""The target where no loss is taken, and the example of a place that is left empty."""
+TEXT, GAP, WIDE = range(3)
+INNER_SHARE = 0.25
+"""Of a row, for readings of gaps inside its examples."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contexts:
+    """All [B, N]."""
+
+    ids: Tensor
+    target: Tensor
+    """What follows each token; what WIDTH is answered with; or NOTHING, as of what stands behind a gap."""
+    kind: Tensor
+    """What the target is: the next TEXT, that of a GAP, its end included, or a gap's WIDE."""
+    example: Tensor
+    """The number of the example in its row, or NOTHING."""
+    position: Tensor
+    """In its example."""
+    seen: Tensor
+    """Where in the row begins what a token does not see of its example, itself and its reading aside."""
+    reading: Tensor
+    """The number of the reading in its row, of which a token sees what is before it; or NOTHING."""
+
+
+@dataclass(slots=True)
+class ContextRow:
+    """Examples side by side."""
+
+    pinned: int | None = None
+    """Tokens of what stands behind a gap that are read before it, by a model that is asked how wide it is; None: gaps
+    are read just behind their context."""
+    tokens: list[tuple[int, ...]] = field(default_factory=list)
+    """As in Contexts, part by part."""
+    examples: list[Example] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    """Where in the row each example begins."""
+    readings: int = 0
+
+    def add(self, example: Example) -> None:
+        """Append an example and the reading of the gap that it ends at."""
+        ids, start, number = example.context, len(self.tokens), len(self.examples)
+        targets = [*ids[1:], example.gap[0] if example.gap else NOTHING]
+        self.tokens += [(ids[at], targets[at], TEXT, number, at, start + at + 1, NOTHING) for at in range(len(ids))]
+        self.examples.append(example)
+        self.starts.append(start)
+        if example.gap:
+            self._read(number, len(ids), example.gap, example.after)
+
+    def read_inside(self, room: int) -> None:
+        """Append readings of gaps inside the examples, as far as there is room."""
+        most = len(self.tokens) + room
+        for number, example in enumerate(self.examples):
+            for gap in example.inner:
+                if not self._read(number, gap.cut, gap.gap, gap.after, most):
+                    return
+
+    def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int], most: int | None = None) -> bool:
+        """Read a gap behind the first `cut` tokens of an example, unless the row would have more than `most` then."""
+        asked = [] if self.pinned is None else question(after[: self.pinned], cut)
+        targets = [(NOTHING, TEXT)] * (len(asked) - 1) + [(width_token(len(gap)), WIDE)] * bool(asked)
+        targets += [(each, GAP) for each in (*gap, END)]
+        tokens = [*asked, *reading(gap, self.examples[number].context[cut - 1], cut)]
+        if most is not None and len(self.tokens) + len(tokens) > most:
+            return False
+        seen = self.starts[number] + cut
+        self.tokens += [
+            # What is read again is not seen twice.
+            (token, *target, number, position, seen - (at >= len(asked)), self.readings)
+            for at, ((token, position), target) in enumerate(zip(tokens, targets, strict=True))
+        ]
+        self.readings += 1
+        return True
+
+
+def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> Iterator[ContextRow]:
+    """Rows of at most `width` tokens, whose examples have up to `inner` gaps inside for 64 tokens."""
+    of_examples = int(width * (1 - INNER_SHARE)) if inner else width
+    for _ in range(rows):
+        row = ContextRow(examples.read)
+        while (room := of_examples - len(row.tokens)) >= SHORTEST:
+            size = examples.size(room)
+            example = examples.draw(size, inner * size // 64)
+            if example is not None:
+                row.add(example)
+        row.read_inside(width - len(row.tokens))
+        yield row
+
+
+def contexts(rows: Sequence[ContextRow], width: int) -> Contexts:
+    fillers = {"ids": PAD, "target": NOTHING, "kind": TEXT, "example": NOTHING, "position": 0, "seen": 0}
+    fillers["reading"] = NOTHING
+    return Contexts(**stacked([row.tokens for row in rows], width, fillers))
+
+
+def stacked(rows: Sequence[Sequence[tuple[int, ...]]], width: int, fillers: dict[str, int]) -> dict[str, Tensor]:
+    """By name, each part of the tokens in `rows` as [B, width], filled up with its filler."""
+    filler = tuple(fillers.values())
+    filled = (chain(row, repeat(filler, width - len(row))) for row in rows)
+    # Read one by one: torch takes five times as long to look into lists of lists.
+    numbers = np.fromiter(chain.from_iterable(chain.from_iterable(filled)), np.int64)
+    parts = torch.from_numpy(numbers).view(len(rows), width, len(fillers))
+    return dict(zip(fillers, parts.movedim(2, 0).contiguous(), strict=True))
+
+
+def of_tensors(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
+    """The same kind of batch with `change` of each of its tensors."""
+    if isinstance(batch, Tensor):
+        return change(batch)
+    return type(batch)(**{each.name: of_tensors(change, getattr(batch, each.name)) for each in fields(batch)})
+
+
+def context_losses(
+    network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Mean cross-entropies in nats: of every next token, of those in gaps alone, of the gaps' widths and of their ends
+    alone; 0 where there are none. `store` receives each layer's keys and values."""
+    hidden = network.encode(batch.ids, batch.position, attend_within(network, batch, store))
+    counted = batch.target != NOTHING
+    text, gap, wide = (counted & (batch.kind == kind) for kind in (TEXT, GAP, WIDE))
+
+    def loss(of: Tensor) -> Tensor:
+        cap = network.module.final_logit_softcapping
+        return capped_cross_entropy(hidden[of], network.module.lm_head.weight, batch.target[of], cap)
+
+    of_gaps, share = loss(gap), gap.sum() / (text | gap).sum()
+    return share * of_gaps + (1 - share) * loss(text), of_gaps, loss(wide), loss(gap & (batch.target == END))
+
+
+def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Attend:
+    """Each token sees its example up to what it may see of it, itself, and what is before it in its reading."""
+    slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+    same = batch.example[:, :, None] == batch.example[:, None, :]
+    before = slots[None, :] < slots[:, None]
+    read = (batch.reading[:, :, None] == batch.reading[:, None, :]) & (batch.reading[:, :, None] != NOTHING) & before
+    itself = slots[:, None] == slots[None, :]
+    mask = same & (slots < batch.seen[:, :, None]) | read | itself
+    near = mask & (batch.position[:, None, :] > batch.position[:, :, None] - network.config.sliding_window)
+    full, sliding = (bias_of(network, each[:, None]) for each in (mask, near))
+
+    def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        if store is not None:
+            store[index] = (key, value)
+        return network.attention(query, key, value, sliding if network.sliding(index) else full)
+
+    return attend
+
+
+def bias_of(network: GemmaNetwork, mask: Tensor) -> Tensor:
+    """`bias` in the format of the products."""
+    kind = mask.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else network.module.lm_head.weight.dtype
+    return bias(mask, dtype)

@@ -1,0 +1,98 @@
+"""What an exported model fills of the development holes: canvas against causal head, and how sure it has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from msgspec.structs import replace
+
+from engine.common.request import Filled
+from engine.fill.executor import drive
+from engine.fill.pipeline import infill
+from engine.lab.baselines.left_to_right import fill_by_causal_head
+from engine.lab.eval.rows import true_width
+from engine.lab.eval.tasks import EvalTask
+from engine.models.base import LeftToRight, Model
+
+EXACT = 0.5
+"""Share of what is shown unasked that has to be the very text."""
+_SUREST = (0.2, 0.3, 0.4)
+_LONGEST = 96
+"""Tokens of an answer whose width is not told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fills:
+    """Shares of the holes, in [0, 1]."""
+
+    holes: int
+    canvas: float
+    """The very text by the engine, the width told."""
+    causal: float
+    """The same by greedy next tokens behind the same context."""
+    canvas_alone: int
+    """Holes that only the canvas fills."""
+    causal_alone: int
+    adaptive: float
+    """The very text, the width not told."""
+    surest: tuple[float, ...]
+    """Of the surest 20, 30 and 40% of holes, those that are filled with the very text."""
+    threshold: float
+    shown: float
+    """Holes whose answer reaches the threshold."""
+
+    def line(self) -> str:
+        return (
+            f"{self.holes} development holes, width told: canvas {self.canvas:.1%}, causal head {self.causal:.1%} "
+            f"({self.canvas_alone} by the canvas alone, {self.causal_alone} by the causal head alone); adaptive: exact "
+            f"{self.adaptive:.1%}, of the surest 20, 30, 40% {', '.join(f'{share:.1%}' for share in self.surest)}; "
+            f"threshold {self.threshold:.3f} shows {self.shown:.1%}, at least {EXACT:.0%} of them exact"
+        )
+
+
+def fill_holes(model: Model, tasks: Sequence[EvalTask]) -> Fills:
+    """Fill each hole in three ways."""
+    assert isinstance(model, LeftToRight)
+    canvas: list[bool] = []
+    causal: list[bool] = []
+    answers: list[tuple[float, bool]] = []
+    for task in tasks:
+        request = task.request(max_tokens=_LONGEST)
+        sized = replace(request, width=true_width(model, request, task.truth))
+        canvas.append(_answer(drive(model, infill(model, sized)), task)[1])
+        causal.append(_answer(fill_by_causal_head(model, sized), task)[1])
+        answers.append(_answer(drive(model, infill(model, request)), task))
+    answers.sort(key=lambda answer: -answer[0])
+    threshold, shown = fitted_threshold(answers)
+    return Fills(
+        holes=len(tasks),
+        canvas=fmean(canvas),
+        causal=fmean(causal),
+        canvas_alone=sum(a and not b for a, b in zip(canvas, causal, strict=True)),
+        causal_alone=sum(b and not a for a, b in zip(canvas, causal, strict=True)),
+        adaptive=fmean(exact for _, exact in answers),
+        surest=tuple(fmean(e for _, e in answers[: max(1, round(share * len(answers)))]) for share in _SUREST),
+        threshold=threshold,
+        shown=shown,
+    )
+
+
+def _answer(filled: Filled, task: EvalTask) -> tuple[float, bool]:
+    """How sure an answer is, and whether it is the very text. No answer is never sure enough to be shown."""
+    if not filled.candidates:
+        return -1.0, False
+    best = filled.candidates[0]
+    return round(best.confidence, 3), best.text == task.truth
+
+
+def fitted_threshold(answers: Sequence[tuple[float, bool]]) -> tuple[float, float]:
+    """(threshold, share shown) of (confidence, whether it is the very text): the lowest threshold at which enough of
+    what is shown is exact; 1, where next to nothing is shown, if there is none."""
+    best = (1.0, 0.0)
+    for threshold in sorted({confidence for confidence, _ in answers if confidence >= 0}, reverse=True):
+        shown = [exact for confidence, exact in answers if confidence >= threshold]
+        if fmean(shown) >= EXACT:
+            best = (threshold, len(shown) / len(answers))
+    return best

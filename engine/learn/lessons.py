@@ -1,0 +1,130 @@
+"""What a model is taught of a repository: gaps in the layout that the model is served in, with its own noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from tokenizers import Tokenizer
+
+from engine.common.errors import BadInput
+from engine.common.wording import counted
+from engine.learn.canvases import Canvases
+from engine.learn.contexts import NOTHING
+from engine.learn.corpus import Split
+from engine.learn.packed import pack
+from engine.learn.recipe import Recipe
+from engine.learn.repository import Repository
+from engine.learn.run import BatchSource
+from engine.learn.shapes import Shape
+from engine.learn.tokenizer import encode
+from engine.models.base import ModelInfo
+from engine.models.checkpoints.directory import Checkpoint
+from engine.models.masked.tokenizer import read_tokenizer as read_masked_tokenizer
+from engine.models.prompts.chat import PINNED as CHAT_PINNED
+from engine.models.prompts.layout import END, WIDTH
+from engine.models.prompts.tokens import PINNED
+from engine.models.tokenizer import read_tokenizer
+
+LEAST_TOKENS = 5_000
+"""To learn from."""
+STEP_TOKENS = 2_048
+"""Context tokens of one step."""
+_WIDTH = 512
+"""Tokens of a row, as far as the model reads. What is to be learnt of a repository is what the rest of a file does not
+tell already: in contexts that are shorter than those that are served, something else is learnt."""
+_GAPS, _ENDS = 1.0, 0.3
+"""Weights of the losses of gaps and of their ends. The rest of a text says how it goes on, over and over, which is soon
+learnt; where a gap ends is unlearnt meanwhile, unless it counts for itself."""
+_SNIPPETS, _EDITS = 0.33, 0.1
+"""Shares of texts with parts of other files, and with recent edits."""
+
+
+def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Recipe:
+    """How a model whose dg_lsp.json holds `metadata` is asked when it is served, over so many context tokens."""
+    own = metadata.get("layout") == "tokens"
+    # Another one's prompt holds all of the suffix, as far as it is read.
+    pinned, asked = metadata.get("pinned") if own else CHAT_PINNED, info.length == "asked"
+    width = min(_WIDTH, info.context_limit)
+    return Recipe(
+        shape=Shape(vocab=info.noise.vocab_size, canvas=info.canvas_length),
+        noise="uniform" if info.noise.mask_id is None else "absorbing",
+        tokens=tokens,
+        canvases_from=0,
+        decay=0,
+        contexts=(width,),
+        step_tokens=max(STEP_TOKENS, width),
+        function_share=0.0,
+        whole_rows=True,
+        canvas_share=0.5,
+        # A model that is asked for widths and ends ranks what it fills by them, too.
+        next_token_weight=1.0 if asked else 0.3,
+        gap_weight=_GAPS,
+        end_weight=_ENDS,
+        snippet_share=_SNIPPETS,
+        echo_share=0.0,
+        edit_share=_EDITS if metadata.get("edits") else 0.0,
+        pinned=pinned or PINNED,
+        repeated=pinned is not None,
+        # Where nobody tells the width, unused slots are part of the answer; `discover` reads on into the suffix.
+        free_share=0.4 if info.length == "discover" else 0.0,
+        fitting_share=1.0 if asked or info.length == "discover" else 0.25,
+    )
+
+
+def tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
+    """Raises ModelError."""
+    return (read_masked_tokenizer if checkpoint.family == "masked" else read_tokenizer)(checkpoint)
+
+
+def count_tokens(repository: Repository, tokenizer: Tokenizer) -> dict[Split, int]:
+    """Of both splits. Raises BadInput where there is too little to learn from."""
+    tokens = {
+        split: sum(len(encode(tokenizer, each.text)) for each in repository.of(split)) for split in get_args(Split)
+    }
+    if tokens["train"] < LEAST_TOKENS or not repository.of("held-out"):
+        left_out = f" Left out: {repository.why_left_out}." if repository.left_out else ""
+        raise BadInput(
+            f"There is too little to learn from: {counted(tokens['train'], 'token')} in "
+            f"{counted(len(repository.documents), 'file')} of code, and {LEAST_TOKENS:,} in two files or more are "
+            f"needed.{left_out} Name a folder with more code; `dg-lsp files` lists what may be read of one."
+        )
+    return tokens
+
+
+def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> None:
+    """Write both splits for `PackedCorpus`, with the model's tokenizer. Raises OSError where the disk refuses."""
+    (out / "tokenizer").mkdir(parents=True, exist_ok=True)
+    # Its own `save` tells of a full disk by an error that is none of the operating system's.
+    (out / "tokenizer" / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
+    for split in get_args(Split):
+        pack(repository.of(split), out / "packed" / split)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lessons:
+    """In the bundled model's layout. The same arguments give the same batch, in any process."""
+
+    source: BatchSource
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.source.recipe
+
+    def with_recipe(self, recipe: Recipe) -> Lessons:
+        return replace(self, source=replace(self.source, recipe=recipe))
+
+    def batch(self, step: int, split: Split = "train") -> Canvases:
+        made = self.source.batch(step, 0, split)
+        assert isinstance(made, Canvases)
+        # What is asked behind a gap, whether it ends and how wide it is, came with the repeated suffix.
+        return made if self.recipe.repeated else unasked(made)
+
+
+def unasked(batch: Canvases) -> Canvases:
+    """The same without the targets of its contexts that are told by tokens which mean nothing to the model."""
+    ids, target = batch.contexts.ids, batch.contexts.target
+    asked = (ids == WIDTH) | (ids == END) | (target == END)
+    return replace(batch, contexts=replace(batch.contexts, target=target.masked_fill(asked, NOTHING)))

@@ -1,0 +1,154 @@
+"""What tuning gained, on gaps that were held out and on others outside the repository; and, anew for the tuned model,
+how many steps a canvas needs and how sure an answer has to be to be shown unasked."""
+
+from __future__ import annotations
+
+import random
+import sysconfig
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+from rapidfuzz.distance import Levenshtein
+
+from engine.common.request import Filled, FillRequest
+from engine.fill.executor import drive
+from engine.fill.pipeline import Parts, infill
+from engine.lab.eval.report import Figures, figures
+from engine.lab.eval.results import Results
+from engine.lab.eval.rows import EvalRow
+from engine.lab.eval.run import evaluate
+from engine.lab.eval.tasks import EvalTask, text_holes
+from engine.learn.fills import fitted_threshold
+from engine.learn.repository import Repository
+from engine.models.base import Model, Sampling
+
+MAX_TOKENS = 96
+OUTSIDE = (
+    *("argparse", "ast", "bdb", "calendar", "codecs", "configparser", "csv", "dataclasses", "difflib", "fractions"),
+    *("ftplib", "gettext", "heapq", "inspect", "ipaddress", "locale", "mailbox", "optparse", "pathlib", "pickle"),
+    *("platform", "plistlib", "random", "shelve", "shutil", "smtplib", "statistics", "string", "subprocess", "tarfile"),
+    *("tempfile", "textwrap", "threading", "timeit", "tokenize", "traceback", "typing", "uuid", "warnings", "zipfile"),
+)
+"""Modules of Python's own library: code that every model here has seen, and that is on every machine."""
+_SURE = (0.85, 0.7, 0.55)
+"""Of the probability at which the model's own canvases are done."""
+FITS = 1 + len(_SURE)
+"""Times that a gap is filled to choose a schedule."""
+_CHOSEN_BY = 100
+"""Gaps that a schedule is chosen by, at the most."""
+_LOST = 0.01
+"""Of what is filled exactly or alike, that fewer steps may cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """How the tuned model is served."""
+
+    max_steps: int
+    sure: float
+    threshold: float | None
+    """None: as the model has it, as nothing is exact often enough to tell."""
+
+
+def held_out_gaps(repository: Repository, count: int) -> tuple[list[EvalTask], list[EvalTask]]:
+    """Gaps in the files that nothing is learnt of: `count` to report on, and others to choose settings by."""
+    texts = [(each.path, each.language, each.text) for each in repository.of("held-out")]
+    dealt = text_holes(texts, count + count // 2, seed=0)
+    # They come file by file in turn: of three files, every third gap would be of the same one.
+    gaps = random.Random(0).sample(dealt, len(dealt))
+    return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3][: choosing_gaps(count)]
+
+
+def choosing_gaps(count: int) -> int:
+    """How many there are at the most to choose settings by, where `count` are reported on."""
+    return min(count // 2, _CHOSEN_BY)
+
+
+def outside_gaps(count: int) -> list[EvalTask]:
+    """Gaps in code that has nothing to do with the repository; the same each time."""
+    folder = Path(sysconfig.get_path("stdlib"))
+    texts: list[tuple[str, str, str]] = []
+    for name in OUTSIDE:
+        path = folder / f"{name}.py"
+        with suppress(OSError, UnicodeDecodeError):
+            file = path if path.is_file() else folder / name / "__init__.py"
+            texts.append((name, "python", file.read_bytes().decode()))
+    return text_holes(texts, count, seed=0)
+
+
+def measure(
+    model: Model,
+    tasks: Sequence[EvalTask],
+    schedule: Schedule | None = None,
+    on_done: Callable[[], None] = lambda: None,
+    kept: Path | None = None,
+) -> Figures:
+    """Fill gaps as serving does, by the model's own schedule or another. What is done is kept in the folder `kept`, for
+    a run to go on from."""
+    sampling = sampling_of(model, schedule)
+
+    def fill(asked: Model, request: FillRequest) -> Filled:
+        return drive(asked, infill(asked, request, parts=Parts(sampling=sampling)))
+
+    row = EvalRow(name="tuned" if schedule else "as it was", fill=fill)
+    with Results(kept, {}) as results:
+        evaluate(model, tasks, [row], results, max_tokens=MAX_TOKENS, on_done=on_done)
+        return figures(row.name, results.of(row.name, {task.name for task in tasks}))
+
+
+def sampling_of(model: Model, schedule: Schedule | None) -> Sampling:
+    own = model.info.sampling
+    return replace(own, max_steps=schedule.max_steps, sure=schedule.sure) if schedule else own
+
+
+def fit(model: Model, tasks: Sequence[EvalTask], on_done: Callable[[], None] = lambda: None) -> Schedule:
+    """The schedule with the fewest passes that fills as well as the model's own, and the threshold to go with it."""
+    own = model.info.sampling
+    if not tasks:
+        return Schedule(max_steps=own.max_steps, sure=own.sure, threshold=None)
+    sures = (own.sure, *(share * min(own.sure, 1.0) for share in _SURE))
+    tried = [Schedule(max_steps=own.max_steps, sure=sure, threshold=None) for sure in sures]
+    best: tuple[float, Schedule] | None = None
+    least = 0.0
+    for schedule in tried:
+        passes, good, answers = _tried(model, tasks, schedule, on_done)
+        if best is None:
+            least = good - _LOST
+        if best is None or (good >= least and passes < best[0]):
+            threshold, shown = fitted_threshold(answers)
+            best = passes, replace(schedule, threshold=threshold if shown else None)
+    assert best is not None
+    return best[1]
+
+
+def _tried(
+    model: Model, tasks: Sequence[EvalTask], schedule: Schedule, on_done: Callable[[], None]
+) -> tuple[float, float, list[tuple[float, bool]]]:
+    """Passes a fill, how good fills are in [0, 1], and of each how sure it is and whether it is the very text."""
+    passes: list[int] = []
+    good: list[float] = []
+    answers: list[tuple[float, bool]] = []
+    for task in tasks:
+        request = task.request(max_tokens=MAX_TOKENS)
+        filled = drive(model, infill(model, request, parts=Parts(sampling=sampling_of(model, schedule))))
+        best = filled.candidates[0] if filled.candidates else None
+        exact = best is not None and best.text == task.truth
+        passes.append(filled.forwards)
+        good.append((exact + (Levenshtein.normalized_similarity(best.text, task.truth) if best else 0.0)) / 2)
+        answers.append((round(best.confidence, 3) if best else -1.0, exact))
+        on_done()
+    return fmean(passes), fmean(good), answers
+
+
+def quality(found: Figures) -> float:
+    """One number for what a person sees: gaps filled exactly, and how alike the others are."""
+    return (found.exact or 0.0) + (found.similarity or 0.0)
+
+
+def kept_figures(found: Figures) -> dict[str, float | int | None]:
+    """What an adapter's description keeps of a measurement."""
+    names = ("gaps", "exact", "similarity", "clean", "silent", "forwards", "p50_ms")
+    return {name: value for name, value in asdict(found).items() if name in names}

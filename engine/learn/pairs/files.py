@@ -1,0 +1,44 @@
+"""Pairs as they are shipped: safetensors of bytes with a scale a row, and what they belong to and were trained by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from engine.learn.pairs.recipe import PairsRecipe
+
+WEIGHTS, METADATA = "pairs.safetensors", "pairs.json"
+_SCALE = ".scale"
+_MOST = 127
+"""Of a byte with a sign."""
+
+
+def write_pairs(
+    trained: Mapping[str, Tensor], recipe: PairsRecipe, base: Path, counts: Mapping[str, float], folder: Path
+) -> None:
+    """Write what was trained on the coder in the file `base`; `counts`: how much was read for it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with base.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    held: dict[str, Tensor] = {}
+    for name, each in trained.items():
+        rows = torch.atleast_2d(each.detach().cpu().float())
+        scale = rows.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / _MOST
+        held[name], held[name + _SCALE] = (rows / scale).round().to(torch.int8), scale
+    save_file(held, folder / WEIGHTS)
+    said = {"base": {"file": base.name, "sha256": sha256}, "recipe": asdict(recipe), **counts}
+    (folder / METADATA).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+
+
+def read_pairs(folder: Path) -> dict[str, Tensor]:
+    """What was trained, in float32, by its names."""
+    held = load_file(folder / WEIGHTS)
+    numbers = {name: held[name].float() * held[name + _SCALE] for name in held if not name.endswith(_SCALE)}
+    return {name: each.squeeze(0) if name == "mask" else each for name, each in numbers.items()}

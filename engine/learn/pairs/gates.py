@@ -1,0 +1,99 @@
+"""What pairs do on packages that were held out: the gates of a run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from engine.learn.pairs.batches import CanvasStep
+from engine.learn.pairs.canvas import NOTHING, Breaks, Pairs, checked, greedy, prefill, said, targets
+from engine.learn.pairs.recipe import PairsRecipe
+from engine.models.causal.opening import Coder
+
+PLACES = 8
+"""First places of a canvas that are told apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """Of one pass over blank canvases; shares of 1, runs in tokens."""
+
+    canvases: int
+    right: float
+    """Of the gap's tokens and the slot after them."""
+    by_place: tuple[float, ...]
+    in_row: float
+    """Tokens from the left that are right, in the mean."""
+    whole: float
+    """Prefilled all of whose tokens are right, the end too."""
+    end: float
+    """Of gaps that end on their canvas, those whose end is right within one token."""
+    accepted: float
+    """Tokens from the left that the base would say itself, in the mean, at most up to its own line's end."""
+    accepted_of: float
+    """Tokens to that end, in the mean."""
+
+    def line(self) -> str:
+        places = " ".join(f"{100 * each:.0f}" for each in self.by_place)
+        return (
+            f"right {100 * self.right:.1f}%  by place {places}  in a row {self.in_row:.2f}"
+            f"  whole {100 * self.whole:.1f}%  end {100 * self.end:.1f}%"
+            f"  accepted {self.accepted:.2f} of {self.accepted_of:.2f}  ({self.canvases} canvases)"
+        )
+
+
+@torch.no_grad()
+def assess(coder: Coder, pairs: Pairs, steps: Iterable[CanvasStep], recipe: PairsRecipe, breaks: Breaks) -> Gates:
+    """What one pass says on the canvases of `steps`."""
+    pad, base = coder.fim.pad, coder.network
+    found: defaultdict[str, list[Tensor]] = defaultdict(list)
+    for step in steps:
+        of = prefill(base, step)
+        width = step.text.shape[2]
+        blank = torch.full_like(step.text, -1)
+        hidden = said(pairs, of, blank, recipe)
+        drafts = torch.cat([base.logits(part).argmax(dim=-1) for part in hidden.split(8)])
+        there = step.gap > 0
+        asked = (torch.arange(width, device=there.device) <= step.gap[..., None]) & there[..., None]
+        hit = (drafts == step.text) & asked
+        found["asked"].append(_by_place(asked[there]))
+        found["hit"].append(_by_place(hit[there]))
+        runs = (hit | ~asked).cumprod(dim=2)
+        found["in_row"].append((runs.bool() & asked).sum(dim=2)[there])
+        found["whole"].append(runs.all(dim=2)[there])
+        ends = there & (step.gap < width)
+        found["end"].append(((_ends(drafts, pad) - step.gap).abs() <= 1)[ends])
+        checks = checked(base, of, drafts)
+        # What the base writes by itself, to the end of its line.
+        answers = greedy(base, of, width)
+        all_lines = replace(step, distilled=torch.ones_like(step.distilled))
+        own = targets(all_lines, answers, breaks, pad)
+        lines = step.to_line_end & there
+        wanted = ((own != pad) & (own != NOTHING)).cumprod(dim=2).bool()
+        kept = (drafts == checks).cumprod(dim=2).bool() & wanted
+        found["accepted"].append(kept.sum(dim=2)[lines])
+        found["accepted_of"].append(wanted.sum(dim=2)[lines])
+    one = {name: torch.cat(each).float() for name, each in found.items() if name not in ("asked", "hit")}
+    asked, hit = (torch.stack(found[name]).sum(dim=0).float() for name in ("asked", "hit"))
+    mean = {name: float(each.mean()) for name, each in one.items()}
+    return Gates(
+        canvases=len(one["in_row"]),
+        right=float(hit.sum() / asked.sum()),
+        by_place=tuple((hit / asked.clamp_min(1))[:PLACES].tolist()),
+        **mean,
+    )
+
+
+def _by_place(flags: Tensor) -> Tensor:
+    """Counts of flags [C, W] by place, at a length that all widths share."""
+    counts = flags.sum(dim=0)
+    return torch.cat((counts, counts.new_zeros(64 - len(counts))))
+
+
+def _ends(drafts: Tensor, pad: int) -> Tensor:
+    """[B, G] tokens before the first unused slot; the width where there is none."""
+    return (drafts != pad).cumprod(dim=2).sum(dim=2)

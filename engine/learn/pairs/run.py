@@ -1,0 +1,201 @@
+"""A run of pairs: seeded, resumable after a cut at any moment, with its curve, gates and checkpoint in one folder."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from engine.common.errors import BadInput
+from engine.common.files import replacing
+from engine.learn.pairs.batches import StepSource, steps
+from engine.learn.pairs.canvas import Breaks, Pairs, greedy, loss, prefill, targets
+from engine.learn.pairs.files import read_pairs
+from engine.learn.pairs.gates import Gates, assess
+from engine.learn.pairs.recipe import PairsRecipe
+from engine.models.causal.opening import Coder
+
+CHECKPOINT, CURVE = "pairs.pt", "curve.jsonl"
+WARM_UP = 20
+"""Steps."""
+REPORT_EVERY = 10
+"""Steps."""
+_ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""Not cuDNN's: behind a mask its gradients were no numbers (H200, torch 2.11)."""
+LOOKS = 6
+"""Steps of the held-out split, always the same: two turns of the widths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsSitting:
+    """How a run runs here and now; nothing of it changes what is learnt, but for rounding."""
+
+    device: torch.device
+    workers: int = 0
+    save_every_s: float = 300.0
+    assess_every_s: float = 900.0
+    start_from: Path | None = None
+    """A new run goes on from the written pairs in this folder, with a fresh optimiser."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PairsState:
+    pairs: Pairs
+    optimiser: torch.optim.AdamW
+    step: int = 0
+    rows: int = 0
+    """Places of canvases that the loss was taken at."""
+    gaps: int = 0
+    seconds: float = 0.0
+
+    def counts(self) -> dict[str, float]:
+        """How much was read."""
+        return {"step": self.step, "rows": self.rows, "gaps": self.gaps, "seconds": self.seconds}
+
+
+def train_pairs(
+    coder: Coder,
+    recipe: PairsRecipe,
+    corpus: Path,
+    folder: Path,
+    seed: int,
+    sitting: PairsSitting,
+    report: Callable[[str], None] = print,
+    should_pause: Callable[[], bool] = lambda: False,
+) -> PairsState:
+    """Train until the recipe's rows are read or `should_pause`, going on from the checkpoint in `folder` if any.
+
+    Raises BadInput for a corpus or checkpoint that is missing or does not fit.
+    """
+    state = open_pairs(coder, recipe, folder, seed, sitting.start_from)
+    base, pad = coder.network, coder.fim.pad
+    breaks = Breaks.of(coder, sitting.device)
+    folder.mkdir(parents=True, exist_ok=True)
+    coder.tokenizer.save(str(folder / "tokenizer.json"))
+    source = StepSource(corpus=corpus, tokenizer=folder, recipe=recipe, fim=coder.fim, seed=seed)
+    trained = list(state.pairs.trained().values())
+    recent: deque[tuple[float, float]] = deque(maxlen=REPORT_EVERY)
+    times: deque[float] = deque(maxlen=2 * REPORT_EVERY)
+    saved = looked = began = time.monotonic()
+    for step in steps(source, count(state.step), sitting.device, sitting.workers):
+        if should_pause() or finished(state, recipe):
+            break
+        of = prefill(base, step)
+        answers = greedy(base, of, step.text.shape[2]) if recipe.distilled else None
+        target = targets(step, answers, breaks, pad)
+        with sdpa_kernel(_ATTENTION):
+            nats, rows, right = loss(state.pairs, of, target, recipe, base.module.lm_head.weight, pad)
+            nats.backward()
+        nn.utils.clip_grad_norm_(trained, 1.0)
+        for group in state.optimiser.param_groups:
+            group["lr"] = recipe.rate * scale(state, recipe)
+        state.optimiser.step()
+        state.optimiser.zero_grad(set_to_none=True)
+        state.step += 1
+        state.rows += int(rows)
+        state.gaps += int((step.gap > 0).sum())
+        recent.append((float(nats.detach()), float(right)))
+        now = time.monotonic()
+        times.append(now - began)
+        state.seconds, began = state.seconds + times[-1], now
+        if state.step % REPORT_EVERY == 0:
+            report(_progress(state, recent, times))
+        if now - looked > sitting.assess_every_s:
+            report(_look(coder, state, source, recipe, breaks, folder).line())
+            looked = began = time.monotonic()
+        if now - saved > sitting.save_every_s:
+            save_pairs(state, folder)
+            saved = time.monotonic()
+    save_pairs(state, folder)
+    report(_look(coder, state, source, recipe, breaks, folder).line())
+    return state
+
+
+def finished(state: PairsState, recipe: PairsRecipe) -> bool:
+    return _done(state, recipe) >= 1
+
+
+def scale(state: PairsState, recipe: PairsRecipe) -> float:
+    """Share of the peak rate: linear warm-up, level, and down to nothing."""
+    left = (1 - _done(state, recipe)) / recipe.decay if recipe.decay else 1.0
+    return min(1.0, (state.step + 1) / WARM_UP, max(left, 0.0))
+
+
+def _done(state: PairsState, recipe: PairsRecipe) -> float:
+    """Share of the run."""
+    return max(state.rows / recipe.rows, state.seconds / recipe.seconds if recipe.seconds else 0.0)
+
+
+def open_pairs(
+    coder: Coder, recipe: PairsRecipe, folder: Path, seed: int, start_from: Path | None = None
+) -> PairsState:
+    """The run in `folder` as it was last saved; or a new one, from the pairs in `start_from` or from nothing.
+
+    Raises BadInput for a checkpoint or pairs of another shape.
+    """
+    pairs = Pairs(coder.network, recipe, coder.network.embeddings.weight[coder.fim.pad], seed)
+    trained = pairs.trained()
+    optimiser = torch.optim.AdamW(
+        trained.values(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.0, fused=trained["mask"].is_cuda
+    )
+    state = PairsState(pairs=pairs, optimiser=optimiser)
+    path = folder / CHECKPOINT
+    if path.exists():
+        saved: dict[str, Any] = torch.load(path, weights_only=True, map_location=trained["mask"].device)
+        _copy(saved["trained"], trained, path)
+        optimiser.load_state_dict(saved["optimiser"])
+        for name in state.counts():
+            setattr(state, name, saved[name])
+    elif start_from is not None:
+        _copy(read_pairs(start_from), trained, start_from)
+    return state
+
+
+@torch.no_grad()
+def _copy(weights: dict[str, Tensor], into: dict[str, nn.Parameter], path: Path) -> None:
+    if {name: each.shape for name, each in into.items()} != {name: each.shape for name, each in weights.items()}:
+        raise BadInput(f"{path} holds pairs of another shape: name another run, or its recipe.")
+    for name, each in into.items():
+        each.copy_(weights[name])
+
+
+def save_pairs(state: PairsState, folder: Path) -> None:
+    """Write a checkpoint; a cut at any moment leaves either the old or the new one."""
+    held = {
+        "trained": {name: each.detach() for name, each in state.pairs.trained().items()},
+        "optimiser": state.optimiser.state_dict(),
+        **state.counts(),
+    }
+    with replacing(folder / CHECKPOINT) as draft:
+        torch.save(held, draft)
+
+
+def _look(
+    coder: Coder, state: PairsState, source: StepSource, recipe: PairsRecipe, breaks: Breaks, folder: Path
+) -> Gates:
+    """The gates as they are now, on the same canvases each time."""
+    looks = steps(replace(source, seed=0, split="held-out"), range(LOOKS), breaks.inside.device, 0)
+    gates = assess(coder, state.pairs, looks, recipe, breaks)
+    with (folder / CURVE).open("a", encoding="utf-8") as curve:
+        held = {name: getattr(gates, name) for name in gates.__dataclass_fields__}
+        curve.write(json.dumps({**state.counts(), **held}) + "\n")
+    return gates
+
+
+def _progress(state: PairsState, recent: deque[tuple[float, float]], times: deque[float]) -> str:
+    nats, right = (math.fsum(each) / len(recent) for each in zip(*recent, strict=True))
+    return (
+        f"step {state.step}  {state.rows / 1e6:.3f} M rows  {state.gaps / 1e3:.1f} k gaps  loss {nats:.3f}"
+        f"  right {100 * right:.1f}%  {median(times):.3f} s a step"
+    )

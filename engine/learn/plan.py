@@ -1,0 +1,152 @@
+"""What a run will take, told before it starts: one row of a step is tried, and nothing is learnt of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import psutil
+import torch
+from torch import Tensor
+
+from engine.common.errors import OutOfMemory
+from engine.common.sizes import binary_bytes
+from engine.learn.learn import CHECKS, LOOKS, parameters_of, steps_of
+from engine.learn.lora import Trainable, is_packed, trainable
+from engine.learn.loss import CHUNK, CHUNK_CUDA
+from engine.learn.prompted import TuningLessons
+from engine.learn.recipe import Recipe
+from engine.learn.run import Batch, Sitting, step_losses, to_device, total_loss
+from engine.models.adapters.low_rank import LowRankLinear
+
+_PER_PARAMETER = 5 * torch.float32.itemsize
+"""Bytes: itself, its gradient, two of the optimiser, and the best one so far."""
+_LOGITS = 4
+"""Numbers that the loss has at once for each logit of its chunk."""
+_AT_ONCE = 3
+"""The largest tensors that the way back holds beside what the way there kept."""
+_TIMED = 3
+"""Rows"""
+_LOOK_SHARE = 0.4
+"""Of a step's time, that of a batch which nothing is learnt of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningPlan:
+    """Bytes and seconds."""
+
+    resident: int
+    """What this process holds already, the model included."""
+    training: int
+    """What comes on top."""
+    available: int
+    """What the machine has left for that."""
+    step_s: float
+    steps: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.resident + self.training
+
+    @property
+    def seconds(self) -> float:
+        """Of training."""
+        return self.step_s * (self.steps + _LOOK_SHARE * LOOKS * (CHECKS + 1))
+
+    def check(self) -> None:
+        """Raises OutOfMemory where it does not fit."""
+        if self.training > self.available:
+            raise OutOfMemory(
+                f"Tuning needs {binary_bytes(self.training)} beside what is in use, and {binary_bytes(self.available)} "
+                "are free: close other programs, give the engine's memory back by `dg-lsp engine stop`, or use a "
+                "smaller model."
+            )
+
+
+def plan(
+    network: Trainable, pairs: Mapping[str, LowRankLinear], lessons: TuningLessons, sitting: Sitting
+) -> TuningPlan:
+    """Try one row of the widest step, forward and backward; the pairs stay as they are."""
+    recipe = lessons.recipe
+    _import_all()
+    widest = max(recipe.contexts)
+    row, narrow = _row(lessons, widest, sitting)
+    rows = recipe.rows(widest)
+    kept, largest = _kept(network, row, narrow, sitting)
+    if is_packed(network.module):
+        # What one layer keeps while it is computed again.
+        plain, largest = _kept(trainable(network, recompute=False), row, narrow, sitting)
+        kept += plain // len(network.layers)
+    row_s = [_row_s(network, lessons, recipe.contexts[0], sitting) for _ in range(_TIMED)]
+    parameters = parameters_of(pairs).values()
+    for each in parameters:
+        each.grad = None
+    chunk = CHUNK_CUDA if sitting.device.type == "cuda" else CHUNK
+    logits = _LOGITS * chunk * recipe.shape.vocab * torch.float32.itemsize
+    own = _PER_PARAMETER * sum(each.numel() for each in parameters)
+    return TuningPlan(
+        # What the row has had loaded or laid out stays.
+        resident=_resident(sitting.device),
+        training=own + rows * (kept + _AT_ONCE * largest) + logits,
+        available=_available(sitting.device),
+        # The first one warms up.
+        step_s=min(row_s) * recipe.step_tokens / recipe.contexts[0],
+        steps=steps_of(recipe),
+    )
+
+
+def _import_all() -> None:
+    """What torch imports at an optimiser's first step takes a hundred megabytes, whatever is trained."""
+    one = torch.nn.Parameter(torch.zeros(1))
+    one.sum().backward()
+    torch.optim.AdamW([one], lr=0.0).step()
+
+
+def _row(lessons: TuningLessons, width: int, sitting: Sitting) -> tuple[Batch, Recipe]:
+    """One row so wide, and a recipe of such rows alone."""
+    recipe = replace(lessons.recipe, contexts=(width,), step_tokens=width)
+    return to_device(lessons.with_recipe(recipe).batch(0), sitting.device), recipe
+
+
+def _row_s(network: Trainable, lessons: TuningLessons, width: int, sitting: Sitting) -> float:
+    """Seconds that one row takes, from its making to its gradients."""
+    on_gpu = sitting.device.type == "cuda"
+    # Processor time, as others are at work as well; of a GPU only the clock tells.
+    now_s = time.perf_counter if on_gpu else time.process_time
+    began = now_s()
+    row, recipe = _row(lessons, width, sitting)
+    made = now_s()
+    total_loss(step_losses(network, row, sitting), recipe).backward()
+    if on_gpu:
+        torch.cuda.synchronize(sitting.device)
+        return now_s() - began
+    # One thread makes it, all of them compute.
+    return made - began + (now_s() - made) / torch.get_num_threads()
+
+
+def _kept(network: Trainable, row: Batch, recipe: Recipe, sitting: Sitting) -> tuple[int, int]:
+    """Bytes that the way there keeps for the way back, weights aside, and those of the largest tensor of them."""
+    weights = {each.untyped_storage().data_ptr() for each in (*network.module.parameters(), *network.module.buffers())}
+    held: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            held[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        # Held while it is counted, so that no memory is counted twice or used again.
+        loss = total_loss(step_losses(network, row, sitting), recipe)
+    found = sum(held.values()), max(held.values(), default=0)
+    del loss
+    return found
+
+
+def _resident(device: torch.device) -> int:
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else psutil.Process().memory_info().rss
+
+
+def _available(device: torch.device) -> int:
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available

@@ -1,1 +1,0 @@
-"""From a name to a model in memory: which there are, downloads, loading."""

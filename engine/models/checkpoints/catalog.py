@@ -1,0 +1,121 @@
+"""Which models there are on this machine, and which one a name means. Never touches the network."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.common.errors import ModelError
+from engine.common.names import BUNDLED
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.directory import Checkpoint
+from engine.models.registry import UnknownFamily
+
+BUNDLED_PATH = Path(__file__).parents[2] / "weights" / BUNDLED
+_HUB_ID = re.compile(r"\w[\w.-]{,95}/\w[\w.-]{,95}")
+
+
+class NotCached(ModelError):
+    """A model is not in the cache, or only a part that does not tell what it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cached:
+    """What the local Hugging Face cache holds for dg-lsp."""
+
+    checkpoints: tuple[Checkpoint, ...]
+    damaged: tuple[str, ...]
+    """What is wrong with each of the others that dg-lsp could run, or with the cache itself."""
+    others: int
+    """Models of other families, and downloads that have not come as far as to tell."""
+
+
+def find(name: str) -> Checkpoint:
+    """The model that "bundled", a directory or a Hub id means. Raises ModelError."""
+    if name == BUNDLED:
+        return bundled()
+    folder = folder_here(name)
+    if folder is not None:
+        return read_checkpoint(folder, name)
+    if is_hub_id(name):
+        return read_checkpoint(_cached_snapshot(name), name)
+    raise ModelError(
+        f"There is no model {name!r}: name {BUNDLED!r}, a directory, or a Hub id (`dg-lsp models` lists them)."
+    )
+
+
+def bundled() -> Checkpoint:
+    """The model that ships in the package. Raises ModelError where the installation lost it."""
+    if not BUNDLED_PATH.is_dir():
+        raise ModelError("The bundled model is missing from this installation: install dg-lsp again.")
+    return read_checkpoint(BUNDLED_PATH, BUNDLED)
+
+
+def folder_here(name: str) -> Path | None:
+    """The directory of this machine that a name of the user's means, if it means one. Raises ModelError for a file."""
+    try:
+        path = Path(name).expanduser()
+        is_file = path.is_file()
+        is_folder = path.is_dir() and name != ""  # an empty name would be this directory
+    except RuntimeError:
+        raise ModelError(f"The home in {name!r} is not known: write the whole path.") from None
+    except OSError:  # a name too long for a file, or one behind a directory that is closed to us
+        return None
+    if is_file:
+        raise ModelError(f"{name} is a file: name the directory of the model.")
+    return path if is_folder else None
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name has the form OWNER/MODEL, by the Hub's own rules."""
+    if not _HUB_ID.fullmatch(name):
+        return False
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    with suppress(HFValidationError):
+        validate_repo_id(name)
+        return True
+    return False
+
+
+def cached() -> Cached:
+    """What is in the local Hugging Face cache, by name."""
+    from huggingface_hub import CacheNotFound, constants, scan_cache_dir
+
+    try:
+        repos = [repo for repo in scan_cache_dir(constants.HF_HUB_CACHE).repos if repo.repo_type == "model"]
+    except CacheNotFound:
+        repos = []
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no folder"
+        told = f"The cache {constants.HF_HUB_CACHE} can't be read ({why}): check it, or set HF_HUB_CACHE to another."
+        return Cached(checkpoints=(), damaged=(told,), others=0)
+    checkpoints: list[Checkpoint] = []
+    damaged: list[str] = []
+    for name in sorted(repo.repo_id for repo in repos):
+        try:
+            checkpoints.append(read_checkpoint(_cached_snapshot(name), name))
+        except (NotCached, UnknownFamily):
+            continue
+        except ModelError as error:
+            damaged.append(str(error))
+    others = len(repos) - len(checkpoints) - len(damaged)
+    return Cached(checkpoints=tuple(checkpoints), damaged=tuple(damaged), others=others)
+
+
+def cached_folder(hub_id: str) -> Path | None:
+    """Where the local Hugging Face cache has the files of what `is_hub_id`, None where it has not."""
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(hub_id, "config.json")
+    return Path(config).parent if isinstance(config, str) else None
+
+
+def _cached_snapshot(hub_id: str) -> Path:
+    folder = cached_folder(hub_id)
+    if folder is None:
+        raise NotCached(f"{hub_id} is not in the local Hugging Face cache: run `dg-lsp pull {hub_id}` first.")
+    return folder

@@ -1,0 +1,69 @@
+"""What a model directory is: which family runs it, how big it is. Reads JSON and headers only, and imports no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from engine.common.errors import ModelError
+from engine.models.checkpoints.directory import (
+    Checkpoint,
+    LengthStrategy,
+    TensorHeader,
+    read_files,
+    read_header,
+    reading,
+    weight_files,
+)
+from engine.models.checkpoints.packed import check_formats, packed
+from engine.models.registry import family_of_type
+
+_ADAPTER = "adapter_config.json"
+_TOKENIZER_FILES = (("tokenizer.json",), ("vocab.json", "merges.txt"))
+"""A tokenizer is in one file, or in these two."""
+
+
+def read_checkpoint(path: Path, name: str) -> Checkpoint:
+    """Read a model directory. Raises ModelError for what is missing, cut off, unknown, contradictory or unsafe."""
+    with reading(name):
+        return _read(path, name)
+
+
+def _read(path: Path, name: str) -> Checkpoint:
+    files = read_files(path, name)
+    family = family_of_type(files.config.get("model_type"), name)
+    weights = weight_files(path, name)
+    if not any(all((path / file).is_file() for file in several) for several in _TOKENIZER_FILES):
+        raise ModelError(f"{name} has no {_TOKENIZER_FILES[0][0]}: copy it there, or pull the model again.")
+    if (path / _ADAPTER).exists():
+        # transformers would load it on top, or what it names instead.
+        raise ModelError(f"{name} is an adapter ({_ADAPTER}): merge it into its model and remove that file.")
+    tensors = family.loaded(packed(files, [tensor for file in weights for tensor in read_header(file)]))
+    check_formats(tensors, name)
+    layers = family.layers(files)
+    _check_layers(layers, tensors, name)
+    length = files.metadata.get("length") or family.length(files)
+    if length not in get_args(LengthStrategy):
+        raise ModelError(
+            f"{name} says its length strategy is {length!r}: use one of {', '.join(get_args(LengthStrategy))}."
+        )
+    return Checkpoint(
+        name=name,
+        path=path,
+        family=family.name,
+        length=length,
+        config=files.config,
+        metadata=files.metadata,
+        layers=layers,
+        tensors=tensors,
+        nbytes=sum(file.stat().st_size for file in weights),
+    )
+
+
+def _check_layers(layers: int, tensors: tuple[TensorHeader, ...], name: str) -> None:
+    """Before anything of a layer's size is made as often as config.json says."""
+    found = {tensor.layer for tensor in tensors} - {None}
+    if len(found) != layers or not all(0 <= each < layers for each in found if each is not None):
+        raise ModelError(
+            f"The config.json of {name} says {layers} layers, but its weights have {len(found)}: pull or copy it again."
+        )

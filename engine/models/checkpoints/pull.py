@@ -1,0 +1,194 @@
+"""Download a model from the Hugging Face Hub into its local cache: weights as safetensors, never code or pickle."""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import (
+    HfApi,
+    ModelInfo,
+    constants,
+    get_session,
+    hf_hub_download,
+    set_client_factory,
+    try_to_load_from_cache,
+)
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HTTPError,  # pyright: ignore[reportPrivateImportUsage] (which package it is from depends on the version)
+    RepositoryNotFoundError,
+)
+
+from engine.common.errors import EngineError, ModelError
+from engine.common.sizes import decimal_bytes
+from engine.models.checkpoints.catalog import find, is_hub_id
+from engine.models.checkpoints.directory import TAKE_INSTEAD, Checkpoint, read_json
+from engine.models.checkpoints.packed import layout_of
+from engine.models.registry import family_of_type
+
+PATTERNS = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt")
+"""What is downloaded, from the top folder only: folders hold variants for other programs."""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""A file's: what is more in one can be a pattern, or a path on some system."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_TAG = re.compile(r'(?:W/)?"?[A-Za-z0-9][A-Za-z0-9_.-]*"?')
+_BECOME_PATHS = {"X-Repo-Commit": _COMMIT, "ETag": _TAG, "X-Linked-ETag": _TAG}
+"""What the Hub's library makes names of files of, and the form these headers have."""
+_SPARE_NBYTES = 1 << 30
+"""Left free on the disk."""
+_WORKERS = 2
+"""Files at once. An interruption costs what each of them had, and big files are loaded in parallel by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a download takes, known before it starts."""
+
+    hub_id: str
+    commit: str
+    files: tuple[str, ...]
+    download_nbytes: int
+    """Without the files that are in the cache already."""
+    weights_nbytes: int
+    """About what the model takes in memory, in the number format it is stored in."""
+    free_nbytes: int
+    """On the disk of the cache."""
+
+
+def plan_pull(hub_id: str) -> Plan:
+    """Ask the Hub what a model takes. Raises ModelError for one that can't be had or run, EngineError offline."""
+    if not is_hub_id(hub_id):
+        raise ModelError(f"{hub_id!r} is no Hub id: give OWNER/MODEL.")
+    with _hub_errors(hub_id):
+        info = HfApi().model_info(hub_id, files_metadata=True)
+    sizes = _our_files(info)
+    weights_nbytes = sum(size for name, size in sizes.items() if name.endswith(".safetensors"))
+    _check(info, hub_id, weights_nbytes)
+    commit = info.sha or ""
+    if not _COMMIT.fullmatch(commit):
+        raise EngineError(_nonsense("commit", commit))
+    missing = [name for name in sizes if not isinstance(try_to_load_from_cache(hub_id, name, revision=commit), str)]
+    return Plan(
+        hub_id=hub_id,
+        commit=commit,
+        files=tuple(sizes),
+        download_nbytes=sum(sizes[name] for name in missing),
+        weights_nbytes=weights_nbytes,
+        free_nbytes=shutil.disk_usage(_existing(Path(constants.HF_HUB_CACHE))).free,
+    )
+
+
+def pull(plan: Plan) -> Checkpoint:
+    """Download what is missing, with a progress bar. A broken connection is taken up where it broke; files that were
+    finished before an interruption are not downloaded again.
+
+    Raises EngineError where disk or network do not allow it, ModelError where the download turns out not to be a model,
+    and before it where weights are quantized in a way that can't be read.
+    """
+    if plan.download_nbytes + _SPARE_NBYTES > plan.free_nbytes:
+        raise EngineError(
+            f"{plan.hub_id} needs {decimal_bytes(plan.download_nbytes + _SPARE_NBYTES)} of disk, and "
+            f"{constants.HF_HUB_CACHE} has {decimal_bytes(plan.free_nbytes)}: free some, or set HF_HUB_CACHE."
+        )
+    with _hub_errors(plan.hub_id), ThreadPoolExecutor(_WORKERS) as pool:
+        _distrust_headers()
+        if "config.json" in plan.files:
+            config = Path(hf_hub_download(plan.hub_id, "config.json"))
+            layout_of(read_json(config, plan.hub_id), plan.hub_id)
+        # By branch, so that the cache knows the model by its id alone afterwards.
+        tasks = [pool.submit(hf_hub_download, plan.hub_id, name) for name in plan.files]
+        try:
+            folders = {Path(task.result()).parent.name for task in tasks}
+        except BaseException:  # at Ctrl-C, too, or the pool would first download the rest
+            pool.shutdown(cancel_futures=True)
+            raise
+    if folders != {plan.commit}:
+        raise EngineError(f"{plan.hub_id} changed on the Hub meanwhile: run `dg-lsp pull {plan.hub_id}` again.")
+    return find(plan.hub_id)
+
+
+def _distrust_headers() -> None:
+    """From now on, an answer whose headers would lead out of the cache is an EngineError."""
+    session: Any = get_session()
+
+    def check(response: Any) -> None:
+        if response.request.method != "HEAD":  # what a file is called by is asked that way
+            return
+        for header, form in _BECOME_PATHS.items():
+            value = response.headers.get(header)
+            if value is not None and not form.fullmatch(value):
+                raise EngineError(_nonsense(header, value))
+
+    hooks = {**session.event_hooks, "response": [*session.event_hooks["response"], check]}
+    # The library closes its client after a broken connection and makes another.
+    set_client_factory(
+        lambda: type(session)(event_hooks=hooks, follow_redirects=session.follow_redirects, timeout=session.timeout)
+    )
+
+
+def _nonsense(what: str, value: str) -> str:
+    return f"The endpoint {constants.ENDPOINT} answers with a {what} that is none ({value[:80]!r}): check HF_ENDPOINT."
+
+
+def _our_files(info: ModelInfo) -> Mapping[str, int]:
+    """Names and sizes of what would be downloaded."""
+    return {
+        file.rfilename: file.size or 0
+        for file in info.siblings or []
+        if _NAME.fullmatch(file.rfilename) and any(fnmatchcase(file.rfilename, pattern) for pattern in PATTERNS)
+    }
+
+
+def _check(info: ModelInfo, hub_id: str, weights_nbytes: int) -> None:
+    model_type = (info.config or {}).get("model_type")
+    if model_type is not None:
+        family_of_type(model_type, hub_id)
+    if not weights_nbytes and any(file.rfilename.endswith(".gguf") for file in info.siblings or []):
+        raise ModelError(f"{hub_id} holds its weights as GGUF, which dg-lsp can't read: {TAKE_INSTEAD}.")
+    if not weights_nbytes:
+        raise ModelError(
+            f"{hub_id} has no safetensors weights, and pickle weights can run any code when they are opened: "
+            "choose another model, or convert it."
+        )
+
+
+@contextmanager
+def _hub_errors(hub_id: str) -> Generator[None]:
+    try:
+        yield
+    except GatedRepoError:
+        raise ModelError(
+            f"{hub_id} asks you to accept its terms: do so on its page at the Hub, then run `hf auth login`."
+        ) from None
+    except RepositoryNotFoundError:
+        raise ModelError(
+            f"The Hub has no model {hub_id} that you may see: check the name, or run `hf auth login`."
+        ) from None
+    except HfHubHTTPError as error:
+        raise EngineError(f"The Hub refused {hub_id} (status {error.response.status_code}): try again later.") from None
+    except (HTTPError, OSError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise EngineError(f"The disk is full: free some and run `dg-lsp pull {hub_id}` again.") from None
+        # What the library says of the network has no number.
+        if isinstance(error, OSError) and error.errno and not isinstance(error, ConnectionError | TimeoutError):
+            raise EngineError(
+                f"{error.filename or constants.HF_HUB_CACHE} can't be written to ({error.strerror}): check its "
+                "permissions, or set HF_HUB_CACHE to another folder."
+            ) from None
+        raise EngineError(
+            f"The Hub can't be reached ({type(error).__name__}): check the network and try again."
+        ) from None
+
+
+def _existing(path: Path) -> Path:
+    return path if path.exists() else _existing(path.parent)

@@ -1,0 +1,410 @@
+"""Where one token may be missing: what a person who left it out would put in, and where, likeliest first.
+
+As a parser's error recovery does, near the error; brackets and strings that don't pair say what kind of token it is.
+Nothing here is tried: a parser disposes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice, pairwise
+
+from engine.common.analysis import SyntaxErrorRegion
+from engine.syntax.brackets import indentation, pair
+from engine.syntax.languages import GRAMMARS, Grammar
+from engine.syntax.lexing import OPENER, PARTNER, lexemes
+from engine.syntax.parsed_text import ParsedText
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(r"\w+")
+_REACH = 60
+"""Lines that a bracket is looked for away from its partner."""
+_LONGEST = 400
+"""Lines of a string."""
+_SUSPECTS = 3
+"""Brackets of a kind that are looked at as the ones without a partner."""
+_SPOTS = 6
+"""Of an error region, those whose lines are looked at."""
+_OPENERS, _CLOSERS = "".join(PARTNER), "".join(OPENER)
+_PREFIXES = re.compile(r"(?i:[rbfu]|rb|br|fr|rf)\Z")
+"""What may stand before a string's quote, without a blank between."""
+_MOST = 20_000
+"""Insertions that are thought of: a file may be one long line, or all brackets."""
+_RUN = 100
+"""Like characters in a row."""
+_WORD_CHARS = 80
+"""Of a word that may be two, between which something is missing."""
+_SURPLUS = 3.0
+"""What it costs to take a bracket away."""
+_NEVER = 99.0
+"""What no person would leave out."""
+LEAST_LIKELY = 9.0
+"""Insertions that cost more are not tried."""
+WORTH = 3.5
+"""Nor those that cost so much more than one that helps."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Insertion:
+    """`text` stands at the offset `at`."""
+
+    cost: float
+    """How unlikely that is, in nats; counts for nothing but against other insertions."""
+    at: int
+    text: str
+    removed: int = 0
+    """Characters there that make way: of a bracket that closes nothing, which may be one too many."""
+
+
+def insertions(text: ParsedText, region: SyntaxErrorRegion) -> list[Insertion]:
+    """Everything that may be missing near an error region, likeliest first, nothing twice."""
+    thought = islice(_Near(text, region).all(), _MOST)
+    best: dict[tuple[int, str, int], Insertion] = {}
+    for each in sorted(each for each in thought if each.cost <= LEAST_LIKELY):
+        at, said = each.at, each.text
+        # A token beside its like, or a blank beside another, is the same text on either side of it.
+        while said[:1] == text.tree.text[at : at + 1] != "" and at - each.at < _RUN:
+            at, said = at + 1, said[1:] + said[0]
+        best.setdefault((at, said, each.removed), each)
+    return list(best.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Between two tokens of a line, or at its edges."""
+
+    at: int
+    line: int
+    before: str
+    """The token that ends there, or blank."""
+    after: str
+    """The token that begins there, or blank; a line feed at the end of the line's code."""
+    first: bool = False
+    """Whether nothing but blanks precedes it in its line."""
+    split: bool = False
+    """Whether it is inside a word."""
+
+
+class _Near:
+    """What is near one error region."""
+
+    def __init__(self, text: ParsedText, region: SyntaxErrorRegion) -> None:
+        self._source, self._language = text.tree.text, text.tree.language
+        self._grammar = GRAMMARS.get(self._language, Grammar(name=self._language))
+        self._region = region
+        self._lines = self._source.split("\n")
+        self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
+        self._pairing = pair(self._source, self._language)
+        self._opaque = [each for each in lexemes(self._source, self._language) if each.kind in ("string", "comment")]
+        self._ended = [each for each in self._opaque if each.ended]
+        self._ends = [each.end for each in self._ended]
+        self._words = frozenset(_WORD.findall(self._source))
+
+    def all(self) -> Iterator[Insertion]:
+        """In no order."""
+        unpaired = 0
+        for each in (*self._quotes(), *self._closers(), *self._openers()):
+            unpaired += 1
+            yield each
+        if self._pairing.pending:
+            # What follows is taken for what it is not.
+            return
+        yield from self._block_ends()
+        handicap = 4.0 if unpaired else 0.0
+        for place in self._places(self._window()):
+            away = handicap + self._away(place.at)
+            if self._grammar.lexes or not self._grammar.ends:
+                yield Insertion(away + self._colon(place), place.at, ":")
+                yield Insertion(away + self._comma(place), place.at, ",")
+            yield from self._keywords(place, away)
+
+    # Where to look
+
+    def _line_of(self, at: int) -> int:
+        return bisect_right(self._starts, at) - 1
+
+    def _window(self) -> list[int]:
+        """The lines of the error region, of its likeliest spots, and those with code before them, where what is missing
+        shows a line later."""
+        region = self._region
+        lines = {*range(self._line_of(region.start), self._line_of(region.end) + 1)}
+        lines |= {self._line_of(spot) for spot in region.spots[:_SPOTS]}
+        for line in [*lines]:
+            lines |= {above for above in range(line - 1, max(-1, line - 4), -1) if self._lines[above].strip()}
+        return sorted(lines)
+
+    def _away(self, at: int) -> float:
+        """How far a place is from where the text is broken."""
+        line = self._line_of(at)
+        spots = self._region.spots[:_SPOTS] or (self._region.start,)
+        return min(0.1 * rank + self._apart(at, line, spot) for rank, spot in enumerate(spots))
+
+    def _apart(self, at: int, line: int, spot: int) -> float:
+        """An error shows where it is or later, seldom before."""
+        lines = self._line_of(spot) - line
+        if lines:
+            return lines + 0.5 if lines > 0 else 2.5 - lines
+        return (spot - at) / 20 if at <= spot else 0.5 + (at - spot) / 10
+
+    def _places(self, lines: Iterable[int], *, inside: bool = False) -> Iterator[_Slot]:
+        """The places of some lines; those in strings and comments only if `inside`."""
+        for line in lines:
+            for place in self._places_of(line):
+                index = bisect_right(self._ends, place.at)
+                if inside or index == len(self._ended) or place.at <= self._ended[index].start:
+                    yield place
+
+    def _places_of(self, line: int) -> Iterator[_Slot]:
+        start, said = self._starts[line], self._lines[line].rstrip("\r")
+        tokens = list(_TOKEN.finditer(said))
+        if not tokens:
+            yield _Slot(start + len(said), line, "", "\n", first=True)
+            return
+        if tokens[0].start():
+            yield _Slot(start + tokens[0].start() - 1, line, "", "", first=True)
+        for index, token in enumerate(tokens):
+            before = tokens[index - 1] if index else None
+            first, last = start + token.start(), start + token.end()
+            if before is None or before.end() < token.start():
+                yield _Slot(first, line, "", token[0], first=before is None)
+            if before and token.start() - before.end() > 1:
+                yield _Slot(start + before.end() + 1, line, "", "")
+            for at in range(first + 1, last) if last - first <= _WORD_CHARS else ():
+                yield _Slot(at, line, token[0][: at - first], token[0][at - first :], split=True)
+            following = tokens[index + 1] if index + 1 < len(tokens) else None
+            touching = following is not None and following.start() == token.end()
+            if touching and following and following[0] in "\"'" and _PREFIXES.match(token[0]):
+                # A string's prefix and its quote are one token.
+                continue
+            ends = following is None and last == start + len(said)
+            yield _Slot(last, line, token[0], following[0] if touching and following else "\n" if ends else "")
+        if said[-1:].isspace():
+            yield _Slot(start + len(said), line, "", "\n")
+
+    # What may be there
+
+    def _quotes(self) -> Iterator[Insertion]:
+        pending = self._pairing.pending
+        for start in self._pairing.cut_off:
+            line = self._line_of(start)
+            if abs(line - self._line_of(self._region.start)) <= 2:
+                quote = next(each.closer for each in self._opaque if each.start == start)
+                for place in self._places([line], inside=True):
+                    yield Insertion(self._quote(place), place.at, quote)
+        if pending and pending.kind == "string":
+            yield from self._across_lines(pending.closer)
+
+    def _across_lines(self, quote: str) -> Iterator[Insertion]:
+        """Where strings of several lines may begin or end. One quote too few turns text and code around for the rest of
+        the file; so the shortest string that leaves code on either side is meant."""
+        spans = [(each.start, each.end - len(quote)) for each in self._opaque if each.closer == quote]
+        # The last is open to the end of the text.
+        quotes = [at for span in spans for at in span][:-1]
+        ends = [0, *quotes, len(self._source)]
+        looks = [self._looks(at, at + len(quote)) for at in quotes]
+        misplaced = _misplaced(looks)
+        least = min(misplaced)
+        for index, (low, high) in enumerate(pairwise(ends)):
+            closes = index % 2 == 1
+            partner = self._line_of(low if closes else high)
+            away = min(
+                abs(partner - self._line_of(spot)) for spot in (*self._region.spots[:_SPOTS], self._region.start)
+            )
+            odd = misplaced[index] - least + min(1.0, 0.002 * away)
+            margin = indentation(self._lines[partner])
+            first, last = max(self._line_of(low), partner - _LONGEST), min(self._line_of(high), partner + _LONGEST)
+            for place in self._places(range(first, last + 1), inside=True):
+                if low + len(quote) * bool(index) <= place.at <= high:
+                    lines = abs(place.line - partner)
+                    cost = self._end(place, margin, lines) if closes else self._beginning(place)
+                    yield Insertion(cost + (0.02 if len(quote) > 1 else 1.0) * lines + odd, place.at, quote)
+        if len(quote) == 3:
+            for found in re.finditer(rf"(?<!{quote[0]}){quote[:2]}(?!{quote[0]})", self._source):
+                yield Insertion(1.0, found.end(), quote[0])
+
+    def _looks(self, start: int, end: int) -> str:
+        """Whether a quote looks like the beginning or the end of a string."""
+        line = self._line_of(start)
+        before, after = (
+            self._source[self._starts[line] : start].strip(),
+            self._source[end : self._starts[line + 1]].strip(),
+        )
+        if before and not before[-1].isspace() and before[-1] not in "=(,[{" and not _PREFIXES.match(before):
+            return "end" if not after or after[0] in _CLOSERS + ",.:" else ""
+        if after:
+            return "beginning" if after[0].isalnum() else ""
+        above = next((said.rstrip() for said in reversed(self._lines[:line]) if said.strip()), ":")
+        return "beginning" if above.endswith((":", "(", "=")) else "end" if not before else ""
+
+    def _end(self, place: _Slot, margin: int, lines: int) -> float:
+        """For a string of several lines that ends there."""
+        if place.split:
+            return _NEVER
+        if not self._lines[place.line].strip():
+            return 0.0 if place.at - self._starts[place.line] == margin else 2.0
+        if place.after == "\n":
+            return 0.3 if lines == 0 else 1.0
+        return 2.0 if place.before else 4.0
+
+    def _beginning(self, place: _Slot) -> float:
+        """For a string of several lines that begins there."""
+        if place.split:
+            return 1.0 if _PREFIXES.match(place.before) else _NEVER
+        if place.first:
+            above = next((line.rstrip() for line in reversed(self._lines[: place.line]) if line.strip()), ":")
+            return 0.0 if above.endswith((":", "(", "=", ",")) else 1.5
+        return 1.0 if place.before in tuple("=(,[{") else 2.0
+
+    def _quote(self, place: _Slot) -> float:
+        if place.split:
+            return 1.0 if _PREFIXES.match(place.before) else _NEVER
+        if place.after == "\n":
+            return 1.0
+        if place.before and place.after in (")", "]", "}", ",", ":", ";"):
+            return 0.5
+        if not place.before and place.after:
+            return 0.5
+        return 1.5 if place.before and place.after else 2.0
+
+    def _closers(self) -> Iterator[Insertion]:
+        """What closes the brackets that are open too long."""
+        for opener, closer in self._suspects():
+            first = self._line_of(opener)
+            margin = indentation(self._lines[first])
+            for line in range(first, min(self._extent(first, margin), first + _REACH)):
+                for place in self._places([line]):
+                    if place.at > opener:
+                        yield Insertion(self._closer(place, margin) + 0.05 * (line - first), place.at, closer)
+
+    def _suspects(self) -> list[tuple[int, str]]:
+        """Brackets that may lack their partner, and what would close them."""
+        last = self._region.end
+        unclosed = [(each.start, each.closer) for each in self._pairing.unclosed if each.start <= last]
+        # A partner that begins a line and is not indented as its bracket's line is belongs to another one.
+        crooked = [
+            (bracket.start, bracket.closer)
+            for bracket, end in self._pairing.pairs
+            if unclosed and bracket.start > unclosed[0][0] and self._is_crooked(bracket.start, end)
+        ]
+        return [*unclosed[-_SUSPECTS:], *sorted(crooked)[-_SUSPECTS:]]
+
+    def _is_crooked(self, start: int, end: int) -> bool:
+        opening, closing = self._lines[self._line_of(start)], self._lines[self._line_of(end)]
+        begins = closing.lstrip().startswith((*_CLOSERS,)) and self._line_of(start) < self._line_of(end)
+        return begins and indentation(opening) != indentation(closing)
+
+    def _extent(self, first: int, margin: int) -> int:
+        """The line before which a bracket that was opened in the line `first` ends, judged by indentation."""
+        for line in range(first + 1, len(self._lines)):
+            said = self._lines[line]
+            if said.strip() and indentation(said) <= margin and said.lstrip()[0] not in _CLOSERS:
+                return line + 1
+        return len(self._lines)
+
+    def _closer(self, place: _Slot, margin: int) -> float:
+        if place.split:
+            return _NEVER
+        if place.first:
+            said = self._lines[place.line].rstrip("\r")
+            blank = place.at - self._starts[place.line]
+            if not said.strip():
+                return 0.0 if blank == margin else 3.0
+            return 1.0 if blank == margin else 4.0
+        if not place.before:
+            return 4.0
+        cost = 2.0 if place.before in _OPENERS + "," else 0.0
+        if place.after == "\n" or (place.after == ":" and self._ends_line(place.at + 1)):
+            return cost
+        if place.after in _CLOSERS or not place.after:
+            return cost + 1.0
+        return cost + (1.0 if place.after in ",;:." else 3.0)
+
+    def _ends_line(self, at: int) -> bool:
+        rest = self._lines[self._line_of(at)][at - self._starts[self._line_of(at)] :].strip()
+        return not rest or rest.startswith(("#", "//"))
+
+    def _openers(self) -> Iterator[Insertion]:
+        """What opens the brackets that are closed too often."""
+        for closed in self._near_region(self._pairing.unopened):
+            opener = OPENER[self._source[closed]]
+            yield Insertion(_SURPLUS, closed, "", 1)
+            last = self._line_of(closed)
+            for line in range(self._beginning_of(last), last + 1):
+                for place in self._places([line]):
+                    if place.at <= closed:
+                        yield Insertion(self._opener(place) + 0.05 * (last - line), place.at, opener)
+
+    def _near_region(self, places: Sequence[int]) -> list[int]:
+        """The few that are nearest."""
+        return sorted(places, key=lambda at: abs(at - self._region.start))[:_SUSPECTS]
+
+    def _beginning_of(self, last: int) -> int:
+        """The line with which the statement begins that the line `last` ends, judged by indentation."""
+        margin = indentation(self._lines[last])
+        closes = self._lines[last].lstrip().startswith((*_CLOSERS,))
+        for line in range(last - 1, max(-1, last - _REACH), -1):
+            said = self._lines[line]
+            if said.strip() and (indentation(said) < max(1, margin) or (closes and indentation(said) <= margin)):
+                return line
+        return max(0, last - _REACH)
+
+    def _opener(self, place: _Slot) -> float:
+        if place.split:
+            return 4.0 - 1.5 * ((place.before in self._words) + (place.after in self._words))
+        if place.after in ("", "\n"):
+            return 3.0 if place.after == "" else 1.0
+        if place.after in _CLOSERS:
+            return 2.5
+        return 0.5 if place.before else 1.0
+
+    def _block_ends(self) -> Iterator[Insertion]:
+        """Words that end blocks, on lines of their own."""
+        words = self._grammar.ends.split()
+        first, last = self._line_of(self._region.start), self._line_of(self._region.end)
+        for line in range(max(0, first - _REACH), min(last + _REACH, len(self._lines))) if words else ():
+            said = self._lines[line].rstrip("\r")
+            if not said.strip():
+                above = self._lines[:line]
+                header = next((one for one in reversed(above) if one.strip() and indentation(one) <= len(said)), "")
+                fits = indentation(header) == len(said) and header.strip() not in words
+                cost = (0.0 if fits else 3.0) + 0.02 * abs(line - first)
+                yield from (Insertion(cost, self._starts[line] + len(said), word) for word in words)
+
+    def _colon(self, place: _Slot) -> float:
+        if place.split or not place.before:
+            return 5.0
+        return 0.0 if self._ends_line(place.at) else 1.5
+
+    def _comma(self, place: _Slot) -> float:
+        if place.split:
+            return 6.0
+        if not place.before or place.before in _OPENERS + ",":
+            return 5.0
+        return 0.0 if place.after in ("", "\n") else 1.0
+
+    def _keywords(self, place: _Slot, away: float) -> Iterator[Insertion]:
+        """Words that are never names, with the blanks that they need."""
+        if place.split:
+            return
+        before, after = self._source[place.at - 1 : place.at], self._source[place.at : place.at + 1]
+        doubled = before.isspace() and after in (" ", "\t")
+        lead = " " if before and not before.isspace() else ""
+        trail = " " if after.isalnum() or after in tuple("_\"'([{") else ""
+        cost = 1.0 if doubled or (place.first and not trail) else 2.5 + len(lead)
+        lead = " " if before.isalnum() or before in tuple("_)]}") else ""
+        ends = self._grammar.ends.split()
+        for word in dict.fromkeys((*self._grammar.keywords.split(), *ends)):
+            # A block ends in the middle of a line only where it was written on that line.
+            yield Insertion(away + (6.0 if word in ends else cost), place.at, lead + word + trail)
+
+
+def _misplaced(looks: Sequence[str]) -> list[int]:
+    """For each quote, and the end: how many look like ends where they would be beginnings, and the other way round, if
+    one more stood before it."""
+    as_it_is = [look == ("beginning" if at % 2 else "end") for at, look in enumerate(looks)]
+    turned = [look == ("end" if at % 2 else "beginning") for at, look in enumerate(looks)]
+    after = [*accumulate(reversed(turned), initial=0)][::-1]
+    return [head + tail for head, tail in zip(accumulate(as_it_is, initial=0), after, strict=True)]

@@ -1,0 +1,189 @@
+"""What is asked about documents, and the answers: plain values, so that another process can be asked.
+
+Nothing here parses. `engine.syntax.checks` answers, in this process or in one of its own (`engine.syntax.child`);
+None in the place of an answer means that nobody could tell in time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+from engine.common.analysis import Analysis, SyntaxErrorRegion
+from engine.common.wire import Wire
+from engine.syntax.roles import SpanRole
+from engine.syntax.signatures import SpanEdit
+from engine.syntax.verdict import Verdict
+
+R = TypeVar("R")
+
+
+class Asks(Wire, Generic[R], frozen=True, tag=True):
+    """A question that is answered by an `R`."""
+
+
+class ValidatedFill(Wire, frozen=True, kw_only=True):
+    """A fill as it may be offered, and what it does to the syntax of its file."""
+
+    text: str
+    verdict: Verdict | None
+    """None: unchecked."""
+    swallowed: int = 0
+    """Characters after the gap that it takes the place of."""
+
+
+class Validations(Wire, frozen=True, kw_only=True):
+    """One for each fill; None where nothing of it is left to offer."""
+
+    fills: tuple[ValidatedFill | None, ...]
+
+
+class ValidateFills(Asks[Validations], frozen=True, kw_only=True):
+    """What becomes of a document with each of `fills` in the place of `text[start:end]`."""
+
+    text: str
+    start: int
+    end: int
+    language: str
+    """`Grammar.name`, here and below."""
+    fills: tuple[str, ...]
+    whole: bool = False
+    """Whether a fill stands for text that is there: then no part of it will do. Others are trimmed to what belongs in
+    the gap."""
+    cut: bool = False
+    """Cut what is broken to its longest head that is not."""
+    may_swallow: bool = False
+    """Whether a fill may take the place of closers after the gap that it closes itself."""
+
+
+class Diagnosis(Wire, frozen=True, kw_only=True):
+    severity: tuple[int, int]
+    """Orders texts; see `ParsedText.severity`."""
+    errors: tuple[SyntaxErrorRegion, ...]
+
+
+class Diagnose(Asks[Diagnosis], frozen=True, kw_only=True):
+    text: str
+    language: str
+
+
+class Better(Wire, frozen=True, kw_only=True):
+    """A text that makes its document less broken: its index, and how broken the document then is."""
+
+    index: int
+    severity: tuple[int, int]
+
+
+class Tried(Wire, frozen=True, kw_only=True):
+    """What came of the first `count` texts."""
+
+    count: int
+    better: tuple[Better, ...]
+    spent_ms: float
+    """Of processor time."""
+
+
+class TryEdits(Asks[Tried], frozen=True, kw_only=True):
+    """Which of `texts` make a broken document better in the place of `text[start:end]`; `most` of them will do."""
+
+    text: str
+    language: str
+    start: int
+    end: int
+    texts: tuple[str, ...]
+    most: int
+
+
+class Inserted(Wire, frozen=True, kw_only=True):
+    """One token that makes its document less broken."""
+
+    at: int
+    new: str
+    removed: int
+    cost: float
+    """These four: see `engine.syntax.insertions`."""
+    severity: tuple[int, int]
+
+
+class Insertions(Wire, frozen=True, kw_only=True):
+    """What came of the first `count` insertions, likeliest first."""
+
+    count: int
+    found: tuple[Inserted, ...]
+    done: bool
+    """Whether there is no other that is worth a try."""
+    spent_ms: float
+    """Of processor time."""
+
+
+class TryInsertions(Asks[Insertions], frozen=True, kw_only=True):
+    """Which single token, put in near an error region, makes a broken document better."""
+
+    text: str
+    language: str
+    region: SyntaxErrorRegion
+    start: int
+    end: int
+    """The token stands in `text[start:end]`, or at either end of it."""
+    skip: int = 0
+    """Insertions that were tried already."""
+    limit: float = math.inf
+    """What costs more is not tried."""
+
+
+class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
+    """What a text offers to somebody at a place in it."""
+
+    text: str
+    language: str
+    cursor: int
+
+
+class Roles(Wire, frozen=True, kw_only=True):
+    """One for each span."""
+
+    spans: tuple[SpanRole, ...]
+
+
+class RolesOf(Asks[Roles], frozen=True, kw_only=True):
+    """What spans of a text are to its code."""
+
+    text: str
+    language: str
+    spans: tuple[tuple[int, int], ...]
+
+
+class SpanEdits(Wire, frozen=True, kw_only=True):
+    edits: tuple[SpanEdit, ...]
+
+
+class CallsToChange(Asks[SpanEdits], frozen=True, kw_only=True):
+    """What calls in `text` have to become if the lines that begin at `start` changed a signature."""
+
+    before: str
+    text: str
+    language: str
+    start: int
+
+
+Question = ValidateFills | Diagnose | TryEdits | TryInsertions | AnalyzeText | RolesOf | CallsToChange
+Reply = Validations | Diagnosis | Tried | Insertions | Analysis | Roles | SpanEdits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    question: Question
+    budget_ms: float
+    """Of processor time."""
+    left_ms: float = math.inf
+    """After so long, by the clock on the wall, the answer is of no use any more."""
+
+
+def asked(question: Asks[R], budget_ms: float, left_ms: float = math.inf) -> Generator[Check, Reply | None, R | None]:
+    """Ask, from work that is run step by step (see engine.fill.executor); None where nobody could tell in time."""
+    if left_ms <= 0:
+        return None
+    check = Check(question=cast(Question, question), budget_ms=min(budget_ms, left_ms), left_ms=left_ms)
+    return cast("R | None", (yield check))

@@ -1,0 +1,88 @@
+"""Documents that were under way when the process that checks syntax died, or that use up all the time they get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.common.sequences import common_head, common_tail
+
+DEATHS = 2
+"""So many, and a document is set aside."""
+ASIDE_S = 600.0
+"""Then it gets another chance: it may have become another one."""
+_KEPT = 16
+_LEAST_MS = 10.0
+
+
+@dataclass(slots=True)
+class _Suspect:
+    text: str
+    language: str
+    deaths: int = 0
+    out_of_time: int = 0
+    """How often of late, less how often not."""
+    aside_until: float = 0.0
+
+
+class Suspects:
+    """Knows a document by its text: an edit of it, which most of it has in common with, is the same one."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._all: list[_Suspect] = []
+
+    @property
+    def aside(self) -> int:
+        """How many documents are set aside."""
+        now = self._clock()
+        return sum(each.aside_until > now for each in self._all)
+
+    def is_aside(self, text: str, language: str) -> bool:
+        """Whether nobody may be asked about a document."""
+        found = self._find(text, language)
+        return found is not None and found.aside_until > self._clock()
+
+    def budget_ms(self, text: str, language: str, asked_ms: float) -> float:
+        """What may be spent on a document: half as much each time that it was not enough."""
+        found = self._find(text, language)
+        return max(min(asked_ms, _LEAST_MS), asked_ms / 2**found.out_of_time) if found else asked_ms
+
+    def accuse(self, text: str, language: str) -> bool:
+        """A process died over it. Whether it is set aside now."""
+        found = self._named(text, language)
+        found.deaths += 1
+        if found.deaths >= DEATHS:
+            # One more death, and it is set aside again.
+            found.deaths, found.aside_until = DEATHS - 1, self._clock() + ASIDE_S
+            return True
+        return False
+
+    def took(self, text: str, language: str, *, out_of_time: bool) -> None:
+        """A process lived through it."""
+        if out_of_time:
+            found = self._named(text, language)
+            found.out_of_time = min(found.out_of_time + 1, 16)
+        elif found := self._find(text, language):
+            found.out_of_time = max(found.out_of_time - 1, 0)
+            if not (found.out_of_time or found.deaths):
+                self._all.remove(found)
+
+    def _find(self, text: str, language: str) -> _Suspect | None:
+        for each in self._all:
+            if each.language == language and _is_edit(each.text, text):
+                each.text = text
+                return each
+        return None
+
+    def _named(self, text: str, language: str) -> _Suspect:
+        found = self._find(text, language)
+        if found is None:
+            found = _Suspect(text, language)
+            self._all = [*self._all, found][-_KEPT:]
+        return found
+
+
+def _is_edit(old: str, new: str) -> bool:
+    head = common_head(old, new)
+    return 2 * (head + common_tail(old[head:], new[head:])) >= max(len(old), len(new))

@@ -1,0 +1,118 @@
+"""The wire between the engine and the child that checks syntax: msgpack in frames.
+
+One question is under way at a time, so none has a number. The child trusts the engine; the engine takes from the child,
+which reads hostile documents with parsers written in C, an answer to what it asked, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO, Any, cast, get_args
+
+from engine.common.analysis import Analysis, SyntaxErrorRegion
+from engine.common.errors import MalformedMessage
+from engine.common.frames import HEAD_NBYTES, announced, frame, plain, structured, unframe
+from engine.syntax.questions import (
+    AnalyzeText,
+    CallsToChange,
+    Diagnose,
+    Diagnosis,
+    Insertions,
+    Question,
+    Reply,
+    Roles,
+    RolesOf,
+    SpanEdits,
+    Tried,
+    TryEdits,
+    TryInsertions,
+    ValidatedFill,
+    ValidateFills,
+    Validations,
+)
+
+MOST_NBYTES = 64 * 1024 * 1024
+
+
+def framed(body: dict[str, Any]) -> bytes:
+    """A map as a frame; a document may hold halves of surrogate pairs. Raises BodyError."""
+    return frame(body, MOST_NBYTES, "surrogatepass")
+
+
+def read_frame(source: IO[bytes]) -> dict[str, Any] | None:
+    """The next frame of a pipe; None at its end."""
+    head = source.read(HEAD_NBYTES)
+    return _unpacked(source.read(announced(head, MOST_NBYTES))) if len(head) == HEAD_NBYTES else None
+
+
+def packed_question(question: Question, budget_ms: float, limit_ms: float) -> bytes:
+    """A question as a frame. The child ends itself after `limit_ms`, whatever it does."""
+    return framed({"budget_ms": budget_ms, "limit_ms": limit_ms, "asked": plain(question)})
+
+
+def unpacked_question(message: dict[str, Any]) -> Question:
+    return cast(Question, structured(message["asked"], cast(Any, Question)))
+
+
+def packed_reply(reply: Reply | None, *, out_of_time: bool) -> bytes:
+    """A reply as a frame; `out_of_time`: the budget was used up."""
+    return framed({"reply": plain(reply), "out_of_time": out_of_time})
+
+
+def unpacked_reply(body: bytes, question: Question) -> tuple[Reply | None, bool]:
+    """The reply to a question, and whether its budget was used up. Raises MalformedMessage for anything else."""
+    message = _unpacked(body)
+    # A question says what it is answered by: it is an `Asks` of that.
+    (kind,) = get_args(cast(Any, type(question)).__orig_bases__[0])
+    try:
+        reply: Reply | None = structured(message.get("reply"), cast(Any, kind | None))
+    except ValueError as error:
+        raise MalformedMessage(f"It is no answer to the question: {error}.") from None
+    if reply is not None and not _answers(reply, question):
+        raise MalformedMessage("It is no answer to the question.")
+    return reply, message.get("out_of_time") is True
+
+
+def _unpacked(body: bytes) -> dict[str, Any]:
+    return unframe(body, "surrogatepass")
+
+
+def _answers(reply: Reply, question: Question) -> bool:
+    """Whether it is about that question: who reads it relies on places and texts."""
+    match question, reply:
+        case ValidateFills(), Validations():
+            pairs = list(zip(question.fills, reply.fills, strict=False))
+            return len(pairs) == len(question.fills) == len(reply.fills) and all(
+                judged is None or (fill.startswith(judged.text) and _lies_within(judged, len(fill)))
+                for fill, judged in pairs
+            )
+        case TryEdits(), Tried():
+            return 0 < reply.count <= len(question.texts) and all(
+                0 <= each.index < reply.count for each in reply.better
+            )
+        case TryInsertions(), Insertions():
+            return (reply.done or reply.count > 0) and all(
+                question.start <= each.at <= each.at + each.removed <= question.end for each in reply.found
+            )
+        case RolesOf(), Roles():
+            return len(reply.spans) == len(question.spans)
+        case CallsToChange(), SpanEdits():
+            size = len(question.text)
+            return all(0 <= each.start <= each.end <= size and len(each.new) <= size for each in reply.edits)
+        case Diagnose(), Diagnosis():
+            return _lie_in(reply.errors, len(question.text))
+        case AnalyzeText(), Analysis():
+            place = reply.placeholder
+            fits = place is None or 0 <= place.start <= place.end <= len(question.text)
+            return fits and _lie_in(reply.errors, len(question.text))
+        case _:
+            return False
+
+
+def _lies_within(judged: ValidatedFill, size: int) -> bool:
+    problems = judged.verdict.problems if judged.verdict else ()
+    return all(0 <= problem.start <= problem.end <= size for problem in problems)
+
+
+def _lie_in(errors: Sequence[SyntaxErrorRegion], size: int) -> bool:
+    return all(0 <= each.start <= each.end <= size and all(0 <= spot <= size for spot in each.spots) for each in errors)

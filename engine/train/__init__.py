@@ -1,1 +1,0 @@
-"""The training recipe of the bundled model: `python -m engine.train`."""

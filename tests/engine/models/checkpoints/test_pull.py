@@ -1,0 +1,218 @@
+import dataclasses
+import json
+import re
+import shutil
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from dg_lsp.cli import run
+from engine.common.errors import EngineError
+from engine.common.sizes import decimal_bytes
+from engine.models.checkpoints.catalog import find
+from engine.models.checkpoints.pull import plan_pull, pull
+from tests.engine.hub import Hub, serve_hub
+
+HUB_ID = "someone/tiny"
+FIRST_SHARD = "model-00001-of-00007.safetensors"
+
+
+@pytest.fixture
+def hub(changeable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Hub]:
+    """A Hub with the tiny model, and an empty cache."""
+    with serve_hub(changeable, HUB_ID) as hub:
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "home" / "cache"))
+        yield hub
+
+
+def shards(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
+
+
+def test_a_model_is_downloaded_and_then_found_by_its_id(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    assert run(["pull", HUB_ID]) == 0
+    checkpoint = find(HUB_ID)
+    assert [file.read_bytes() for file in shards(checkpoint.path)] == [file.read_bytes() for file in shards(hub.folder)]
+    out = capsys.readouterr().out
+    assert re.search(r"someone/tiny: \d+\.\d kB to download, \d+\.\d GB of disk free; about 0\.3 MiB of memory", out)
+    assert "Ready: dg-lsp fill FILE --at LINE:COL --model someone/tiny" in out
+
+
+def test_only_weights_settings_and_tokenizer_are_downloaded(hub: Hub):
+    for name in ("pytorch_model.bin", "modeling_custom.py", "README.md", "picture.png"):
+        (hub.folder / name).write_bytes(b"x")
+    pull(plan_pull(HUB_ID))
+    assert {Path(name).suffix for name in hub.downloads} == {".safetensors", ".json", ".jinja"}
+
+
+def test_a_second_pull_downloads_nothing(hub: Hub):
+    pull(plan_pull(HUB_ID))
+    hub.downloads.clear()
+    plan = plan_pull(HUB_ID)
+    pull(plan)
+    assert plan.download_nbytes == 0
+    assert not hub.downloads
+
+
+def test_a_broken_connection_is_taken_up_where_it_broke(hub: Hub, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 2)  # a part of a chunk is not kept
+    shard = max(shards(hub.folder), key=lambda file: file.stat().st_size)
+    hub.cut_once.add(shard.name)
+    checkpoint = pull(plan_pull(HUB_ID))
+    assert hub.ranges == [f"{shard.name} bytes={shard.stat().st_size // 2}-"]
+    assert (checkpoint.path / shard.name).read_bytes() == shard.read_bytes()
+
+
+def test_an_interrupted_pull_keeps_finished_files(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    last = shards(hub.folder)[-1].name
+    hub.broken.add(last)
+    assert run(["pull", HUB_ID]) == 1
+    assert "The Hub refused someone/tiny (status 500): try again later." in capsys.readouterr().err
+    hub.broken.clear()
+    hub.downloads.clear()
+    plan = plan_pull(HUB_ID)
+    assert plan.download_nbytes < sum(file.stat().st_size for file in shards(hub.folder))
+    pull(plan)
+    assert FIRST_SHARD not in hub.downloads
+    assert last in hub.downloads
+
+
+def test_too_small_a_disk_is_noticed_before_the_download(hub: Hub):
+    plan = dataclasses.replace(plan_pull(HUB_ID), download_nbytes=52_000_000_000, free_nbytes=20_000_000_000)
+    with pytest.raises(
+        EngineError,
+        match=r"someone/tiny needs 53\.1 GB of disk, and .*cache has 20\.0 GB: free some, or set HF_HUB_CACHE",
+    ):
+        pull(plan)
+    assert not hub.downloads
+
+
+def check_refused(capsys: pytest.CaptureFixture[str], hub_id: str, code: int, message: str) -> None:
+    assert run(["pull", hub_id]) == code
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_pickle_weights_are_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    for file in shards(hub.folder):
+        file.rename(file.with_suffix(".bin"))
+    check_refused(capsys, HUB_ID, 2, "someone/tiny has no safetensors weights, and pickle weights can run any code")
+
+
+def test_weights_that_can_not_be_read_are_not_downloaded(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    config = hub.folder / "config.json"
+    quantization = {"quant_method": "modelopt", "quant_algo": "FP8"}
+    config.write_text(json.dumps({**json.loads(config.read_text()), "quantization_config": quantization}))
+    check_refused(capsys, HUB_ID, 2, "The weights of someone/tiny are quantized as modelopt with quant_algo 'FP8'")
+    assert set(hub.downloads) == {"config.json"}
+
+
+def test_gguf_is_named(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    for file in shards(hub.folder):
+        file.rename(file.with_suffix(".gguf"))
+    check_refused(capsys, HUB_ID, 2, "someone/tiny holds its weights as GGUF, which dg-lsp can't read: take weights in")
+
+
+def test_another_family_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    (hub.folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    check_refused(capsys, HUB_ID, 2, "someone/tiny is a model of type 'llama': dg-lsp runs diffusion_gemma")
+
+
+def test_an_unknown_model_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    check_refused(capsys, "someone/else", 2, "The Hub has no model someone/else that you may see")
+
+
+def test_a_gated_model_says_where_to_ask(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    hub.refusal = (403, "GatedRepo")
+    check_refused(capsys, HUB_ID, 2, "someone/tiny asks you to accept its terms")
+
+
+@pytest.mark.parametrize("name", ["bundled", "foo/bar.git", "a--b/c", "a/b..c", "é/b"])
+def test_what_is_no_hub_id_is_refused(hub: Hub, name: str, capsys: pytest.CaptureFixture[str]):
+    check_refused(capsys, name, 2, f"{name!r} is no Hub id: give OWNER/MODEL.")
+
+
+def test_no_network_is_one_line(hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    check_refused(capsys, HUB_ID, 1, "The Hub can't be reached (ConnectError): check the network and try again.")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="says it in other words")
+def test_a_cache_that_can_not_be_used_is_a_sentence(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "file"))
+    check_refused(capsys, HUB_ID, 1, "file/models--someone--tiny can't be written to (")
+    assert run(["models"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "bundled" in lines
+    assert f"The cache {tmp_path / 'file'} can't be read (it is no folder)" in "".join(lines)
+
+
+def test_the_cache_is_listed(hub: Hub, changeable: Path, capsys: pytest.CaptureFixture[str]):
+    pull(plan_pull(HUB_ID))
+    other = Path(constants.HF_HUB_CACHE) / "models--other--kind"
+    shutil.copytree(Path(constants.HF_HUB_CACHE) / "models--someone--tiny", other, symlinks=True)
+    for config in other.glob("snapshots/*/config.json"):
+        config.unlink()
+        config.write_text(json.dumps({"model_type": "llama"}))
+    assert run(["models"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    size = decimal_bytes(sum(file.stat().st_size for file in shards(changeable)))
+    about = f"    cache, {size}, 0.1 M parameters, diffusion_gemma, discover"
+    assert lines[lines.index("someone/tiny") + 1] == about
+    assert "1 more in the cache are incomplete or of families that dg-lsp can't run." in out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs names that Windows has not")
+def test_a_name_in_the_listing_widens_nothing(hub: Hub):
+    (hub.folder / "inner").mkdir()
+    for name in ("*.json", "[!x]*", "inner/other.json", "inner/huge.safetensors"):
+        (hub.folder / name).write_text("{}")
+    pull(plan_pull(HUB_ID))
+    expected = set(plan_pull(HUB_ID).files)
+    assert set(hub.downloads) == expected
+    assert not any(name in expected for name in ("*.json", "[!x]*", "inner/other.json", "inner/huge.safetensors"))
+
+
+OUTSIDE = "../../../../outside"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"ETag": f'"{OUTSIDE}"'},
+        {"ETag": OUTSIDE},
+        {"X-Linked-ETag": f'"{OUTSIDE}"'},
+        {"X-Repo-Commit": OUTSIDE},
+    ],
+)
+def test_an_endpoint_chooses_no_path(
+    hub: Hub, headers: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    hub.headers = headers
+    check_refused(capsys, HUB_ID, 1, f"The endpoint {hub.url} answers with a ")
+    assert not list(tmp_path.rglob("outside*"))
+    assert not hub.downloads
+
+
+def test_a_commit_that_is_none_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    hub.commit = "../../outside"
+    check_refused(capsys, HUB_ID, 1, f"The endpoint {hub.url} answers with a ")
+
+
+def test_a_model_that_changes_meanwhile_is_not_mixed(hub: Hub):
+    plan = plan_pull(HUB_ID)
+    hub.commit = "d" * 40
+    with pytest.raises(EngineError, match="someone/tiny changed on the Hub meanwhile: run `dg-lsp pull someone/tiny`"):
+        pull(plan)
