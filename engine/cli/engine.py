@@ -26,6 +26,7 @@ from engine.server.settings import EngineOptions, with_given, write_options
 F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULT = EngineOptions()
 _ALREADY = "An engine is running already."
+_FIRST = "The engine runs. An editor started it first, with its own settings: restart it again for others."
 _NONE = "No engine is running."
 _COLUMN = 10
 """Where a line of the status tells what it does."""
@@ -146,15 +147,16 @@ def restart(**given: Any) -> None:
 
         check_cuda(settings.device, torch.cuda.is_available())
     stopping.stop()
-    _start(settings)
+    _start(settings, _FIRST)
 
 
-def _start(settings: EngineOptions) -> None:
-    """Start an engine in the background and say so, with the address of its HTTP server."""
+def _start(settings: EngineOptions, already: str = _ALREADY) -> None:
+    """Start an engine in the background and say so, with the address of its HTTP server; `already`: what to say where
+    one runs."""
     from engine.server.launch import start_detached
 
     if not start_detached(write_options(settings)):
-        click.echo(_ALREADY)
+        click.echo(already)
         return
     status = ask_status() if settings.http else None
     click.echo(f"The engine runs and serves http://{status.http}." if status else "The engine runs.")

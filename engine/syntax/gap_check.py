@@ -88,7 +88,7 @@ class GapCheck:
         line = self._line.lstrip()
         for way in self._without_ends(as_is.text, budget, blanks=True):
             end = as_is.text[len(way.text) :].strip()
-            if line.startswith(end) and closes(self._inside, as_is.text, end, line[len(end) :]) and fits(way):
+            if end and line.startswith(end) and closes(self._inside, as_is.text, end, line[len(end) :]) and fits(way):
                 return way
         if "\n" not in as_is.text:
             return as_is

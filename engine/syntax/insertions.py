@@ -41,6 +41,8 @@ _SURPLUS = 3.0
 """What it costs to take a bracket away."""
 _NEVER = 99.0
 """What no person would leave out."""
+_VALUES = frozenset(("false", "nil", "none", "null", "self", "super", "this", "true", "undefined"))
+"""Words that are a value by themselves: where one would make a line whole, something else may be missing, too."""
 LEAST_LIKELY = 9.0
 """Insertions that cost more are not tried."""
 WORTH = 3.5
@@ -396,7 +398,8 @@ class _Near:
         cost = 1.0 if doubled or (place.first and not trail) else 2.5 + len(lead)
         lead = " " if before.isalnum() or before in tuple("_)]}") else ""
         ends = self._grammar.ends.split()
-        for word in dict.fromkeys((*self._grammar.keywords.split(), *ends)):
+        words = (word for word in self._grammar.keywords.split() if word.lower() not in _VALUES)
+        for word in dict.fromkeys((*words, *ends)):
             # A block ends in the middle of a line only where it was written on that line.
             yield Insertion(away + (6.0 if word in ends else cost), place.at, lead + word + trail)
 

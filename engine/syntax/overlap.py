@@ -11,7 +11,7 @@ _TELLING = 3
 """Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
 _CLOSES = re.compile(r"(?:end|fi|done|esac)\b[;,)]*")
 """A line that closes a block; code in blocks ends with several such lines."""
-_BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))+")
+_BLANK_LINES = re.compile(r"(?:[ \t]*+(?:\r\n|\r|\n))++")
 _BLANKS = " \t"
 _NEAR_CHARS = 16_000
 """On either side of a gap, whose brackets are counted where there is no grammar."""

@@ -76,7 +76,7 @@ def test_json_has_the_promised_form(work: Path, capsys: pytest.CaptureFixture[st
     found = answer(capsys, "a.py")
     figures = ["width", "steps", "forwards", "context_tokens", "threshold", "adapter", "ms"]
     assert list(found) == ["model", "device", "candidates", *figures]
-    named = ["text", "tokens", "confidence", "score", "syntax", "token_confidence", "origin", "token_ends"]
+    named = ["text", "tokens", "confidence", "score", "syntax", "token_confidence", "origin", "token_ends", "swallowed"]
     assert list(found["candidates"][0]) == named
     assert list(found["ms"]) == ["load", "encode", "denoise", "total"]
     assert found["candidates"][0]["text"] == "a + b"

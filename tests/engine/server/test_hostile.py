@@ -71,7 +71,7 @@ def test_a_document_that_crashes_a_parser_does_not_take_the_engine_along(place):
         assert (status.pid, status.set_aside, status.checker_restarts) == (engine.pid, 1, 2)
         told = "failed twice. For 10 minutes its suggestions are shown unchecked."
         wait_until(lambda: told in good.status().state.message, "the state to say so")
-        assert "restarted 2 times, 1 documents not checked for now" in place.command("status").stdout
+        assert "restarted 2 times, 1 document not checked for now" in place.command("status").stdout
         assert "Segmentation fault" in (place.logs / "syntax.crash").read_text()
 
 

@@ -27,7 +27,7 @@ from engine.models.masked.model import Masked
 from engine.models.network import Activation, feed_forward
 from tests.engine.toy_gaps import toy_gaps
 
-TOY = Path(__file__).parents[2] / "models" / "toy-masked"
+TOY = Path(__file__).parents[3] / "models" / "toy-masked"
 WATCH = Stopwatch(repetitions=2, limit_s=0.1)
 CONTEXT, OPEN, PINNED = 40, 4, 20
 
@@ -160,7 +160,9 @@ def test_a_slice_of_a_released_shape(monkeypatch: pytest.MonkeyPatch):
 def test_trained_models_of_both_families_are_measured_by_the_command(capsys: pytest.CaptureFixture[str]):
     parts = ["--part", "end to end", "--part", "step", "--part", "keystroke", "--part", "widths and batches"]
     for name in ("toy-masked", "toy-uniform"):
-        assert command(["bench", "--model", str(TOY.with_name(name)), "--device", "cpu", "--quick", *parts]) == 0
+        assert (
+            command(["bench", "--model", str(TOY.with_name(name)), "--device", "cpu", "--quick", "--json", *parts]) == 0
+        )
         told = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert {figure["part"] for figure in told["figures"]} == set(parts[1::2])
         ratios = {ratio["name"].partition(" by fill")[0].partition(",")[0] for ratio in told["ratios"]}

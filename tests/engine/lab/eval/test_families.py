@@ -7,7 +7,7 @@ import pytest
 
 from dg_lsp.cli import run
 
-TOYS = Path(__file__).parents[2] / "models"
+TOYS = Path(__file__).parents[3] / "models"
 CODE = "".join(f"def f{n}(a, b):\n    c = add(a, b)\n    d = mul(c, {n})\n    return d\n\n\n" for n in range(12))
 ALWAYS = {
     "adaptive",

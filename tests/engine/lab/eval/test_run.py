@@ -314,7 +314,7 @@ def test_a_seed_and_a_limit_repeat_the_figures_but_for_the_times(work: Path, cap
 
 
 def test_what_decides_answers_decides_whether_a_run_goes_on(work: Path, capsys: pytest.CaptureFixture[str]):
-    toy, model = Path(__file__).parents[2] / "models" / "toy-uniform", Path("model")
+    toy, model = Path(__file__).parents[3] / "models" / "toy-uniform", Path("model")
     shutil.copytree(toy, model)
     arguments = ["eval", "tasks.jsonl", "--model", "model", "--row", "width 4", "--max-tokens", "4", "--out", "out"]
     assert run(arguments) == 0

@@ -19,7 +19,7 @@ from engine.models.oracle.model import Case, Oracle, Slip
 from tests.engine.syntax.damage import damage
 from tests.engine.syntax.parsers import Parsers
 
-OWN = Path(__file__).parents[2] / "cases" / "syntax"
+OWN = Path(__file__).parents[3] / "cases" / "syntax"
 PYTHON = [Path(module.__file__).parent for module in (email, json)]
 LONGEST = 110
 """Tokens of a truth; longer ones are left out, for no model could give them."""
