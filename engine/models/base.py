@@ -243,6 +243,48 @@ class LeftToRight(Model, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DraftTree:
+    """Drafts with shared beginnings, as one tree of tokens."""
+
+    ids: tuple[int, ...]
+    parents: tuple[int, ...]
+    """Index of the token before each, which comes before it here, too; -1: the last token of the text."""
+
+
+class Text(Protocol):
+    """A context and tokens written after it, with what a model keeps of them. Constant for who holds it."""
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """Tokens after the context."""
+        ...
+
+
+@runtime_checkable
+class CausalHead(Protocol):
+    """A model that says what follows each token of a text."""
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """Tokens that end an answer where the model writes them."""
+        ...
+
+    def begin(self, context: Context) -> Text:
+        """A text without a token after the context."""
+        ...
+
+    def check(self, text: Text, tree: DraftTree) -> Tensor:
+        """Logits [1 + N, V] in float32 of what follows the text, and of what follows each of the N tokens of the tree:
+        one causal pass over what of the text was not read yet, and the tree."""
+        ...
+
+    def accept(self, text: Text, path: Sequence[int]) -> Text:
+        """The text with the tokens at `path` added: indices into the tree that it was last checked with, from a root
+        on. Their keys and values are kept from the check, nothing is computed again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasOrder:
     """One canvas that is to be denoised elsewhere."""
 

@@ -89,6 +89,14 @@ class KeyValues:
         keys, values = (each.expand(len(key), -1, -1, -1) for each in self.read(layer, length))
         return torch.cat((keys, key), dim=2), torch.cat((values, value), dim=2)
 
+    def move(self, start: int, places: Sequence[int]) -> None:
+        """Let what stands at `places`, ascending and none of them before `start`, stand from `start` on."""
+        if list(places) == list(range(start, start + len(places))):
+            return
+        for room in (*self._keys, *self._values):
+            assert room is not None
+            room[:, :, start : start + len(places)] = room[:, :, list(places)]
+
     def context(self, length: int) -> EncodedContext:
         """The first `length` tokens as a context; they stay untouched as long as it is alive."""
         context = EncodedContext(store=self, length=length)

@@ -1,0 +1,222 @@
+"""Family `causal`: pretrained coders that read from left to right, given drafts to check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from engine.common.errors import ModelError
+from engine.common.sequences import common_head
+from engine.models.base import PIECE, READ_ON, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
+from engine.models.causal.opening import Coder, open_coder
+from engine.models.causal.prompt import CausalPrompt
+from engine.models.causal.text import CausalContext, CausalText, Checked, check_path, depths, seen, tree_of
+from engine.models.checkpoints.working import CONTEXT, PASS
+from engine.models.kv_cache import KVCache, Reuse, cache_budget
+from engine.models.logits import Head, Logits, log_probabilities
+from engine.models.masked.network import MaskedNetwork
+from engine.models.network import bias
+from engine.models.vocabulary import read_vocabulary
+
+_LATER = 16
+"""Tokens at a context's end that are read with the first drafts behind it: so many rows cost little more than one."""
+_ANSWER = 512
+"""Tokens of an answer at the most."""
+_NOTHING = DraftTree(ids=(), parents=())
+_NO_REUSE = Reuse(steps=1, near=0, share=0.0, shared=False)
+_GREEDY = Sampling(
+    max_steps=_ANSWER,
+    t_min=0.0,
+    t_max=0.0,
+    entropy_bound=0.0,
+    stability_threshold=0,
+    confidence_threshold=0.0,
+)
+
+
+class Causal:
+    """A resident coder."""
+
+    later: Sequence[int] = ()
+    """A context to be encoded when nothing else is to do."""
+    owner: object = None
+    """Whose contexts it relies on, where others with other weights share its cache."""
+    _scratch: CausalText | None = None
+    """The text whose tree stands behind it in its store."""
+
+    def __init__(self, network: MaskedNetwork, info: ModelInfo, prompt: CausalPrompt) -> None:
+        self.vocabulary = prompt.vocabulary
+        self.tokenize = prompt.tokenize
+        self.prompt = prompt.lay_out
+        # The ids that no token has are never written: nothing was learnt of them.
+        self.ends = frozenset(self.vocabulary.empty)
+        self._take(network, info)
+        self.forget()
+
+    @classmethod
+    def of_file(cls, path: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Self:
+        """Load weights and tokenizer of a GGUF file. Raises ModelError."""
+        return cls.of_coder(open_coder(path, dtype, device), path.stem)
+
+    @classmethod
+    def of_coder(cls, coder: Coder, name: str) -> Self:
+        """A model of a coder that was read."""
+        vocabulary = read_vocabulary(coder.tokenizer, coder.network.config.vocab, name)
+        prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, CONTEXT)
+        weight = coder.network.embeddings.weight
+        info = ModelInfo(
+            name=name,
+            family="causal",
+            parameters=sum(each.numel() for each in coder.network.module.parameters()),
+            device=str(weight.device),
+            dtype=str(weight.dtype).removeprefix("torch."),
+            length="causal",
+            noise=Noise(mask_id=coder.fim.pad, vocab_size=vocabulary.size),
+            sampling=_GREEDY,
+            pad_id=coder.fim.pad,
+            forbidden_ids=tuple(vocabulary.empty),
+            canvas_length=_ANSWER,
+            widths=(_ANSWER,),
+            context_limit=CONTEXT,
+            instructions=False,
+        )
+        return cls(coder.network, info, prompt)
+
+    def _take(self, network: MaskedNetwork, info: ModelInfo) -> None:
+        self.network, self.info = network, info
+        network.lay_out()
+        self.head = Head(network.logits, info.noise.vocab_size)
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        return self.vocabulary.text(ids)
+
+    def forget(self) -> None:
+        """Let go of all that is kept, as if no request had come before."""
+        budget = cache_budget(self.network.devices, 0)
+        self.cache = KVCache(len(self.network.layers), self.network.token_nbytes, budget, _NO_REUSE)
+
+    def shrink_caches(self) -> None:
+        """Let go of all that is kept and not in use, and keep half as much from now on."""
+        self.cache.shrink()
+
+    def step(self, rows: Rows) -> Logits:
+        """Raises ModelError."""
+        raise ModelError(f"{self.info.name} reads from left to right: it has no canvases.")
+
+    def unread(self, ids: Sequence[int]) -> int:
+        """Tokens at the end of the context `ids` that are not encoded yet."""
+        return len(ids) - self.cache.known(ids, self.owner)
+
+    def read_on(self) -> None:
+        """Encode a piece of `later`."""
+        left = self.unread(self.later)
+        self.encode(self.later[: len(self.later) - left + PIECE])
+        if left <= PIECE:
+            self.later = ()
+
+    def encode(self, ids: Sequence[int]) -> CausalContext:
+        """Encode what the cache does not hold of the context, but for a few last tokens, which are read with what
+        follows them."""
+        store, known = self.cache.open(ids, self.owner)
+        context = CausalContext(store=store, ids=tuple(ids))
+        if len(ids) - known > _LATER:
+            self._read(CausalText(context=context), len(ids))
+        self.cache.trim()
+        return context
+
+    def begin(self, context: Context) -> CausalText:
+        assert isinstance(context, CausalContext)
+        return CausalText(context=context)
+
+    @torch.inference_mode()
+    def check(self, text: Text, tree: DraftTree) -> Tensor:
+        """Of what follows the text, and each token of the tree."""
+        assert isinstance(text, CausalText)
+        return self.network.logits(self._checked(text, tree))
+
+    @torch.inference_mode()
+    def accept(self, text: Text, path: Sequence[int]) -> CausalText:
+        """Keys and values of what was accepted move to their place. Raises ValueError for what is no path in the tree
+        that the text was checked with."""
+        assert isinstance(text, CausalText)
+        if text.checked is None:
+            raise ValueError("The text was not checked with a tree.")
+        tree, hidden = text.checked.tree, text.checked.hidden
+        check_path(tree, path)
+        if not path:
+            return text
+        ids = [tree.ids[at] for at in path]
+        if self._scratch is text:
+            store, start = text.context.store, len(text.ids)
+            store.move(start, [start + at for at in path])
+            store.ids += ids
+            self._scratch = None
+        return CausalText(
+            context=text.context, written=(*text.written, *ids), last=hidden[path[-1] : path[-1] + 1].clone()
+        )
+
+    @torch.inference_mode()
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        """Log-probabilities of each gap and of the first tokens of the suffix after it."""
+        rows = [(*gap, *suffix[:READ_ON]) for gap in gaps]
+        if sum(map(len, rows)) > PASS and len(rows) > 1:
+            half = len(gaps) // 2
+            return [*self.score(context, gaps[:half], suffix), *self.score(context, gaps[half:], suffix)]
+        tree, paths = tree_of(rows)
+        if not tree.ids:
+            return [[] for _ in rows]
+        hidden = self._checked(self.begin(context), tree)
+        follows = torch.tensor([parent + 1 for parent in tree.parents], device=hidden.device)
+        tokens = torch.tensor(tree.ids, device=hidden.device)
+        said = log_probabilities(Logits(hidden=hidden[follows], head=self.head), tokens).tolist()
+        return [[said[at] for at in path] for path in paths]
+
+    def _checked(self, text: CausalText, tree: DraftTree) -> Tensor:
+        """Hidden states [1 + N, E] of a text's last token and of the tokens of a tree behind it."""
+        known = self._read(text, len(text.ids) - PIECE)
+        known = min(known, len(text.ids) - (text.last is None))
+        hidden = self._pass(text, known, len(text.ids), tree)
+        if text.last is None or known < len(text.ids):
+            text.last = hidden[:1]
+        else:
+            hidden = torch.cat((text.last, hidden))
+        text.checked, self._scratch = Checked(tree=tree, hidden=hidden[1:]), text
+        return hidden
+
+    @torch.inference_mode()
+    def _read(self, text: CausalText, end: int) -> int:
+        """Have keys and values of the first `end` tokens of a text; returns of how many there are."""
+        known = common_head(text.context.store.ids, list(text.ids))
+        while known < end:
+            until = min(known + PIECE, end)
+            self._pass(text, known, until, _NOTHING)
+            known = until
+        return known
+
+    def _pass(self, text: CausalText, known: int, end: int, tree: DraftTree) -> Tensor:
+        """Read the tokens of a text from `known` to `end`, and a tree behind them: hidden states of the last one and of
+        the tree's, as far as they are read now."""
+        store, ids, device = text.context.store, text.ids[known:end], self.network.device
+        self._scratch = None
+        del store.ids[known:]
+        if not ids and not tree.ids:
+            return self.network.embeddings.weight.new_empty(0, self.network.config.hidden)
+        tokens = torch.tensor([[*ids, *tree.ids]], device=device)
+        places = [*range(known, end), *(end - 1 + depth for depth in depths(tree))]
+        first = max(len(ids) - 1, 0)
+        mask = bias(seen(tree, len(ids), known)[None, None], self.network.mask_format).to(device)
+        last = len(self.network.layers) - 1
+
+        def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            keys, values = store.update(known, index, key, value)
+            shown = mask[:, :, first:] if index == last else mask
+            return self.network.attention(query, keys, values, shown.to(query.device))
+
+        wanted = torch.arange(first, tokens.shape[1], device=device)
+        hidden = self.network.run(tokens, torch.tensor([places], device=device), attend, wanted)
+        store.ids += ids
+        return hidden[0]

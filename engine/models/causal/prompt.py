@@ -1,0 +1,50 @@
+"""The prompt of coders that read from left to right, laid out so that typing only appends: what follows the gap comes
+first, what stands before it last.
+"""
+
+from __future__ import annotations
+
+from tokenizers import Tokenizer
+
+from engine.common.newlines import with_line_feeds
+from engine.common.request import FillRequest
+from engine.models.base import Prompt
+from engine.models.causal.layout import FIXED, context_ids
+from engine.models.causal.opening import FimTokens
+from engine.models.prompts.window import cut_at_cursor
+from engine.models.tokenizer import PromptLayout
+from engine.models.vocabulary import Vocabulary
+
+PINNED = 48
+"""Suffix tokens that tell where an answer has to end."""
+_SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.25
+
+
+class CausalPrompt(PromptLayout):
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, fim: FimTokens, limit: int) -> None:
+        super().__init__(tokenizer, vocabulary, limit)
+        self._fim = fim
+
+    def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
+        """[snippets | suffix | prefix] and the near suffix. `limit`: tokens of context, in place of the model's own."""
+        limit = limit or self._limit
+        room = int(limit * _SUFFIX_SHARE)
+        following = self.behind(request, room)[0][:room]
+        snippets = self._snippets(request, int(limit * _SNIPPET_SHARE))
+        used = sum(len(each) + 1 for each in snippets) + FIXED + len(following) + bool(snippets)
+        kept, head = cut_at_cursor(self.before(request, limit - used), self.vocabulary)
+        return Prompt(
+            context=tuple(context_ids(self._fim, following, kept, snippets)),
+            suffix=tuple(following[:PINNED]),
+            head=head,
+        )
+
+    def _snippets(self, request: FillRequest, room: int) -> list[list[int]]:
+        chosen: list[list[int]] = []
+        for snippet in request.snippets:
+            ids = self.tokenize(with_line_feeds(f"{snippet.path}\n{snippet.text}\n"))
+            room -= len(ids) + 1
+            if room < 0:
+                break
+            chosen.append(ids)
+        return chosen

@@ -1,0 +1,100 @@
+"""Texts that a coder reads and writes on, and the trees of drafts that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from engine.models.base import DraftTree
+from engine.models.kv_cache import KeyValues
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
+class CausalContext:
+    """A context whose last tokens need not be read yet: they are read together with what follows them."""
+
+    store: KeyValues
+    """Holds most of it; what it holds is told by its tokens."""
+    ids: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class CausalText:
+    """A context and what was written after it."""
+
+    context: CausalContext
+    written: tuple[int, ...] = ()
+    last: Tensor | None = None
+    """Hidden state [1, E] of the last token, where it is known."""
+    checked: Checked | None = None
+    """What `accept` chooses from."""
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return (*self.context.ids, *self.written)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Checked:
+    """A tree behind a text, after a pass over it."""
+
+    tree: DraftTree
+    hidden: Tensor = field(repr=False)
+    """[N, E] of its tokens."""
+
+
+def depths(tree: DraftTree) -> list[int]:
+    """How far after the text's last token each token of a tree is: 1 at a root. Raises ValueError for a token that does
+    not come after the one before it."""
+    found: list[int] = []
+    for at, parent in enumerate(tree.parents):
+        if not -1 <= parent < at:
+            raise ValueError(f"Token {at} of a draft follows {parent}.")
+        found.append(1 if parent < 0 else found[parent] + 1)
+    return found
+
+
+def seen(tree: DraftTree, before: int, known: int) -> Tensor:
+    """Mask [before + N, known + before + N] (True is seen) of `before` tokens after `known` ones, each of which sees
+    all that come before it, and of a tree's tokens, which see all of those and the ones that they follow."""
+    count = before + len(tree.ids)
+    mask = torch.ones(count, known + count, dtype=torch.bool)
+    own = mask[:, known:]
+    own.tril_()
+    for at, parent in enumerate(tree.parents, start=before):
+        own[at, before:] = own[before + parent, before:] if parent >= 0 else False
+        own[at, at] = True
+    return mask
+
+
+def tree_of(drafts: Sequence[Sequence[int]]) -> tuple[DraftTree, list[list[int]]]:
+    """Drafts as one tree, and where in it the tokens of each are."""
+    children: dict[tuple[int, int], int] = {}
+    ids, parents, paths = list[int](), list[int](), list[list[int]]()
+    for draft in drafts:
+        at, path = -1, list[int]()
+        for token in draft:
+            following = children.setdefault((at, token), len(ids))
+            if following == len(ids):
+                ids.append(token)
+                parents.append(at)
+            at = following
+            path.append(at)
+        paths.append(path)
+    return DraftTree(ids=tuple(ids), parents=tuple(parents)), paths
+
+
+def check_path(tree: DraftTree, path: Sequence[int]) -> None:
+    """Raises ValueError for indices that are no path from a root on."""
+    before = -1
+    for at in path:
+        if not 0 <= at < len(tree.ids) or tree.parents[at] != before:
+            raise ValueError(f"Token {at} of a draft does not follow {before}.")
+        before = at
