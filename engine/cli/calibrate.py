@@ -20,9 +20,9 @@ from engine.common.names import Device
 from engine.common.options import A_PATH
 from engine.common.runtime_paths import data_dir
 from engine.fill.executor import drive
-from engine.fill.gap import Gap
 from engine.fill.lengths.calibrated import first_sight
 from engine.fill.loading import load
+from engine.fill.opening import open_gap
 from engine.lab.eval.tasks import EvalTask, code_holes
 from engine.models.base import Model
 from engine.models.length_prior import fit_prior, prior_file, write_prior
@@ -58,7 +58,7 @@ def usual_confidence(model: Model, tasks: Sequence[EvalTask]) -> dict[int, float
     seen: defaultdict[int, list[float]] = defaultdict(list)
     for task in tasks:
         own = len(model.tokenize(task.truth))
-        gap = Gap.of(model, task.request())
+        gap = open_gap(model, task.request())
         widths = [width for width in WIDTHS if abs(width - own) > TOO_NEAR and width <= gap.room]
         for width, confidence in zip(widths, drive(model, first_sight(gap, widths)), strict=True):
             seen[width].append(confidence)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from engine.fill.executor import Step
-from engine.fill.gap import Gap
+from engine.fill.gap import Gap, Slot
 from engine.fill.tokens import OldTokens
 from engine.models.logits import Logits
 
@@ -27,10 +27,6 @@ _PAIR_CHOICES = 3
 _DELETION = -2.0
 """Log-probability that stands for taking tokens out without asking the model what else they could be."""
 _PUNCTUATION = "()[]{}:;,.'\"`="
-
-
-Slot = list[tuple[int, float]]
-"""The likeliest tokens of one position with their log-probabilities, likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +98,7 @@ def _denoised(gap: Gap, tokens: OldTokens, holes: Sequence[TokenEdit]) -> Genera
     )
     widths = [len(tokens.ids) - hole.removed + hole.width for hole in holes]
     slack = gap.model.info.length == "slack"
-    if gap.elsewhere is None:
-        _, said = yield from gap.look(canvas, gap.constrain(canvas, slack=slack), widths=widths, top=_CHOICES)
-        logs, ids = (each.tolist() for each in said.top)
-        slots = iter([list(zip(*each, strict=True)) for each in zip(ids, logs, strict=True)])
-    else:
-        yield from gap.denoise(canvas, widths=widths, slack=slack, looks=True, max_steps=1)
-        text = [[(token, log) for token, log in each.items() if gap.is_text(token)] for each in canvas.choices]
-        slots = iter([sorted(each, key=lambda choice: -choice[1])[:_CHOICES] for each in text])
+    slots = iter((yield from gap.likeliest(canvas, widths=widths, slack=slack, count=_CHOICES)))
     return [each for hole in holes for each in _read(gap, tokens, hole, list(islice(slots, hole.width)))]
 
 

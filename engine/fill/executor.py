@@ -32,14 +32,13 @@ class Step:
 
     rows: Rows
     draft: Callable[[], Draft]
-    elsewhere: Future[Any] | None = None
-    """Where it is done on another machine, together with all the steps behind it: no logits are sent for it, only what
-    it waits for must be there."""
+    pending: Future[Any] | None = None
+    """Where the model does it by itself, with all steps after it: no logits are sent, but this must be done."""
 
 
 T = TypeVar("T")
 Work = Generator[Step | Check | None, Any, T]
-"""Is sent Logits for each Step that is not done elsewhere, a Reply or None for each Check; None waits for nothing."""
+"""Is sent Logits for each Step that is not pending, a Reply or None for each Check; None waits for nothing."""
 Filling = Work[Filled]
 
 
@@ -64,8 +63,8 @@ def _driven(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | 
                 continue
             if on_draft:
                 on_draft(wanted.draft())
-            if wanted.elsewhere is not None:
-                wait([wanted.elsewhere])
+            if wanted.pending is not None:
+                wait([wanted.pending])
                 wanted = next(filling)
                 continue
             wanted = filling.send(model.step(wanted.rows))

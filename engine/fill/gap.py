@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -18,18 +17,21 @@ from engine.fill.constraints import Bans, Constrain, Taken, begin_with, forbid, 
 from engine.fill.deadline import Deadline
 from engine.fill.denoise import Denoising, denoise
 from engine.fill.distributions import Distributions, look
-from engine.fill.elsewhere import Ours, denoise_elsewhere
 from engine.fill.executor import Step
 from engine.fill.race import Race
-from engine.fill.sampling import either, published_policies, seeded
+from engine.fill.sampling import either, published_policies
 from engine.fill.slack import end_behind_text, end_once
-from engine.models.base import Context, DenoisesElsewhere, Model, Prompt, Rows, Sampling
+from engine.models.base import Context, Model, Prompt, Rows, Sampling
 from engine.models.logits import Logits
 
 MASKED = "░"
 """How a person sees a mask token."""
 CLEARLY = 0.1
 """Mean confidence by which another row has to be ahead: drafts that jump between rows can't be read."""
+FLOOR = -12.0
+"""Nats below which a token's log-probability says no more than that it does not fit."""
+Slot = list[tuple[int, float]]
+"""The likeliest tokens of one position with their log-probabilities, likeliest first."""
 
 
 def steady(shown: int, sure: Sequence[float]) -> int:
@@ -40,8 +42,12 @@ def steady(shown: int, sure: Sequence[float]) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Gap:
-    """A request, laid out and encoded."""
+    """A request, laid out and encoded, for a model that denoises step by step; `WholeCanvasGap` is for others."""
 
+    scores_canvases: ClassVar[bool] = False
+    """Whether the canvas's confidence is the only score that its rows get."""
+    looks_are_answers: ClassVar[bool] = True
+    """Whether a canvas that was looked at may be answered with where time runs out."""
     model: Model
     request: FillRequest
     prompt: Prompt
@@ -59,29 +65,6 @@ class Gap:
     """Forward passes beside them, from left to right."""
     shown: int = 0
     """Row that the last draft showed."""
-
-    @classmethod
-    def of(
-        cls,
-        model: Model,
-        request: FillRequest,
-        deadline: Deadline | None = None,
-        sampling: Sampling | None = None,
-        prompt: Prompt | None = None,
-    ) -> Self:
-        """`sampling` and `prompt`: in place of the model's own, and of the one that it lays out."""
-        prompt = prompt or model.prompt(request)
-        deadline = deadline or Deadline(None, 0.0, time.perf_counter)
-        context = model.encode(prompt.context)
-        return cls(
-            model=model,
-            request=request,
-            prompt=prompt,
-            context=context,
-            generator=seeded(_device(model), request.seed),
-            deadline=deadline,
-            sampling=sampling or model.info.sampling,
-        )
 
     def should_stop(self) -> bool:
         """Whether the answer has to be what there is now."""
@@ -127,22 +110,17 @@ class Gap:
         """Rows of noise so wide, before the suffix if that is `pinned`."""
         return self.canvas([[None] * width for width in widths], pinned=pinned)
 
-    @property
-    def elsewhere(self) -> DenoisesElsewhere | None:
-        """The model, if it denoises by itself on another machine."""
-        return self.model if isinstance(self.model, DenoisesElsewhere) else None
-
     def is_text(self, token: int) -> bool:
         """Whether a token may stand in a gap."""
         return bool(self.model.vocabulary.bytes[token]) and token not in self.model.info.forbidden_ids
 
     def suggest(self, canvas: Canvas, row: int, guess: Sequence[int]) -> None:
         """Have a row's first step know of a guess at its first tokens, none of which is pinned by that."""
-        if self.elsewhere is None:
-            seed(canvas, row, guess, self.model.head)
-        else:
-            # Logits don't travel, what stands on the canvas does.
-            canvas.ids[row, : len(guess)] = torch.tensor(guess)
+        self.condition(canvas, row, guess)
+
+    def condition(self, canvas: Canvas, row: int, tokens: Sequence[int | None]) -> None:
+        """Condition a row's first step on tokens, as if the model had just said them; None: on nothing there."""
+        seed(canvas, row, tokens, self.model.head)
 
     def denoise(
         self,
@@ -159,9 +137,6 @@ class Gap:
         `changes`. `slack`: unused slots may be padded, but in the rows `full`. `looks`: it is done for what is said of
         each position, and what stands there in the end is no answer. `race`: which rows go on, and may be shown."""
         self.deadline.step_begins()
-        if self.elsewhere is not None:
-            steps = changes.get("max_steps", self.sampling.max_steps)
-            return self._denoised_elsewhere(self.elsewhere, canvas, widths, steps, looks=looks)
         info = self.model.info
         constrain = self.constrain(canvas, slack=slack, full=full)
         policies = published_policies(self.sampling, info.noise, constrain, greedy_rows=len(set(widths)))
@@ -178,31 +153,19 @@ class Gap:
             draft=lambda state: self.draft(state, widths, race and race.rows, looks=looks),
         )
 
-    def _denoised_elsewhere(
-        self, model: DenoisesElsewhere, canvas: Canvas, widths: Sequence[int], max_steps: int, *, looks: bool
-    ) -> Denoising:
-        info = self.model.info
-        head = self.prompt.head if not self.committed else ""
-        breaks = self.model.vocabulary.line_breaks if self.request.single_line else ()
-        ours = Ours(
-            widths=widths,
-            head=() if looks else tuple(self.model.tokenize(head)),
-            banned=frozenset(() if looks else (*info.forbidden_ids, info.pad_id, *breaks)),
-            pad_id=info.pad_id,
-            whole=self.request.task != "fill",
-            looks=looks,
-        )
-        return denoise_elsewhere(
-            canvas,
-            model,
-            ours,
-            info.noise,
-            self.generator,
-            max_steps=max_steps,
-            left_ms=self.deadline.steps_left_ms,
-            should_stop=self._step_is_done,
-            draft=lambda state: self.draft(state, widths, looks=looks),
-        )
+    def likeliest(
+        self, canvas: Canvas, *, widths: Sequence[int], slack: bool, count: int
+    ) -> Generator[Step, Logits, list[Slot]]:
+        """One step at which nothing is taken: so many of the likeliest tokens of each open position, likeliest first,
+        with their log-probabilities."""
+        _, said = yield from self.look(canvas, self.constrain(canvas, slack=slack), widths=widths, top=count)
+        logs, ids = (each.tolist() for each in said.top)
+        return [list(zip(*each, strict=True)) for each in zip(ids, logs, strict=True)]
+
+    def score(self, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, list[list[float]]]:
+        """`Model.score` of tokens in the gap."""
+        yield from ()
+        return self.model.score(self.context, gaps, self.suffix)
 
     def look(
         self, canvas: Canvas, constrain: Constrain, *, widths: Sequence[int], top: int = 0
@@ -293,8 +256,3 @@ class Gap:
 def _settled(canvas: Canvas) -> Tensor:
     """Where the last step left nothing to guess, [B, L]."""
     return canvas.known | canvas.accepted | ~canvas.open
-
-
-def _device(model: Model) -> str:
-    """Where the loop's own arithmetic is done."""
-    return "cpu" if isinstance(model, DenoisesElsewhere) else model.info.device

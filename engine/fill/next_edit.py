@@ -18,8 +18,7 @@ from engine.common.newlines import with_line_feeds
 from engine.common.request import Candidate, Filled, FillRequest, RecentEdit, Syntax, Timings
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, Work
-from engine.fill.gap import Gap
-from engine.fill.ranking import scored
+from engine.fill.opening import open_gap
 from engine.fill.replays import Replay, replaces, replays, resizes, with_roles
 from engine.fill.validation import validated_fills
 from engine.models.base import Model
@@ -175,9 +174,9 @@ def _easier(
     """Nats by which some lines read easier as `new` than as they are."""
     start, end = span
     lines_asked = structs.replace(request, task="fill", prefix=text[:start], suffix=text[end:])
-    gap = Gap.of(model, lines_asked, deadline)
+    gap = open_gap(model, lines_asked, deadline)
     ids = [model.tokenize(gap.prompt.head + with_line_feeds(line)) for line in (new, text[start:end])]
-    after, before = yield from scored(gap, ids)
+    after, before = yield from gap.score(ids)
     return sum(after) - sum(before)
 
 

@@ -18,6 +18,7 @@ from engine.fill.hypotheses import NO_ROW, Hypothesis, hypotheses
 from engine.fill.lengths.calibrated import calibrated
 from engine.fill.lengths.expand import expand
 from engine.fill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
+from engine.fill.opening import open_gap
 from engine.fill.precedents import merged, precedents
 from engine.fill.ranking import as_read, ranked, worthwhile
 from engine.fill.reading import read
@@ -80,7 +81,7 @@ def infill(
     began = clock()
     deadline = Deadline(request.deadline_ms, began, clock, spare_ms(request))
     prompt = yield from read(model, request, deadline, clock)
-    gap = Gap.of(model, request, deadline, parts.sampling, prompt)
+    gap = open_gap(model, request, deadline, parts.sampling, prompt)
     encoded = clock()
     known = yield from precedents(gap)
     if known and known[0].likely >= parts.sure:
@@ -94,8 +95,7 @@ def infill(
         offered = merged(written, () if gap.committed else known)
     denoised = clock()
     chosen = worthwhile(gap, offered)
-    # What denoises elsewhere reads nothing here: what is known of candidates came with them.
-    is_read = parts.ranking and (gap.elsewhere is not None or deadline.has_room())
+    is_read = parts.ranking and (gap.scores_canvases or deadline.has_room())
     if is_read:
         chosen = as_read(gap, chosen)
         if parts.second_opinion:

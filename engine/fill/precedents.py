@@ -12,7 +12,7 @@ from engine.common.request import Precedent
 from engine.fill.executor import Work
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import NO_ROW, Hypothesis
-from engine.fill.ranking import scored, standing
+from engine.fill.ranking import standing
 from engine.fill.validation import checked, valid_fills
 
 LIKELY, LIKENESS = -3.9, 0.145
@@ -31,7 +31,7 @@ def precedents(gap: Gap) -> Work[list[Hypothesis]]:
     valid = [text for text in ids if text in found]
     if not valid:
         return []
-    readings = yield from scored(gap, [ids[text] for text in valid])
+    readings = yield from gap.score([ids[text] for text in valid])
     read = [
         checked(_hypothesis(ids[text], texts[text], text, reading), found[text])
         for text, reading in zip(valid, readings, strict=True)

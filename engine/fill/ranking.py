@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.common.newlines import with_line_feeds
 from engine.common.request import Candidate
-from engine.fill.executor import Step
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import Hypothesis, offsets
-from engine.fill.lengths.strategies import FLOOR, TOLD
-from engine.models.base import READ_ON
-from engine.models.logits import Logits
+from engine.fill.lengths.strategies import TOLD
 from engine.syntax.overlap import repeats_lines
 
 LEAST = 1e-3
@@ -32,9 +29,9 @@ def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 
 def as_read(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """The same with the model's own reading of gap and suffix, where it was not asked already; elsewhere, where nothing
-    reads, with what the canvas says of both."""
-    if gap.elsewhere is not None:
+    """The same with the model's score of gap and suffix, or, where there is no other, with the canvas's; those that
+    have a score keep it."""
+    if gap.scores_canvases:
         return [replace(each, read=each.read or tuple(each.reading)) for each in hypotheses]
     unread = [each.ids for each in hypotheses if not each.read]
     scores = iter(gap.model.score(gap.context, unread, gap.suffix) if unread else [])
@@ -49,28 +46,8 @@ def ranked(gap: Gap, chosen: Sequence[Hypothesis], *, read: bool) -> tuple[Candi
     return tuple(candidates[at] for at in order[: gap.request.n])
 
 
-def scored(gap: Gap, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, list[list[float]]]:
-    """`Model.score` of tokens in the gap. Elsewhere, where nothing reads them one after the other, they are looked at
-    all at once on a canvas: what would the model have in their place? Nothing of any where they don't fit on one, or
-    where one was not read in time: what was and what was not can't be held against each other."""
-    if gap.elsewhere is None:
-        return gap.model.score(gap.context, gaps, gap.suffix)
-    behind = gap.suffix[:READ_ON]
-    if max(map(len, gaps)) + len(behind) > gap.model.info.canvas_length:
-        return [[] for _ in gaps]
-    canvas = gap.canvas([[None] * (len(ids) + len(behind)) for ids in gaps], pinned=False)
-    rows = [[*ids, *behind] for ids in gaps]
-    for row, ids in enumerate(rows):
-        gap.suggest(canvas, row, ids)
-    yield from gap.denoise(canvas, widths=[len(ids) for ids in rows], looks=True, max_steps=1)
-    if not all(canvas.choices):
-        return [[] for _ in gaps]
-    choices = iter(canvas.choices)
-    return [[next(choices).get(token, FLOOR) for token in ids] for ids in rows]
-
-
 def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
-    """What a hypothesis is ranked by, the larger the better, in nats; `score`: what `scored` says of it."""
+    """What a hypothesis is ranked by, the larger the better, in nats; `score`: what `Gap.score` says of it."""
     # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
     ends = (ENDS - 1) * score[-1] if len(score) > len(hypothesis.ids) and gap.model.info.end_id is not None else 0.0
     width = _fits(gap, len(gap.committed) + len(hypothesis.ids))

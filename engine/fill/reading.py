@@ -8,8 +8,7 @@ encoded when nothing else is to do: the next key finds it, or so much of it as w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Generator
 
 from engine.common.request import FillRequest
 from engine.fill.deadline import Deadline
@@ -23,39 +22,23 @@ _SHARE = 0.5
 """Of what is left of a deadline, for encoding."""
 
 
-@runtime_checkable
-class ReadsInPieces(Model, Protocol):
-    """A model whose encoded contexts grow, and are found again."""
-
-    later: Sequence[int]
-    """A context to be encoded when nothing else is to do."""
-
-    def unread(self, ids: Sequence[int]) -> int:
-        """Tokens at the end of the context `ids` that are not encoded yet."""
-        ...
-
-    def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:
-        """`limit`: tokens of context, where that is to be less than the model can use."""
-        ...
-
-
 def read(
     model: Model, request: FillRequest, deadline: Deadline, clock: Callable[[], float]
 ) -> Generator[None, None, Prompt]:
     """Lay a request out and encode its context but for the last piece, yielding behind each; what of it there is time
     for."""
-    prompt = model.prompt(request)
-    if not isinstance(model, ReadsInPieces):
+    prompt, prefill = model.prompt(request), model.prefill
+    if prefill is None:
         return prompt
     whole, size = prompt.context, PIECE
-    while (left := model.unread(prompt.context)) > size:
+    while (left := prefill.unread(prompt.context)) > size:
         began = clock()
         model.encode(prompt.context[: len(prompt.context) - left + size])
         took_s = clock() - began
         yield
         fits = size * _SHARE * deadline.left_ms() / max(took_s * 1000, 1e-3)
         if left - size > fits:
-            model.later = whole
+            prefill.later = whole
             prompt = model.prompt(request, max(_LEAST, int(fits)))
         elif took_s < _QUICK_S:
             size *= 2

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.fill.canvas import Canvas, seed
+from engine.fill.canvas import Canvas
 from engine.fill.gap import Gap
 from engine.fill.lengths.strategies import Fitted, Fitting
 from engine.fill.tokens import OldTokens, old_tokens
@@ -78,8 +78,8 @@ def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
         places = [at for at, token in enumerate(row.old) if token is not None and not row.noised[at]]
         tokens = torch.tensor([row.old[at] for at in places], dtype=canvas.ids.dtype, device=canvas.ids.device)
         canvas.ids[index, places] = canvas.best[index, places] = tokens
-        if gap.request.strength < 1 and gap.elsewhere is None:
-            seed(canvas, index, row.old, gap.model.head)
+        if gap.request.strength < 1:
+            gap.condition(canvas, index, row.old)
     return canvas
 
 

@@ -22,8 +22,8 @@ from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, Work
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import hypotheses
+from engine.fill.opening import open_gap
 from engine.fill.pieces import drafted_between
-from engine.fill.ranking import scored
 from engine.fill.rewritten import rewritten
 from engine.fill.tokens import old_tokens, token_bounds
 from engine.models.base import Model
@@ -234,7 +234,7 @@ class _Fixing:
         easier = [0.0] * len(near)
         if len(near) > 1:
             request = structs.replace(self._request, task="rewrite", prefix=before, old=old, suffix=after)
-            easier = yield from _easier(Gap.of(self._model, request, self._deadline), texts)
+            easier = yield from _easier(open_gap(self._model, request, self._deadline), texts)
         return [
             Fix(text=before + text + after, severity=each.severity, new=text, easier=_READS * value - each.cost)
             for each, text, value in zip(near, texts, easier, strict=True)
@@ -293,7 +293,7 @@ class _Fixing:
         before, after = now.text[: site.start], now.text[site.end :]
         old = now.text[site.start : site.end]
         request = structs.replace(self._request, task="rewrite", prefix=before, old=old, suffix=after)
-        gap = Gap.of(self._model, request, self._deadline)
+        gap = open_gap(self._model, request, self._deadline)
         work = drafted_between(before[self._before :], after[: len(after) - self._after], way(gap, site))
         proposed = yield from work
         self.steps += gap.steps
@@ -351,6 +351,6 @@ def _easier(gap: Gap, texts: Sequence[str]) -> Generator[Step, Logits, list[floa
     if not texts:
         return []
     said = [gap.model.tokenize(gap.prompt.head + text) for text in (gap.request.old, *texts)]
-    old, *new = [sum(values) for values in (yield from scored(gap, said))]
+    old, *new = [sum(values) for values in (yield from gap.score(said))]
     touched = [touched_chars(gap.request.old, text) for text in texts]
     return [value - old - _TOUCHED * count for value, count in zip(new, touched, strict=True)]

@@ -180,8 +180,140 @@ class Rows:
     """Which rows `self_conditioning` speaks for; the others get a zero signal, as at a first step."""
 
 
-class Model(Protocol):
-    """A resident model. Not thread-safe: one thread owns it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftTree:
+    """Drafts with shared beginnings, as one tree of tokens."""
+
+    ids: tuple[int, ...]
+    parents: tuple[int, ...]
+    """Index of the token before each, which comes before it here, too; -1: the last token of the text."""
+
+
+class Text(Protocol):
+    """A context and tokens written after it, with what a model keeps of them. Constant for who holds it."""
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """Tokens after the context."""
+        ...
+
+
+class CausalHead(Protocol):
+    """A model that says what follows each token of a text."""
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """Tokens that end an answer where the model writes them."""
+        ...
+
+    def begin(self, context: Context) -> Text:
+        """A text without a token after the context."""
+        ...
+
+    def check(self, text: Text, tree: DraftTree) -> Tensor:
+        """Logits [1 + N, V] in float32 of what follows the text, and of what follows each of the N tokens of the tree:
+        one causal pass over what of the text was not read yet, and the tree."""
+        ...
+
+    def accept(self, text: Text, path: Sequence[int]) -> Text:
+        """The text with the tokens at `path` added: indices into the tree that it was last checked with, from a root
+        on. Their keys and values are kept from the check, nothing is computed again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasOrder:
+    """One canvas for a `CanvasDenoiser`."""
+
+    context: Context
+    ids: tuple[int, ...]
+    """What stands on it: tokens that stay, tokens to start from, noise."""
+    pinned: tuple[int, ...]
+    """Positions whose tokens stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasReply:
+    """What such a canvas says in the end; L positions, the pinned ones as the model would have them."""
+
+    ids: tuple[int, ...]
+    log_probabilities: tuple[float, ...]
+    """Of `ids`."""
+    choices: tuple[Mapping[int, float], ...] = ()
+    """The likeliest tokens of each position with their log-probabilities, where they were requested."""
+
+
+class CanvasDenoiser(Protocol):
+    """Takes canvases through all their steps by itself."""
+
+    def denoise(
+        self, orders: Sequence[CanvasOrder], *, max_steps: int, choices: int, within_ms: float
+    ) -> Future[list[CanvasReply | None]]:
+        """Denoise canvases side by side, in `max_steps` steps or fewer; None for one that is not done within
+        `within_ms` milliseconds, which may be infinite. Each reply has `choices` tokens a position, or none.
+
+        The future fails with EngineError; to cancel it ends the work."""
+        ...
+
+
+class Prefill(Protocol):
+    """Reads contexts into a cache piece by piece, and finds them there again."""
+
+    later: Sequence[int]
+    """A context to be read when there is nothing else to do; empty: none."""
+
+    def unread(self, ids: Sequence[int]) -> int:
+        """Tokens at the end of the context `ids` that the cache does not hold."""
+        ...
+
+    def read_piece(self) -> None:
+        """Read the next PIECE tokens of `later`."""
+        ...
+
+
+class WidthHead(Protocol):
+    """Was trained to say how wide a gap is."""
+
+    def widths(self, context: Context, suffix: Sequence[int]) -> dict[int, float]:
+        """Probability of each width in tokens that the model tells apart, of a gap between `context` and a pinned
+        `suffix`."""
+        ...
+
+
+class Capabilities(Protocol):
+    """What only some models can. A family inherits this class and overrides what it can; the rest is None."""
+
+    @property
+    def prefill(self) -> Prefill | None:
+        """Contexts are read piece by piece; None: `encode` reads the whole of one, or has nothing to read."""
+        return None
+
+    @property
+    def width_head(self) -> WidthHead | None:
+        """What the length strategy `asked` needs."""
+        return None
+
+    @property
+    def causal(self) -> CausalHead | None:
+        """What says which token follows; None: the model has canvases alone."""
+        return None
+
+    @property
+    def denoiser(self) -> CanvasDenoiser | None:
+        """Denoises whole canvases; then `step`, `head` and `score` must not be used."""
+        return None
+
+    @property
+    def context_tokens(self) -> tuple[int, int]:
+        """Tokens of context that were to be encoded so far, and those of them that were in the cache."""
+        return 0, 0
+
+    def shrink_caches(self) -> None:
+        """Drop what is kept to save time, and keep half as much from now on. Without a cache: nothing."""
+
+
+class Model(Capabilities, Protocol):
+    """A resident model: what all can, and what some can (`Capabilities`). Not thread-safe: one thread owns it."""
 
     @property
     def info(self) -> ModelInfo:
@@ -199,8 +331,9 @@ class Model(Protocol):
         """Text of `ids`; the inverse of `tokenize`."""
         ...
 
-    def prompt(self, request: FillRequest) -> Prompt:
-        """Lay out a request: stable parts first, the prefix last."""
+    def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:
+        """Lay out a request: stable parts first, the prefix last. `limit`: tokens of context at the most; None: as many
+        as the model can use."""
         ...
 
     def encode(self, ids: Sequence[int]) -> Context:
@@ -239,83 +372,4 @@ class LeftToRight(Model, Protocol):
         values, without end. With a pinned `suffix` they are those of the gap before it, whose first ones are `begun`,
         where the model reads that; there `guess` is asked before each forward pass what may come, and as far as that
         is what is chosen, one pass is enough."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftTree:
-    """Drafts with shared beginnings, as one tree of tokens."""
-
-    ids: tuple[int, ...]
-    parents: tuple[int, ...]
-    """Index of the token before each, which comes before it here, too; -1: the last token of the text."""
-
-
-class Text(Protocol):
-    """A context and tokens written after it, with what a model keeps of them. Constant for who holds it."""
-
-    @property
-    def written(self) -> tuple[int, ...]:
-        """Tokens after the context."""
-        ...
-
-
-@runtime_checkable
-class CausalHead(Protocol):
-    """A model that says what follows each token of a text."""
-
-    @property
-    def ends(self) -> frozenset[int]:
-        """Tokens that end an answer where the model writes them."""
-        ...
-
-    def begin(self, context: Context) -> Text:
-        """A text without a token after the context."""
-        ...
-
-    def check(self, text: Text, tree: DraftTree) -> Tensor:
-        """Logits [1 + N, V] in float32 of what follows the text, and of what follows each of the N tokens of the tree:
-        one causal pass over what of the text was not read yet, and the tree."""
-        ...
-
-    def accept(self, text: Text, path: Sequence[int]) -> Text:
-        """The text with the tokens at `path` added: indices into the tree that it was last checked with, from a root
-        on. Their keys and values are kept from the check, nothing is computed again."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanvasOrder:
-    """One canvas that is to be denoised elsewhere."""
-
-    context: Context
-    ids: tuple[int, ...]
-    """What stands on it: tokens that stay, tokens to start from, noise."""
-    pinned: tuple[int, ...]
-    """Positions whose tokens stay."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanvasReply:
-    """What such a canvas says in the end; L positions, the pinned ones as the model would have them."""
-
-    ids: tuple[int, ...]
-    log_probabilities: tuple[float, ...]
-    """Of `ids`."""
-    choices: tuple[Mapping[int, float], ...] = ()
-    """The likeliest tokens of each position with their log-probabilities, where they were asked for."""
-
-
-@runtime_checkable
-class DenoisesElsewhere(Protocol):
-    """A model that takes canvases through all their steps at once, on another machine: `step` and `score` are not
-    asked of it."""
-
-    def denoise(
-        self, orders: Sequence[CanvasOrder], *, max_steps: int, choices: int, within_ms: float
-    ) -> Future[list[CanvasReply | None]]:
-        """Have canvases denoised side by side, in `max_steps` steps or fewer; None for one that is not there within
-        `within_ms` milliseconds, which may be infinite. Each reply has `choices` tokens a position, or none.
-
-        The future fails with EngineError; to cancel it ends the work."""
         ...

@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
-from engine.models.base import ModelInfo, Rows
+from engine.models.base import Capabilities, ModelInfo, Rows
 from engine.models.kv_cache import KVCache, Part, Reuse, asked_of, attend_to, cache_budget, chunks, uploaded
 from engine.models.logits import Head, Logits
 from engine.models.network import Attend, Network
@@ -20,7 +20,7 @@ from engine.models.tokenizer import PromptLayout
 N = TypeVar("N", bound=Network)
 
 
-class CanvasModel(ABC, Generic[N]):
+class CanvasModel(Capabilities, ABC, Generic[N]):
     """A resident checkpoint, but for what its family computes."""
 
     remembers = True
@@ -115,6 +115,10 @@ class CanvasModel(ABC, Generic[N]):
         reserved += self.static.nbytes if self.static is not None else 0
         budget = cache_budget(self.network.devices, reserved)
         self.cache = KVCache(len(self.network.layers), self.network.token_nbytes, budget, self._reuse)
+
+    @property
+    def context_tokens(self) -> tuple[int, int]:
+        return self.cache.tokens_asked, self.cache.tokens_reused
 
     def shrink_caches(self) -> None:
         """Let go of all that is kept and not in use, and keep half as much from now on; steps go the usual way."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -25,8 +25,7 @@ from engine.syntax.questions import Check, Reply
 
 if TYPE_CHECKING:
     from engine.models.adapters.index import Adapters
-    from engine.models.base import Model, ModelInfo
-    from engine.models.kv_cache import KVCache
+    from engine.models.base import Model, ModelInfo, Prefill
     from engine.models.logits import Logits
 
 _log = logging.getLogger(__name__)
@@ -39,36 +38,6 @@ _REST_S = 3600.0
 _WARM_UP_AFTER_S, _WARM_UP_MS = 0.1, 1000.0
 _SHOW_S = 0.1
 """Between two words on how far a load has come."""
-
-
-@runtime_checkable
-class CachesContexts(Protocol):
-    """A model that keeps encoded contexts, and counts."""
-
-    @property
-    def cache(self) -> KVCache:
-        """The cache."""
-        ...
-
-
-@runtime_checkable
-class ShrinksCaches(Protocol):
-    """A model that can do with less memory."""
-
-    def shrink_caches(self) -> None:
-        """Let go of what is kept to save time, and keep half as much from now on."""
-        ...
-
-
-@runtime_checkable
-class ReadsOn(Protocol):
-    """A model that encodes what a deadline left of a context."""
-
-    later: Sequence[int]
-
-    def read_on(self) -> None:
-        """Encode a piece of it."""
-        ...
 
 
 class Worker(threading.Thread):
@@ -120,8 +89,7 @@ class Worker(threading.Thread):
     def context_tokens(self) -> tuple[int, int]:
         """Tokens of context asked for since the weights came, and those of them found in the cache."""
         model = self._model
-        cache = model.cache if isinstance(model, CachesContexts) else None
-        return (cache.tokens_asked, cache.tokens_reused) if cache else (0, 0)
+        return model.context_tokens if model is not None else (0, 0)
 
     @property
     def info(self) -> ModelInfo | None:
@@ -162,9 +130,9 @@ class Worker(threading.Thread):
             elif self._model is not None and not self._warmed_up:
                 with self._round(self._model):
                     self._warm_up(self._model)
-            elif self._model is not None and self._reader is not None:
+            elif self._model is not None and self._prefill is not None:
                 with self._round(self._model):
-                    self._read_on(self._reader)
+                    self._read_piece(self._prefill)
             # Only what nothing names any more is given back.
             model = own = None
             if self._shortages >= _SHORTAGES:
@@ -173,16 +141,16 @@ class Worker(threading.Thread):
     def _rest_s(self) -> float:
         if self._model is None:
             return _REST_S
-        if self._reader is not None and not any(self._scheduler.counts()):
+        if self._prefill is not None and not any(self._scheduler.counts()):
             return 0.0
         # Who had the model loaded is likely to ask at once; that warms up as well.
         return min(self._unloads_in_s(), _REST_S if self._warmed_up else _WARM_UP_AFTER_S)
 
     @property
-    def _reader(self) -> ReadsOn | None:
-        """A model that has something left to encode."""
+    def _prefill(self) -> Prefill | None:
+        """Of a model that has a context left to read."""
         models = self._adapters.models if self._adapters is not None else ()
-        return next((each for each in models if isinstance(each, ReadsOn) and each.later), None)
+        return next((each.prefill for each in models if each.prefill and each.prefill.later), None)
 
     def _unloads_in_s(self) -> float:
         return max(self._idle_since + self._unload_after_s - time.monotonic(), 0)
@@ -213,8 +181,7 @@ class Worker(threading.Thread):
             yield
         if self._memory_short and self._shortages < _SHORTAGES:
             # Not before the round is over: until then its own tensors are in use.
-            if isinstance(model, ShrinksCaches):
-                model.shrink_caches()
+            model.shrink_caches()
             if self._adapters is not None:
                 self._adapters.drop()
             memory.give_back()
@@ -252,12 +219,12 @@ class Worker(threading.Thread):
             _log.warning("the first fill failed: %s", error)
         memory.settle()
 
-    def _read_on(self, model: ReadsOn) -> None:
+    def _read_piece(self, prefill: Prefill) -> None:
         try:
-            model.read_on()
+            prefill.read_piece()
         except BaseException as error:  # noqa: BLE001 whatever it is, requests will say so
             _log.warning("what a deadline left of a context can't be encoded: %s", error)
-            model.later = ()
+            prefill.later = ()
 
     def _begin(self, model: Model, job: Job, request: FillRequest) -> bool:
         """Give a job what does its work; not where it is too late for that."""
@@ -290,8 +257,8 @@ class Worker(threading.Thread):
                 self._scheduler.await_reply(job)
                 self._check(job, wanted)
                 return
-            if wanted.elsewhere is not None:
-                self._await(job, wanted.elsewhere)
+            if wanted.pending is not None:
+                self._await(job, wanted.pending)
                 return
             job.step, job.rows = wanted, wanted.rows.canvas.shape[0]
             if sent is not None and isinstance(job.order, Fill) and job.order.drafts:

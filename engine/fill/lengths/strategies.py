@@ -9,17 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from engine.fill.canvas import Canvas, cat, only
 from engine.fill.executor import Step
-from engine.fill.gap import Gap
+from engine.fill.gap import FLOOR, Gap
 from engine.fill.race import LEAST, Race
 from engine.fill.slack import met
-from engine.models.base import Context
 from engine.models.logits import Logits
 
 AT_ONCE = 2
@@ -34,8 +32,6 @@ MATCHED = 16
 """Suffix tokens that are compared."""
 TRIED = 2
 """Places of the suffix that are followed, at the least."""
-FLOOR = -12.0
-"""Nats below which a token's log-probability says no more than that it does not fit."""
 FOUND = -2.0
 """Mean log-probability of the suffix above which its place is taken as found."""
 
@@ -51,16 +47,6 @@ class Fitted:
     """Whether unused slots are padded."""
     complete: bool
     """Whether the suffix was reached; else the gap wants to go on in a further canvas."""
-
-
-@runtime_checkable
-class TellsWidths(Protocol):
-    """A model that was trained to say how wide a gap is."""
-
-    def widths(self, context: Context, suffix: Sequence[int]) -> dict[int, float]:
-        """Probability of each width in tokens that the model tells apart of a gap between `context` and a pinned
-        `suffix`."""
-        ...
 
 
 Fitting = Generator[Step, Logits, Fitted]
@@ -79,8 +65,8 @@ def fixed(width: int) -> Strategy:
 def asked(gap: Gap) -> Fitting:
     """The model is asked how wide the gap is, and its likeliest widths are filled."""
     most = min(gap.budget, gap.room)
-    assert isinstance(gap.model, TellsWidths)
-    gap.told = likely = gap.model.widths(gap.context, gap.suffix)
+    assert gap.model.width_head is not None
+    gap.told = likely = gap.model.width_head.widths(gap.context, gap.suffix)
     ranked = sorted((width for width in likely if 0 < width <= most), key=likely.__getitem__, reverse=True)
     widths = ranked[: max(gap.request.n, ASKED)] or [most]
     odds = [TOLD * math.log(max(likely.get(width, 1.0), LEAST)) for width in widths]
@@ -127,7 +113,7 @@ def discover(gap: Gap) -> Fitting:
     if not found and gap.budget > gap.room:
         return Fitted(canvas=feelers, widths=(feelers.lengths[0],), slack=False, complete=False)
     widths = [width for width, _ in places[: max(gap.request.n, TRIED)]] or [min(gap.budget, gap.room)]
-    if gap.elsewhere is None and gap.should_stop():
+    if gap.looks_are_answers and gap.should_stop():
         # No canvas is better than the one that there was time for.
         return Fitted(canvas=feelers, widths=(widths[0],), slack=False, complete=True)
     return (yield from _fit(gap, widths, slack=False, start=feelers))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.common.errors import ModelError
 from engine.common.sequences import common_head
-from engine.models.base import PIECE, READ_ON, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
+from engine.models.base import PIECE, READ_ON, Capabilities, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
 from engine.models.causal.opening import Coder, open_coder
 from engine.models.causal.prompt import CausalPrompt
 from engine.models.causal.text import CausalContext, CausalText, Checked, check_path, depths, seen, tree_of
@@ -38,7 +38,7 @@ _GREEDY = Sampling(
 )
 
 
-class Causal:
+class Causal(Capabilities):
     """A resident coder."""
 
     later: Sequence[int] = ()
@@ -99,6 +99,18 @@ class Causal:
         budget = cache_budget(self.network.devices, 0)
         self.cache = KVCache(len(self.network.layers), self.network.token_nbytes, budget, _NO_REUSE)
 
+    @property
+    def prefill(self) -> Self:
+        return self
+
+    @property
+    def causal(self) -> Self:
+        return self
+
+    @property
+    def context_tokens(self) -> tuple[int, int]:
+        return self.cache.tokens_asked, self.cache.tokens_reused
+
     def shrink_caches(self) -> None:
         """Let go of all that is kept and not in use, and keep half as much from now on."""
         self.cache.shrink()
@@ -111,8 +123,8 @@ class Causal:
         """Tokens at the end of the context `ids` that are not encoded yet."""
         return len(ids) - self.cache.known(ids, self.owner)
 
-    def read_on(self) -> None:
-        """Encode a piece of `later`."""
+    def read_piece(self) -> None:
+        """Read the next PIECE tokens of `later`."""
         left = self.unread(self.later)
         self.encode(self.later[: len(self.later) - left + PIECE])
         if left <= PIECE:

@@ -75,6 +75,14 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         """Positions are rotations, which know no end."""
         return None
 
+    @property
+    def prefill(self) -> Self:
+        return self
+
+    @property
+    def width_head(self) -> Self:
+        return self
+
     def encode(self, ids: Sequence[int]) -> EncodedContext:
         """Encode what the cache does not hold of the context [T]."""
         return self._read(ids)[0]
@@ -83,8 +91,8 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         """Tokens at the end of the context `ids` that are not encoded yet."""
         return len(ids) - self.cache.known(ids, self.owner)
 
-    def read_on(self) -> None:
-        """Encode a piece of `later`."""
+    def read_piece(self) -> None:
+        """Read the next PIECE tokens of `later`."""
         left = self.unread(self.later)
         self.encode(self.later[: len(self.later) - left + PIECE])
         if left <= PIECE:

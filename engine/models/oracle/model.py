@@ -25,7 +25,7 @@ from engine.common.errors import BadInput, ModelError
 from engine.common.frames import structured
 from engine.common.request import FillRequest
 from engine.common.sequences import common_head
-from engine.models.base import READ_ON, Context, ModelInfo, Noise, Prompt, Rows, Sampling
+from engine.models.base import READ_ON, Capabilities, Context, ModelInfo, Noise, Prompt, Rows, Sampling
 from engine.models.logits import Head, Logits, columns
 from engine.models.oracle.cases import NEAR_CHARS, Case, OracleFile, Slip, first_line, is_unfinished, look_up
 from engine.models.vocabulary import Vocabulary
@@ -52,7 +52,7 @@ class OracleContext:
     """Whether it has been taken off again."""
 
 
-class Oracle:
+class Oracle(Capabilities):
     """A `Model` without weights; deterministic."""
 
     def __init__(self, name: str, cases: Sequence[Case]) -> None:
@@ -101,8 +101,9 @@ class Oracle:
         """The inverse of `tokenize`; bytes that are no UTF-8, as noise is, become replacement characters."""
         return self.vocabulary.text(ids)
 
-    def prompt(self, request: FillRequest) -> Prompt:
-        """Instruction, language, suffix, whether one line is wanted, prefix, as far as the oracle looks."""
+    def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:
+        """Instruction, language, suffix, whether one line is wanted, prefix, as far as the oracle looks, whatever the
+        limit."""
         near = self.tokenize(request.suffix[:NEAR_CHARS])
         context = [INSTRUCTION, *self.tokenize(request.instruction), LANGUAGE, *self.tokenize(request.language)]
         context += [

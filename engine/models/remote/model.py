@@ -14,14 +14,14 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from torch import Tensor
 
 from engine.common.averages import WEIGHT, running_average
 from engine.common.errors import BadInput
 from engine.common.server_address import ServerAddress
-from engine.models.base import CanvasOrder, CanvasReply, Context, ModelInfo, Rows
+from engine.models.base import CanvasOrder, CanvasReply, Capabilities, Context, ModelInfo, Rows
 from engine.models.logits import Head, Logits
 from engine.models.remote.client import SWITCH, RemoteError, ServerAway, ServerClient
 from engine.models.remote.completions import PATH, Served, read_reply, request_body
@@ -56,8 +56,8 @@ class RemoteContext:
         return len(self.ids)
 
 
-class Remote:
-    """A `Model`, and one that `DenoisesElsewhere`."""
+class Remote(Capabilities):
+    """A `Model` that denoises whole canvases: the server does."""
 
     def __init__(self, client: ServerClient, address: ServerAddress, info: ModelInfo, layout: PromptLayout) -> None:
         """`info` and `layout`: of the checkpoint that the server is to run. Raises ModelError for one that it can't."""
@@ -87,6 +87,10 @@ class Remote:
         """Text of `ids`."""
         return self.vocabulary.text(ids)
 
+    @property
+    def denoiser(self) -> Self:
+        return self
+
     def encode(self, ids: Sequence[int]) -> RemoteContext:
         """The context as it will be sent."""
         return RemoteContext(ids=tuple(ids))
@@ -111,7 +115,7 @@ class Remote:
     def denoise(
         self, orders: Sequence[CanvasOrder], *, max_steps: int, choices: int, within_ms: float
     ) -> Future[list[CanvasReply | None]]:
-        """See `DenoisesElsewhere`. Fewer steps where the deadline has no room for more."""
+        """See `CanvasDenoiser`. Fewer steps where the deadline has no room for more."""
         return self._client.run(self._denoised(orders, max_steps, choices, within_ms))
 
     async def _denoised(

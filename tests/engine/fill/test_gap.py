@@ -3,8 +3,9 @@
 import pytest
 
 from engine.common.request import FillRequest
-from engine.fill.gap import CLEARLY, Gap, steady
+from engine.fill.gap import CLEARLY, steady
 from engine.fill.loading import load
+from engine.fill.opening import open_gap
 from engine.models.base import Model
 
 
@@ -23,7 +24,7 @@ def test_rows_may_have_gone():
 
 
 def test_a_draft_shows_what_may_be_the_answer(bundled: Model):
-    gap = Gap.of(bundled, FillRequest(prefix="x = ", suffix="\n"))
+    gap = open_gap(bundled, FillRequest(prefix="x = ", suffix="\n"))
     lost, left = (bundled.tokenize(text) for text in ("lost", "left"))
     canvas = gap.noise_canvas([len(lost), len(left)])
     for row, (ids, sure) in enumerate(((lost, 0.95), (left, 0.6))):
@@ -41,5 +42,5 @@ def test_a_draft_shows_what_may_be_the_answer(bundled: Model):
 
 def test_a_guess_is_spelled_as_the_model_has_learnt_lines(bundled: Model):
     request = FillRequest(prefix="x = ", suffix="\r\n", guess="call(\r\n    1,\r\n)")
-    gap = Gap.of(bundled, request)
+    gap = open_gap(bundled, request)
     assert gap.guess == bundled.tokenize(gap.prompt.head + "call(\n    1,\n)")

@@ -79,7 +79,7 @@ def test_what_would_come_too_late_is_read_later_and_the_nearest_part_now(model: 
     assert model.later == whole
     for left in range(3, 0, -1):
         assert model.unread(whole) == left * PIECE
-        model.read_on()
+        model.read_piece()
     assert (model.unread(whole), model.later) == (0, ())
     assert drive(model, infill(model, late, lambda: clock.now)).steps == 1
     assert model.later == ()

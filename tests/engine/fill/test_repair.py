@@ -9,8 +9,8 @@ import torch
 from engine.common.marked import gap_at_markers
 from engine.common.request import Candidate, Draft, FillRequest, Precedent
 from engine.fill.executor import drive
-from engine.fill.gap import Gap
 from engine.fill.lengths.strategies import Fitted, discover
+from engine.fill.opening import open_gap
 from engine.fill.pipeline import Parts, infill
 from engine.fill.repair import repaired
 from engine.models.base import Context, Rows
@@ -59,7 +59,7 @@ def test_nothing_is_mended_beside_enough_that_is_sound(n: int, mended: bool):
     case = Case(text=ADD)
     before, _, behind = case.parts
     oracle = Oracle("oracle", [case])
-    gap = Gap.of(oracle, FillRequest(prefix=before, suffix=behind, language="python", n=n))
+    gap = open_gap(oracle, FillRequest(prefix=before, suffix=behind, language="python", n=n))
     rows = [oracle.tokenize(text) for text in ("max(a, b)", "max)a, b)")]
     width = len(rows[0])
     canvas = gap.canvas(rows)

@@ -15,6 +15,7 @@ from engine.fill.executor import drive
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import NO_ROW, Hypothesis
 from engine.fill.loading import load
+from engine.fill.opening import open_gap
 from engine.fill.pipeline import Parts, fill, infill
 from engine.fill.ranking import NATS, standing
 from engine.fill.second_opinion import HANDICAP, LONGEST, second_opinion
@@ -45,7 +46,7 @@ def nothing_is_read_yet(model: DiffusionGemma) -> None:
 
 
 def gap_of(model: Any, request: FillRequest = REQUEST, **changes: Any) -> Gap:
-    gap = Gap.of(model, request, **changes)
+    gap = open_gap(model, request, **changes)
     gap.told = model.widths(gap.context, gap.suffix)
     return gap
 

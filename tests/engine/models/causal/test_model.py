@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.common.request import FillRequest, Snippet
-from engine.models.base import CausalHead, DraftTree
+from engine.models.base import DraftTree
 from engine.models.causal.model import Causal
 from engine.models.causal.text import tree_of
 from tests.engine.coder import write_coder
@@ -161,6 +161,6 @@ def test_typing_appends_to_the_prompt(model: Causal):
 
 
 def test_it_is_a_causal_head_whose_ends_are_its_markers(model: Causal, tmp_path: Path):
-    assert isinstance(model, CausalHead)
+    assert model.causal is model
     assert not model.ends & set(model.tokenize("def f(x):\n    return x\n"))
     assert {model.info.pad_id} < model.ends

@@ -1,0 +1,230 @@
+"""Gaps of models that denoise whole canvases by themselves: what is ours is put back when a canvas returns.
+
+Such a model knows pinned tokens and nothing else of what is wanted. So what may not stand in a gap is looked for
+afterwards, and denoised again with all but that pinned; what still may not stand there is cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from engine.fill.canvas import Canvas, reopened
+from engine.fill.denoise import Denoising, rows_of
+from engine.fill.executor import Step
+from engine.fill.gap import FLOOR, Gap, Slot
+from engine.fill.race import Race
+from engine.models.base import READ_ON, CanvasDenoiser, CanvasOrder, CanvasReply
+from engine.models.logits import Logits
+
+CHOICES = 20
+"""Tokens a position, where a canvas is only looked at: the most that vLLM tells."""
+NEIGHBOURS = 1
+"""Tokens beside a forbidden one that are denoised again with it."""
+_UNLIKELY = 1e-6
+"""Confidence in a suffix token instead of which the model would have another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What holds in a gap, whoever denoises it."""
+
+    widths: Sequence[int]
+    """Of the gap, by row."""
+    head: tuple[int, ...]
+    """Tokens that a gap begins with; others may spell the same, but can't be pinned."""
+    banned: frozenset[int]
+    whole: bool
+    """Whether a part of a gap is no answer."""
+    looks: bool
+    """Whether it is done for what is said of each position."""
+
+
+@dataclass(slots=True, kw_only=True)
+class WholeCanvasGap(Gap):
+    """Implements what differs where a model is a `CanvasDenoiser`."""
+
+    scores_canvases: ClassVar[bool] = True
+    looks_are_answers: ClassVar[bool] = False
+
+    def suggest(self, canvas: Canvas, row: int, guess: Sequence[int]) -> None:
+        # What conditions a step is not sent, what stands on the canvas is.
+        canvas.ids[row, : len(guess)] = torch.tensor(guess)
+
+    def condition(self, canvas: Canvas, row: int, tokens: Sequence[int | None]) -> None:
+        pass
+
+    def denoise(
+        self,
+        canvas: Canvas,
+        *,
+        widths: Sequence[int],
+        slack: bool = False,
+        full: Sequence[int] = (),
+        looks: bool = False,
+        race: Race | None = None,
+        **changes: Any,
+    ) -> Denoising:
+        """Of the policies, `max_steps` alone counts. A row whose reply does not come in time stays as it was, with
+        confidence 0 where it is noise. Raises EngineError where the model fails."""
+        self.deadline.step_begins()
+        rules = self._rules(widths, looks=looks)
+        return self._denoised(canvas, rules, changes.get("max_steps", self.sampling.max_steps))
+
+    def likeliest(
+        self, canvas: Canvas, *, widths: Sequence[int], slack: bool, count: int
+    ) -> Generator[Step, Logits, list[Slot]]:
+        yield from self.denoise(canvas, widths=widths, slack=slack, looks=True, max_steps=1)
+        text = [[(token, log) for token, log in each.items() if self.is_text(token)] for each in canvas.choices]
+        return [sorted(each, key=lambda choice: -choice[1])[:count] for each in text]
+
+    def score(self, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, list[list[float]]]:
+        """All tokens at once, on a canvas: what would the model have in their place? Nothing of any gap where one does
+        not fit on a canvas, or was not scored in time: what was and what was not can't be compared."""
+        after = self.suffix[:READ_ON]
+        if max(map(len, gaps)) + len(after) > self.model.info.canvas_length:
+            return [[] for _ in gaps]
+        rows = [[*ids, *after] for ids in gaps]
+        canvas = self.canvas([[None] * len(ids) for ids in rows], pinned=False)
+        for row, ids in enumerate(rows):
+            self.suggest(canvas, row, ids)
+        yield from self.denoise(canvas, widths=[len(ids) for ids in rows], looks=True, max_steps=1)
+        if not all(canvas.choices):
+            return [[] for _ in gaps]
+        choices = iter(canvas.choices)
+        return [[next(choices).get(token, FLOOR) for token in ids] for ids in rows]
+
+    def _rules(self, widths: Sequence[int], *, looks: bool) -> Rules:
+        info, vocabulary = self.model.info, self.model.vocabulary
+        head = self.prompt.head if not self.committed else ""
+        breaks = vocabulary.line_breaks if self.request.single_line else ()
+        return Rules(
+            widths=widths,
+            head=() if looks else tuple(self.model.tokenize(head)),
+            banned=frozenset(() if looks else (*info.forbidden_ids, info.pad_id, *breaks)),
+            whole=self.request.task != "fill",
+            looks=looks,
+        )
+
+    def _denoised(self, canvas: Canvas, rules: Rules, max_steps: int) -> Denoising:
+        _begin_with(canvas, rules)
+        yield from self._pass(canvas, rules, max_steps)
+        late = self._step_is_done()
+        wrong = _banned(canvas, rules)
+        if wrong.any():
+            if not late:
+                again = reopened(canvas, _widened(wrong) & ~canvas.pinned, self.model.info.noise, self.generator)
+                yield from self._pass(again, rules, max_steps)
+                self._step_is_done()
+                canvas.best, canvas.confidence = again.best, again.confidence
+            _cut(canvas, rules, self.model.info.pad_id)
+        canvas.ids = canvas.best.clone()
+        return canvas
+
+    def _pass(self, canvas: Canvas, rules: Rules, max_steps: int) -> Denoising:
+        """Have what is open denoised, once."""
+        rows, active = rows_of(canvas), canvas.open.any(dim=1).nonzero()[:, 0].tolist()
+        if not active:
+            return canvas
+        replies = self._denoiser.denoise(
+            [_order(canvas, row) for row in active],
+            max_steps=max_steps,
+            choices=CHOICES if rules.looks else 0,
+            within_ms=self.deadline.steps_left_ms(),
+        )
+        try:
+            yield Step(rows=rows, draft=lambda: self.draft(canvas, rules.widths, looks=rules.looks), pending=replies)
+            for row, reply in zip(active, replies.result(), strict=True):
+                if reply is not None:
+                    _take(canvas, row, rules.widths[row], reply)
+            if rules.looks:
+                canvas.choices = [*_choices(canvas, active, replies.result())]
+        finally:
+            replies.cancel()
+        canvas.step += 1
+        canvas.open = torch.zeros_like(canvas.open)
+        return canvas
+
+    @property
+    def _denoiser(self) -> CanvasDenoiser:
+        denoiser = self.model.denoiser
+        assert denoiser is not None
+        return denoiser
+
+
+def _order(canvas: Canvas, row: int) -> CanvasOrder:
+    length = canvas.lengths[row]
+    return CanvasOrder(
+        context=canvas.contexts[row],
+        ids=tuple(canvas.ids[row, :length].tolist()),
+        pinned=tuple((~canvas.open[row, :length]).nonzero()[:, 0].tolist()),
+    )
+
+
+def _choices(
+    canvas: Canvas, active: Sequence[int], replies: Sequence[CanvasReply | None]
+) -> Iterator[Mapping[int, float]]:
+    """Of each open position; none of a row without a reply."""
+    for row, reply in zip(active, replies, strict=True):
+        for at, choices in enumerate(reply.choices if reply else [{}] * canvas.lengths[row]):
+            if canvas.open[row, at]:
+                yield choices
+
+
+def _take(canvas: Canvas, row: int, width: int, reply: CanvasReply) -> None:
+    """Put a reply on the canvas, but for what is pinned; of that it tells how well it fits."""
+    length = canvas.lengths[row]
+    open_ = canvas.open[row, :length]
+    said = torch.tensor(reply.ids, dtype=canvas.ids.dtype)
+    likely = torch.tensor(reply.log_probabilities).clamp(max=0.0).exp().clamp(min=_UNLIKELY)
+    fits = torch.where(said == canvas.best[row, :length], likely, torch.tensor(_UNLIKELY))
+    canvas.best[row, :length] = torch.where(open_, said, canvas.best[row, :length])
+    canvas.confidence[row, :length] = torch.where(open_, likely, canvas.confidence[row, :length])
+    # The suffix's first tokens tell whether the gap is as wide as that.
+    after = slice(width, min(width + READ_ON, length))
+    canvas.confidence[row, after] = fits[after]
+    canvas.accepted[row, :length] = open_
+
+
+def _begin_with(canvas: Canvas, rules: Rules) -> None:
+    """Pin the gap's first tokens where they are open."""
+    for row, width in enumerate(rules.widths):
+        size = min(len(rules.head), width)
+        if size and not canvas.pinned[row, 0]:
+            canvas.ids[row, :size] = canvas.best[row, :size] = torch.tensor(rules.head[:size])
+            canvas.pinned[row, :size] = canvas.known[row, :size] = True
+            canvas.open[row, :size] = False
+            canvas.confidence[row, :size] = 1.0
+
+
+def _banned(canvas: Canvas, rules: Rules) -> torch.Tensor:
+    """Positions [B, L] in gaps that hold what may not stand there, unless it was there from the start."""
+    wrong = torch.zeros_like(canvas.pinned)
+    if rules.banned:
+        wrong = torch.isin(canvas.best, torch.tensor(sorted(rules.banned))) & ~canvas.pinned
+    for row, width in enumerate(rules.widths):
+        wrong[row, width:] = False
+    # A row that never got a reply holds noise.
+    return wrong & (canvas.confidence > 0)
+
+
+def _widened(places: torch.Tensor) -> torch.Tensor:
+    """Places [B, L] and NEIGHBOURS on either side."""
+    span = 2 * NEIGHBOURS + 1
+    near = torch.nn.functional.max_pool1d(places.float()[:, None], span, stride=1, padding=NEIGHBOURS)
+    return near[:, 0] > 0
+
+
+def _cut(canvas: Canvas, rules: Rules, pad_id: int) -> None:
+    """End each gap before what may not stand there; where that leaves nothing, or not all, it is no answer."""
+    wrong = _banned(canvas, rules)
+    for row in wrong.any(dim=1).nonzero()[:, 0].tolist():
+        width = rules.widths[row]
+        first = int(wrong[row].nonzero()[0])
+        if rules.whole or first <= len(rules.head):
+            canvas.confidence[row, :width] = 0.0
+        else:
+            canvas.best[row, first:width] = pad_id
