@@ -20,6 +20,7 @@ from engine.common.names import ORACLE, Device
 from engine.common.options import A_PATH
 
 if TYPE_CHECKING:
+    from engine.lab.eval.reserved.packages import Role
     from engine.lab.eval.results import Results
     from engine.lab.eval.rows import EvalRow
     from engine.lab.eval.tasks import EvalTask
@@ -41,6 +42,11 @@ _INTERRUPTED = 130
     metavar="DIR|development|reported",
     help="Instead: gaps in the code of a folder, reserved gaps.",
 )
+@click.option(
+    "--rewrites",
+    type=click.Choice(["development", "reported"]),
+    help="Instead: rewrites by instruction, half of them as named.",
+)
 @click.option("--lang", help="With --holes: only files in this language.")
 @click.option("--limit", type=click.IntRange(1), help="So many tasks, drawn by --seed; 100 with --holes.")
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="Draws tasks, gaps and canvases.")
@@ -57,6 +63,7 @@ _INTERRUPTED = 130
 def evaluate(
     tasks: Path | None,
     holes: Path | None,
+    rewrites: Role | None,
     lang: str | None,
     limit: int | None,
     seed: int,
@@ -69,6 +76,12 @@ def evaluate(
     json: bool,
 ) -> None:
     """Fill gaps whose answers are known, test the answers in a sandbox, and sum up."""
+    if rewrites is not None:
+        if tasks is not None or holes is not None or row or all_rows or out is not None:
+            raise BadInput("--rewrites goes with --model, --device, --limit, --seed and --json alone.")
+        with _interruptible(None):
+            _rewrite(rewrites, model, cast("Device", device), limit, seed, as_json=json)
+        return
     # Imported here because `--help` needs none of it.
     from engine.lab.eval.report import report, tables
     from engine.lab.eval.results import Results
@@ -93,6 +106,30 @@ def evaluate(
     console = Console()
     for table in tables(f"{about['tasks']}, {model} on {about['device']}, seed {seed}", by_row):
         console.print(table)
+
+
+def _rewrite(role: Role, name: str, device: Device, limit: int | None, seed: int, *, as_json: bool) -> None:
+    """Rewrite by instruction, test it, and say how well that went."""
+    from engine.fill.loading import load
+    from engine.lab.eval.rewrites.run import ROW, by_model, evaluate, report, table
+    from engine.lab.eval.rewrites.tasks import tasks_of
+    from engine.lab.eval.rewrites.tests_of import is_run
+    from engine.lab.eval.tasks import choose
+
+    tasks = choose(tasks_of(role), limit, seed)
+    console = Console(stderr=True)
+    for language in sorted({task.language for task in tasks}):
+        if not is_run(language):
+            console.print(f"dg-lsp: {language} can't be run here: its rewrites are judged by patterns.")
+    model = load(name, device).model
+    with Progress(TextColumn("rewriting"), BarColumn(), MofNCompleteColumn(), console=console) as progress:
+        bar = progress.add_task("", total=len(tasks))
+        results = evaluate({ROW: by_model(model)}, tasks, lambda: progress.advance(bar))
+    if as_json:
+        about = {"tasks": f"{role} rewrites", "model": name, "device": model.info.device}
+        click.echo(json_format.dumps(report(about, results)))
+    else:
+        Console().print(table(f"{role} rewrites, {name} on {model.info.device}", results))
 
 
 @contextmanager

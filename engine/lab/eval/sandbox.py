@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -89,6 +89,19 @@ def run_program(source: str, limits: SandboxLimits) -> ProgramOutput:
         printed = stack.enter_context(tempfile.TemporaryFile())
         program = stack.enter_context(_file(source))
         process = stack.enter_context(_started("program", limits, stdout=printed, fds=(program.fileno(),)))
+        code = _wait(process, limits)
+        printed.seek(0)
+        return ProgramOutput(code=code, output=printed.read(limits.file_nbytes).decode(errors="replace"))
+
+
+def run_command(command: Sequence[str], files: Mapping[str, bytes], limits: SandboxLimits) -> ProgramOutput:
+    """A program that is no Python, started in the folder of its own with some files in it; only `namespaces` hold it.
+    Raises EngineError where no sandbox can be started."""
+    given = {"command": list(command), "files": {name: data.hex() for name, data in files.items()}}
+    with ExitStack() as stack:
+        printed = stack.enter_context(tempfile.TemporaryFile())
+        order = stack.enter_context(_file(json.dumps(given)))
+        process = stack.enter_context(_started("command", limits, stdout=printed, fds=(order.fileno(),)))
         code = _wait(process, limits)
         printed.seek(0)
         return ProgramOutput(code=code, output=printed.read(limits.file_nbytes).decode(errors="replace"))

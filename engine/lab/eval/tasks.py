@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +32,8 @@ _SHORTEST_FILE, _LONGEST_FILE = 200, 400_000
 """Characters; what is shorter says nothing about the gap, what is longer is seldom written by hand."""
 _MOST_NBYTES = 256 << 20
 """Of a file of tasks, packed and unpacked; the published ones have some ten MB."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ def read_tasks(path: Path) -> list[EvalTask]:
     return list(tasks.values())
 
 
-def choose(tasks: Sequence[EvalTask], limit: int | None, seed: int) -> list[EvalTask]:
+def choose(tasks: Sequence[T], limit: int | None, seed: int) -> list[T]:
     """`limit` of them, drawn by `seed`, in their order; all without a limit."""
     if limit is None or limit >= len(tasks):
         return list(tasks)

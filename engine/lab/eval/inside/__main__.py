@@ -15,7 +15,12 @@ def main(role: str, limits: str, fds: list[int]) -> None:
     from engine.lab.eval.inside import solution, tester
     from engine.lab.eval.inside.confine import SandboxLimits, confine
 
-    play = {"program": solution.play_program, "solution": solution.play, "tester": tester.play}[role]
+    play = {
+        "program": solution.play_program,
+        "command": solution.play_command,
+        "solution": solution.play,
+        "tester": tester.play,
+    }[role]
     del sys.path[0]
     confine(SandboxLimits(**json.loads(limits)))
     play(*fds)

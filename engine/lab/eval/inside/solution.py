@@ -1,5 +1,5 @@
 """Role `solution`: runs a solution and answers calls of its functions; the test of it is elsewhere. Role `program`:
-runs a program that writes to standard output."""
+runs a program that writes to standard output. Role `command`: the same for one that is no Python."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ def play_program(source: int) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
     sys.argv = ["program.py"]
     exec(compile(text, "program.py", "exec"), namespace)
+
+
+def play_command(order: int) -> None:
+    """What is started, and the files that it finds, come as JSON on a file descriptor."""
+    with os.fdopen(order) as file:
+        given = json.load(file)
+    for name, data in given["files"].items():
+        with open(name, "wb") as made:
+            made.write(bytes.fromhex(data))
+        os.chmod(name, 0o700)
+    os.dup2(1, 2)
+    os.execv(given["command"][0], given["command"])
 
 
 def _begin(question: Mapping[str, Any], namespace: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,140 @@
+"""Do every rewrite in every way, test what comes of it, and sum up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from engine.common.percentiles import percentile
+from engine.fill.answering import answering
+from engine.fill.executor import drive
+from engine.lab.eval.rewrites.tasks import RewriteTask
+from engine.lab.eval.rewrites.tests_of import checked
+from engine.models.base import Model
+
+ROW = "dg-lsp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """What takes the place of a task's selection; `text` is empty where nothing is offered."""
+
+    text: str
+    ms: float
+    forwards: int
+    outside: int = 0
+    """Characters outside the selection that the answer changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteResult:
+    row: str
+    task: str
+    language: str
+    right: bool
+    reason: str
+    """Why it is not right."""
+    silent: bool
+    """Nothing is offered."""
+    outside: int
+    ms: float
+    forwards: int
+    text: str
+
+
+Rewriter = Callable[[RewriteTask], Rewritten]
+
+
+def by_model(model: Model) -> Rewriter:
+    """As the editor's command does it, in this process."""
+
+    def rewrite(task: RewriteTask) -> Rewritten:
+        began = time.perf_counter()
+        filled = drive(model, answering(model, task.request()))
+        best = filled.candidates[0] if filled.candidates else None
+        return Rewritten(
+            text=best.text if best else "",
+            ms=(time.perf_counter() - began) * 1000,
+            forwards=filled.forwards,
+            outside=best.swallowed if best else 0,
+        )
+
+    return rewrite
+
+
+def evaluate(
+    rewriters: dict[str, Rewriter], tasks: Sequence[RewriteTask], on_done: Callable[[], None] = lambda: None
+) -> list[RewriteResult]:
+    """Each task in each way by turns, so that what slows the machine down slows all of them."""
+    results: list[RewriteResult] = []
+    for task in tasks:
+        for row, rewrite in rewriters.items():
+            results.append(_result(row, task, rewrite(task)))
+            on_done()
+    return results
+
+
+def _result(row: str, task: RewriteTask, made: Rewritten) -> RewriteResult:
+    verdict = checked(task, made.text) if made.text else None
+    return RewriteResult(
+        row=row,
+        task=task.name,
+        language=task.language,
+        right=bool(verdict and verdict.passed),
+        reason="nothing is offered" if verdict is None else "" if verdict.passed else verdict.reason,
+        silent=verdict is None,
+        outside=made.outside,
+        ms=round(made.ms, 1),
+        forwards=made.forwards,
+        text=made.text,
+    )
+
+
+def figures(results: Sequence[RewriteResult]) -> dict[str, Any]:
+    """Of one row."""
+    return {
+        "tasks": len(results),
+        "right": sum(each.right for each in results),
+        "silent": sum(each.silent for each in results),
+        "outside": sum(each.outside for each in results),
+        "p50_ms": percentile([each.ms for each in results], 50, digits=1),
+        "p95_ms": percentile([each.ms for each in results], 95, digits=1),
+        "forwards": round(sum(each.forwards for each in results) / max(1, len(results)), 1),
+    }
+
+
+def report(about: dict[str, Any], results: Sequence[RewriteResult]) -> dict[str, Any]:
+    """Everything as plain values."""
+    rows = {row: figures([each for each in results if each.row == row]) for row in _rows(results)}
+    return {**about, "rows": rows, "results": [asdict(each) for each in results]}
+
+
+def table(title: str, results: Sequence[RewriteResult]) -> Table:
+    """The summary for people."""
+    made = Table(title=Text(title), box=SIMPLE_HEAD, title_justify="left")
+    languages = sorted({each.language for each in results})
+    columns = ("right", *languages, "silent", "changed outside", "p50 ms", "p95 ms", "passes")
+    made.add_column("row", no_wrap=True)
+    for name in columns:
+        made.add_column(name, justify="right", no_wrap=True)
+    for row in _rows(results):
+        own = [each for each in results if each.row == row]
+        said = figures(own)
+        by_language = [[each for each in own if each.language == language] for language in languages]
+        made.add_row(
+            row,
+            f"{said['right'] / len(own):.1%}",
+            *(f"{sum(each.right for each in part)} of {len(part)}" for part in by_language),
+            *(str(said[name]) for name in ("silent", "outside", "p50_ms", "p95_ms", "forwards")),
+        )
+    return made
+
+
+def _rows(results: Sequence[RewriteResult]) -> list[str]:
+    return list(dict.fromkeys(each.row for each in results))

@@ -1,0 +1,136 @@
+"""Whether a rewrite is right: its patterns, then its test in a sandbox. Node and rustc are used where they are there;
+where they are not, or no sandbox can hold them, the patterns alone decide."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from engine.lab.eval.inside.confine import SandboxLimits
+from engine.lab.eval.rewrites.plain_javascript import plain_javascript
+from engine.lab.eval.rewrites.tasks import RewriteTask
+from engine.lab.eval.sandbox import ProgramOutput, SandboxResult, run_command, run_program, standard_limits
+from engine.syntax.compiler import diagnose
+
+_COMPILE_S = 60.0
+_NATIVE = SandboxLimits(memory_nbytes=64 << 30, processes=64)
+"""Node sets addresses aside by the gigabyte, and starts a thread for each core."""
+_PYTHON = """\
+import sys, types
+text, new, test, done = {given!r}
+sys.stderr = sys.stdout
+def raises(kind, call, /, *args, **named):
+    try:
+        call(*args, **named)
+    except kind:
+        return True
+    return False
+module = sys.modules["subject"] = types.ModuleType("subject")
+exec(compile(text, "subject.py", "exec"), module.__dict__)
+module.__dict__.update(new=new, raises=raises)
+exec(compile(test, "test.py", "exec"), module.__dict__)
+print()
+print(done)
+"""
+_JAVASCRIPT = """\
+{text}
+const same = (found, wanted) => {{
+  const [one, other] = [JSON.stringify(found), JSON.stringify(wanted)];
+  if (one !== other) throw new Error(`${{one}} is not ${{other}}`);
+}};
+{test}
+console.log("\\n{done}");
+"""
+_RUST = """\
+#![allow(dead_code, unused)]
+{text}
+fn main() {{
+{test}
+println!("\\n{done}");
+}}
+"""
+
+
+def checked(task: RewriteTask, new: str) -> SandboxResult:
+    """Whether `new` is right in the place of the selection; `reason` says why not."""
+    for pattern in task.has:
+        if not re.search(pattern, new, re.M):
+            return SandboxResult(passed=False, reason=f"it lacks {pattern}")
+    for pattern in task.lacks:
+        if re.search(pattern, new, re.M):
+            return SandboxResult(passed=False, reason=f"it has {pattern}")
+    run = {"python": _run_python, "typescript": _run_typescript, "rust": _run_rust}[task.language]
+    done = secrets.token_hex(8)
+    output = run(task, new, done)
+    if output is None:
+        return SandboxResult(passed=True, reason="by its patterns alone")
+    passed = output.code == 0 and output.output.rstrip().endswith(done)
+    return SandboxResult(passed=passed, reason="" if passed else f"its test fails {output.output[-300:]}".strip())
+
+
+def is_run(language: str) -> bool:
+    """Whether tests in a language are run here; else patterns alone decide."""
+    return language == "python" or (_has_node() if language == "typescript" else _has_rustc())
+
+
+def _run_python(task: RewriteTask, new: str, done: str) -> ProgramOutput:
+    text = task.file_with(new)
+    if refused := diagnose(text):
+        return ProgramOutput(code=1, output=refused.message)
+    return run_program(_PYTHON.format(given=(text, new, task.test, done)), standard_limits())
+
+
+def _run_typescript(task: RewriteTask, new: str, done: str) -> ProgramOutput | None:
+    if not _has_node():
+        return None
+    text = plain_javascript(task.file_with(new))
+    return _by_node(_JAVASCRIPT.format(text=text, test=task.test, done=done))
+
+
+def _by_node(program: str) -> ProgramOutput:
+    return run_command([shutil.which("node") or "", "program.mjs"], {"program.mjs": program.encode()}, _NATIVE)
+
+
+@cache
+def _has_node() -> bool:
+    program = "console.log(6 * 7)"
+    return bool(shutil.which("node")) and _is_walled() and _by_node(program) == ProgramOutput(code=0, output="42\n")
+
+
+def _run_rust(task: RewriteTask, new: str, done: str) -> ProgramOutput | None:
+    if not _has_rustc():
+        return None
+    return _by_rustc(_RUST.format(text=task.file_with(new), test=task.test, done=done))
+
+
+def _by_rustc(program: str) -> ProgramOutput:
+    """Compiled outside of the sandbox, as the compiler runs nothing of it; run inside."""
+    with tempfile.TemporaryDirectory(prefix="dg-lsp-rust-") as folder:
+        source, built = Path(folder, "program.rs"), Path(folder, "program")
+        source.write_text(program, encoding="utf-8")
+        command = ["rustc", "--edition=2021", "-Cstrip=symbols", "-Cdebuginfo=0", "-o", str(built), str(source)]
+        try:
+            said = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return ProgramOutput(code=1, output=str(error))
+        if said.returncode:
+            return ProgramOutput(code=said.returncode, output=said.stderr)
+        return run_command(["./program"], {"program": built.read_bytes()}, _NATIVE)
+
+
+@cache
+def _has_rustc() -> bool:
+    if not shutil.which("rustc") or not _is_walled():
+        return False
+    return _by_rustc('fn main() { println!("{}", 6 * 7); }') == ProgramOutput(code=0, output="42\n")
+
+
+def _is_walled() -> bool:
+    """Whether the kernel holds back what is no Python."""
+    return sys.platform == "linux" and standard_limits().level == "namespaces"

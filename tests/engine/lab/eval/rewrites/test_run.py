@@ -1,0 +1,63 @@
+"""What a run says of the rewrites: by row, in the same words for people and programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from dg_lsp.cli import run
+from engine.lab.eval.rewrites.run import Rewriter, Rewritten, by_model, evaluate, report, table
+from engine.lab.eval.rewrites.tasks import RewriteTask, tasks_of
+from engine.models.oracle.model import Case, Oracle
+
+TASKS = [task for task in tasks_of("development") if task.language == "python"][:3]
+
+
+def saying(text_of: Callable[[RewriteTask], str], outside: int = 0) -> Rewriter:
+    return lambda task: Rewritten(text=text_of(task), ms=10.0, forwards=4, outside=outside)
+
+
+def test_right_wrong_and_silent_are_told_apart() -> None:
+    done: list[int] = []
+    rewriters = {
+        "right": saying(lambda task: task.answer),
+        "same": saying(lambda task: task.old, outside=2),
+        "silent": saying(lambda task: ""),
+    }
+    results = evaluate(rewriters, TASKS, lambda: done.append(1))
+    rows = report({"model": "m"}, results)["rows"]
+    assert [rows[row]["right"] for row in rewriters] == [3, 0, 0]
+    assert [rows[row]["silent"] for row in rewriters] == [0, 0, 3]
+    assert [rows[row]["outside"] for row in rewriters] == [0, 6, 0]
+    assert rows["right"]["p50_ms"] == 10.0
+    assert rows["right"]["forwards"] == 4.0
+    assert len(done) == 9
+    shown = StringIO()
+    Console(file=shown, width=150).print(table("T", results))
+    assert "100.0%" in shown.getvalue()
+    assert "3 of 3" in shown.getvalue()
+
+
+def test_a_model_is_asked_as_editors_ask_it() -> None:
+    task = TASKS[0]
+    model = Oracle("oracle", [Case(text=f"{task.prefix}▮{task.answer}▮{task.suffix}")])
+    made = by_model(model)(task)
+    assert made.text == task.answer
+    assert made.forwards > 0
+
+
+@pytest.mark.parametrize("more", [["--holes", "."], ["--row", "adaptive"], ["--all"]])
+def test_rewrites_go_with_no_gaps(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["eval", "--rewrites", "development", *more]) == 2
+    assert "--rewrites goes with" in capsys.readouterr().err
+
+
+def test_the_command_answers_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["eval", "--rewrites", "development", "--limit", "2", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["tasks"] == "development rewrites"
+    assert said["rows"]["dg-lsp"]["tasks"] == 2
