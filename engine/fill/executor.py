@@ -1,9 +1,9 @@
 """Run fills to their end: collect the forward passes that several fills wait for and do them as one.
 
 A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over) and is sent the logits, a `Check`
-(a question about a document) and is sent the reply, or None (a place to be held up at), and returns its answer. Whoever
-drives it decides when, together with whom, and whether it goes on at all: not advancing it is a pause, closing it is a
-cancel.
+(a question about a document) and is sent the reply, a `Draft` (what it would answer now) or None, either of which is a
+place to be held up at, and returns its answer. Whoever drives it decides when, together with whom, and whether it goes
+on at all: not advancing it is a pause, closing it is a cancel.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Step:
 
 
 T = TypeVar("T")
-Work = Generator[Step | Check | None, Any, T]
-"""Is sent Logits for each Step that is not pending, a Reply or None for each Check; None waits for nothing."""
+Work = Generator[Step | Check | Draft | None, Any, T]
+"""Is sent Logits for each Step that is not pending, a Reply or None for each Check; the others wait for nothing."""
 Filling = Work[Filled]
 
 
@@ -54,7 +54,9 @@ def _driven(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | 
     try:
         wanted = next(filling)
         while True:
-            if wanted is None:
+            if wanted is None or isinstance(wanted, Draft):
+                if wanted is not None and on_draft:
+                    on_draft(wanted)
                 wanted = next(filling)
                 continue
             if isinstance(wanted, Check):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.common.errors import BadInput
 from engine.common.newlines import dominant_line_end, with_line_ends
 from engine.common.request import Candidate, Filled, FillRequest, Timings
+from engine.fill.causal_fill import causal_fill
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, drive
 from engine.fill.gap import Gap
@@ -86,6 +87,8 @@ def infill(
     known = yield from precedents(gap)
     if known and known[0].likely >= parts.sure:
         widths, offered = (), known
+    elif model.info.length == "causal":
+        widths, offered = (), merged((yield from causal_fill(gap, known)), known)
     else:
         fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
         rounds = ROUNDS if parts.renoise else 0

@@ -90,6 +90,8 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
 def _confidence(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
     """A model that has learnt where gaps end says how likely a text is to be all of the gap. The reading of others goes
     on into the suffix, and a rewrite is more than anybody expects to the letter: there it is the tokens' mean."""
+    if gap.model.info.length == "causal" and hypothesis.likely:
+        return hypothesis.likely
     if gap.request.task != "fill" or gap.model.info.end_id is None:
         return max(hypothesis.likely, hypothesis.mean_confidence)
     return hypothesis.likely or math.exp(min(0.0, sum(score)))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from engine.common.adapter_use import AdapterUse
 from engine.common.errors import is_broken_device
 from engine.common.messages import Done, Drafted, EngineState, Failed, Fill, FillReply, Warm
-from engine.common.request import Filled, FillRequest
+from engine.common.request import Draft, Filled, FillRequest
 from engine.server import memory
 from engine.server.failures import failure_of
 from engine.server.metrics import Metrics
@@ -249,6 +249,7 @@ class Worker(threading.Thread):
             return
         job.step = job.reply = None
         draft = None
+        began = time.perf_counter()
         try:
             wanted = filling.send(sent)
             if wanted is None:
@@ -257,12 +258,16 @@ class Worker(threading.Thread):
                 self._scheduler.await_reply(job)
                 self._check(job, wanted)
                 return
-            if wanted.pending is not None:
+            if isinstance(wanted, Draft):
+                # So does this, after a forward pass of its own.
+                self._metrics.forward((time.perf_counter() - began) * 1000, 1)
+                draft = wanted if _wants_drafts(job) else None
+            elif wanted.pending is not None:
                 self._await(job, wanted.pending)
-                return
-            job.step, job.rows = wanted, wanted.rows.canvas.shape[0]
-            if sent is not None and isinstance(job.order, Fill) and job.order.drafts:
-                draft = wanted.draft()
+            else:
+                job.step, job.rows = wanted, wanted.rows.canvas.shape[0]
+                if sent is not None and _wants_drafts(job):
+                    draft = wanted.draft()
         except StopIteration as end:
             self._answer(job, end.value)
         except BaseException as error:  # noqa: BLE001 whatever it is, a panic of Rust too, it is this job's alone
@@ -399,3 +404,7 @@ class Worker(threading.Thread):
         self._adapters = None
         self._warmed_up = False
         memory.give_back()
+
+
+def _wants_drafts(job: Job) -> bool:
+    return isinstance(job.order, Fill) and job.order.drafts

@@ -1,0 +1,125 @@
+"""A gap filled by a causal model: drafts checked by it, its answers checked by the grammar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.common.request import Syntax
+from engine.fill.causal_decoding import Said, decode
+from engine.fill.draft_sources import DraftSources
+from engine.fill.ends import Ends
+from engine.fill.executor import Work
+from engine.fill.gap import Gap
+from engine.fill.hypotheses import NO_ROW, Hypothesis, shortened
+from engine.fill.tokens import token_bounds
+from engine.fill.validation import belonging, checked, validated_fills
+from engine.syntax.languages import language_of
+from engine.syntax.questions import ValidatedFill
+
+UNMET = math.log(0.3)
+"""Log-probability that a gap ends where neither the model nor what follows the cursor says so."""
+
+
+def causal_fill(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
+    """What the model says in the gap, as many ways as are asked for; `known`: answers that others have."""
+    head = gap.model.causal
+    assert head is not None
+    ends = Ends(gap.request)
+    texts = [*(each.ids for each in known), gap.guess]
+    drafts = DraftSources(gap.prompt.context, gap.prompt.suffix, texts, stops=head.ends)
+    begun: Sequence[int] = ()
+    found: list[Said] = []
+    while True:
+        found.append(Said())
+        yield from decode(gap, head, found[-1], drafts, ends, begun)
+        if len(found) >= gap.request.n or gap.should_stop() or not (begun := _other(gap, ends, found)):
+            break
+    said = [_hypothesis(gap, ends, each) for each in found]
+    offered = yield from _offered(gap, [each for each in said if each is not None])
+    if len(offered) + len(known) == 1:
+        # Nothing to hold it against: that it is read once more, with what follows, would tell nobody anything.
+        return [replace(each, read=(*each.logs, math.log(each.likely) - sum(each.logs))) for each in offered]
+    return offered
+
+
+def _hypothesis(gap: Gap, ends: Ends, said: Said) -> Hypothesis | None:
+    """None where it says no text."""
+    head, spelled = gap.prompt.head, gap.model.detokenize(said.ids)
+    text = spelled.removeprefix(head)
+    if not spelled.startswith(head):
+        return None
+    cut = text[: ends.cut(text)]
+    size, bounds = len(head) + len(cut), token_bounds(gap.model, said.ids)
+    count = sum(start < size for start in bounds[:-1])
+    ids, logs = said.ids[:count], said.logs[:count]
+    if bounds[count] > size:
+        # What ends within a token is spelled by others.
+        ids = gap.model.tokenize(head + cut)
+        logs = [sum(logs) / max(1, len(ids))] * len(ids)
+    if not gap.model.vocabulary.is_text(ids):
+        return None
+    if said.end is not None and count == len(said.ids):
+        end = said.end
+    else:
+        end = sum(said.logs[count:]) if ends.met(text) else UNMET
+    return Hypothesis(
+        row=NO_ROW,
+        text=cut,
+        ids=tuple(ids),
+        confidence=tuple(map(math.exp, logs)),
+        likely=math.exp(sum(said.logs[:count]) + end),
+    )
+
+
+def _other(gap: Gap, ends: Ends, found: Sequence[Said]) -> list[int]:
+    """How the likeliest way begins that was not taken yet: what was said up to a token, and another one there."""
+    head = len(gap.prompt.head)
+    taken = {tuple(said.ids[: at + 1]) for said in found for at in range(len(said.ids))}
+    best, begun = -math.inf, list[int]()
+    for said in found:
+        end = head + ends.cut(gap.text(said.ids))
+        bounds = token_bounds(gap.model, said.ids)
+        for at, (log, token) in enumerate(said.others):
+            likely = sum(said.logs[:at]) + log
+            way = (*said.ids[:at], token)
+            if head <= bounds[at] < end and likely > best and gap.is_text(token) and way not in taken:
+                best, begun = likely, [*way]
+    return begun
+
+
+def _offered(gap: Gap, said: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
+    """Those that may stand in the gap as they are; where they are too few, the heads of others that may."""
+    language = language_of(gap.request.language)
+    if language is None:
+        return [
+            _checked(gap, each, ValidatedFill(text=belonging(gap.request, each.text), verdict=None)) for each in said
+        ]
+    whole, broken = list[Hypothesis](), list[Hypothesis]()
+    for each, found in zip(said, (yield from _validated(gap, language, said)), strict=True):
+        if found and found.verdict and found.verdict.problems:
+            broken.append(each)
+        elif found:
+            whole.append(_checked(gap, each, found))
+    if not broken or len(whole) >= gap.request.n:
+        return whole
+    heads = yield from _validated(gap, language, broken, cut=True)
+    cut = [
+        _checked(gap, each, found, "cut") for each, found in zip(broken, heads, strict=True) if found and found.verdict
+    ]
+    return [*whole, *cut]
+
+
+def _validated(
+    gap: Gap, language: str, said: Sequence[Hypothesis], *, cut: bool = False
+) -> Work[Sequence[ValidatedFill | None]]:
+    texts = [each.text for each in said]
+    return (yield from validated_fills(gap.request, language, texts, gap.deadline, cut=cut))
+
+
+def _checked(gap: Gap, said: Hypothesis, found: ValidatedFill, syntax: Syntax = "ok") -> Hypothesis:
+    if found.text != said.text:
+        said = shortened(gap, said, found.text)
+        said = replace(said, likely=math.exp(sum(said.logs) + UNMET))
+    return checked(said, found, syntax)

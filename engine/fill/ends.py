@@ -1,0 +1,137 @@
+"""Where a gap ends that is written from left to right.
+
+A small model does not stop by itself: it writes what it sees after the cursor once more, and that tells where the gap
+ends as well as a token would. Where it writes on without coming there, the first statement is the answer. Lines are
+compared, not tokens, which are cut differently.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from engine.common.newlines import with_line_feeds
+from engine.common.request import FillRequest
+
+FURTHER = 2
+"""Lines that may follow the first statement before the text goes on with what follows the cursor."""
+_TELLING = 8
+"""Characters other than white space by which a line is recognised that has only begun."""
+_QUOTES = ('"""', "'''", "`")
+_OPENERS, _CLOSERS = "([{", ")]}"
+
+
+class Ends:
+    """Of the gap of one request. Texts are what is said in it, without `Prompt.head`."""
+
+    def __init__(self, request: FillRequest, further: int = FURTHER) -> None:
+        before, suffix = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
+        self._further = further
+        self._line = before[before.rfind("\n") + 1 :]
+        """What stands before the cursor in its line."""
+        self._rest = suffix.partition("\n")[0]
+        """What follows it there."""
+        self._one_line = request.single_line
+        self._in_line = request.single_line or bool(self._rest.strip() and self._line.strip())
+        lines = suffix.split("\n")
+        self._blank = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
+        """Lines from the cursor on with nothing in them."""
+        self._next = lines[self._blank] if self._blank < len(lines) else ""
+        """The first line after the cursor with something in it."""
+
+    def reached(self, said: str) -> bool:
+        """Whether a text need not go on."""
+        return self._found(said, whole=False) is not None
+
+    def cut(self, said: str) -> int:
+        """How many characters of a text are the gap's, where nothing follows it any more."""
+        end = self._found(said, whole=False)
+        end = self._found(said, whole=True) if end is None else end
+        return len(said) if end is None else end
+
+    def met(self, said: str) -> bool:
+        """Whether a text goes on with what follows the cursor."""
+        wanted = self._rest.strip() if self._in_line and self._rest.strip() else self._next.strip()
+        rest = said[self.cut(said) :].strip()
+        return bool(rest and wanted) and (rest.startswith(wanted) or wanted.startswith(rest))
+
+    def settled(self, said: str) -> int:
+        """Characters of a text that are the gap's, whatever follows it."""
+        if "\n" in said.strip("\n"):
+            return 0
+        rest = self._rest.strip()
+        shared = next((size for size in range(len(rest), 0, -1) if said.endswith(rest[:size])), 0)
+        return min(len(said) - shared, self.cut(said))
+
+    def _found(self, said: str, *, whole: bool) -> int | None:
+        """Where the gap ends in what is said; None: it has not come to that yet. `whole`: the last line is complete."""
+        lines = said.split("\n")
+        starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        return (self._found_in_line if self._in_line else self._found_between)(lines, starts, whole=whole)
+
+    def _found_in_line(self, lines: list[str], starts: list[int], *, whole: bool) -> int | None:
+        """Text stands on both sides of the cursor, or one line is wanted."""
+        rest = self._rest.strip()
+        for at, line in enumerate(lines if whole else lines[:-1]):
+            said = line.rstrip()
+            if rest and said.endswith(rest):
+                return starts[at] + len(said) - len(rest)
+            goes_on = _is_open("\n".join(lines[: at + 1])) or (rest and said.endswith((",", "\\")))
+            if self._one_line or not goes_on:
+                return starts[at] + len(line)
+        return None
+
+    def _found_between(self, lines: list[str], starts: list[int], *, whole: bool) -> int | None:
+        """Nothing follows the cursor in its line, or nothing stands before it."""
+        first = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
+        indent = _indent(self._line + lines[first]) if first < len(lines) else 0
+        statement, further = None, 0
+        for at in range(first + 1, len(lines)):
+            line, is_begun = lines[at].strip(), at == len(lines) - 1 and not whole
+            if not line:
+                continue
+            if self._follows(line, begun=is_begun):
+                return self._before(lines, starts, at)
+            if statement is None and self._stands_alone(lines[:at], indent):
+                statement = self._before(lines, starts, at)
+            if statement is not None and _indent(lines[at]) < indent and line[0] not in _CLOSERS:
+                return statement if self._next and _indent(self._next) >= indent else self._before(lines, starts, at)
+            if statement is not None and self._next and not is_begun:
+                further += 1
+                if further > self._further:
+                    return statement
+        if not whole:
+            return None
+        return statement if further else self._before(lines, starts, len(lines))
+
+    def _follows(self, line: str, *, begun: bool) -> bool:
+        wanted = self._next.strip()
+        is_told = begun and len("".join(line.split())) >= _TELLING
+        return bool(wanted) and (line == wanted or (is_told and wanted.startswith(line)))
+
+    def _stands_alone(self, lines: list[str], indent: int) -> bool:
+        """Whether lines that begin at an indentation need none after them but those that follow the cursor."""
+        said = "\n".join(lines).rstrip()
+        if _is_open(self._line + said) or said.endswith("\\") or any(said.count(quote) % 2 for quote in _QUOTES):
+            return False
+        return not said.endswith((":", "{")) or _indent(self._next) > indent
+
+    def _before(self, lines: list[str], starts: list[int], at: int) -> int:
+        """Where the text before a line ends. Its last break is the gap's where the line itself follows the cursor."""
+        end = at
+        while end and not lines[end - 1].strip():
+            end -= 1
+        if not self._rest.strip():
+            kept = 0 if self._line or at == len(lines) else max(0, at - end + 1 - self._blank)
+            return starts[end + kept] - 1
+        # The line's own white space is the gap's as far as it stands before the cursor.
+        indent = _indent(lines[at]) if at < len(lines) else 0
+        return min(starts[at], starts[-1] - 1) + max(0, indent - _indent(self._rest))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_open(text: str) -> bool:
+    """Whether a bracket is open at its end; strings are not told apart."""
+    return sum(map(text.count, _OPENERS)) > sum(map(text.count, _CLOSERS))

@@ -1,0 +1,177 @@
+"""Draft, check, accept: what a causal model fills."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from engine.common.request import Draft, Filled, FillRequest, Precedent
+from engine.fill.draft_sources import DraftSources
+from engine.fill.executor import drive
+from engine.fill.pipeline import fill, infill
+from engine.models.causal.model import Causal
+from tests.engine.coder import write_coder
+from tests.engine.scripted import Scripted
+
+BOX = FillRequest(
+    prefix="class Box:\n    def __init__(self, depth):\n        self.depth = depth\n        self.value =",
+    suffix="\n\n    def area(self):\n        return self.depth\n",
+    language="python",
+)
+AFTER = "\n\n    def area(self):\n"
+
+
+def head_of(model: Scripted, request: FillRequest) -> str:
+    return model.prompt(request).head
+
+
+def scripted(request: FillRequest, says: str, **more: object) -> Scripted:
+    """It says the end of the prefix, which is taken back, too."""
+    head = head_of(Scripted(""), request)
+    if "instead" in more:
+        at, other = more["instead"]  # pyright: ignore[reportGeneralTypeIssues]
+        more["instead"] = (at + len(head), other)
+    return Scripted(head + says, **more)  # pyright: ignore[reportArgumentType]
+
+
+def answer(model: object, request: FillRequest) -> Filled:
+    return fill(model, request)  # pyright: ignore[reportArgumentType]
+
+
+def text(filled: Filled) -> str:
+    return filled.candidates[0].text if filled.candidates else ""
+
+
+@pytest.mark.parametrize(
+    "says", [" depth", f" depth{AFTER}", " depth\n\n    def area(se", " depth\n        self.other = 1"]
+)
+def test_an_answer_ends_where_the_model_does_or_where_what_follows_the_cursor_begins(says: str):
+    assert text(answer(scripted(BOX, says), BOX)) == " depth"
+
+
+def test_drafts_save_passes_and_change_nothing():
+    model, alone = scripted(BOX, f" self.depth + self.depth{AFTER}"), scripted(BOX, f" self.depth + self.depth{AFTER}")
+    filled = answer(model, BOX)
+    assert text(filled) == " self.depth + self.depth"
+    tokens = len(alone.tokenize(f" self.depth + self.depth{AFTER}"))
+    assert filled.forwards < tokens / 2
+    assert filled.forwards == len(model.trees)
+
+
+@pytest.mark.parametrize("guess", [" self.depth + 1", "nothing of it", ""])
+def test_the_rest_of_an_earlier_suggestion_is_a_draft(guess: str):
+    said = " self.depth + 1"
+    filled = answer(scripted(BOX, said), replace(BOX, guess=guess))
+    assert text(filled) == said
+    assert (filled.forwards == 1) == (guess == said)
+
+
+def test_one_line_ends_at_its_end():
+    request = replace(BOX, single_line=True)
+    filled = answer(scripted(BOX, " (\n            depth)"), replace(request, language=""))
+    assert text(filled) == " ("
+    assert "\n" not in text(answer(scripted(BOX, " depth\n"), request))
+
+
+def test_what_does_not_parse_is_cut():
+    filled = answer(scripted(BOX, " depth\n        else x y z", sure=0.999), replace(BOX, suffix=""))
+    assert text(filled) == " depth"
+
+
+def test_other_ways_branch_where_the_model_is_least_sure():
+    model = scripted(BOX, f" depth + 1{AFTER}", instead=(6, f" + 2{AFTER}"), sure=0.6)
+    model.instead = (len(head_of(model, BOX)) + len(" depth + "), f"2{AFTER}")
+    filled = answer(model, replace(BOX, n=2))
+    assert [each.text for each in filled.candidates] == [" depth + 1", " depth + 2"]
+    assert filled.candidates[0].confidence > filled.candidates[1].confidence
+
+
+def test_confidence_is_how_likely_all_of_the_text_is_and_that_it_ends():
+    model = scripted(BOX, " depth", sure=0.7)
+    model.instead = (len(head_of(model, BOX)), " value")
+    (candidate,) = answer(model, BOX).candidates
+    # " depth" is told from " value" by its second token alone.
+    assert candidate.confidence == pytest.approx(0.7, abs=0.01)
+    assert candidate.score == pytest.approx(-0.357, abs=0.02)
+
+
+def test_a_workspace_match_is_a_candidate_and_a_draft():
+    said = " self.depth + 1"
+    matches = (Precedent(text=said, origin="a.py:1", likeness=1), Precedent(text=" depth", origin="a.py:2"))
+    filled = answer(scripted(BOX, f"{said}{AFTER}"), replace(BOX, precedents=matches))
+    assert (text(filled), filled.candidates[0].origin) == (said, "a.py:1")
+    assert filled.forwards <= 2
+
+
+def test_at_the_deadline_the_answer_is_what_is_said_by_then():
+    now = [0.0]
+    model = scripted(BOX, " 11111111 + 22222222")
+    model_check = model.check
+
+    def check(*given: object) -> object:
+        now[0] += 0.1
+        return model_check(*given)  # pyright: ignore[reportArgumentType]
+
+    model.check = check  # pyright: ignore[reportAttributeAccessIssue]
+    filled = drive(model, infill(model, replace(BOX, deadline_ms=450), clock=lambda: now[0]))  # pyright: ignore[reportArgumentType]
+    assert 1 <= filled.forwards <= 4
+    assert text(filled)
+    assert " 11111111 + 22222222".startswith(text(filled))
+
+
+def test_a_fill_can_be_held_up_and_cancelled_between_passes_and_shows_drafts():
+    model = scripted(BOX, f" 123456789{AFTER}")
+    filling = infill(model, BOX)  # pyright: ignore[reportArgumentType]
+    seen = [next(filling) for _ in range(4)]
+    assert len(model.trees) == 4
+    assert all(isinstance(each, Draft) for each in seen)
+    texts = [each.text for each in seen if isinstance(each, Draft)]
+    assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
+    filling.close()
+    assert len(model.trees) == 4
+
+
+def test_what_a_draft_calls_settled_is_how_the_answer_begins():
+    model = scripted(BOX, f" depth + 1{AFTER}")
+    drafts: list[Draft] = []
+    filled = drive(model, infill(model, BOX), drafts.append)  # pyright: ignore[reportArgumentType]
+    assert any(each.settled for each in drafts)
+    assert all(text(filled).startswith(each.text[: each.settled]) for each in drafts)
+    assert all(each.settled <= len(each.text) for each in drafts)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Causal:
+    return Causal.of_file(write_coder(tmp_path_factory.mktemp("coder") / "coder.gguf"))
+
+
+class NoDrafts(DraftSources):
+    def after(self, written):  # pyright: ignore
+        return []
+
+
+def test_greedy_with_drafts_is_greedy_without(tiny: Causal, monkeypatch: pytest.MonkeyPatch):
+    requests = [
+        FillRequest(prefix=f"def f(x):\n    return {seed}", suffix="\n", language="", max_tokens=24, n=1 + seed % 2)
+        for seed in range(12)
+    ]
+    drafted = [answer(tiny, request) for request in requests]
+    monkeypatch.setattr("engine.fill.causal_fill.DraftSources", NoDrafts)
+    tiny.forget()
+    plain = [answer(tiny, request) for request in requests]
+    for one, other in zip(drafted, plain, strict=True):
+        assert [each.text for each in one.candidates] == [each.text for each in other.candidates]
+        assert [each.confidence for each in one.candidates] == pytest.approx(
+            [each.confidence for each in other.candidates], rel=1e-3
+        )
+    assert sum(each.forwards for each in drafted) < sum(each.forwards for each in plain)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("ab1+ \n", max_size=12), st.text("ab1+ \n", max_size=12))
+def test_whatever_is_drafted_the_answer_is_the_models(tiny: Causal, guess: str, match: str):
+    request = FillRequest(prefix="x =", suffix="\ny = x\n", max_tokens=12)
+    drafted = answer(tiny, replace(request, guess=guess))
+    assert [each.text for each in drafted.candidates] == [each.text for each in answer(tiny, request).candidates]
