@@ -4,6 +4,7 @@ model is an oracle that answers with a given text."""
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from lsprotocol.types import TextDocumentItem
@@ -11,7 +12,11 @@ from lsprotocol.types import TextDocumentItem
 from dg_lsp.config.configuration import Configuration
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import gap_at
+from dg_lsp.suggest.in_flight import Debounce, InFlight
 from dg_lsp.suggest.suggester import INLINE, Suggester
+from dg_lsp.workspace.context import ContextSelector
+from dg_lsp.workspace.history import EditHistory
+from dg_lsp.workspace.index import WorkspaceIndex
 from engine.common.request import Filled, FillRequest
 from engine.fill.pipeline import fill
 from engine.models.oracle.model import Case, Oracle
@@ -38,6 +43,16 @@ class _Answering:
         return True
 
 
+def suggester_of(documents: Documents, resident: Any, **more: Any) -> Suggester:
+    """A suggester with siblings of its own, as a session has them."""
+    siblings: dict[str, Any] = {
+        "context": ContextSelector(documents, EditHistory(documents)),
+        "index": WorkspaceIndex(documents),
+        "in_flight": InFlight(resident, Debounce()),
+    }
+    return Suggester(documents=documents, resident=resident, **siblings | more)
+
+
 def accepted(before: str, after: str, answer: str, language: str) -> str | None:
     """The document once the answer, asked for between two texts, is accepted; None where nothing is offered."""
     configuration = Configuration(pytest.fail)
@@ -46,7 +61,7 @@ def accepted(before: str, after: str, answer: str, language: str) -> str | None:
     documents = Documents(policy=lambda uri, language: Policy(settings=settings, off="", may_show=True))
     uri = "file:///w/text"
     documents.open(TextDocumentItem(uri=uri, language_id=language, version=1, text=before + after))
-    suggester = Suggester(documents=documents, resident=_Answering(answer))
+    suggester = suggester_of(documents, _Answering(answer))
     snapshot = documents.get(uri)
     assert snapshot
     found = asyncio.run(suggester.suggest(gap_at(snapshot, len(before)), invoked=True, lane=INLINE))

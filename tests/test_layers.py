@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[1]
 ORDER = {
     "engine": (*("common", "syntax", "models", "fill", "server", "lab", "learn", "cli", "__init__", "__main__"),),
     "dg_lsp": (
-        *("__init__", "config", "documents", "backend", "protocol", "suggest", "edits", "handlers", "app", "replay"),
-        *("commands", "cli", "__main__"),
+        *("__init__", "config", "documents", "backend", "protocol", "workspace", "suggest", "edits", "handlers"),
+        *("app", "replay", "commands", "cli", "__main__"),
     ),
 }
 """A module imports from its own package and from those before it, never in a circle. Modules that are in none of them

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import subprocess
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, cast
 
 from lsprotocol.types import (
@@ -22,8 +22,6 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path
 
 from dg_lsp import __version__
-from dg_lsp.app.editor import EditorClient
-from dg_lsp.app.menu import Menu
 from dg_lsp.backend.chosen_engine import ChosenEngine
 from dg_lsp.backend.client import EngineClient, Launch
 from dg_lsp.backend.resident import Resident
@@ -34,13 +32,19 @@ from dg_lsp.documents.documents import Documents, OpenedText
 from dg_lsp.documents.projects import Projects
 from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
+from dg_lsp.handlers.menu import Menu
+from dg_lsp.protocol.editor import EditorClient
 from dg_lsp.protocol.initialize import ANY_NOTEBOOK, NAME
 from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc, converter
 from dg_lsp.suggest.acceptance import Acceptance, SuggestionEvent
+from dg_lsp.suggest.in_flight import Debounce, InFlight
 from dg_lsp.suggest.next_edits import NextEdits
 from dg_lsp.suggest.stats import Stats, stats_path
 from dg_lsp.suggest.suggester import Suggester
+from dg_lsp.workspace.context import ContextSelector
+from dg_lsp.workspace.history import EditHistory
+from dg_lsp.workspace.index import WorkspaceIndex
 from engine.common.errors import EngineError
 from engine.common.messages import EngineState
 from engine.common.server_address import server_of
@@ -72,29 +76,31 @@ class DgServer(LanguageServer):
         client = EngineClient(self.chosen_engine.launch, client=NAME, on_state=self.engine_is, begun=begun)
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
+        self.history = EditHistory(self.documents)
+        self.context = ContextSelector(self.documents, self.history)
+        self.index = WorkspaceIndex(self.documents, folders=lambda: self.configuration.folders)
+        self.in_flight = InFlight(self.resident, Debounce())
         self.suggester = Suggester(
             documents=self.documents,
             resident=self.resident,
+            context=self.context,
+            index=self.index,
+            in_flight=self.in_flight,
             on_outcome=self.board.shown,
-            folders=lambda: self.configuration.folders,
         )
         self.menu = Menu(self.client_register_capability, self.editor.complain)
+        self.answer_menu: Callable[[], None] = lambda: None
+        """Set by `register` in `routes`."""
         self.projects = Projects(
             self.documents,
             self.configuration,
             in_background=self.in_background,
-            reads=self.suggester.context_selector.reading,
+            reads=self.context.reading,
             renewed=lambda snapshot: self.menu.offer(snapshot.policy.settings),
         )
         self.analyses = Analyses(self.resident)
-        self.next_edits = NextEdits(
-            documents=self.documents,
-            resident=self.resident,
-            history=self.suggester.context_selector.history,
-        )
-        self.edits = Edits(
-            documents=self.documents, resident=self.resident, context_selector=self.suggester.context_selector
-        )
+        self.next_edits = NextEdits(documents=self.documents, resident=self.resident, history=self.history)
+        self.edits = Edits(documents=self.documents, resident=self.resident, context=self.context)
         self.working = ProgressBars(self.work_done_progress, self.in_background, self.editor.can_show_progress)
         self._configured = asyncio.Event()
         self._stats = Stats(stats_path)
@@ -120,7 +126,7 @@ class DgServer(LanguageServer):
     async def finish(self) -> None:
         """The session is over; the engine goes on for others."""
         self.acceptance.close()
-        self.suggester.elsewhere.close()
+        self.index.close()
         for task in self._background:
             task.cancel()
         await self.resident.close()
@@ -131,7 +137,7 @@ class DgServer(LanguageServer):
         """Take a document in; what was known of one of that name is forgotten."""
         self.forget(document.uri)
         self.documents.open(document)
-        self.suggester.elsewhere.opened(document.uri)
+        self.index.opened(document.uri)
 
     def change(self, uri: str, version: int | None, events: Sequence[TextDocumentContentChangeEvent]) -> None:
         """A document changed. Where that fails, its text is no longer known."""
@@ -143,7 +149,10 @@ class DgServer(LanguageServer):
             self.edits.tracking.changed(change)
             self.acceptance.changed(change)
             self.next_edits.changed(change)
-            self.suggester.changed(change, time.monotonic() * 1000)
+            self.in_flight.debounce.key(time.monotonic() * 1000)
+            self.history.changed(change)
+            self.index.changed()
+            self.suggester.changed(change)
         except Exception:  # whatever it is, some may have heard of the change and others not
             self.lose(uri)
             raise
@@ -157,6 +166,8 @@ class DgServer(LanguageServer):
     def forget(self, uri: str) -> None:
         """A document was closed, or its text is no longer known."""
         self.suggester.closed(uri)
+        self.context.forget(uri)
+        self.index.closed(uri)
         self.next_edits.closed(uri)
         self.acceptance.closed(uri)
         self.edits.tracking.forget(uri)
@@ -194,7 +205,7 @@ class DgServer(LanguageServer):
             # Nothing that is known of an engine holds for the next one.
             self.resident.forget()
             self.analyses.forget()
-            self.suggester.debounce.forget_answers()
+            self.in_flight.debounce.forget_answers()
             self.chosen_engine.other = ""
         elif state.name != "loading":
             self.in_background(self.chosen_engine.compare(self.resident))

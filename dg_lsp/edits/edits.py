@@ -12,7 +12,7 @@ from dg_lsp.documents.diffs import Replacement, replacements
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.documents.tracking import Followed, Tracking
-from dg_lsp.suggest.context import ContextSelector
+from dg_lsp.workspace.context import ContextSelector
 from engine.common.analysis import Placeholder, PlaceholderKind
 from engine.common.request import Candidate, Draft, Filled, FillRequest
 
@@ -70,11 +70,11 @@ class EditOutcome:
 
 
 class Edits:
-    def __init__(self, *, documents: Documents, resident: Resident, context_selector: ContextSelector) -> None:
+    def __init__(self, *, documents: Documents, resident: Resident, context: ContextSelector) -> None:
         self.tracking = Tracking()
         self._documents = documents
         self._resident = resident
-        self._context_selector = context_selector
+        self._context = context
 
     async def ask(self, edit: EditRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
         """Ask the engine. A newer edit for the same document takes the place of this one. Raises EngineFailure."""
@@ -119,8 +119,8 @@ class Edits:
         return structs.replace(
             edit.request,
             language=edit.snapshot.content_language,
-            snippets=self._context_selector.snippets(edit.snapshot, edit.start),
-            edits=self._context_selector.edits(edit.snapshot, edit.start),
+            snippets=self._context.snippets(edit.snapshot, edit.start),
+            edits=self._context.edits(edit.snapshot, edit.start),
         )
 
     def _message(self, edit: EditRequest, useful: Sequence[Proposal], model: str) -> str:

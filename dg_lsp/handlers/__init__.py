@@ -1,1 +1,1 @@
-"""What clients may ask of the server: a handler converts, awaits and converts back."""
+"""One handler for each request and notification: it converts, awaits and converts back. `app/routes.py` lists them."""

@@ -28,9 +28,10 @@ class _Job:
 class InFlight:
     def __init__(self, resident: Resident, debounce: Debounce) -> None:
         self._resident = resident
-        self._debounce = debounce
+        self.debounce = debounce
         self._jobs: dict[str, _Job] = {}
-        self.asked = 0
+        self.sent = 0
+        """Requests that went to the engine."""
         self.superseded = 0
 
     async def fill(self, document: str, request: FillRequest, *, load: bool = False) -> Filled | None:
@@ -65,17 +66,17 @@ class InFlight:
         if not (self._resident.is_ready or (load and await self._resident.wait_until_ready())):
             self._resident.warm()
             return None
-        delay_ms = self._debounce.delay_ms(_now_ms())
+        delay_ms = self.debounce.delay_ms(_now_ms())
         if delay_ms:
             await asyncio.sleep(delay_ms / 1000)
-        self.asked += 1
+        self.sent += 1
         started_ms = _now_ms()
         try:
             filled = await self._resident.fill(request, document)
         except asyncio.CancelledError:
-            self._debounce.gave_up(_now_ms() - started_ms)
+            self.debounce.gave_up(_now_ms() - started_ms)
             raise
-        self._debounce.answered(_now_ms() - started_ms)
+        self.debounce.answered(_now_ms() - started_ms)
         return filled
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Change, Documents, Edit, Snapshot
 from dg_lsp.documents.positions import Lines
-from dg_lsp.suggest.history import EditHistory
+from dg_lsp.workspace.history import EditHistory
 from engine.common.request import FillRequest
 
 LARGEST_CHARS = 1_000_000

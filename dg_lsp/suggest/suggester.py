@@ -6,16 +6,15 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Change, Documents, Edit
 from dg_lsp.documents.gap import CursorGap, gap_at, window
-from dg_lsp.suggest.context import ContextSelector
-from dg_lsp.suggest.elsewhere import Elsewhere
-from dg_lsp.suggest.in_flight import Debounce, InFlight
+from dg_lsp.suggest.in_flight import InFlight
 from dg_lsp.suggest.insertion import is_name_character, typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
+from dg_lsp.workspace.context import ContextSelector
+from dg_lsp.workspace.index import WorkspaceIndex
 from engine.common.request import Candidate, Filled, FillRequest, Precedent, Snippet
 
 INLINE, MENU = "inline", "menu"
@@ -47,8 +46,8 @@ class Counts:
 class Suggester:
     """Suggestions for all documents of one editor.
 
-    `on_outcome(why, origin)` is told why an automatic request showed nothing, and "" when it showed something, with
-    where that stands if it is no text of the model's. `folders`: those of the workspace.
+    `on_outcome(why, origin)` is called after each automatic request: `why` it showed nothing, or "" where it showed
+    something; `origin`: where a workspace match is from, "" for the model's own text.
     """
 
     def __init__(
@@ -56,16 +55,17 @@ class Suggester:
         *,
         documents: Documents,
         resident: Resident,
+        context: ContextSelector,
+        index: WorkspaceIndex,
+        in_flight: InFlight,
         on_outcome: Callable[[str, str], None] = lambda why, origin: None,
-        folders: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self.counts = Counts()
-        self.debounce = Debounce()
-        self.in_flight = InFlight(resident, self.debounce)
-        self.context_selector = ContextSelector(documents)
-        self.elsewhere = Elsewhere(documents, folders)
         self._documents = documents
         self._resident = resident
+        self._context = context
+        self._index = index
+        self._in_flight = in_flight
         self._on_outcome = on_outcome
         self._caches: dict[str, SuggestionCache] = {}
         self._fitted = UNFITTED
@@ -91,7 +91,7 @@ class Suggester:
         held = [] if off else self._held(gap, invoked=invoked)
         if off or (not invoked and (held or self._is_deleting(gap))):
             self._tickets.pop(f"{lane} {uri}", None)
-            self.in_flight.supersede(f"{lane} {uri}")
+            self._in_flight.supersede(f"{lane} {uri}")
             self.counts.without_model += bool(held)
             if (held or off) and not invoked:
                 self._on_outcome(off, _origin(held))
@@ -99,7 +99,7 @@ class Suggester:
         request = await self._newest_request(f"{lane} {uri}", gap, invoked=invoked)
         if request is None:
             return []
-        filled = await self.in_flight.fill(f"{lane} {uri}", request, load=invoked)
+        filled = await self._in_flight.fill(f"{lane} {uri}", request, load=invoked)
         if filled is not None:
             self._fitted = UNFITTED if filled.threshold is None else filled.threshold
         now = self._documents.get(uri)
@@ -113,12 +113,9 @@ class Suggester:
             self._on_outcome(why, _origin(chosen))
         return chosen
 
-    def changed(self, change: Change, now_ms: float) -> None:
-        """A document changed; after a suggestion was taken, the next one is started on."""
+    def changed(self, change: Change) -> None:
+        """A document changed; once a suggestion is accepted, the next one is requested at once."""
         uri = change.after.uri
-        self.debounce.key(now_ms)
-        self.context_selector.history.changed(change)
-        self.elsewhere.changed()
         if not change.edits:
             return
         self.rearranged(each for each in self._documents.cells(change.after.notebook) if each != uri)
@@ -135,10 +132,8 @@ class Suggester:
 
     def closed(self, uri: str) -> None:
         for lane in (INLINE, MENU):
-            self.in_flight.supersede(f"{lane} {uri}")
+            self._in_flight.supersede(f"{lane} {uri}")
             self._tickets.pop(f"{lane} {uri}", None)
-        self.context_selector.forget(uri)
-        self.elsewhere.closed(uri)
         self._expected.pop(uri, None)
         self._caches.pop(uri, None)
         self._edits.pop(uri, None)
@@ -146,7 +141,7 @@ class Suggester:
 
     async def _expect(self, document: str, gap: CursorGap) -> Filled | None:
         request = await self._newest_request(document, gap, invoked=False)
-        return None if request is None else await self.in_flight.fill(document, request)
+        return None if request is None else await self._in_flight.fill(document, request)
 
     def _why_nothing(self, gap: CursorGap, filled: Filled) -> str:
         return LATE if filled.ms.total >= NEARLY * self._deadline_ms(gap) else NOTHING_VALID
@@ -167,16 +162,16 @@ class Suggester:
     async def _newest_request(self, document: str, gap: CursorGap, *, invoked: bool) -> FillRequest | None:
         """None where a newer one of that lane and document came while other files were looked at."""
         ticket = self._tickets[document] = object()
-        precedents = await self.elsewhere.precedents(gap)
-        definitions = await self.elsewhere.definitions(gap)
+        matches = await self._index.matches(gap)
+        definitions = await self._index.definitions(gap)
         newest = self._tickets.get(document) is ticket
-        return self._request(gap, precedents, definitions, invoked=invoked) if newest else None
+        return self._request(gap, matches, definitions, invoked=invoked) if newest else None
 
     def _request(
-        self, gap: CursorGap, precedents: tuple[Precedent, ...], definitions: tuple[Snippet, ...], *, invoked: bool
+        self, gap: CursorGap, matches: tuple[Precedent, ...], definitions: tuple[Snippet, ...], *, invoked: bool
     ) -> FillRequest:
         settings = gap.snapshot.policy.settings
-        self.debounce.max_delay_ms = settings.inline.max_delay_ms
+        self._in_flight.debounce.max_delay_ms = settings.inline.max_delay_ms
         prefix, suffix = window(gap)
         guess = self._cache(gap.snapshot.uri).guess(gap.text, gap.cursor)
         return FillRequest(
@@ -184,17 +179,14 @@ class Suggester:
             suffix=suffix,
             language=gap.snapshot.content_language,
             guess=guess if gap.ends_line else guess.partition("\n")[0],
-            snippets=(
-                *definitions,
-                *self.context_selector.snippets(gap.snapshot, gap.cursor, definitions),
-            ),
-            edits=self.context_selector.edits(gap.snapshot, gap.cursor),
+            snippets=(*definitions, *self._context.snippets(gap.snapshot, gap.cursor, definitions)),
+            edits=self._context.edits(gap.snapshot, gap.cursor),
             n=settings.inline.candidates if invoked else 1,
             max_tokens=settings.inline.max_tokens,
             deadline_ms=self._deadline_ms(gap) * (INVOKED_DEADLINE_FACTOR if invoked else 1),
             single_line=not gap.ends_line,
             may_swallow=True,
-            precedents=precedents,
+            precedents=matches,
             folder=gap.snapshot.folder,
         )
 

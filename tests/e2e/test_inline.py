@@ -78,7 +78,7 @@ async def test_typing_along_needs_no_model_and_undo_brings_all_of_it_back(each: 
         assert await each.ghost() == whole[at:]
     after = await each.counts()
     assert after["without_model"] - before["without_model"] == 2 * len(typed)
-    assert after["asked"] == before["asked"]
+    assert after["sent"] == before["sent"]
 
 
 async def test_the_range_begins_where_the_suggestion_did_and_stays_on_the_line(one: Window):
@@ -223,7 +223,7 @@ async def test_after_an_accept_the_next_suggestion_is_on_its_way(one: Window):
     assert accepted["requests"] == before["requests"]
     await one.ghost()
     asked = await one.counts()
-    assert (asked["asked"], asked["requests"]) == (accepted["asked"], accepted["requests"] + 1)
+    assert (asked["sent"], asked["requests"]) == (accepted["sent"], accepted["requests"] + 1)
 
 
 async def _asked_since(held: Window, before: dict[str, int]) -> bool:

@@ -24,8 +24,8 @@ from lsprotocol.types import TextDocumentItem
 
 from dg_lsp.documents.documents import Documents
 from dg_lsp.documents.gap import gap_at
-from dg_lsp.suggest import elsewhere
-from dg_lsp.suggest.elsewhere import Elsewhere
+from dg_lsp.workspace import index as module
+from dg_lsp.workspace.index import WorkspaceIndex
 
 FILES = 10_000
 FILES_IN_FOLDER = 100
@@ -59,10 +59,10 @@ def generate(folder: Path, count: int) -> None:
 async def measure(folder: Path, count: int) -> dict[str, object]:
     process = psutil.Process()
     documents = Documents()
-    index = Elsewhere(documents, lambda: [folder])
+    index = WorkspaceIndex(documents, lambda: [folder])
     paths = sorted(folder.rglob("*.py"))[:count]
     before = process.memory_info().rss
-    elsewhere.IDLE_S = 0.0
+    module.IDLE_S = 0.0
     began_s, began_cpu_s = time.monotonic(), process.cpu_times().user + process.cpu_times().system
     opened = documents.open(_item(paths[0]))
     index.opened(opened.uri)
@@ -84,7 +84,7 @@ async def measure(folder: Path, count: int) -> dict[str, object]:
     }
 
 
-def _look_ups(index: Elsewhere, documents: Documents, paths: list[Path]) -> Iterator[float]:
+def _look_ups(index: WorkspaceIndex, documents: Documents, paths: list[Path]) -> Iterator[float]:
     rng = random.Random(0)
     for _ in range(LOOK_UPS):
         snapshot = documents.open(_item(rng.choice(paths)))

@@ -49,7 +49,7 @@ test("typing along needs no model", async () => {
     await vscode.commands.executeCommand("type", { text: character });
   }
   await until(async () => ((await counts())["without_model"] ?? 0) > (before["without_model"] ?? 0), "a rest");
-  equal((await counts())["asked"], before["asked"]);
+  equal((await counts())["sent"], before["sent"]);
   await take(editor, COMMIT, whole(ADD));
 });
 

@@ -146,18 +146,18 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     server.resident.learned(device="cuda:0", instructions=False)
     assert server.resident.deadline_ms == GPU_DEADLINE_MS
     server.analyses.found(snapshot, 0, Analysis(errors=(SyntaxErrorRegion(start=0, end=4, spots=(), what=""),)))
-    server.suggester.debounce.max_delay_ms = 150
+    server.in_flight.debounce.max_delay_ms = 150
     for at_ms in (0, 10, 20):
-        server.suggester.debounce.key(at_ms)
-    server.suggester.debounce.answered(1000)
-    assert server.suggester.debounce.delay_ms(20) > 0
+        server.in_flight.debounce.key(at_ms)
+    server.in_flight.debounce.answered(1000)
+    assert server.in_flight.debounce.delay_ms(20) > 0
     server.chosen_engine.other = "The engine runs on cuda:0."
 
     server.engine_is(EngineState(name="starting"))
     assert server.resident.deadline_ms == CPU_DEADLINE_MS
     assert server.resident.instructions is None
     assert await server.analyses.at(snapshot, 0) == NOTHING
-    assert server.suggester.debounce.delay_ms(20) == 0
+    assert server.in_flight.debounce.delay_ms(20) == 0
     assert server.chosen_engine.other == ""
 
 

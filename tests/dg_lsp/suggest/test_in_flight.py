@@ -51,7 +51,7 @@ async def test_a_newer_request_supersedes_the_one_before_and_only_in_its_documen
     slow.go.set()
     assert (await newer).model == "3"
     assert (await elsewhere).model == "2"
-    assert (slow.cancelled, in_flight.superseded, in_flight.asked) == (["1"], 1, 3)
+    assert (slow.cancelled, in_flight.superseded, in_flight.sent) == (["1"], 1, 3)
 
 
 @pytest.mark.asyncio

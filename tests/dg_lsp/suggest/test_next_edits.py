@@ -10,8 +10,8 @@ from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumen
 
 from dg_lsp.config.configuration import Configuration
 from dg_lsp.documents.documents import Documents, Policy
-from dg_lsp.suggest.history import EditHistory
 from dg_lsp.suggest.next_edits import NextEdits
+from dg_lsp.workspace.history import EditHistory
 from engine.common.request import Candidate, Filled, FillRequest
 
 pytestmark = pytest.mark.asyncio

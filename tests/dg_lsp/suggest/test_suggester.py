@@ -19,9 +19,12 @@ from dg_lsp.suggest.suggester import (
     MENU,
     NOTHING_VALID,
     UNSURE,
-    Suggester,
 )
+from dg_lsp.workspace.context import ContextSelector
+from dg_lsp.workspace.history import EditHistory
+from dg_lsp.workspace.index import WorkspaceIndex
 from engine.common.request import Candidate, Filled, FillRequest, Timings
+from tests.accepting import suggester_of
 
 pytestmark = pytest.mark.asyncio
 URI = "file:///w/app/main.py"
@@ -83,7 +86,11 @@ class Window:
         self.documents = Documents(policy=self.policy)
         self.configuration = Configuration(lambda problem: pytest.fail(problem))
         self.configuration.initialize(settings)
-        self.suggester = Suggester(documents=self.documents, resident=self.recorder, on_outcome=self.told)
+        self.history = EditHistory(self.documents)
+        self.index = WorkspaceIndex(self.documents)
+        context = ContextSelector(self.documents, self.history)
+        siblings = {"context": context, "index": self.index, "on_outcome": self.told}
+        self.suggester = suggester_of(self.documents, self.recorder, **siblings)
 
     def told(self, why: str, origin: str) -> None:
         self.silences.append(why)
@@ -107,7 +114,9 @@ class Window:
         self.cursor = marked.find("▮")
         version = self.documents.get(URI).version + 1
         event = TextDocumentContentChangeWholeDocument(text=marked.replace("▮", ""))
-        self.suggester.changed(self.documents.change(URI, version, [event]), now_ms=0)
+        change = self.documents.change(URI, version, [event])
+        self.history.changed(change)
+        self.suggester.changed(change)
 
     async def texts(self, *, invoked: bool = False, lane: str = INLINE) -> list[str]:
         gap = gap_at(self.documents.get(URI), self.cursor)
@@ -356,20 +365,20 @@ async def test_who_asks_is_answered_however_unsure_the_model_is():
 
 
 async def test_what_stands_elsewhere_reaches_the_request_and_where_it_stands_the_editor(monkeypatch):
-    monkeypatch.setattr("dg_lsp.suggest.elsewhere.IDLE_S", 0.0)
+    monkeypatch.setattr("dg_lsp.workspace.index.IDLE_S", 0.0)
     window = Window(Recorder(answers=("raise ValueError(y)",), origin="other.py:2"))
     window.open("if x is None:\n    raise ValueError(x)\n", "file:///w/app/other.py")
     window.open("if y is None:\n    ▮\n")
     for uri in window.documents.uris():
-        window.suggester.elsewhere.opened(uri)
-    while not window.suggester.elsewhere.is_complete:
+        window.index.opened(uri)
+    while not window.index.is_complete:
         await asyncio.sleep(0.005)
     assert await window.texts() == ["raise ValueError(y)"]
     (precedent,) = window.recorder.asked[-1].precedents
     assert (precedent.text, precedent.origin) == ("raise ValueError(y)", "other.py:2")
     assert precedent.likeness > 4
     assert window.origins == ["elsewhere: other.py:2"]
-    window.suggester.elsewhere.close()
+    window.index.close()
 
 
 TAKEN_BACK = [

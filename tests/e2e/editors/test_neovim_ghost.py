@@ -50,7 +50,7 @@ def test_typing_along_needs_no_model_and_taking_the_rest_doubles_nothing(editor:
     before = editor.status()["counts"]
     editor.input("compute")
     editor.sees("(first, second)")
-    assert editor.status()["counts"]["asked"] == before["asked"]
+    assert editor.status()["counts"]["sent"] == before["sent"]
     # At once, before any answer to the last key can be there.
     editor.input("(fi<Tab>")
     wait_until(lambda: editor.text == CALL.replace("▮", ""), "the call")

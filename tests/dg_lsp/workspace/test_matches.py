@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dg_lsp.suggest.precedents import look_up
-from dg_lsp.suggest.text_index import TextIndex
+from dg_lsp.workspace.matches import look_up
+from dg_lsp.workspace.text_index import TextIndex
 
 
 def texts(gap: str, *others: str, own: str = "", number: int = 0) -> list[str]:

@@ -8,10 +8,10 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 
-from dg_lsp.suggest.line_gap import LineGap
-from dg_lsp.suggest.modules import ALL, Binding
-from dg_lsp.suggest.precedents import Occurrence
-from dg_lsp.suggest.text_index import KEYWORDS, OPENING
+from dg_lsp.workspace.cursor_line import CursorLine
+from dg_lsp.workspace.matches import Occurrence
+from dg_lsp.workspace.modules import ALL, Binding
+from dg_lsp.workspace.text_index import KEYWORDS, OPENING
 
 MOST_UNUSED = 8
 """Names; a document that uses none of more than that just passes them on."""
@@ -41,7 +41,7 @@ def unused_of(imported: Iterable[Binding], used: Collection[str]) -> tuple[str, 
     return tuple(name for name in names if name != ALL and "." not in name and name not in used)
 
 
-def name_texts(names: Sequence[str], name: str, gap: LineGap) -> list[Occurrence]:
+def name_texts(names: Sequence[str], name: str, gap: CursorLine) -> list[Occurrence]:
     """What a gap may be with one of `names`, imported by the document `name` and not used when it was last looked at,
     or with a parameter of the function around it."""
     beside = [found for line in (gap.above, gap.below) if (found := _BESIDE.fullmatch(line))]
@@ -70,7 +70,7 @@ def _name(beside: re.Match[str]) -> str:
     return beside["listed"] or beside["set"] or beside["given"]
 
 
-def _like(name: str, beside: re.Match[str], gap: LineGap) -> str:
+def _like(name: str, beside: re.Match[str], gap: CursorLine) -> str:
     """What is missing of a line like one beside it; empty where the gap's line is another one."""
     return gap.line(re.sub(rf"\b{_name(beside)}\b", name, beside["line"]), beside["indent"])
 

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from dg_lsp.config.exclusion import name_of
 from dg_lsp.documents.documents import Documents, Snapshot
-from dg_lsp.suggest.history import EditHistory
+from dg_lsp.workspace.history import EditHistory
 from engine.common.request import RecentEdit, Snippet
 
 CHARS_BY_TOKEN = 3
@@ -73,9 +73,9 @@ class _Piece:
 
 
 class ContextSelector:
-    def __init__(self, documents: Documents) -> None:
-        self.history = EditHistory(documents)
+    def __init__(self, documents: Documents, history: EditHistory) -> None:
         self._documents = documents
+        self._history = history
         self._readings: dict[str, DocumentReading] = {}
         self._choices: dict[str, _Choice] = {}
 
@@ -108,7 +108,7 @@ class ContextSelector:
 
     def edits(self, snapshot: Snapshot, cursor: int) -> tuple[RecentEdit, ...]:
         """What was edited lately elsewhere than at `cursor`, oldest first."""
-        return self.history.recent(snapshot, cursor) if snapshot.policy.settings.context.enabled else ()
+        return self._history.recent(snapshot, cursor) if snapshot.policy.settings.context.enabled else ()
 
     def reading(self, snapshot: Snapshot) -> DocumentReading:
         """The reading of a document, kept until its text is another; its policy may become another. In any thread."""

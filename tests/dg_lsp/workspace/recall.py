@@ -1,4 +1,4 @@
-"""`python -m tests.dg_lsp.suggest.recall`: how often the text of a gap is among its precedents.
+"""`python -m tests.dg_lsp.workspace.recall`: how often the text of a gap is among its precedents.
 
 On the development holes of the reserved packages, the rest of each package being the workspace. One line of JSON: of
 each kind of gap how many, how many had it first and how many among those that a request takes; milliseconds of a
@@ -14,15 +14,15 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from dg_lsp.suggest import text_index
-from dg_lsp.suggest.definitions import names_used
-from dg_lsp.suggest.elsewhere import MOST, likeness
-from dg_lsp.suggest.line_gap import LineGap
-from dg_lsp.suggest.missing_imports import found_elsewhere, import_texts, missing_names
-from dg_lsp.suggest.modules import bindings
-from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
-from dg_lsp.suggest.text_index import TextIndex
-from dg_lsp.suggest.unused_names import name_texts, unused_of
+from dg_lsp.workspace import text_index
+from dg_lsp.workspace.cursor_line import CursorLine
+from dg_lsp.workspace.definitions import names_used
+from dg_lsp.workspace.index import MOST, likeness
+from dg_lsp.workspace.matches import Occurrence, likeliest, look_up
+from dg_lsp.workspace.missing_imports import found_elsewhere, import_texts, missing_names
+from dg_lsp.workspace.modules import bindings
+from dg_lsp.workspace.text_index import TextIndex
+from dg_lsp.workspace.unused_names import name_texts, unused_of
 from engine.common.request import Precedent
 from engine.lab.eval.reserved.packages import Role, fetch, reserved_tasks
 from engine.lab.eval.tasks import EvalTask
@@ -81,14 +81,14 @@ def names_of(task: EvalTask) -> list[Occurrence]:
     """Names that a gap's document imports and does not use."""
     text = task.prefix + task.suffix
     unused = unused_of(bindings(text, "python"), names_used(text))
-    return name_texts(unused, task.name.rpartition(":")[0], LineGap.of(text, len(task.prefix)))
+    return name_texts(unused, task.name.rpartition(":")[0], CursorLine.of(text, len(task.prefix)))
 
 
 def imports_of(index: TextIndex, task: EvalTask) -> list[Occurrence]:
     """What a gap's document does not import, and other texts do."""
     name, text = task.name.rpartition(":")[0], task.prefix + task.suffix
     missing = found_elsewhere(missing_names(text), name, index.names(), index.text)
-    return import_texts(missing, name, LineGap.of(text, len(task.prefix)))
+    return import_texts(missing, name, CursorLine.of(text, len(task.prefix)))
 
 
 def as_precedents(found: Sequence[Occurrence]) -> tuple[Precedent, ...]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.suggest.line_gap import LineGap
-from dg_lsp.suggest.missing_imports import MOST_MISSING, found_elsewhere, import_texts, missing_names
+from dg_lsp.workspace.cursor_line import CursorLine
+from dg_lsp.workspace.missing_imports import MOST_MISSING, found_elsewhere, import_texts, missing_names
 
 BINDING = """
 import a, b.c
@@ -43,7 +43,7 @@ def said(marked: str) -> list[tuple[str, str, int]]:
     """(text, name, line)"""
     cursor, text = marked.index("▮"), marked.replace("▮", "")
     missing = found_elsewhere(missing_names(text), "file:///w/pkg/a.py", FILES, FILES.get)
-    found = import_texts(missing, "file:///w/pkg/a.py", LineGap.of(text, cursor))
+    found = import_texts(missing, "file:///w/pkg/a.py", CursorLine.of(text, cursor))
     return [(each.text, each.name.rpartition("/")[2], each.number) for each in found]
 
 
@@ -121,8 +121,8 @@ def test_nothing_is_said_elsewhere(marked: str):
 def test_what_is_imported_meanwhile_is_not_missing():
     text = "import os\n\n\narea(os)\n"
     missing = found_elsewhere(missing_names(text), "file:///w/pkg/a.py", FILES, FILES.get)
-    assert import_texts(missing, "a.py", LineGap.of(text, 10))
-    assert not import_texts(missing, "a.py", LineGap.of(f"from shapes import area\n{text}", 34))
+    assert import_texts(missing, "a.py", CursorLine.of(text, 10))
+    assert not import_texts(missing, "a.py", CursorLine.of(f"from shapes import area\n{text}", 34))
 
 
 def test_where_much_is_missing_nothing_is_looked_up():
@@ -133,7 +133,7 @@ def test_where_much_is_missing_nothing_is_looked_up():
 @given(st.text(alphabet="from import.a,()\n #\\*", max_size=80), st.integers(0, 80))
 def test_any_text_has_an_answer(text: str, cursor: int):
     missing = found_elsewhere(missing_names(text) or ["a"], "x.py", {"y.py": text}, lambda _: text)
-    for found in import_texts(missing, "x.py", LineGap.of(text, min(cursor, len(text)))):
+    for found in import_texts(missing, "x.py", CursorLine.of(text, min(cursor, len(text)))):
         assert found.text
 
 
@@ -144,4 +144,4 @@ def test_any_text_has_an_answer(text: str, cursor: int):
 def test_a_long_text_takes_no_time(part: str):
     text = part * (120_000 // len(part))
     missing = found_elsewhere(missing_names(text)[:1] or ["a"], "x.py", {"y.py": text}, lambda _: text)
-    import_texts(missing, "x.py", LineGap.of(f"import os\n{text}", 10))
+    import_texts(missing, "x.py", CursorLine.of(f"import os\n{text}", 10))

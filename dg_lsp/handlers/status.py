@@ -1,4 +1,4 @@
-"""How things stand, as clients ask for it, and what they switch on and off there."""
+"""`dg/status` and `dg/setEnabled`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 from pygls.exceptions import JsonRpcInvalidParams
 
-from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import EngineFailure
 from dg_lsp.documents.documents import NOT_OPEN
+from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.messages import SetEnabledParams, StatusParams
 
 
-async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
-    """How things stand; who asks once is told of changes from then on."""
+async def status(ls: EditorSession, params: StatusParams | None) -> dict[str, Any]:
+    """The state of the server, the document and the engine. The client is notified of changes from now on."""
     ls.editor.wants_status = True
     params = params or StatusParams()
     account, snapshot = _account(ls), None
@@ -25,7 +25,7 @@ async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
         snapshot = ls.documents.get(params.uri)
         known = {"version": snapshot.version, "crc32": zlib.crc32(snapshot.text.encode())} if snapshot else {}
         account["document"] = {"uri": params.uri, "off": snapshot.policy.off if snapshot else NOT_OPEN, **known}
-    # By choice: what is kept from the model stays so, whatever is switched.
+    # The user's choice alone: an excluded file stays excluded, whatever is switched on.
     configuration = ls.configuration
     account["enabled"] = (
         not configuration.why_off(snapshot.file_uri, snapshot.language) if snapshot else configuration.switched_on
@@ -38,22 +38,22 @@ async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
     return account
 
 
-async def set_enabled(ls: DgServer, params: SetEnabledParams) -> dict[str, Any]:
+async def set_enabled(ls: EditorSession, params: SetEnabledParams) -> dict[str, Any]:
+    """Switch suggestions on or off; the answer is that of `dg/status`."""
     try:
         ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
     except ValueError as error:
         raise JsonRpcInvalidParams(str(error)) from None
-    # Where the folder is, links followed, is seen when its documents are looked at next.
+    # Links in the folder's path are resolved when its documents are looked at next.
     ls.projects.look_anew()
     ls.refresh()
     return _account(ls)
 
 
-def _account(ls: DgServer) -> dict[str, Any]:
-    in_flight = ls.suggester.in_flight
+def _account(ls: EditorSession) -> dict[str, Any]:
     counts = {
         **dataclasses.asdict(ls.suggester.counts),
-        "asked": in_flight.asked,
-        "superseded": in_flight.superseded,
+        "sent": ls.in_flight.sent,
+        "superseded": ls.in_flight.superseded,
     }
     return {**dataclasses.asdict(ls.board.current), "counts": counts}

@@ -19,7 +19,7 @@ def indent_of(line: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineGap:
+class CursorLine:
     """Lines are without carriage returns."""
 
     text: str
@@ -35,7 +35,7 @@ class LineGap:
     """Whether it holds whole lines, with their indent and the last one's line break."""
 
     @classmethod
-    def of(cls, text: str, cursor: int) -> LineGap:
+    def of(cls, text: str, cursor: int) -> CursorLine:
         above, _, head = text[max(cursor - _CHARS, 0) : cursor].replace("\r", "").rpartition("\n")
         suffix = text[cursor : cursor + _CHARS].replace("\r", "")
         is_line = holds_lines(head, suffix)

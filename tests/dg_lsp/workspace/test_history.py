@@ -17,8 +17,8 @@ from lsprotocol.types import (
 
 from dg_lsp.config.settings import ContextSettings, Settings
 from dg_lsp.documents.documents import Documents, Policy
-from dg_lsp.suggest.context import ContextSelector
-from dg_lsp.suggest.history import KEPT_CHARS, KEPT_PLACES, EditHistory
+from dg_lsp.workspace.context import ContextSelector
+from dg_lsp.workspace.history import KEPT_CHARS, KEPT_PLACES, EditHistory
 from engine.common.request import RecentEdit
 
 HERE, THERE = "file:///w/here.py", "file:///w/there.py"
@@ -152,10 +152,11 @@ def test_what_is_kept_is_bounded():
 
 def test_settings_switch_it_off():
     documents = Documents()
-    selector = ContextSelector(documents)
+    history = EditHistory(documents)
+    selector = ContextSelector(documents, history)
     documents.open(TextDocumentItem(uri=HERE, language_id="python", version=1, text="a = 1\n\n"))
     event = TextDocumentContentChangeWholeDocument(text="a = 2\n\n")
-    selector.history.changed(documents.change(HERE, 2, [event]))
+    history.changed(documents.change(HERE, 2, [event]))
     snapshot = documents.get(HERE)
     assert selector.edits(snapshot, 6) == (RecentEdit(path="here.py", old="a = 1", new="a = 2"),)
     off = Policy(settings=Settings(context=ContextSettings(enabled=False)))

@@ -1,4 +1,4 @@
-"""`python -m tests.dg_lsp.suggest.gains [development|reported] [MODEL]`: what precedents are worth to a model.
+"""`python -m tests.dg_lsp.workspace.gains [development|reported] [MODEL]`: what precedents are worth to a model.
 
 The holes of the reserved packages, the rest of each package being the workspace, filled without and with what stands
 elsewhere. One line of JSON: of each way how many are exact, how many add no syntax problem, how many say nothing, how
@@ -21,7 +21,7 @@ from engine.lab.eval.reserved.packages import Role, fetch
 from engine.lab.eval.run import is_clean
 from engine.lab.eval.tasks import EvalTask
 from engine.learn.fills import fitted_threshold
-from tests.dg_lsp.suggest.recall import by_package, indexed, precedents_of
+from tests.dg_lsp.workspace.recall import by_package, indexed, precedents_of
 
 THRESHOLD = 0.4
 """Of what is shown unasked, where none was fitted for the weights."""

@@ -7,20 +7,20 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dg_lsp.suggest import text_index
-from dg_lsp.suggest.text_index import BLOCK_LINES, MAX_LINES, GapLines, Sought, TextIndex
+from dg_lsp.workspace import text_index
+from dg_lsp.workspace.text_index import BLOCK_LINES, MAX_LINES, IndexQuery, Surroundings, TextIndex
 
 NAMES = ["a.py", "b.py", "dir/c.py", "d.js"]
 LINES = ["x = call(one)", "    y = call(two)", "", "return x", "  ", "z = {", "}"]
 TEXTS = st.lists(st.sampled_from(LINES), max_size=12).map("\n".join)
 
 
-def around(line_before: str, name: str = "gap.py", head: str = "") -> GapLines:
-    return GapLines(name=name, before=[line_before], head=head, after=[])
+def around(line_before: str, name: str = "gap.py", head: str = "") -> Surroundings:
+    return Surroundings(name=name, before=[line_before], head=head, after=[])
 
 
-def found(index: TextIndex, where: GapLines) -> set[tuple[str, int]]:
-    places = [index.place(line) for _, line in index.nearest(Sought.of(where))]
+def found(index: TextIndex, where: Surroundings) -> set[tuple[str, int]]:
+    places = [index.place(line) for _, line in index.nearest(IndexQuery.of(where))]
     return {(place.name, place.number) for place in places if place}
 
 
@@ -79,7 +79,7 @@ def test_a_place_is_read_with_the_lines_around_it_across_blocks():
     for at in (0, 5, BLOCK_LINES - 1, BLOCK_LINES, BLOCK_LINES + 1, 2 * BLOCK_LINES - 1):
         ((_, line),) = [
             (score, line)
-            for score, line in index.nearest(Sought.of(around(f"line{at} = {at}")))
+            for score, line in index.nearest(IndexQuery.of(around(f"line{at} = {at}")))
             if (place := index.place(line)) and place.line == f"line{at + 1} = {at + 1}"
         ] or [(0, None)]
         if at == 2 * BLOCK_LINES - 1:

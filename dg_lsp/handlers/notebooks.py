@@ -1,4 +1,4 @@
-"""Notebooks as a client tells of them. Its cells are documents like others; what is theirs alone is their order."""
+"""`notebookDocument/didOpen`, `didChange` and `didClose`. Cells are documents; a notebook adds their order."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterable
 
 from lsprotocol.types import NotebookCellKind
 
-from dg_lsp.app.server import DgServer
 from dg_lsp.documents.notebooks import NotebookCell, UnknownCells
-from dg_lsp.protocol import params as told
+from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.params import (
     DidChangeNotebookDocumentParams,
     DidCloseNotebookDocumentParams,
     DidOpenNotebookDocumentParams,
+    NotebookCellItem,
     NotebookDocumentCellChanges,
 )
 
 
-async def did_open(ls: DgServer, params: DidOpenNotebookDocumentParams) -> None:
-    """A notebook was opened; what was known of one of that name is forgotten."""
+async def did_open(ls: EditorSession, params: DidOpenNotebookDocumentParams) -> None:
+    """Open a notebook; an open one of the same URI is replaced."""
     notebook = params.notebook_document
     _close(ls, notebook.uri)
     ls.documents.open_notebook(notebook.uri, _cells(notebook.cells))
@@ -27,8 +27,8 @@ async def did_open(ls: DgServer, params: DidOpenNotebookDocumentParams) -> None:
     ls.in_background(ls.projects.look(notebook.uri))
 
 
-async def did_change(ls: DgServer, params: DidChangeNotebookDocumentParams) -> None:
-    """A notebook changed. Where that fails, its text and its cells' order are no longer known."""
+async def did_change(ls: EditorSession, params: DidChangeNotebookDocumentParams) -> None:
+    """Apply a change. If that fails, the notebook's text and order are forgotten and requested again."""
     uri, cells = params.notebook_document.uri, params.change.cells
     if cells is None:
         return
@@ -45,13 +45,13 @@ async def did_change(ls: DgServer, params: DidChangeNotebookDocumentParams) -> N
         ls.change(content.document.uri, content.document.version, content.changes.events)
 
 
-async def did_close(ls: DgServer, params: DidCloseNotebookDocumentParams) -> None:
+async def did_close(ls: EditorSession, params: DidCloseNotebookDocumentParams) -> None:
     _close(ls, params.notebook_document.uri, (cell.uri for cell in params.cell_text_documents))
     ls.projects.forget(params.notebook_document.uri)
 
 
-def _rearrange(ls: DgServer, uri: str, cells: NotebookDocumentCellChanges) -> None:
-    """Take over which cells there are, in which order, and of which kind."""
+def _rearrange(ls: EditorSession, uri: str, cells: NotebookDocumentCellChanges) -> None:
+    """Update which cells there are, their order and their kinds."""
     before = ls.documents.cells(uri)
     if cells.structure:
         array = cells.structure.array
@@ -65,12 +65,12 @@ def _rearrange(ls: DgServer, uri: str, cells: NotebookDocumentCellChanges) -> No
         ls.suggester.rearranged(before)
 
 
-def _close(ls: DgServer, uri: str, cells: Iterable[str] = ()) -> None:
+def _close(ls: EditorSession, uri: str, cells: Iterable[str] = ()) -> None:
     closed = dict.fromkeys((*ls.documents.cells(uri), *cells))
     ls.documents.close_notebook(uri)
     for cell in closed:
         ls.close(cell)
 
 
-def _cells(cells: Iterable[told.NotebookCellItem]) -> list[NotebookCell]:
+def _cells(cells: Iterable[NotebookCellItem]) -> list[NotebookCell]:
     return [NotebookCell(uri=cell.document, is_code=cell.kind == NotebookCellKind.Code) for cell in cells]

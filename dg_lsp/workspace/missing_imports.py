@@ -17,9 +17,9 @@ from typing import Literal
 
 from tree_sitter import Node
 
-from dg_lsp.suggest.line_gap import LineGap, indent_of
-from dg_lsp.suggest.modules import ALL, bindings_in, tree_of
-from dg_lsp.suggest.precedents import Occurrence, likeliest
+from dg_lsp.workspace.cursor_line import CursorLine, indent_of
+from dg_lsp.workspace.matches import Occurrence, likeliest
+from dg_lsp.workspace.modules import ALL, bindings_in, tree_of
 
 MOST_FILES = 200
 """That are looked through for a name, the nearest first."""
@@ -163,7 +163,7 @@ def _imports(file: str, text: str) -> Iterator[Missing]:
                 yield Missing(name=name, module=statement["module"] or "", said=said, file=file, number=number)
 
 
-def import_texts(missing: Sequence[Missing], name: str, gap: LineGap) -> list[Occurrence]:
+def import_texts(missing: Sequence[Missing], name: str, gap: CursorLine) -> list[Occurrence]:
     """What a gap of the document `name` may be where imports stand, by what it missed when it was last looked at."""
     module, typed = gap.importing if missing else "", gap.head.strip()
     beside = (typed,) if typed else (gap.above, gap.below)

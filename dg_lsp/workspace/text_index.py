@@ -69,7 +69,7 @@ def is_name_token(token: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GapLines:
+class Surroundings:
     """Where a gap is: what a look-up compares. `head`: of the gap's line, what stands before it."""
 
     name: str
@@ -82,7 +82,7 @@ class GapLines:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
+class IndexQuery:
     """What an index is asked for: the same for all of them, so it is made once a look-up."""
 
     name: str
@@ -93,7 +93,7 @@ class Sought:
     after: Sequence[tuple[int, int]]
 
     @classmethod
-    def of(cls, around: GapLines) -> Sought:
+    def of(cls, around: Surroundings) -> IndexQuery:
         kind = kind_of(around.name)
         above = around.before[0] if around.before else ""
         keys = [(key, 0.0) for key in _line_keys(kind, _shaped(above), above)]
@@ -212,7 +212,7 @@ class TextIndex:
         self._line_texts[first:end] = zeros
         self.dead_lines += end - first
 
-    def nearest(self, sought: Sought) -> list[tuple[float, int]]:
+    def nearest(self, sought: IndexQuery) -> list[tuple[float, int]]:
         """Lines that have a place like the gap's, each with how likely it is."""
         scores = dict[int, float]()
         for key, bonus in sought.keys:

@@ -1,4 +1,4 @@
-"""`python -m tests.dg_lsp.suggest.definition_gains [development|reported] [MODEL] [HOLES] [CHARS]`: what definitions
+"""`python -m tests.dg_lsp.workspace.definition_gains [development|reported] [MODEL] [HOLES] [CHARS]`: what definitions
 of imported names are worth to a model.
 
 Holes in the reserved packages whose text needs a name that another file of the package defines, which is not open;
@@ -16,14 +16,14 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, chains, names_used, near, within
-from dg_lsp.suggest.modules import bindings
+from dg_lsp.workspace.definitions import Definition, Definitions, as_snippets, chains, names_used, near, within
+from dg_lsp.workspace.modules import bindings
 from engine.common.request import Snippet
 from engine.fill.loading import load
 from engine.lab.eval.reserved.packages import Role, fetch, reserved_tasks
 from engine.lab.eval.tasks import EvalTask, text_holes
-from tests.dg_lsp.suggest import gains
-from tests.dg_lsp.suggest.recall import as_precedents, names_of
+from tests.dg_lsp.workspace import gains
+from tests.dg_lsp.workspace.recall import as_precedents, names_of
 
 HOLES, CHARS = 200, 600
 A_FILE = 4

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
-from dg_lsp.suggest.context import FAR_LINES
-from dg_lsp.suggest.definitions import Definition, Definitions, names_used, near, within
-from dg_lsp.suggest.missing_imports import Missing, found_elsewhere, missing_names
-from dg_lsp.suggest.modules import PYTHON, bindings
-from dg_lsp.suggest.unused_names import unused_of
+from dg_lsp.workspace.context import FAR_LINES
+from dg_lsp.workspace.definitions import Definition, Definitions, names_used, near, within
+from dg_lsp.workspace.missing_imports import Missing, found_elsewhere, missing_names
+from dg_lsp.workspace.modules import PYTHON, bindings
+from dg_lsp.workspace.unused_names import unused_of
 
 DEFINITION_CHARS = 400
 """Of definitions that one request takes."""

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from posixpath import dirname, join, normpath
 
 from dg_lsp.config.exclusion import name_of
-from dg_lsp.suggest.modules import ALL, PYTHON, Binding, Module, read_module
+from dg_lsp.workspace.modules import ALL, PYTHON, Binding, Module, read_module
 from engine.common.request import Snippet
 
 MAX_DEFINITIONS = 400

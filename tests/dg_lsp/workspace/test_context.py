@@ -11,7 +11,8 @@ from lsprotocol.types import TextDocumentContentChangeWholeDocument, TextDocumen
 
 from dg_lsp.config.settings import ContextSettings, Settings
 from dg_lsp.documents.documents import REMEMBERED_AFTER_CLOSING, Documents, Policy, Snapshot
-from dg_lsp.suggest.context import CHARS_BY_TOKEN, FAR_LINES, ContextSelector, closeness, read
+from dg_lsp.workspace.context import CHARS_BY_TOKEN, FAR_LINES, ContextSelector, closeness, read
+from dg_lsp.workspace.history import EditHistory
 
 HERE = "file:///w/app/main.py"
 MAIN = "from app import shapes\n\ndef area_of(circle):\n    return circle.radius\n"
@@ -23,7 +24,7 @@ def editor(**others: str) -> tuple[Documents, ContextSelector]:
     opened(documents, HERE, MAIN)
     for name, text in others.items():
         opened(documents, f"file:///w/{name.replace('__', '/')}.py", text)
-    return documents, ContextSelector(documents)
+    return documents, ContextSelector(documents, EditHistory(documents))
 
 
 def opened(documents: Documents, uri: str, text: str) -> None:
@@ -156,7 +157,7 @@ def test_documents_that_may_not_be_shown_are_left_out():
     documents = Documents(policy=lambda uri, _: Policy(may_show="secret" not in uri))
     for name in ("main", "shapes", "secret"):
         opened(documents, f"file:///w/app/{name}.py", "class circle: radius = 1\n")
-    context_selector = ContextSelector(documents)
+    context_selector = ContextSelector(documents, EditHistory(documents))
     assert chosen(context_selector, documents) == ["shapes.py"]
 
 
@@ -165,7 +166,7 @@ def test_cells_of_one_notebook_see_each_other():
     cells = [f"vscode-notebook-cell:/w/n.ipynb#W{at}" for at in range(2)]
     opened(documents, cells[0], "radius = 1\n")
     opened(documents, cells[1], "print(radius)\n")
-    (snippet,) = ContextSelector(documents).snippets(documents.get(cells[1]), 0)
+    (snippet,) = ContextSelector(documents, EditHistory(documents)).snippets(documents.get(cells[1]), 0)
     assert snippet.text == "radius = 1\n"
 
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.suggest.line_gap import LineGap
+from dg_lsp.workspace.cursor_line import CursorLine
 
 
-def of(marked: str) -> LineGap:
-    return LineGap.of(marked.replace("▮", ""), marked.index("▮"))
+def of(marked: str) -> CursorLine:
+    return CursorLine.of(marked.replace("▮", ""), marked.index("▮"))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_lines_around_are_the_nearest_that_are_not_blank(marked: str, around: tu
 
 @given(st.text("ab \t\n", max_size=40), st.text("ab \t\n", max_size=40))
 def test_they_are_what_splitting_finds(prefix: str, suffix: str):
-    gap = LineGap.of(prefix + suffix, len(prefix))
+    gap = CursorLine.of(prefix + suffix, len(prefix))
     above = [line for line in prefix.split("\n")[:-1] if line.strip()]
     below = [line for line in suffix.split("\n")[0 if gap.is_line else 1 :] if line.strip()]
     assert gap.above.rstrip() == (above or [""])[-1].rstrip()

@@ -16,8 +16,8 @@ from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.documents.documents import Documents, Policy
 from dg_lsp.documents.gap import gap_at
 from dg_lsp.documents.notebooks import NOTHING_AROUND, NotebookCell, Notebooks
-from dg_lsp.suggest import elsewhere
-from dg_lsp.suggest.elsewhere import MAX_FILE_NBYTES, Elsewhere
+from dg_lsp.workspace import index
+from dg_lsp.workspace.index import MAX_FILE_NBYTES, WorkspaceIndex
 
 pytestmark = pytest.mark.asyncio
 ELSEWHERE = "\ndef area(x):\n    if x is None:\n        raise ValueError(x)\n"
@@ -33,7 +33,7 @@ class Workspace:
         self.configuration.initialize(settings)
         self.exclusions = Exclusions()
         self.documents = Documents(policy=self._policy)
-        self.index = Elsewhere(self.documents, lambda: [folder])
+        self.index = WorkspaceIndex(self.documents, lambda: [folder])
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
@@ -54,12 +54,12 @@ class Workspace:
         self.documents.change(uri, 2, [TextDocumentContentChangeWholeDocument(text=text)])
         self.index.changed()
 
-    async def precedents(self, name: str = "here.py", marked: str = HERE) -> dict[str, str]:
+    async def matches(self, name: str = "here.py", marked: str = HERE) -> dict[str, str]:
         """Texts by where they stand."""
         self.open(name, marked)
         await eventually(lambda: self.index.is_complete)
         gap = gap_at(self.documents.get(self.uri), self.cursor)
-        return {each.origin: each.text for each in await self.index.precedents(gap)}
+        return {each.origin: each.text for each in await self.index.matches(gap)}
 
     def _policy(self, uri: str, language: str) -> Policy:
         shows = not self.exclusions.why_excluded(uri)
@@ -74,9 +74,9 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    monkeypatch.setattr(elsewhere, "IDLE_S", 0.0)
-    monkeypatch.setattr(elsewhere, "WAIT_S", 10.0)
-    monkeypatch.setattr(elsewhere, "LOOK_UP_S", 60.0)
+    monkeypatch.setattr(index, "IDLE_S", 0.0)
+    monkeypatch.setattr(index, "WAIT_S", 10.0)
+    monkeypatch.setattr(index, "LOOK_UP_S", 60.0)
     made = Workspace(tmp_path.resolve())
     yield made
     made.index.close()
@@ -85,23 +85,23 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Works
 async def test_a_file_that_is_not_open_is_a_precedent_with_the_gaps_names(workspace: Workspace):
     workspace.write("src/shapes.py", ELSEWHERE)
     workspace.write("src/shapes.txt", ELSEWHERE)
-    assert await workspace.precedents() == {"src/shapes.py:4": "raise ValueError(y)"}
+    assert await workspace.matches() == {"src/shapes.py:4": "raise ValueError(y)"}
 
 
 async def test_folders_have_any_name(workspace: Workspace):
     inner = Workspace(workspace.folder / "C#" / "100%")
     inner.write("shapes.py", ELSEWHERE)
-    assert await inner.precedents() == {"shapes.py:4": "raise ValueError(y)"}
+    assert await inner.matches() == {"shapes.py:4": "raise ValueError(y)"}
     inner.index.close()
 
 
 async def test_line_breaks_are_the_gaps(workspace: Workspace):
     workspace.write("shapes.py", "if x is None:\n    one(x)\n    two(x)\nthree(x)\n")
-    found = await workspace.precedents(marked="if y is None:\r\n    one(y)\r\n    ▮\r\nthree(y)\r\n")
+    found = await workspace.matches(marked="if y is None:\r\n    one(y)\r\n    ▮\r\nthree(y)\r\n")
     assert found["shapes.py:3"] == "two(y)"
     workspace.write("lines.py", "if x is None:\r\n    four(x)\r\n    two(x)\r\n    three(x)\r\nfive(x)\r\n")
     workspace.index.look_anew()
-    found = await workspace.precedents(marked="if y is None:\r\n    four(y)\r\n    ▮\r\nfive(y)\r\n")
+    found = await workspace.matches(marked="if y is None:\r\n    four(y)\r\n    ▮\r\nfive(y)\r\n")
     assert found["lines.py:3"] == "two(y)\r\n    three(y)"
 
 
@@ -113,7 +113,7 @@ async def test_what_the_model_may_not_see_is_no_precedent(workspace: Workspace, 
     workspace.write(".gitignore", "ignored*\n")
     workspace.write(".dgignore", "secrets/\nnot.py\n")
     workspace.write(name, ELSEWHERE)
-    assert await workspace.precedents() == {}
+    assert await workspace.matches() == {}
     assert workspace.index.files == 0
 
 
@@ -122,13 +122,13 @@ async def test_a_link_out_of_the_workspace_is_not_followed(workspace: Workspace,
     (outside / "shapes.py").write_text(ELSEWHERE, encoding="utf-8")
     (workspace.folder / "linked").symlink_to(outside)
     (workspace.folder / "linked.py").symlink_to(outside / "shapes.py")
-    assert await workspace.precedents() == {}
+    assert await workspace.matches() == {}
 
 
 @pytest.mark.parametrize("told", [True, False])
 async def test_a_file_that_becomes_ignored_leaves_at_once(workspace: Workspace, monkeypatch, told: bool):
     workspace.write("shapes.py", ELSEWHERE)
-    assert await workspace.precedents()
+    assert await workspace.matches()
     workspace.write(".dgignore", "shapes.py\n")
     if told:
         workspace.index.look_anew()
@@ -136,74 +136,74 @@ async def test_a_file_that_becomes_ignored_leaves_at_once(workspace: Workspace, 
         # Nobody told: what was looked at a moment ago is looked at again.
         monkeypatch.setattr("dg_lsp.config.looking.LOOK_AGAIN_S", 0.0)
     gap = gap_at(workspace.documents.get(workspace.uri), workspace.cursor)
-    assert await workspace.index.precedents(gap) == ()
+    assert await workspace.index.matches(gap) == ()
     await eventually(lambda: workspace.index.files == 0)
 
 
 async def test_a_file_that_changed_is_none_until_it_is_read_again(workspace: Workspace):
     path = workspace.write("shapes.py", ELSEWHERE)
-    assert await workspace.precedents()
+    assert await workspace.matches()
     path.write_text(ELSEWHERE.replace("ValueError", "AnotherError"), encoding="utf-8")
     workspace.index.look_anew()
-    assert list((await workspace.precedents()).values()) == ["raise AnotherError(y)"]
+    assert list((await workspace.matches()).values()) == ["raise AnotherError(y)"]
     path.unlink()
     workspace.index.look_anew()
-    assert await workspace.precedents() == {}
+    assert await workspace.matches() == {}
 
 
 async def test_a_file_that_can_not_be_taken_in_any_more_leaves(workspace: Workspace):
     path = workspace.write("shapes.py", ELSEWHERE)
-    assert await workspace.precedents()
+    assert await workspace.matches()
     path.write_text(f"{ELSEWHERE}\0", encoding="utf-8")
     workspace.index.look_anew()
-    assert await workspace.precedents() == {}
+    assert await workspace.matches() == {}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
 async def test_a_file_below_a_name_that_is_no_text_is_a_precedent_unless_it_is_excluded(workspace: Workspace):
     folder = os.fsdecode(b"caf\xe9")
     workspace.write(f"{folder}/shapes.py", ELSEWHERE)
-    (origin,) = await workspace.precedents()
+    (origin,) = await workspace.matches()
     assert origin == "shapes.py:4"
     workspace.write(f"{folder}/.dgignore", "shapes.py\n")
     workspace.index.look_anew()
-    assert await workspace.precedents() == {}
+    assert await workspace.matches() == {}
 
 
 async def test_of_an_open_document_what_the_editor_shows_counts(workspace: Workspace):
     workspace.write("shapes.py", ELSEWHERE)
     workspace.open("shapes.py", ELSEWHERE.replace("ValueError", "OpenError"))
-    assert await workspace.precedents() == {"shapes.py:4": "raise OpenError(y)"}
+    assert await workspace.matches() == {"shapes.py:4": "raise OpenError(y)"}
     workspace.becomes(ELSEWHERE.replace("ValueError", "TypedError"), "shapes.py")
-    assert await workspace.precedents() == {"shapes.py:4": "raise TypedError(y)"}
+    assert await workspace.matches() == {"shapes.py:4": "raise TypedError(y)"}
     uri = (workspace.folder / "shapes.py").as_uri()
     workspace.documents.close(uri)
     workspace.index.closed(uri)
-    assert await workspace.precedents() == {"shapes.py:4": "raise ValueError(y)"}
+    assert await workspace.matches() == {"shapes.py:4": "raise ValueError(y)"}
 
 
 async def test_an_open_document_that_becomes_too_long_is_no_precedent(workspace: Workspace):
     workspace.write("shapes.py", ELSEWHERE)
     workspace.open("shapes.py", ELSEWHERE)
-    assert await workspace.precedents()
+    assert await workspace.matches()
     workspace.becomes(ELSEWHERE + "#" * MAX_FILE_NBYTES, "shapes.py")
-    assert await workspace.precedents() == {}
+    assert await workspace.matches() == {}
     workspace.index.look_anew()
-    assert (await workspace.precedents(), workspace.index.files) == ({}, 0)
+    assert (await workspace.matches(), workspace.index.files) == ({}, 0)
     uri = (workspace.folder / "shapes.py").as_uri()
     workspace.documents.close(uri)
     workspace.index.closed(uri)
-    assert await workspace.precedents() == {"shapes.py:4": "raise ValueError(y)"}
+    assert await workspace.matches() == {"shapes.py:4": "raise ValueError(y)"}
 
 
 async def test_a_document_that_becomes_excluded_is_none_at_once(workspace: Workspace):
     workspace.open("shapes.py", ELSEWHERE)
-    assert await workspace.precedents()
+    assert await workspace.matches()
     workspace.write(".dgignore", "shapes.py\n")
     workspace.exclusions.look((workspace.folder / "shapes.py").as_uri(), [workspace.folder])
     workspace.documents.renew()
     gap = gap_at(workspace.documents.get(workspace.uri), workspace.cursor)
-    assert await workspace.index.precedents(gap) == ()
+    assert await workspace.index.matches(gap) == ()
 
 
 @pytest.mark.parametrize("settings", [{"context": {"elsewhere": False}}, {"context": {"enabled": False}}])
@@ -213,12 +213,12 @@ async def test_it_can_be_switched_off(workspace: Workspace, settings: object):
     workspace.open("here.py", HERE)
     gap = gap_at(workspace.documents.get(workspace.uri), workspace.cursor)
     workspace.index._take_documents()
-    assert await workspace.index.precedents(gap) == ()
+    assert await workspace.index.matches(gap) == ()
     assert workspace.index.files == 0
 
 
 async def test_nothing_is_read_while_somebody_types(workspace: Workspace, monkeypatch):
-    monkeypatch.setattr(elsewhere, "IDLE_S", 0.3)
+    monkeypatch.setattr(index, "IDLE_S", 0.3)
     workspace.write("shapes.py", ELSEWHERE)
     workspace.open("here.py", HERE)
     for _ in range(20):
@@ -229,12 +229,12 @@ async def test_nothing_is_read_while_somebody_types(workspace: Workspace, monkey
 
 
 async def test_no_more_files_are_taken_than_the_bounds_allow(workspace: Workspace, monkeypatch):
-    monkeypatch.setattr(elsewhere, "MAX_FILES", 3)
-    monkeypatch.setattr(elsewhere, "MAX_FILE_NBYTES", 1000)
+    monkeypatch.setattr(index, "MAX_FILES", 3)
+    monkeypatch.setattr(index, "MAX_FILE_NBYTES", 1000)
     workspace.write("a.py", ELSEWHERE + "#" * 1000)
     for number in range(5):
         workspace.write(f"b{number}.py", ELSEWHERE)
-    await workspace.precedents()
+    await workspace.matches()
     assert workspace.index.files == 2
 
 
@@ -261,7 +261,7 @@ IMPORTING = "from app.shapes import Circle\n\nround_ = ▮\n"
 
 
 async def definitions(workspace: Workspace, name: str = "app/here.py", marked: str = IMPORTING) -> dict[str, str]:
-    await workspace.precedents(name, marked)
+    await workspace.matches(name, marked)
     return await known(workspace)
 
 
@@ -321,21 +321,21 @@ async def test_an_import_that_is_typed_is_resolved(workspace: Workspace):
 
 async def test_an_imported_name_that_nothing_uses_is_a_precedent_until_it_is_used(workspace: Workspace):
     marked = "from shapes import area\n\nresult = ▮\n"
-    assert await workspace.precedents(marked=marked) == {"here.py:1": "area"}
+    assert await workspace.matches(marked=marked) == {"here.py:1": "area"}
     workspace.becomes(marked.replace("▮", "area").replace("result", "total") + "result = \n", "here.py")
     text = workspace.documents.get(workspace.uri).text
     gap = gap_at(workspace.documents.get(workspace.uri), len(text) - 1)
-    assert await workspace.index.precedents(gap) == (), "whether or not the document was looked at again"
+    assert await workspace.index.matches(gap) == (), "whether or not the document was looked at again"
 
 
 async def test_a_name_that_is_not_imported_is_a_precedent_as_another_file_imports_it(workspace: Workspace):
     workspace.write("there.py", "import re\nfrom shapes import area\n")
     marked = "import os\n▮\n\nprint(area(os))\n"
-    assert (await workspace.precedents(marked=marked))["there.py:2"] == "from shapes import area"
+    assert (await workspace.matches(marked=marked))["there.py:2"] == "from shapes import area"
 
 
 async def test_how_an_excluded_file_imports_a_name_is_not_told(workspace: Workspace):
     workspace.write("there.py", "import re\nfrom shapes import area\n")
     workspace.write(".dgignore", "there.py\n")
     marked = "import os\n▮\n\nprint(area(os))\n"
-    assert await workspace.precedents(marked=marked) == {}
+    assert await workspace.matches(marked=marked) == {}

@@ -1,8 +1,8 @@
-"""What stands elsewhere in the user's own code: an index of open documents and of the workspace's files, kept in a
-thread that works while nobody types, and looked up on the event loop, which never touches the disk for it.
+"""The workspace index: open documents and the workspace's files, searched for code like that around the cursor.
 
-Files are those of the kinds that were opened. The model sees nothing of what it may not see: a file is asked about
-before it is read, and again before anything of it goes out.
+A thread updates it while nobody types. The event loop looks things up in it and never touches the disk for that.
+Files are indexed if a document of their kind was opened. Excluded files never reach the model: each file is checked
+before it is read, and again before any text of it is sent.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dg_lsp.config.walking import files_below
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
-from dg_lsp.suggest.definitions import as_snippets
-from dg_lsp.suggest.imports import Imported, Imports
-from dg_lsp.suggest.line_gap import LineGap
-from dg_lsp.suggest.missing_imports import import_texts
-from dg_lsp.suggest.modules import LANGUAGES
-from dg_lsp.suggest.precedents import Occurrence, likeliest, look_up
-from dg_lsp.suggest.text_index import TextIndex, kind_of
-from dg_lsp.suggest.unused_names import name_texts
+from dg_lsp.workspace.cursor_line import CursorLine
+from dg_lsp.workspace.definitions import as_snippets
+from dg_lsp.workspace.imports import Imported, Imports
+from dg_lsp.workspace.matches import Occurrence, likeliest, look_up
+from dg_lsp.workspace.missing_imports import import_texts
+from dg_lsp.workspace.modules import LANGUAGES
+from dg_lsp.workspace.text_index import TextIndex, kind_of
+from dg_lsp.workspace.unused_names import name_texts
 from engine.common.errors import NotRead
 from engine.common.files import read_regular, sendable
 from engine.common.request import Precedent, Snippet
@@ -39,27 +39,27 @@ from engine.common.request import Precedent, Snippet
 log = logging.getLogger(__name__)
 
 MOST = 3
-"""Precedents that one request takes."""
+"""Workspace matches in one request."""
 MOST_LIKENESS = 1000.0
-"""That a request takes."""
+"""The largest likeness that a request may hold."""
 MAX_FILES = 10_000
 MAX_FILE_NBYTES = 128 * 1024
-"""Longer ones are rarely written by a person."""
+"""Longer files are skipped: people rarely write them."""
 MAX_NBYTES = 90_000_000
-"""Of the index."""
+"""Size limit of the index of files."""
 IDLE_S = 1.0
-"""Without a key; then the index is worked on."""
+"""The index is updated after this long without a key."""
 WALK_AGAIN_S = 600.0
 WAIT_S = 0.05
-"""For a look at the files that precedents are from; those of a slow disk come with a later key."""
+"""How long a request waits for the files that its matches are from; those on a slow disk come with a later key."""
 LOOK_UP_S = 0.0006
-"""Of a key's time, behind which nothing more is read; the likeliest place is, however long it took to find."""
+"""Time limit of one look-up. The likeliest place is read in any case, further ones only within this time."""
 _AROUND_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LookUp:
-    """The latest one of a document."""
+    """The latest look-up in a document."""
 
     lines: Lines
     cursor: int
@@ -68,8 +68,8 @@ class _LookUp:
     found: tuple[Occurrence, ...]
 
 
-class Elsewhere:
-    """Of one session. `folders`: those of the workspace."""
+class WorkspaceIndex:
+    """The workspace index of one session. `folders()` returns the workspace folders."""
 
     def __init__(self, documents: Documents, folders: Callable[[], Sequence[Path]] = tuple) -> None:
         self._documents = documents
@@ -77,11 +77,11 @@ class Elsewhere:
         self._files = TextIndex()
         self._open = TextIndex(bucket_bits=10)
         self._indexed_lines: dict[str, Lines] = {}
-        """Of each document in `_open`."""
+        """The text that was indexed, for each document in `_open`."""
         self._open_names = set[str]()
-        """Of all open documents, as the thread saw them last; what their files hold is old."""
+        """All open documents, as the thread saw them last: their files' contents are outdated."""
         self._signatures: dict[str, int] = {}
-        """Of each file in `_files`, as it was read."""
+        """The signature of each file in `_files` when it was read."""
         self._exclusions = Exclusions()
         self._looking = Looking(self._look)
         self._looked_up: dict[str, _LookUp] = {}
@@ -91,9 +91,9 @@ class Elsewhere:
             files=lambda: [*self._open.names(), *self._files.names()],
         )
         self._generation = 0
-        """Counts what the index took in or let go."""
+        """Counts changes to the index."""
         self._files_generation = 0
-        """The same of files alone."""
+        """Counts changes to the index of files."""
         self._writing = threading.Lock()
         self._kinds = set[str]()
         self._last_key_s = time.monotonic()
@@ -104,9 +104,9 @@ class Elsewhere:
         self._thread: threading.Thread | None = None
 
     def opened(self, uri: str) -> None:
-        """A document was opened: it, and files of its kind, are taken in when nobody types."""
+        """A document was opened: index it, and files of its kind, once nobody types."""
         kind = kind_of(_name(uri))
-        # What a notebook's file holds is no code but JSON.
+        # A notebook's file holds JSON, not code.
         if kind not in self._kinds and self._documents.file_uri(uri) == uri:
             self._kinds.add(kind)
             self._walk_at_s = -math.inf
@@ -126,7 +126,7 @@ class Elsewhere:
         self._work.set()
 
     def look_anew(self) -> None:
-        """Files changed, or folders: what is known of any is gone by no longer."""
+        """Files or folders changed: check all of them again."""
         self._looking = Looking(self._look)
         self._walk_at_s = -math.inf
         self._work.set()
@@ -135,8 +135,8 @@ class Elsewhere:
         self._over = True
         self._work.set()
 
-    async def precedents(self, gap: CursorGap) -> tuple[Precedent, ...]:
-        """What stands elsewhere between surroundings like the gap's, the likeliest first."""
+    async def matches(self, gap: CursorGap) -> tuple[Precedent, ...]:
+        """Code from places whose surroundings are like the gap's, names adapted, the likeliest first."""
         if not _wanted(gap.snapshot):
             return ()
         found = self.found(gap)
@@ -154,7 +154,7 @@ class Elsewhere:
         )
 
     async def definitions(self, gap: CursorGap) -> tuple[Snippet, ...]:
-        """How what the document imports is used, of files that are not open; what matters at the gap."""
+        """Signatures of what the document imports from files that are not open, as far as they matter at the gap."""
         if not _wanted(gap.snapshot):
             return ()
         found = self._imports.near(gap, self._indexed_lines)
@@ -162,23 +162,23 @@ class Elsewhere:
         return tuple(as_snippets(each for each in found if self._may_show(each.file)))
 
     async def _look_at(self, names: Iterable[str]) -> None:
-        """See what files that are not open are now, as far as that takes no time worth mentioning."""
+        """Check files that are not open on disk, for `WAIT_S` at most."""
         unsure = {each for each in names if not self._is_open(each) and not self._looking.is_fresh(each)}
         if unsure:
             await asyncio.wait([asyncio.ensure_future(self._looking.at(*unsure))], timeout=WAIT_S)
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is known that would have to be taken in."""
+        """Whether the index is up to date, as far as anybody knows."""
         return self._walk_at_s > time.monotonic() and not self._work.is_set() and not self._is_working
 
     @property
     def files(self) -> int:
-        """In the index, beside documents."""
+        """How many files are indexed, open documents not counted."""
         return len(self._files)
 
     def found(self, gap: CursorGap) -> tuple[Occurrence, ...]:
-        """What the index has for a gap, and names that the document imports, whoever may see it. Touches no disk."""
+        """All matches for a gap, unused imports and missing names, excluded files included. Touches no disk."""
         uri = gap.snapshot.uri
         held, imported = self._looked_up.get(uri), self._imports.of(uri)
         at = gap.cursor, self._generation, imported
@@ -194,7 +194,7 @@ class Elsewhere:
             within_s=LOOK_UP_S,
         )
         if imported:
-            name, line = _name(uri), LineGap.of(gap.text, gap.cursor)
+            name, line = _name(uri), CursorLine.of(gap.text, gap.cursor)
             found += [*name_texts(imported.unused, name, line), *import_texts(imported.missing, name, line)]
         held = self._looked_up[uri] = _LookUp(
             lines=gap.lines,
@@ -209,13 +209,13 @@ class Elsewhere:
         return name in self._indexed_lines
 
     def _may_show(self, name: str) -> bool:
-        """Whether something of a text may go out now."""
+        """Whether text of a file or document may be sent now."""
         if self._is_open(name):
             return any(_name(uri) == name and self._shown(uri) for uri in self._documents.uris())
         if name not in self._files or not self._looking.is_fresh(name):
             return False
         path = file_of(name)
-        # What is open is in the index of documents, or will be.
+        # An open document is in the other index, or will be.
         is_open = any(_name(uri) == name for uri in self._documents.uris())
         return path is not None and innermost(path, self._folders()) is not None and not is_open
 
@@ -226,7 +226,7 @@ class Elsewhere:
         return PurePath(shown).as_posix() if shown else name_of(name).rpartition("/")[2]
 
     def _look(self, name: str, seen: Seen) -> None:
-        """See whether a file may be shown, and is as it was read."""
+        """Drop a file that is excluded now, or has changed since it was read."""
         path = file_of(name)
         if path is None or self._why_not(path, seen) or self._signatures.get(name) != file_signature(path):
             self._drop(name)
@@ -245,7 +245,7 @@ class Elsewhere:
                 self._files_generation += 1
 
     def _keep(self) -> None:
-        """The thread: take in what changed, then walk through the folders, all while nobody types."""
+        """The thread: index changed documents, then walk through the folders, while nobody types."""
         while not self._over:
             self._work.wait(WALK_AGAIN_S)
             self._rest()
@@ -299,7 +299,7 @@ class Elsewhere:
         return snapshot is not None and not snapshot.policy.off and _wanted(snapshot)
 
     def _walk(self) -> None:
-        """Take in what is new or changed in the folders, and drop what is there no more or may not be shown."""
+        """Index new and changed files of the folders; drop those that are gone or excluded."""
         seen = set[str]()
         for path in files_below(self._folders(), self._exclusions, lambda name: kind_of(name) in self._kinds):
             self._rest()
@@ -315,7 +315,7 @@ class Elsewhere:
                 self._drop(name)
 
     def _take(self, name: str) -> None:
-        """Take a file in as it is now, or drop it; of what is open, only the editor's text counts."""
+        """Index a file as it is now, or drop it; for an open document, only the editor's text counts."""
         path = None if name in self._open_names else file_of(name)
         signature = path and file_signature(path)
         # A cell's name is not its file's, which holds JSON.
@@ -339,7 +339,7 @@ class Elsewhere:
             self._files_generation += 1
 
     def _resolve(self) -> None:
-        """See what documents import, where they or the files changed."""
+        """Resolve the imports of documents, where they or the files changed."""
         for uri in self._documents.uris():
             snapshot = self._shown(uri)
             if snapshot is None or snapshot.content_language not in LANGUAGES or not self._suggests(uri):
@@ -351,7 +351,7 @@ class Elsewhere:
                 self._imports.resolve(snapshot, name, generation, self._roots(name))
 
     def _roots(self, name: str) -> list[str]:
-        """Where imports may begin: the folders above a document, up to the workspace's, and their `src`."""
+        """Where absolute imports may start: the folders above a document, up to the workspace's, and their `src`."""
         path = file_of(name)
         folder = path and innermost(path, self._folders())
         if path is None or folder is None:
@@ -366,7 +366,7 @@ class Elsewhere:
         return None
 
     def _tidy(self) -> None:
-        """Make indexes anew in which too much is gone."""
+        """Rebuild indexes in which too many entries are dead."""
         if self._open.dead_lines > 4 * self._open.lines // 5 and self._open.dead_lines > 20_000:
             with self._writing:
                 self._open, self._indexed_lines = TextIndex(bucket_bits=10), {}
@@ -391,11 +391,11 @@ def _wanted(snapshot: Snapshot) -> bool:
 
 
 def _name(uri: str) -> str:
-    """One for a file, however an editor writes it."""
+    """One name for a file, however an editor writes its URI."""
     path = file_of(uri)
     return path.as_uri() if path and "#" not in uri else uri
 
 
 def likeness(score: float) -> float:
-    """A look-up's score as a request may have it."""
+    """A look-up's score, limited to what a request may hold."""
     return min(max(score, 0.0), MOST_LIKENESS)

@@ -4,8 +4,8 @@ import tracemalloc
 
 import pytest
 
-from dg_lsp.suggest import definitions, modules
-from dg_lsp.suggest.definitions import Definition, Definitions, as_snippets, names_used, near, within
+from dg_lsp.workspace import definitions, modules
+from dg_lsp.workspace.definitions import Definition, Definitions, as_snippets, names_used, near, within
 
 SHAPES = '''"""Shapes."""
 import math

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dg_lsp.suggest.definitions import names_used
-from dg_lsp.suggest.line_gap import LineGap
-from dg_lsp.suggest.modules import bindings
-from dg_lsp.suggest.unused_names import ALONE, LISTED, LISTED_ONE_OF, MOST_UNUSED, name_texts, unused_of
+from dg_lsp.workspace.cursor_line import CursorLine
+from dg_lsp.workspace.definitions import names_used
+from dg_lsp.workspace.modules import bindings
+from dg_lsp.workspace.unused_names import ALONE, LISTED, LISTED_ONE_OF, MOST_UNUSED, name_texts, unused_of
 
 IMPORTS = "from shapes import Area, Bound, Circle\n\n"
 LIST = f'{IMPORTS}__all__ = [\n    "Area",\n    ▮\n    "Circle",\n]\n'
@@ -36,7 +36,7 @@ def said(marked: str, language: str = "python") -> list[tuple[str, int, float]]:
     """(text, line, score)"""
     cursor, text = marked.index("▮"), marked.replace("▮", "")
     unused = unused_of(bindings(text, language), names_used(text))
-    return [(each.text, each.number, each.score) for each in name_texts(unused, "a.py", LineGap.of(text, cursor))]
+    return [(each.text, each.number, each.score) for each in name_texts(unused, "a.py", CursorLine.of(text, cursor))]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_script_has_lists_of_names_too():
 
 @given(st.text(alphabet="ab_\"',()[]=@ \t\r\n.", max_size=60), st.integers(0, 60))
 def test_any_text_has_an_answer(text: str, cursor: int):
-    for found in name_texts(("a", "ab"), "a.py", LineGap.of(text, min(cursor, len(text)))):
+    for found in name_texts(("a", "ab"), "a.py", CursorLine.of(text, min(cursor, len(text)))):
         assert found.text
 
 
@@ -122,4 +122,4 @@ def test_any_text_has_an_answer(text: str, cursor: int):
 def test_a_long_text_takes_no_time(part: str):
     text = f"def f(b, {part * (120_000 // len(part))}\n    self.a = a\n\n{part}"
     for cursor in (text.index("self"), len(text) - len(part) - 1, len(text)):
-        name_texts([f"a{number}" for number in range(MOST_UNUSED)], "a.py", LineGap.of(text, cursor))
+        name_texts([f"a{number}" for number in range(MOST_UNUSED)], "a.py", CursorLine.of(text, cursor))

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from dg_lsp.suggest.line_gap import holds_lines, indent_of
-from dg_lsp.suggest.text_index import (
+from dg_lsp.workspace.cursor_line import holds_lines, indent_of
+from dg_lsp.workspace.text_index import (
     AFTER,
     BEFORE,
     REACH_LINES,
-    GapLines,
+    IndexQuery,
     Place,
-    Sought,
+    Surroundings,
     TextIndex,
     is_name_token,
     last_place,
@@ -68,8 +68,8 @@ class _Anchor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Gap:
-    around: GapLines
+class _GapTokens:
+    around: Surroundings
     starts: Sequence[_Anchor]
     """Where to begin to compare: at the last place in the gap's line, if there is one, and at the line's start."""
     is_begun: bool
@@ -103,7 +103,7 @@ def look_up(
     # Neither it nor what follows it.
     end = number + suffix[: len(suffix) - len(suffix.lstrip())].count("\n")
     seen = list[Occurrence]()
-    sought = Sought.of(gap.around)
+    sought = IndexQuery.of(gap.around)
     ranked = [(score, line, index) for index in indexes for score, line in index.nearest(sought)]
     ranked.sort(key=itemgetter(0), reverse=True)
     for rank, (_, line, index) in enumerate(ranked[:READ]):
@@ -126,7 +126,7 @@ def likeliest(found: Iterable[Occurrence]) -> list[Occurrence]:
     return [*best.values()]
 
 
-def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:
+def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _GapTokens:
     prefix, suffix = prefix[-_AROUND_CHARS:].replace("\r\n", "\n"), suffix[:_AROUND_CHARS].replace("\r\n", "\n")
     above, _, head = prefix.rpartition("\n")
     is_line = holds_lines(head, suffix)
@@ -138,8 +138,8 @@ def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _Gap:
     if inside is not None:
         starts.insert(0, _start(above, head, inside, is_inside=True))
     right = ("\n" + suffix if is_line else suffix)[:_LEFT_CHARS]
-    return _Gap(
-        around=GapLines(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
+    return _GapTokens(
+        around=Surroundings(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
         starts=starts,
         is_begun=bool(head) and (head[-1].isalnum() or head[-1] == "_"),
         right=_tokens(_PIECE.findall(right)[:RIGHT_TOKENS]) or [_BREAK],
@@ -158,7 +158,7 @@ def _start(above: str, head: str, at: int, *, is_inside: bool) -> _Anchor:
     )
 
 
-def _found_at(gap: _Gap, place: Place) -> Iterator[Occurrence]:
+def _found_at(gap: _GapTokens, place: Place) -> Iterator[Occurrence]:
     for start in gap.starts:
         line_start = len(place.line) - len(place.line.lstrip())
         offsets = places_like(gap.around.head, place.line)[:OFFSETS] if start.is_inside else [line_start]
@@ -187,7 +187,7 @@ def _found_at(gap: _Gap, place: Place) -> Iterator[Occurrence]:
             return
 
 
-def _text(gap: _Gap, place: Place, at: int, rest: str, pieces: list[str], names: dict[str, str]) -> str:
+def _text(gap: _GapTokens, place: Place, at: int, rest: str, pieces: list[str], names: dict[str, str]) -> str:
     """What the pieces are in the gap; the last one stands behind it. `rest`: of the name that is begun."""
     indent, other = _indents(gap, place)
     made = [rest]
@@ -235,7 +235,7 @@ def _typed(start: _Anchor, tokens: Sequence[str], names: dict[str, str], *, is_b
 
 
 def _end(
-    gap: _Gap, tokens: Sequence[str], begin: int, names: dict[str, str]
+    gap: _GapTokens, tokens: Sequence[str], begin: int, names: dict[str, str]
 ) -> tuple[float, int, dict[str, str]] | None:
     """The likeliest end from `begin` on: its score, where it is, and the names learned behind it."""
     best = None
@@ -270,7 +270,7 @@ def _agreement(tokens: Sequence[str], wanted: Sequence[str], names: dict[str, st
     return score
 
 
-def _indents(gap: _Gap, place: Place) -> tuple[str, str]:
+def _indents(gap: _GapTokens, place: Place) -> tuple[str, str]:
     """The gap's line's indent, and that of the place's."""
     other = indent_of(place.line)
     if gap.around.head:

@@ -1,0 +1,27 @@
+"""`workspace/didChangeConfiguration`, `didChangeWorkspaceFolders` and `didChangeWatchedFiles`."""
+
+from __future__ import annotations
+
+from dg_lsp.handlers.session import EditorSession
+from dg_lsp.protocol.params import DidChangeConfigurationParams, DidChangeWorkspaceFoldersParams
+
+
+async def did_change_configuration(ls: EditorSession, params: DidChangeConfigurationParams) -> None:
+    """Apply the editor's new settings; request them from the editor where the notification holds none."""
+    if params.settings:
+        ls.configuration.change(params.settings)
+        ls.refresh()
+    else:
+        ls.in_background(ls.pull_configuration())
+
+
+async def did_change_folders(ls: EditorSession, params: DidChangeWorkspaceFoldersParams) -> None:
+    event = params.event
+    ls.configuration.change_folders([each.uri for each in event.added], [each.uri for each in event.removed])
+    ls.projects.forget_all()
+    ls.index.look_anew()
+
+
+async def did_change_watched_files(ls: EditorSession, params: object) -> None:
+    ls.projects.look_anew()
+    ls.index.look_anew()

@@ -1,0 +1,1 @@
+"""What the workspace holds beside the document: similar code, imported definitions, recent edits, other documents."""
