@@ -35,8 +35,9 @@ from dg_lsp.edits.edits import Edits
 from dg_lsp.handlers.menu import Menu
 from dg_lsp.protocol.editor import EditorClient
 from dg_lsp.protocol.initialize import ANY_NOTEBOOK, NAME
+from dg_lsp.protocol.lenience import converter
 from dg_lsp.protocol.progress import ProgressBars
-from dg_lsp.protocol.rpc import Rpc, converter
+from dg_lsp.protocol.rpc import Rpc
 from dg_lsp.suggest.acceptance import Acceptance, SuggestionEvent
 from dg_lsp.suggest.in_flight import Debounce, InFlight
 from dg_lsp.suggest.next_edits import NextEdits

@@ -212,7 +212,7 @@ async def _run_edit(
 def _drafts(ls: EditorSession, token: int | str | None) -> Callable[[Draft], None] | None:
     if token is None:
         return None
-    return lambda draft: ls.rpc.tell(DRAFT, {"token": token, "step": draft.step, "text": draft.text})
+    return lambda draft: ls.rpc.notify(DRAFT, {"token": token, "step": draft.step, "text": draft.text})
 
 
 def _answer(ls: EditorSession, outcome: EditOutcome) -> dict[str, Any]:

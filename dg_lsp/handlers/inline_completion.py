@@ -13,8 +13,8 @@ from dg_lsp.documents.gap import CursorGap, Selected, gap_at
 from dg_lsp.documents.positions import offset_at, range_of, span_of
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACCEPTED
+from dg_lsp.protocol.lenience import is_invoked
 from dg_lsp.protocol.params import InlineCompletionParams
-from dg_lsp.protocol.reading import is_invoked
 from dg_lsp.suggest.suggester import INLINE
 from dg_lsp.suggest.suggestions import Remainder
 

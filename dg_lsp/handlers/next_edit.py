@@ -9,9 +9,9 @@ from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACCEPTED
+from dg_lsp.protocol.lenience import is_invoked
 from dg_lsp.protocol.messages import InlineEditParams
 from dg_lsp.protocol.params import ExecuteCommandParams
-from dg_lsp.protocol.reading import is_invoked
 from dg_lsp.suggest.next_edits import EditPlace
 
 NOTHING: dict[str, Any] = {"edits": []}

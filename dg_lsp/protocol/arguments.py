@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar, cast
 from lsprotocol.types import Position, Range
 from msgspec import Meta, Struct
 
-from dg_lsp.protocol.reading import within_texts
+from dg_lsp.protocol.lenience import within_texts
 from engine.common.frames import structured
 
 A = TypeVar("A")

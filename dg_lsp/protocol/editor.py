@@ -69,7 +69,7 @@ class EditorClient:
     def show(self, status: Status) -> None:
         """Tell it how things stand, if it wants to know."""
         if self.wants_status:
-            self._rpc.tell(STATUS, dataclasses.asdict(status))
+            self._rpc.notify(STATUS, dataclasses.asdict(status))
         if self.is_copilots:
             self.show_as_copilot(status)
 
@@ -78,12 +78,12 @@ class EditorClient:
         self.is_copilots = True
         kind = "Error" if status.state == "error" else "Inactive" if status.state == "off" else "Normal"
         busy = status.state in ("starting", "loading", "busy")
-        self._rpc.tell(DID_CHANGE_STATUS, {"busy": busy, "kind": kind, "message": status.message})
+        self._rpc.notify(DID_CHANGE_STATUS, {"busy": busy, "kind": kind, "message": status.message})
 
     def reopen(self, uri: str) -> None:
         """Ask for the text of a document or notebook, which is no longer known; where it can't, the user is to."""
         if self._can_reopen:
-            self._rpc.tell(REOPEN, {"uri": uri})
+            self._rpc.notify(REOPEN, {"uri": uri})
         else:
             self._log(f"A change to {uri} could not be read: close the document and open it again.")
 

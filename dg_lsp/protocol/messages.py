@@ -20,7 +20,7 @@ from __future__ import annotations
 from lsprotocol.types import InlineCompletionTriggerKind, Position, TextDocumentIdentifier
 from msgspec import Struct
 
-from dg_lsp.protocol.reading import Loose
+from dg_lsp.protocol.lenience import Loose
 
 STATUS = "dg/status"
 SET_ENABLED = "dg/setEnabled"

@@ -13,6 +13,7 @@ from lsprotocol import types
 from lsprotocol.types import CodeActionTriggerKind, InlineCompletionTriggerKind, Position, Range, TextDocumentIdentifier
 from msgspec import Struct
 
+from dg_lsp.protocol.lenience import Loose
 from dg_lsp.protocol.messages import (
     DID_FOCUS,
     INLINE_EDIT,
@@ -23,7 +24,6 @@ from dg_lsp.protocol.messages import (
     SetEnabledParams,
     StatusParams,
 )
-from dg_lsp.protocol.reading import Loose
 
 
 class _Params(Struct, frozen=True, rename="camel", kw_only=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, cast
 
-from accelerate import init_empty_weights
 from transformers import (
     DiffusionGemmaConfig,
     DiffusionGemmaForBlockDiffusion,
@@ -13,6 +12,7 @@ from transformers import (
     Gemma4VisionConfig,
 )
 
+from engine.common.errors import BadInput
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
 
 
@@ -39,9 +39,13 @@ def no_vision() -> Gemma4VisionConfig:
 
 
 def released_class(network: GemmaNetwork) -> Any:
-    """transformers' module with the weights of `network`, which both share."""
+    """transformers' module, sharing the weights of `network`. Raises BadInput where the extra is not installed."""
     if not isinstance(network.module, GemmaModule):
         return network.module
+    try:
+        from accelerate import init_empty_weights
+    except ModuleNotFoundError:
+        raise BadInput("This baseline needs accelerate: install dg-lsp[baselines].") from None
     config = network.module.config
     layers = {
         index: {"head_dim": size, "num_key_value_heads": kv_heads}
