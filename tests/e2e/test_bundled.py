@@ -95,7 +95,7 @@ async def test_typing_along_is_served_without_the_model(held: Window):
     held.editor.type(whole[0])
     assert await held.ghost() == whole[1:]
     after = await held.counts()
-    assert (after["asked"], after["without_model"]) == (before["asked"], before["without_model"] + 1)
+    assert (after["sent"], after["without_model"]) == (before["sent"], before["without_model"] + 1)
 
 
 def own_nbytes(pid: int) -> int:

@@ -227,7 +227,7 @@ async def test_after_an_accept_the_next_suggestion_is_on_its_way(one: Window):
 
 
 async def _asked_since(held: Window, before: dict[str, int]) -> bool:
-    return (await held.counts())["asked"] == before["asked"] + 1
+    return (await held.counts())["sent"] == before["sent"] + 1
 
 
 async def test_the_same_question_again_costs_nothing(one: Window):
@@ -235,7 +235,7 @@ async def test_the_same_question_again_costs_nothing(one: Window):
     await one.ghost()
     before = await one.counts()
     assert await one.ghost() is None
-    assert (await one.counts())["asked"] == before["asked"]
+    assert (await one.counts())["sent"] == before["sent"]
 
 
 async def test_at_the_deadline_the_best_so_far_is_the_answer(shared):

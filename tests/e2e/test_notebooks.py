@@ -117,13 +117,13 @@ async def test_typing_along_in_a_cell_needs_no_model_and_a_change_above_does(sha
     async with window(shared, options=PATIENT) as held:
         cells = Notebook(held).open("side = 2", "area = ", "print(area)")
         assert await cells.completed(1) == ["area = side * side"]
-        asked = (await held.counts())["asked"]
+        asked = (await held.counts())["sent"]
         cells.type(1, "side")
         assert await cells.completed(1, invoked=False) == ["area = side * side"]
-        assert (await held.counts())["asked"] == asked
+        assert (await held.counts())["sent"] == asked
         cells.type(0, "\n")
         assert await cells.completed(1, invoked=False) == ["area = side * side"]
-        assert (await held.counts())["asked"] == asked + 1
+        assert (await held.counts())["sent"] == asked + 1
 
 
 async def test_what_is_kept_from_the_model_is_so_by_the_notebook_s_path_and_so_are_its_settings(shared, tmp_path):
