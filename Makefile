@@ -17,6 +17,9 @@ TRAIN_OPTIONS ?= --set tokens=1062715392 --set decay=528023552 --set best_share=
 
 # Where the real server of test-vllm is installed, apart from all else: its torch is another one.
 VLLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/vllm
+# Where llama.cpp is built for bench-peer, apart from all else.
+PEER ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dg-lsp/llama.cpp
+LLAMA_CPP := llama-cpp-python==0.3.36
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -31,7 +34,7 @@ APART := --ignore=tests/e2e/editors --ignore=tests/e2e/clients --ignore=tests/vl
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast explore test-editors test-clients test-vllm test-gpu gpu-proof test-kernels check format clean help train
+.PHONY: demo test test-fast explore test-editors test-clients test-vllm test-gpu gpu-proof bench-peer test-kernels check format clean help train
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
@@ -44,6 +47,8 @@ help:
 	@echo "make test-vllm  install a real vLLM server for the CPU (400 MB to download, 2 GB on disk), and run the tests with it"
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
 	@echo "make gpu-proof  all that waits for a GPU, in twenty minutes: its tests, the released shape in 4 bit, a table and JSON"
+	@echo "make bench-peer MODEL=coder-1.5b  build llama.cpp for this processor in a cache (ten minutes of two cores), and time"
+	@echo "                   fills by the same file beside it"
 	@echo "make test-kernels  run the kernels for GPUs in Triton's interpreter, and compile them; installs Triton, 286 MB (Linux)"
 	@echo "make check   format, lint, types, layers"
 	@echo "make format  format the code"
@@ -79,6 +84,9 @@ test-gpu: $(VENV)/developing
 
 gpu-proof: $(VENV)/developing
 	@$(BIN)/python -m tests.gpu
+
+bench-peer: $(VENV)/installed $(PEER)/installed
+	@DG_LSP_PEER="$(abspath $(PEER))" $(BIN)/dg-lsp bench --model "$(or $(MODEL),coder-1.5b)" --part coder --beside llama.cpp
 
 test-kernels: $(VENV)/kernels
 	@TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/kernels -v
@@ -124,6 +132,15 @@ $(VLLM)/installed: tests/vllm/requirements.txt tests/vllm/pyproject.toml $(wildc
 	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps ./tests/vllm
 	@echo 'import dg_triton_cpu.early' > \
 		"$$($(VLLM)/bin/python -c 'import site; print(site.getsitepackages()[0])')/dg_vllm_cpu.pth"
+	@touch $@
+
+# As a wheel brings it, llama.cpp would run on any processor and be half as fast here.
+$(PEER)/installed:
+	$(if $(PYTHON),,$(error dg-lsp needs Python 3.11, 3.12 or 3.13: install one, or name it with PYTHON=...))
+	@echo "Building llama.cpp for this processor in $(PEER): ten minutes of two cores; it takes a compiler of C++"
+	@test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
+	@CMAKE_ARGS=-DGGML_NATIVE=ON $(PEER)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--no-binary llama-cpp-python $(LLAMA_CPP)
 	@touch $@
 
 # Each step leaves a file behind, so that it is done once and what was cut off is done again.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import random
+from collections.abc import Collection, Iterable
+from contextlib import nullcontext
+from itertools import islice
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -11,15 +14,21 @@ import click
 from msgspec.structs import replace
 from rich.console import Console
 
-from engine.cli.options import device_option, json_option, model_option
+from engine.cli.options import MAX_SEED, device_option, json_option, model_option
 from engine.common.errors import BadInput
 from engine.common.exits import one_line_errors
 from engine.common.names import BUNDLED, Device
+from engine.common.options import A_PATH
 from engine.lab.bench.families import SHAPES
+from engine.lab.peer.client import NAME, peer_of
 
 if TYPE_CHECKING:
+    from engine.lab.bench.coder import Forgetful
     from engine.lab.bench.gaps import CodeGaps
-    from engine.lab.bench.workload import Measured
+    from engine.lab.bench.run import CoderWork
+    from engine.lab.eval.tasks import EvalTask
+    from engine.lab.peer.client import LlamaCpp
+    from engine.models.base import Model
 
 _OWN_GAPS = 2000
 """Cut into our own code: few of them are long."""
@@ -35,58 +44,96 @@ _OWN_GAPS = 2000
 @device_option
 @click.option("--quick", is_flag=True, help="Fewer figures, under a minute.")
 @click.option("--part", multiple=True, help="Only this part; several may be named.")
+@click.option("--beside", type=click.Choice([NAME]), help="With --part coder: who else fills the gaps by this file.")
+@click.option("--tasks", type=A_PATH, metavar="TASKS.jsonl[.gz]", help="With --part coder: gaps in eval's format.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="With --part coder: draws gaps.")
 @json_option
 @one_line_errors()
-def bench(model: str, shape: str | None, device: str, quick: bool, part: tuple[str, ...], json: bool) -> None:
+def bench(
+    model: str,
+    shape: str | None,
+    device: str,
+    quick: bool,
+    part: tuple[str, ...],
+    beside: str | None,
+    tasks: Path | None,
+    seed: int,
+    json: bool,
+) -> None:
     """Measure fills, steps and keystrokes: medians, and at the end ratios beside what they should be."""
     # Imported here because `--help` needs none of it.
+    from engine.lab.bench.coder import CODER
     from engine.lab.bench.gaps import GAPS
-    from engine.lab.bench.report import tables
+    from engine.lab.bench.report import plain, tables
     from engine.lab.bench.run import PARTS, QUICK, Effort, run
 
-    if unknown := set(part) - set(PARTS):
-        raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join(PARTS)}.")
+    if unknown := set(part) - {*PARTS, CODER}:
+        raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join((*PARTS, CODER))}.")
     if shape is not None and model != BUNDLED:
         raise BadInput("--shape makes a model of its own: leave out --model.")
-    if shape is not None and GAPS in part:
-        raise BadInput(f"A model that --shape makes can read no code: leave out --part {GAPS!r}.")
-    measured = _model(model, shape, cast("Device", device))
+    if shape is not None and (of_code := {GAPS, CODER} & {*part}):
+        raise BadInput(f"A model that --shape makes can read no code: leave out --part {min(of_code)!r}.")
+    if CODER not in part and (beside or tasks):
+        raise BadInput(f"--beside and --tasks need --part {CODER}: name it.")
+    measured = _model(model, shape, cast("Device", device), part)
     progress = Console(stderr=True, highlight=False)
     effort = QUICK if quick else Effort()
     chosen = part or [each for each in PARTS if shape is None or each != GAPS]
     code = _code(measured) if GAPS in chosen else None
-    made = run(measured, effort, chosen, lambda name: progress.print(f"measuring: {name}"), code)
+    with peer_of(model) if beside else nullcontext() as peer:
+        work = _work(tasks, seed, effort.in_code, peer) if CODER in chosen else None
+        made = run(measured, effort, chosen, lambda name: progress.print(f"measuring: {name}"), code, work)
     if json:
-        ratios = [{**asdict(each), "met": each.met} for each in made.ratios]
-        click.echo(dumps({**made.about, "ratios": ratios, "figures": list(map(asdict, made.figures))}))
+        click.echo(dumps(plain(made)))
         return
     console = Console(highlight=False)
     for table in tables(made):
         console.print(table)
 
 
-def _model(name: str, shape: str | None, device: Device) -> Measured:
+def _model(name: str, shape: str | None, device: Device, parts: Collection[str]) -> Forgetful:
     from engine.fill.loading import load
+    from engine.lab.bench.coder import CODER, Forgetful
     from engine.lab.bench.families import random_model
     from engine.lab.bench.workload import Measured
 
     model = random_model(shape, device) if shape is not None else load(name, device).model
-    if not isinstance(model, Measured):
+    if not isinstance(model, Forgetful):
         raise BadInput(f"{name} has no weights whose speed could be measured: name another model, or a --shape.")
+    if {*parts} != {CODER} and not isinstance(model, Measured):
+        raise BadInput(f"{name} has no canvases whose steps could be measured: name --part {CODER}.")
     return model
 
 
-def _code(model: Measured) -> CodeGaps:
-    """Gaps in code that settings are chosen on, where that is on this machine already, else in our own."""
-    from engine.common.request import FillRequest
-    from engine.lab.bench.gaps import CodeGaps
+def _work(path: Path | None, seed: int, count: int, peer: LlamaCpp | None) -> CoderWork:
+    """Gaps of a file, or of code, drawn by `seed`."""
+    from engine.lab.bench.coder import coder_tasks
+    from engine.lab.bench.run import CoderWork
+    from engine.lab.eval.tasks import read_tasks
+
+    tasks, source = (read_tasks(path), path.name) if path else _code_tasks()
+    drawn = [*islice(tasks, _OWN_GAPS)]
+    random.Random(f"{seed}/coder").shuffle(drawn)
+    return CoderWork(tasks=coder_tasks(drawn, count), source=f"{source}, seed {seed}", peer=peer)
+
+
+def _code_tasks() -> tuple[Iterable[EvalTask], str]:
+    """Gaps in code that settings are chosen on, where that is on this machine already, else in our own; and whose."""
     from engine.lab.eval.reserved.packages import development_gaps
-    from engine.lab.eval.rows import true_width
     from engine.lab.eval.tasks import code_holes
 
-    tasks = development_gaps()
-    source = "development packages" if tasks else "dg-lsp's own code (the reserved packages were never fetched)"
-    tasks = tasks or code_holes(Path(__file__).parents[1], "python", _OWN_GAPS, seed=0)
+    if tasks := development_gaps():
+        return tasks, "development packages"
+    source = "dg-lsp's own code (the reserved packages were never fetched)"
+    return code_holes(Path(__file__).parents[1], "python", _OWN_GAPS, seed=0), source
+
+
+def _code(model: Model) -> CodeGaps:
+    from engine.common.request import FillRequest
+    from engine.lab.bench.gaps import CodeGaps
+    from engine.lab.eval.rows import true_width
+
+    tasks, source = _code_tasks()
     requests = (
         (FillRequest(prefix=task.prefix, suffix=task.suffix, language=task.language), task.truth) for task in tasks
     )

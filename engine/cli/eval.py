@@ -86,9 +86,10 @@ def evaluate(
     from engine.lab.eval.report import report, tables
     from engine.lab.eval.results import Results
     from engine.lab.eval.rows import ADAPTIVE, ROWS, chosen_rows
+    from engine.lab.peer.client import Beside
 
-    rows = chosen_rows([*(each.name for each in ROWS if all_rows), *row] or [ADAPTIVE])
-    with _interruptible(out):
+    with _interruptible(out), Beside(model) as beside:
+        rows = chosen_rows([*(each.name for each in ROWS if all_rows), *row] or [ADAPTIVE], beside)
         chosen, source = chosen_tasks(tasks, holes, lang, limit, seed)
         about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
         with Results(out, about, ", or choose another --out") as results:
@@ -173,9 +174,10 @@ def _weights(name: str) -> str:
 
     if name.startswith(ORACLE):
         return _fingerprint([Path(name.removeprefix(ORACLE))])
-    folder = find(name).path
+    path = find(name).path
     # Not the card or a plot beside them.
-    return _fingerprint(sorted({file for pattern in PATTERNS for file in folder.glob(pattern)}))
+    files = {file for pattern in PATTERNS for file in path.glob(pattern)} if path.is_dir() else {path}
+    return _fingerprint(sorted(files))
 
 
 def _fingerprint(files: Sequence[Path]) -> str:

@@ -17,6 +17,7 @@ def write_coder(path: Path, seed: int = 0, layers: int = 2, hidden: int = 32, ti
     inner, heads, kv_heads = 2 * hidden, 4, 2
     width = hidden // heads * kv_heads
     writer = gguf.GGUFWriter(path, "qwen2")
+    writer.add_context_length(4096)
     writer.add_block_count(layers)
     writer.add_embedding_length(hidden)
     writer.add_feed_forward_length(inner)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -10,6 +12,13 @@ from rich.table import Table
 from engine.lab.bench.run import Benchmark
 
 _MARKS = {True: "met", False: "MISSED", None: ""}
+
+
+def plain(made: Benchmark) -> dict[str, Any]:
+    """Everything as plain values, for `--json`."""
+    ratios = [{**asdict(each), "met": each.met} for each in made.ratios]
+    fills = {"fills": list(map(asdict, made.fills))} if made.fills else {}
+    return {**made.about, "ratios": ratios, "figures": list(map(asdict, made.figures)), **fills}
 
 
 def tables(made: Benchmark) -> list[Table]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
 
+from engine.lab.bench.coder import CODER, CoderFill, CoderTask, Forgetful, coder_figures, coder_fills, coder_reading
 from engine.lab.bench.end_to_end import END_TO_END, end_to_end
 from engine.lab.bench.gaps import GAPS, CodeGaps, gaps
 from engine.lab.bench.keystroke import KEYSTROKE, keystroke
 from engine.lab.bench.steps import BOUNDS, GRID, bounds, grid
 from engine.lab.bench.timing import Figure, Ratio, Stopwatch
 from engine.lab.bench.workload import Measured
+from engine.lab.peer.client import NAME, LlamaCpp
 from engine.models.base import Model
 from engine.models.products import threads_for
 
 PARTS = (END_TO_END, GAPS, BOUNDS, KEYSTROKE, GRID)
+"""Of every model with canvases; the part "coder" is asked for, and is all of a model without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,33 +61,64 @@ class Benchmark:
     about: dict[str, str | int]
     ratios: list[Ratio] = field(default_factory=list[Ratio])
     figures: list[Figure] = field(default_factory=list[Figure])
+    fills: list[CoderFill] = field(default_factory=list[CoderFill])
+    """One by one, so that runs can be put together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoderWork:
+    """For the part "coder"."""
+
+    tasks: Sequence[CoderTask]
+    source: str
+    """Where they are from."""
+    peer: LlamaCpp | None = None
+
+    def about(self) -> dict[str, str | int]:
+        """What its figures hold for."""
+        peer = {NAME: self.peer.about.version, f"{NAME} built for": self.peer.about.system} if self.peer else {}
+        return {"gaps": self.source, **peer}
 
 
 def run(
-    model: Measured,
+    model: Forgetful,
     effort: Effort,
     parts: Iterable[str],
     on_part: Callable[[str], None] = lambda part: None,
     code: CodeGaps | None = None,
+    coder: CoderWork | None = None,
 ) -> Benchmark:
-    """Measure each part once, telling `on_part` what comes next. Without `code` there are no gaps in it."""
+    """Measure each part once, telling `on_part` what comes next. Without `code` there are no gaps in it; "coder" wants
+    `coder`, and the other parts a model that is `Measured`."""
     watch = Stopwatch(repetitions=effort.repetitions, limit_s=effort.limit_s, device=model.info.device)
     made = Benchmark(about=about(model))
+    measured = _measured(model, watch, effort, code) if isinstance(model, Measured) else {}
+    for part in dict.fromkeys(parts):
+        on_part(part)
+        if part == CODER and coder:
+            made.about |= coder.about()
+            made.fills = list(coder_fills(model, coder.tasks, coder.peer))
+            figures, ratios = coder_figures(made.fills, model.info.parameters)
+            figures += coder_reading(model, coder.peer, watch)
+        else:
+            figures, ratios = measured[part]()
+        made.figures += figures
+        made.ratios += ratios
+    return made
+
+
+def _measured(
+    model: Measured, watch: Stopwatch, effort: Effort, code: CodeGaps | None
+) -> dict[str, Callable[[], tuple[list[Figure], list[Ratio]]]]:
     # Fills see to that themselves.
     served = threads_for(model.info.parameters, model.info.device)
-    measured: dict[str, Callable[[], tuple[list[Figure], list[Ratio]]]] = {
+    return {
         END_TO_END: lambda: end_to_end(model, watch, effort.gaps),
         GAPS: lambda: gaps(model, code, effort.in_code) if code else ([], []),
         BOUNDS: served(lambda: bounds(model, watch, effort.width)),
         KEYSTROKE: served(lambda: keystroke(model, watch, effort.lengths, effort.longest_cold)),
         GRID: served(lambda: grid(model, watch, effort.widths, effort.batches)),
     }
-    for part in dict.fromkeys(parts):
-        on_part(part)
-        figures, ratios = measured[part]()
-        made.figures += figures
-        made.ratios += ratios
-    return made
 
 
 def about(model: Model) -> dict[str, str | int]:

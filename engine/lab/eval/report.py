@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from engine.lab.eval.results import Result
 
 LENGTHS = {"1-4": 4, "5-8": 8, "9-16": 16, "17-32": 32, "33+": math.inf}
 """The most tokens of the truth."""
+_INTERVAL = 1.96
+"""Standard deviations of half a 95% interval."""
 ResultRows = Mapping[str, Sequence[Result]]
 
 
@@ -43,6 +45,50 @@ class Figures:
     """Both by fill."""
     p50_ms: float | None
     p95_ms: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paired:
+    """A row beside the first one, on the tasks that both have filled. Right: passes the tests; where there are none, is
+    the very text."""
+
+    row: str
+    beside: str
+    tasks: int
+    gained: int
+    """Right in this row only."""
+    lost: int
+    """Right in the first one only."""
+    difference: float
+    """Of the shares that are right."""
+    half_interval: float
+    """Of 95%."""
+
+
+def paired(by_row: ResultRows) -> list[Paired]:
+    """Each further row beside the first one."""
+    named = {row: {each.task: _right(each) for each in results} for row, results in by_row.items()}
+    (first, theirs), *others = named.items()
+    return [_paired(row, first, [(own[task], theirs[task]) for task in own if task in theirs]) for row, own in others]
+
+
+def _paired(row: str, beside: str, right: Sequence[tuple[bool, bool]]) -> Paired:
+    gained, lost = right.count((True, False)), right.count((False, True))
+    tasks = max(1, len(right))
+    spread = math.sqrt(max(0.0, gained + lost - (gained - lost) ** 2 / tasks)) / tasks
+    return Paired(
+        row=row,
+        beside=beside,
+        tasks=len(right),
+        gained=gained,
+        lost=lost,
+        difference=round((gained - lost) / tasks, 4),
+        half_interval=round(_INTERVAL * spread, 4),
+    )
+
+
+def _right(result: Result) -> bool:
+    return result.exact if result.passed is None else result.passed
 
 
 def figures(row: str, results: Sequence[Result]) -> Figures:
@@ -74,6 +120,7 @@ def report(about: dict[str, Any], by_row: ResultRows) -> dict[str, Any]:
     return {
         **about,
         "rows": plain(by_row),
+        "paired": [asdict(each) for each in paired(by_row)],
         "lengths": {name: plain(part) for name, part in _by_length(by_row).items()},
         "kinds": {name: plain(part) for name, part in _by_kind(by_row).items()},
     }
@@ -94,7 +141,17 @@ def tables(title: str, by_row: ResultRows) -> list[Table]:
     split = [_split(f"{'pass@1' if tested else 'exact'} by tokens of the truth", by_row, lengths, tested)]
     kinds = _by_kind(by_row)
     split += [_split("by kind of gap", by_row, kinds, tested)] if len(kinds) > 1 else []
-    return [good, cost, *split]
+    return [good, cost, *_pairs(by_row), *split]
+
+
+def _pairs(by_row: ResultRows) -> Iterator[Table]:
+    found = paired(by_row)
+    if found:
+        table = _table(f"beside {found[0].beside}", "tasks", "gained", "lost", "points")
+        for each in found:
+            points = f"{100 * each.difference:+.1f} ±{100 * each.half_interval:.1f}"
+            table.add_row(each.row, str(each.tasks), str(each.gained), str(each.lost), points)
+        yield table
 
 
 def _split(title: str, by_row: ResultRows, parts: Mapping[str, ResultRows], tested: bool) -> Table:
@@ -138,5 +195,5 @@ def _share(value: float | None, count: int = 0) -> str:
     """With `count`, half the width of the 95% interval beside it."""
     if value is None:
         return "-"
-    spread = f" ±{196 * math.sqrt(value * (1 - value) / count):.1f}" if count else ""
+    spread = f" ±{100 * _INTERVAL * math.sqrt(value * (1 - value) / count):.1f}" if count else ""
     return f"{100 * value:.1f}{spread}"

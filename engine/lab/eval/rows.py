@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from dataclasses import replace as dataclass_replace
-from typing import Any, cast
+from functools import partial
+from itertools import product
+from typing import Any, cast, get_args
 
 from msgspec.structs import replace
 
@@ -13,8 +16,9 @@ from engine.common.errors import BadInput
 from engine.common.request import Filled, FillRequest
 from engine.fill.executor import drive
 from engine.fill.pipeline import Parts, fill, infill
-from engine.lab.baselines.left_to_right import fill_by_causal_head, fill_left_to_right
+from engine.lab.baselines.left_to_right import answered, fill_by_causal_head, fill_left_to_right
 from engine.lab.baselines.reference import generates
+from engine.lab.peer.client import NAME, Beside, Order
 from engine.models.base import LeftToRight, Model, Sampling, check_info
 
 ADAPTIVE = "adaptive"
@@ -38,9 +42,9 @@ class EvalRow:
         return self.fill(model, replace(request, width=width))
 
 
-def chosen_rows(names: Sequence[str]) -> list[EvalRow]:
-    """Rows by their names, each once. Raises BadInput."""
-    rows = {row.name: row for row in ROWS}
+def chosen_rows(names: Sequence[str], beside: Beside | None = None) -> list[EvalRow]:
+    """Rows by their names, each once; those of llama.cpp ask `beside`. Raises BadInput."""
+    rows = {row.name: row for row in (*ROWS, *(_by_peer(beside) if beside else ()))}
     chosen = [rows.get(name) or _of_schedule(name) or _of_width(name, rows) for name in names]
     return list({row.name: row for row in chosen}.values())
 
@@ -95,6 +99,25 @@ def _without(name: str, parts: Parts) -> EvalRow:
     return EvalRow(
         name=f"without {name}", fill=lambda model, request: drive(model, infill(model, request, parts=parts))
     )
+
+
+def _by_peer(beside: Beside) -> Iterator[EvalRow]:
+    """llama.cpp with the same file: either prompt, and to where the model ends or at most to the end of a line."""
+    orders: tuple[Order, ...] = get_args(Order)
+    for order, first_line in product(orders, (False, True)):
+        more = (*(["suffix first"] if order == "suffix first" else []), *(["first line"] if first_line else []))
+        yield EvalRow(
+            name=", ".join((NAME, *more)), fill=partial(_fill_by_peer, beside, order=order, first_line=first_line)
+        )
+
+
+def _fill_by_peer(beside: Beside, model: Model, request: FillRequest, *, order: Order, first_line: bool) -> Filled:
+    began = time.perf_counter()
+    said = beside.peer.fill(
+        request.prefix, request.suffix, order=order, max_tokens=request.max_tokens, first_line=first_line, fresh=True
+    )
+    passes = said.tokens + said.ended
+    return answered(model, said.text, said.tokens, width=said.tokens, forwards=passes, began=began)
 
 
 def _by_generate(model: Any, request: FillRequest) -> Filled:

@@ -10,7 +10,8 @@ import time
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -19,11 +20,12 @@ from dg_lsp.cli import run
 from engine.common.errors import BadInput, EngineError, ModelError
 from engine.common.request import Filled, FillRequest
 from engine.fill.loading import load
-from engine.lab.eval.report import figures, report, tables
+from engine.lab.eval.report import figures, paired, report, tables
 from engine.lab.eval.results import Result, Results
 from engine.lab.eval.rows import ROWS, EvalRow, chosen_rows, true_width
 from engine.lab.eval.run import evaluate
 from engine.lab.eval.tasks import EvalTask, UnitTest
+from engine.lab.peer.client import Beside, PeerAnswer
 from engine.models.base import Model
 from engine.models.oracle.model import Case, Oracle, Slip
 from tests.engine.lab.eval.test_tasks import HUMAN_EVAL, written
@@ -445,3 +447,57 @@ def test_the_bundled_model_runs_through_every_row():
         (result,) = results.of(row.name, {"task 0"})
         assert (result.steps > 0, result.ms > 0, result.passed) == (True, True, None)
         assert 0 <= result.similarity <= 1
+
+
+def test_rows_are_held_beside_the_first_one_task_by_task():
+    base = run_rows(oracle_of([task(0)]), [task(0)], chosen_rows(["adaptive"])).of("adaptive", {"task 0"})[0]
+
+    def of_row(row: str, right: str) -> list[Result]:
+        return [replace(base, row=row, task=str(at), passed=each == "+") for at, each in enumerate(right)]
+
+    by_row = {"a": of_row("a", "++++----"), "b": of_row("b", "+++-++++"), "c": of_row("c", "++++")}
+    second, third = paired(by_row)
+    assert (second.row, second.beside, second.tasks, second.gained, second.lost) == ("b", "a", 8, 4, 1)
+    assert second.difference == 3 / 8
+    assert second.half_interval == pytest.approx(1.96 * (5 - 9 / 8) ** 0.5 / 8, abs=1e-4)
+    assert (third.tasks, third.gained, third.lost, third.difference, third.half_interval) == (4, 0, 0, 0, 0)
+    assert paired({"a": by_row["a"]}) == []
+    assert report({}, by_row)["paired"][0]["gained"] == 4
+    # Without tests the very text counts.
+    untested = {row: [replace(each, passed=None, exact=row == "b") for each in by_row[row]] for row in ("a", "b")}
+    assert paired(untested)[0].gained == 8
+    console = Console(width=100, record=True, file=StringIO())
+    for table in tables("t", by_row):
+        console.print(table)
+    assert "+37.5 ±48.2" in console.export_text()
+
+
+class Recorded:
+    """In the place of llama.cpp: it says what the text is, and keeps how it was asked."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked: list[dict[str, Any]] = []
+
+    def fill(self, prefix: str, suffix: str, **said: Any) -> PeerAnswer:
+        self.asked.append({"prefix": prefix, "suffix": suffix, **said})
+        return PeerAnswer(text=self.text, tokens=3, prompt_tokens=9, ended=True, ms=5.0)
+
+
+def test_llama_cpp_fills_the_same_gaps_in_its_rows():
+    tasks, peer = [task(0)], Recorded("2 * x")
+    names = ["llama.cpp", "llama.cpp, first line", "llama.cpp, suffix first", "llama.cpp, suffix first, first line"]
+    rows = chosen_rows(["adaptive", *names], cast(Beside, SimpleNamespace(peer=peer)))
+    results = run_rows(oracle_of(tasks), tasks, rows)
+    for name in names:
+        (result,) = of(results, name, tasks)
+        assert (result.text, result.passed, result.exact, result.forwards) == ("2 * x", True, True, 4)
+    asked = {"prefix": tasks[0].prefix, "suffix": tasks[0].suffix, "max_tokens": 96, "fresh": True}
+    ways = [(order, first_line) for order in ("published", "suffix first") for first_line in (False, True)]
+    assert peer.asked == [{**asked, "order": order, "first_line": first_line} for order, first_line in ways]
+
+
+def test_a_row_of_llama_cpp_needs_a_file_that_it_reads(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    tasks = written(tmp_path / "tasks.jsonl", HUMAN_EVAL)
+    assert run(["eval", str(tasks), "--row", "llama.cpp", "--device", "cpu"]) == 2
+    assert "bundled is no GGUF" in capsys.readouterr().err
